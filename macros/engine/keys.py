@@ -27,6 +27,9 @@ FORMATS = "quantization_config", "dtype", "torch_dtype"
 # How the names of keys begin or end that hold a size, or a number of something.
 SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
+# What a whole's text model does with images, by the type of the whole: of a text, each token sees those before it.
+OF_IMAGES = {"paligemma": ("num_image_tokens", "use_bidirectional_attention")}
+
 # Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
 # that writes and speaks has the part that writes.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
@@ -61,7 +64,8 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
         return {name: value for name, value in raw.items() if name not in left_out}, parts
-    inner: Mapping[str, Any] = raw[described]
+    of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
+    inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
     both = {"model_type": raw.get("model_type"), **inner}
     tied = {"tie_word_embeddings": raw["tie_word_embeddings"]} if raw.get("tie_word_embeddings") is not None else {}
     formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}

@@ -278,6 +278,100 @@ def bart(c):
     return Form(ends_of_both + two_stacks(c, 4 * D * D + 4 * D), 2 * L * D)
 
 
+def like_bart(rows=None, norms=0):
+    """BART's two stacks with so many rows before the tokens' in each table of places, None for no table, and norms."""
+
+    def form(c: dict) -> Form:
+        D, L = c["d_model"], c["decoder_layers"]
+        places = 0 if rows is None else 2 * (c["max_position_embeddings"] + rows) * D
+        tables = 1 if c.get("share_encoder_decoder_embeddings", True) else 2
+        stacks = two_stacks(c, 4 * D * D + 4 * D)
+        return Form(tables * c["vocab_size"] * D + places + norms * 2 * D + stacks, 2 * L * D)
+
+    return form
+
+
+def plain_bert(c, head, rows):
+    """BERT's layers between tables of so many rows and a head."""
+    D, L = c["hidden_size"], c["num_hidden_layers"]
+    return Form(rows * D + L * (4 * D * D + 4 * D + plain(D, c["intermediate_size"]) + 4 * D) + head, 0)
+
+
+def ernie_bert(c):
+    tasks = c.get("task_type_vocab_size", 3) * c["hidden_size"] if c.get("use_task_id") else 0
+    return Form(bert(c).total + tasks, 0)
+
+
+def rembert(c):
+    D, V, E, O = c["hidden_size"], c["vocab_size"], c["input_embedding_size"], c["output_embedding_size"]
+    tables = (V + c["max_position_embeddings"] + c.get("type_vocab_size", 2) + 2) * E
+    return plain_bert(c, tables + E * D + D + D * O + 3 * O + V * O + V, 0)
+
+
+def roformer(c):
+    D, V, E = c["hidden_size"], c["vocab_size"], c.get("embedding_size", c["hidden_size"])
+    turns = c["max_position_embeddings"] * (D // c["num_attention_heads"])
+    wider = E * D + D if E != D else 0
+    return plain_bert(c, (V + c.get("type_vocab_size", 2) + 2) * E + turns + wider + D * E + 3 * E + V, 0)
+
+
+def gte(c):
+    D, V, L = c["hidden_size"], c["vocab_size"], c["num_hidden_layers"]
+    layer = 4 * D * D + 4 * D + gated(D, c["intermediate_size"]) + D + 4 * D
+    return Form((V + c.get("type_vocab_size", 1) + 2) * D + L * layer + D * D + 3 * D + V, 0)
+
+
+def jina_v3(c):
+    D, V = c["hidden_size"], c["vocab_size"]
+    return plain_bert(c, D * D + 3 * D + V, V + c.get("type_vocab_size", 1) + 2)
+
+
+def deberta_v2(c):
+    D, V, P = c["hidden_size"], c["vocab_size"], c["max_position_embeddings"]
+    E, L = c.get("embedding_size", D), c["num_hidden_layers"]
+    tables = (V + (P if c.get("position_biased_input", True) else 0) + c.get("type_vocab_size", 0)) * E
+    total = plain_bert(c, tables + (E * D if E != D else 0) + D * E + 3 * E + V, 2).total
+    if not c.get("relative_attention"):
+        return Form(total, 0)
+    rows = 2 * (c["position_buckets"] if c.get("position_buckets", -1) > 0 else P)
+    norm = 2 * D if c.get("norm_rel_ebd") == "layer_norm" else 0
+    kinds = 0 if c.get("share_att_key") else len(c.get("pos_att_type", ()))
+    return Form(total + rows * D + norm + L * kinds * (D * D + D), 0)
+
+
+def switch(c):
+    D, F, E = c["d_model"], c["d_ff"], c["num_experts"]
+    layers, sparse = c["num_layers"], 0
+    for n, wanted in (
+        (layers, c["num_sparse_encoder_layers"]),
+        (c["num_decoder_layers"], c["num_sparse_decoder_layers"]),
+    ):
+        group = n // wanted if wanted else n
+        sparse += sum(1 for i in range(n) if group and (i % group == 1 or group == 1))
+    form = t5(c)
+    router = D * E + (E if c.get("router_bias") else 0)
+    return Form(form.total + sparse * ((E - 1) * 2 * D * F + router), form.cache, sparse * 2 * D * F, (E, 1))
+
+
+def ctrl(c):
+    D, L, V = c["n_embd"], c["n_layer"], c["vocab_size"]
+    return Form(ends(c, True, D) + V + L * (4 * D * D + 4 * D + plain(D, c["dff"]) + 4 * D) + 2 * D, 2 * L * D)
+
+
+def molmo2(c):
+    D, L, N, K, H, F = sizes(c)
+    norms = 2 * H if c.get("qk_norm_type", "qwen3") == "qwen3" else (N + K) * H
+    rows = 2 * c["vocab_size"] + c.get("additional_vocab_size", 128)
+    return Form(rows * D + L * (attention(D, N, K, H) + gated(D, F) + 2 * D + norms) + D, 2 * L * K * H)
+
+
+def mllama(c):
+    D, L, N, K, H, F = sizes(c)
+    crossing = sum(1 for i in c["cross_attention_layers"] if i < L)
+    layer = attention(D, N, K, H) + gated(D, F) + 2 * D
+    return Form((2 * c["vocab_size"] + 8) * D + L * layer + crossing * (2 * H + 2) + D, 2 * (L - crossing) * K * H)
+
+
 def whisper(c):
     D, L = c["d_model"], c["decoder_layers"]
     convolutions = 3 * D * c["num_mel_bins"] + 3 * D * D + 2 * D
@@ -959,6 +1053,7 @@ FORMS |= {
             shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["n_shared_experts"]),
         ),
     ),
+    "ernie4_5_vl_moe_text": ernie,
     # makers' own decoders
     "granite_swa": lambda c: llama_like(True, **ATTENTION, mlp=has("mlp_bias"), extra=c["num_attention_heads"])(c),
     "granitemoe_swa": mixture(
@@ -987,6 +1082,33 @@ FORMS |= {
     "eurobert": eurobert,
     "mt5": t5,
     "umt5": umt5,
+    **dict.fromkeys(("plbart", "mvp"), like_bart(2, 2)),
+    "mbart": like_bart(2, 4),
+    **dict.fromkeys(("pegasus", "blenderbot", "blenderbot-small"), like_bart(0, 2)),
+    "m2m_100": like_bart(norms=2),
+    "marian": like_bart(),
+    **dict.fromkeys(("megatron-bert", "data2vec-text", "xlm-roberta-xl"), bert),
+    "roberta-prelayernorm": lambda c: Form(bert(c).total + 2 * c["hidden_size"], 0),
+    "bert-generation": lambda c: plain_bert(c, c["vocab_size"], c["vocab_size"] + c["max_position_embeddings"] + 2),
+    "ernie": ernie_bert,
+    "rembert": rembert,
+    "roformer": roformer,
+    "gte": gte,
+    "jina_embeddings_v3": jina_v3,
+    "deberta-v2": deberta_v2,
+    "switch_transformers": switch,
+    # and more
+    "ctrl": ctrl,
+    "beam": mixture(
+        qkv=has("attention_bias"),
+        out=has("attention_bias"),
+        qk=lambda N, K, H: 2 * H,
+        sparse=lambda c, i: c["mlp_layer_types"][i] == "sparse",
+        more=lambda c, D: 2 * D + c["num_attention_heads"] * (c["head_dim"] * D + 1),
+    ),
+    "cohere_compass_text": cohere,
+    "molmo2_text": molmo2,
+    "mllama_text_model": mllama,
 }
 
 # Other names for one of these architectures, and GPT-3, which only its paper's table describes (`test_counts`).
@@ -1525,6 +1647,10 @@ RANDOM |= {
             flags(attention_bias=BOOL),
         ),
     ),
+    "ernie4_5_vl_moe_text": both(
+        blocks(square=True),
+        fixed(moe_num_experts=(5, 7), moe_k=(1, 2), moe_intermediate_size=(29, 31), moe_num_shared_experts=(1, 2)),
+    ),
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), RANDOM["bert"]),
     "electra": both(RANDOM["bert"], fixed(embedding_size=(18, 22))),
     "albert": both(RANDOM["bert"], fixed(embedding_size=(18, 22), num_hidden_groups=1)),
@@ -1555,6 +1681,56 @@ RANDOM |= {
     "vaultgemma": both(blocks(), flags(attention_bias=BOOL)),
     "modernbert-decoder": RANDOM["modernbert"],
     "biogpt": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
+    **dict.fromkeys(("mbart", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp", "m2m_100"), RANDOM["bart"]),
+    "marian": both(RANDOM["bart"], flags(share_encoder_decoder_embeddings=BOOL)),
+    **dict.fromkeys(
+        ("megatron-bert", "data2vec-text", "xlm-roberta-xl", "roberta-prelayernorm"),
+        RANDOM["bert"].map(lambda c: {"type_vocab_size": 2} | c),
+    ),
+    "bert-generation": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
+    "ernie": both(RANDOM["bert"], flags(task_type_vocab_size=(3, 5), use_task_id=BOOL)),
+    "rembert": both(RANDOM["bert"], fixed(input_embedding_size=(18, 22), output_embedding_size=(46, 50))),
+    "roformer": both(
+        RANDOM["bert"], fixed(num_attention_heads=(3,)), flags(embedding_size=(18, 22), rotary_value=BOOL)
+    ),
+    **dict.fromkeys(("gte", "jina_embeddings_v3"), RANDOM["bert"]),
+    "deberta-v2": both(
+        RANDOM["bert"],
+        flags(
+            embedding_size=(18, 22),
+            position_biased_input=BOOL,
+            relative_attention=BOOL,
+            share_att_key=BOOL,
+            norm_rel_ebd=("none", "layer_norm"),
+            pos_att_type=(["p2c"], ["c2p", "p2c"], ["c2p"]),
+            position_buckets=(-1, 6, 8),
+        ),
+    ),
+    "switch_transformers": both(
+        RANDOM["t5"].map(lambda c: renamed(c, feed_forward_proj="")),
+        fixed(
+            num_layers=(2, 4),
+            num_decoder_layers=(3, 6),
+            num_experts=(5, 7),
+            num_sparse_encoder_layers=(0, 1, 2),
+            num_sparse_decoder_layers=(1, 3),
+        ),
+        flags(router_bias=BOOL),
+    ),
+    "ctrl": both(
+        fixed(vocab_size=(97, 101), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1), dff=(67, 71)),
+        flags(tie_word_embeddings=BOOL),
+    ),
+    "beam": both(MIXED, fixed(n_group=1, topk_group=1)),
+    "cohere_compass_text": both(blocks(), flags(attention_bias=BOOL)),
+    "molmo2_text": both(
+        blocks().map(lambda c: renamed(c, tie_word_embeddings="")),
+        flags(additional_vocab_size=(0, 5), qk_norm_type=("qwen3", "olmo"), norm_after=BOOL),
+    ),
+    "mllama_text_model": both(
+        blocks(square=True).map(lambda c: renamed(c, tie_word_embeddings="")),
+        fixed(cross_attention_layers=([1], [0, 2], [7])),
+    ),
     "qwen3_vl_text": RANDOM["qwen3"],
     "qwen3_vl_moe_text": RANDOM["qwen3_moe"],
     "mellum": MIXED,

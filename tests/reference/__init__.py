@@ -31,10 +31,14 @@ DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 # Encoders read a text at once, each token in the light of those after it too; their scores are for hidden words.
 ENCODERS = (
     *("bert", "modernbert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "albert", "mpnet"),
-    *("nomic_bert", "eurobert"),
+    *("nomic_bert", "eurobert", "ernie", "megatron-bert", "data2vec-text", "roberta-prelayernorm", "xlm-roberta-xl"),
+    *("rembert", "roformer", "gte", "jina_embeddings_v3", "deberta-v2", "bert-generation"),
 )
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
-WITH_ENCODER = ("bart", "mt5", "t5", "umt5", "whisper")
+WITH_ENCODER = (
+    *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
+    *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
+)
 
 
 def close(ours, reference, tolerance=TOLERANCE):

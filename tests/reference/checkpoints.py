@@ -40,9 +40,9 @@ def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
     with torch.no_grad():
         out = run(model, ids, read, output_hidden_states=True)
     if read is not None:
-        encoder = np.array([h[0].numpy() for h in out.encoder_hidden_states])
+        encoder = np.array([h[0].numpy() for h in out.get("encoder_hidden_states", ())])
         stored |= {"source": read.numpy(), "source_hidden": encoder}
-    hidden = [h[0].numpy() for h in (out.hidden_states if read is None else out.decoder_hidden_states) or ()]
+    hidden = [h[0].numpy() for h in out.get("decoder_hidden_states", out.get("hidden_states")) or ()]
     if len({h.shape for h in hidden}) > 1:  # several residual streams, and what becomes of them for the head
         told = {"hidden": np.zeros(0), "streams": np.array(hidden[:-1]), "final": hidden[-1]}
     else:

@@ -200,7 +200,8 @@ OMNI = ("qwen2_5_omni_text", "qwen3_omni_moe_text")  # whose classes take no num
 
 def every_score(ours: Model, new: int, context: int) -> int:
     """The head of all tokens but the last."""
-    if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI):
+    one = ("bert-generation", "mllama_text_model")  # which have the decoders' option
+    if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI) or ours.model_type in one:
         return 0
     return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from transformers.modeling_outputs import BaseModelOutput
 
 from macros.catalogue.presets import Model
 
@@ -36,14 +37,21 @@ def step(
     RecurrentGemma's code hands out no cache.
     """
     name, read = cache_name(model), source(model)
-    more = {name: cache, "use_cache": True} if name else {}
+    more = {name: cache} if name else {}
+    if name and read is None:  # Switch's encoder refuses to be asked
+        more["use_cache"] = True
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         if read is None:
             out = model(ids, logits_to_keep=1, **more)
-        elif encoded is None:
-            out = run(model, ids, read, **more)
+        elif encoded is None and cache is None:
+            one = {"logits_to_keep": 1} if hasattr(model.config, "cross_attention_layers") else {}
+            out = run(model, ids, read, **more, **one)
+        elif encoded is None:  # an image's vectors, which are read once
+            out = model(ids, logits_to_keep=1, **more)
         else:
-            out = model(encoder_outputs=(encoded,), decoder_input_ids=ids, **more)
+            again = BaseModelOutput(last_hidden_state=encoded)
+            again.router_logits = None  # Switch asks for them
+            out = model(encoder_outputs=again, decoder_input_ids=ids, **more)
     cache = getattr(out, name, None) if name else None
     return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)
 

@@ -39,7 +39,7 @@ KINDS = [
 ]
 RUN = """
     llama gpt2 opt mistral qwen2 qwen3 bloom gpt_neox gptj mixtral phi falcon gemma2 mpt bert modernbert roberta electra
-    distilbert albert mpnet nomic_bert
+    distilbert albert mpnet nomic_bert roformer rembert deberta-v2 jina_embeddings_v3 gte ernie
 """.split()
 TWO = ("DistilBertForQuestionAnswering",)  # which takes no other number of labels
 REFUSED = {
@@ -50,7 +50,23 @@ REFUSED = {
     "XLMRobertaForCausalLM": "RoBERTa as a decoder, with a cache",
     "CamembertForCausalLM": "RoBERTa as a decoder, with a cache",
     "ElectraForCausalLM": "ELECTRA as a decoder, with a cache",
+    **dict.fromkeys(
+        [
+            f"{name}ForCausalLM"
+            for name in ("MBart", "Marian", "Pegasus", "Blenderbot", "BlenderbotSmall", "PLBart", "Mvp")
+        ],
+        "the decoder alone",
+    ),
+    **dict.fromkeys(
+        [f"{name}ForCausalLM" for name in ("Ernie", "MegatronBert", "RemBert", "RoFormer")],
+        "BERT as a decoder, with a cache",
+    ),
+    **dict.fromkeys(
+        [f"{name}ForCausalLM" for name in ("Data2VecText", "RobertaPreLayerNorm", "XLMRobertaXL")],
+        "RoBERTa as a decoder, with a cache",
+    ),
     "ElectraForMultipleChoice": "a class of its own for it",
+    "RoFormerForMultipleChoice": "a class of its own for it",
     "AlbertForPreTraining": "both heads at once",
     "EuroBertForSequenceClassification": "reads what its config says",
     "MT5EncoderModel": "the encoder alone",
@@ -80,7 +96,7 @@ def row(model_type: str, name: str) -> list | str:
     except Problem as problem:
         return REFUSED.get(name) or REFUSED.get(f"{name} of {model_type}") or f"refused: {problem}"
     with torch.device("meta"):
-        model = getattr(transformers, name)._from_config(config)
+        model = models.unsaved(getattr(transformers, name)._from_config(config))
     there = tensors.shapes(ours, {n: t.to("cpu") for n, t in on_paper(model).items()})
     here = dict(ours.counts.tensors())
     assert here == there, sorted(here.items() ^ there.items())[:6]

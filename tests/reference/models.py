@@ -50,6 +50,7 @@ TOWERS = {
         ("glm4v", "glm4v_moe", "glm_ocr"),
         {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 8},
     ),
+    "ernie4_5_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2},
     "hunyuan_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "paddleocr_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "granite_docling": {
@@ -74,6 +75,14 @@ TOWERS = {
         "encoder_config": {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
         | {"num_attention_heads": 2, "num_key_value_heads": 2},
     },
+    "molmo2": {
+        "hidden_size": 8,
+        "intermediate_size": 8,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "num_key_value_heads": 2,
+        "head_dim": 4,
+    },
     "phi4_multimodal": {"hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2},
     "muse_spark": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
 }
@@ -85,6 +94,10 @@ BESIDE: dict[str, dict[str, Any]] = {
         | {"num_attention_heads": 2, "intermediate_size": 8, "encoder_hidden_size": 64, "cross_attention_frequency": 1}
     },
     "granite_docling": {"pad_token_id": 0},
+    "molmo2": {
+        "adapter_config": {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2, "head_dim": 4}
+        | {"num_key_value_heads": 2, "text_hidden_size": 40, "vision_feature_layer": [-1]}
+    },
     **dict.fromkeys(
         ("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"),
         {
@@ -105,7 +118,8 @@ AROUND = (
         for name in (
             *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
             *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
-            *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2"),
+            *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2", "molmo2"),
+            "ernie4_5_vl_moe",
         )
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
@@ -114,8 +128,8 @@ BESIDE_TOWERS = {"chameleon", "phi4_multimodal"}  # whose keys stand beside thos
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
-# What stands among a text model's tensors and is none.
-OF_IMAGES = (".embed_tokens_extend.", ".vqmodel.")
+# What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
+OF_IMAGES = (".vision_moe.", ".embed_tokens_extend.", ".vqmodel.")
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
@@ -125,8 +139,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     """The model of a config, its weights as transformers begins with them, attention and experts by plain products."""
     model_type = raw["model_type"]
     keys = {name: value for name, value in raw.items() if name != "model_type"}
-    make = AutoModelForMaskedLM if model_type in ENCODERS else AutoModelForCausalLM
-    if model_type in WITH_ENCODER:
+    make = AutoModelForMaskedLM if model_type in ENCODERS and model_type != "bert-generation" else AutoModelForCausalLM
+    if model_type in WITH_ENCODER and "cross_attention_layers" not in keys:
         make = AutoModelForSpeechSeq2Seq if "num_mel_bins" in keys else AutoModelForSeq2SeqLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
@@ -145,7 +159,19 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         name = type(config).__name__.removesuffix("Config") + "ForCausalLM"
         make = getattr(transformers, name, None) or getattr(transformers, name.replace("Text", ""))
         return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
-    return make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
+    return unsaved(make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval())
+
+
+def unsaved(model: torch.nn.Module) -> torch.nn.Module:
+    """The model, in which a table that transformers computes, and saves in no file, is no parameter."""
+    for name in model._keys_to_ignore_on_save or model._keys_to_ignore_on_load_missing or ():
+        *path, last = name.split(".")
+        path = path if not path or hasattr(model, path[0]) else path[1:]
+        module = model.get_submodule(".".join(path)) if path else model
+        if (table := module._parameters.get(last)) is not None and not table.requires_grad:
+            del module._parameters[last]
+            module.register_buffer(last, table.data, persistent=False)
+    return model
 
 
 def build(name: str) -> torch.nn.Module:
@@ -182,11 +208,14 @@ def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
 
 
 def source(model: torch.nn.Module) -> torch.Tensor | None:
-    """What an encoder is to read, as much as it can: random token ids [1 M], or a spectrogram [1 2M mel]."""
+    """What an encoder is to read, as much as it can: random token ids [1 M], or a spectrogram [1 2M mel]; an image's
+    vectors [1 M D]."""
     config = model.config
     if config.model_type not in WITH_ENCODER:
         return None
     generator = torch.Generator().manual_seed(SEED + 1)
+    if hasattr(config, "cross_attention_layers"):
+        return torch.randn((1, config.num_image_tokens, config.hidden_size), generator=generator)
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
     length = getattr(config, "n_positions", None) or config.max_position_embeddings
@@ -197,6 +226,8 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
     """What a model says of token ids, of those that it writes where it has `read` others."""
     if read is None:
         return model(ids, **more)
+    if hasattr(model.config, "cross_attention_layers"):
+        return model(ids, cross_attention_states=read, **more)
     if read.ndim == 3:
         return model(input_features=read.transpose(1, 2), decoder_input_ids=ids, **more)
     return model(input_ids=read, decoder_input_ids=ids, **more)

@@ -37,7 +37,7 @@ SEEDS = models.SEED, 7
 FIXED = {
     "longcat_flash zero_expert_num": "transformers 5.23 keeps matrices of the experts that are nothing",
     **dict.fromkeys(
-        ("t5 tie_word_embeddings", "mt5 tie_word_embeddings", "umt5 tie_word_embeddings"),
+        [f"{name} tie_word_embeddings" for name in ("t5", "mt5", "umt5", "switch_transformers")],
         "transformers 5.23 builds it tied, until it reads a file with a head of its own",
     ),
 }

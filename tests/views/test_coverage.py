@@ -9,7 +9,8 @@ import pytest
 
 from macros.catalogue import presets
 from macros.catalogue.independent import comparison
-from macros.engine.architectures import architectures
+from macros.catalogue.transformers_types import covered_as, mappings
+from macros.engine.architectures import architectures, is_known
 from macros.views.reference import coverage
 
 
@@ -64,3 +65,24 @@ def test_a_term_counts_wherever_its_step_is():
     assert uses["router"].models == uses["mixture of experts"].models and len(uses["router"].models) > 50
     assert not uses["causal mask"].models & {"bert-base", "modernbert-base"}
     assert "modernbert-base" in uses["sliding window"].models and "weighted sum" not in uses
+
+
+def test_every_type_of_transformers_is_covered_or_has_a_reason():
+    rows = mappings().types
+    assert len(rows) > 300
+    for name, row in rows.items():
+        assert (covered_as(name) is None) == (row.reason is not None), name
+        assert not (row.incomplete and row.reason), name
+        if is_known(name):
+            assert row.reason is None, f"{name} is covered by now: run python -m tests.reference.mappings"
+
+
+def test_the_tables_of_transformers_types_agree():
+    listed = cells(coverage.coverage_mappings())
+    rows = {row[0]: row for row in listed if row[0] in mappings().types and len(row) == 3}
+    assert rows.keys() == mappings().types.keys()
+    ((_, types, covered),) = (row for row in listed if row[0] == "any of them")
+    assert int(types) == len(rows)
+    assert int(covered) == sum(not row[2].startswith("no: ") for row in rows.values())
+    assert (rows["paligemma"][2], rows["llama"][2]) == ("as gemma", "yes")
+    assert rows["pi0"][2] == "no: no language model"

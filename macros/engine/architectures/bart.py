@@ -1,16 +1,20 @@
-"""BART: an encoder reads a text at once, in both directions; a decoder generates another, and looks at the encoder's
-output.
+"""BART and its like: an encoder reads a text at once, in both directions; a decoder generates another, and looks at the
+encoder's output.
 
-The norms follow the parts, each stack has a table of places, and the encoder's length is that of its table; `t5`
-explains the two lengths. Source: arXiv 1910.13461; tensor names as transformers.
+The norms follow the parts or precede them, places are in a table of each stack or computed, and the encoder's length is
+that of the table; `t5` explains the two lengths. Sources: arXiv 1910.13461 (BART), 2001.08210 (mBART), 2010.11125
+(M2M-100), 1804.00344 (Marian), 1912.08777 (Pegasus), 2004.13637 (Blenderbot), 2103.06333 (PLBart), 2206.12131 (MVP);
+tensor names as transformers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
 
+from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Activation,
@@ -26,11 +30,11 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Size, activation, config, derived, key
+from .config import Config, Count, Size, activation, config, derived, fixed, key
 from .t5 import T5
+from .xglm import sinusoids
 
 NORM_EPS = 1e-5  # no key sets it
-RESERVED = 2  # rows at the head of each table of places, which no token has
 
 
 @config
@@ -57,6 +61,14 @@ class Bart(Config):
     # head
     tied: Literal[True] = key("tie_word_embeddings", True)
 
+    # Whether norms precede the parts, and follow each stack; whether they follow the embedding.
+    norm_first: bool = fixed(False)
+    norm_embedding: bool = fixed(True)
+    # Rows at the head of each table of places, which no token has.
+    reserved: int = fixed(2)
+    # Whether a trained vector is added to the scores.
+    final_bias: bool = fixed(True)
+
     caveat = T5.caveat
     ignored = frozenset(
         """activation_dropout add_bias_logits add_final_layer_norm classif_dropout classifier_dropout decoder_layerdrop
@@ -70,54 +82,187 @@ class Bart(Config):
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
 
-    def embedded(self, ids: Array, earlier: int, w: Weights, stack: Weights) -> Array:
-        """The vector of each token plus that of its position, after `earlier` ones, normalized: [T] -> [T D]."""
-        x = embed(ids, w, "model.shared.weight", self.vocab_size, self.d_model)
-        x = x * self.d_model**0.5 if self.scale_embedding else x
-        rows = self.n_positions + RESERVED
-        places = np.arange(ids.shape[0], like=ids) + (earlier + RESERVED)
-        x = x + embed_positions(places, stack, "embed_positions.weight", rows, self.d_model)
-        return layer_norm(x, stack, "layernorm_embedding", NORM_EPS)
+    @property
+    def vocabulary(self) -> int:
+        """How many tokens the decoder knows."""
+        return self.vocab_size
+
+    def table(self, stack: str) -> str:
+        """The name of the embedding of a stack."""
+        return "model.shared.weight"
+
+    def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
+        """The vectors of tokens plus those of their positions, after `earlier` ones: [T D] -> [T D]."""
+        rows = self.n_positions + self.reserved
+        places = np.arange(x.shape[0], like=x) + (earlier + self.reserved)
+        return x + embed_positions(places, stack, "embed_positions.weight", rows, self.d_model)
+
+    def embedded(self, ids: Array, earlier: int, w: Weights, name: str) -> Array:
+        """The vector of each token plus that of its position, after `earlier` ones, for a stack: [T] -> [T D]."""
+        rows, stack = self.vocabulary if name == "decoder" else self.vocab_size, w.at(f"model.{name}")
+        x = embed(ids, w, self.table(name), rows, self.d_model)
+        x = self.placed(x * self.d_model**0.5 if self.scale_embedding else x, earlier, stack)
+        return layer_norm(x, stack, "layernorm_embedding", NORM_EPS) if self.norm_embedding else x
+
+    def finished(self, x: Array, w: Weights, stack: str) -> Array:
+        """What a stack gives, normalized where norms precede the parts: [T D] -> [T D]."""
+        return layer_norm(x, w, f"model.{stack}.layer_norm", NORM_EPS) if self.norm_first else x
+
+    def add(self, x: Array, w: Weights, norm: str, part: Callable[[Array], Array]) -> Array:
+        """Add to the vectors what a part makes of them, with a norm before or behind: [T D] -> [T D]."""
+        if self.norm_first:
+            return x + part(layer_norm(x, w, norm, NORM_EPS))
+        return layer_norm(x + part(x), w, norm, NORM_EPS)
 
 
+@config
+class MBart(Bart):
+    """Hyperparameters of mBART, in forward order."""
+
+    norm_first: bool = fixed(True)
+
+
+@config
+class Blenderbot(Bart):
+    """Hyperparameters of Blenderbot, in forward order."""
+
+    norm_first: bool = fixed(True)
+    norm_embedding: bool = fixed(False)
+    reserved: int = fixed(0)
+
+
+@config
+class BlenderbotSmall(Bart):
+    """Hyperparameters of Blenderbot of 90M, in forward order; its decoder scales nothing, and adds the places last."""
+
+    reserved: int = fixed(0)
+
+    def embedded(self, ids: Array, earlier: int, w: Weights, name: str) -> Array:
+        if name == "encoder":
+            return super().embedded(ids, earlier, w, name)
+        x, stack = embed(ids, w, self.table(name), self.vocab_size, self.d_model), w.at("model.decoder")
+        return self.placed(layer_norm(x, stack, "layernorm_embedding", NORM_EPS), earlier, stack)
+
+
+@config
+class PLBart(Bart):
+    """Hyperparameters of PLBart, in forward order."""
+
+    scale_embedding: bool = key("scale_embedding", True)
+
+
+@config
+class Mvp(Bart):
+    """Hyperparameters of MVP without prompts, in forward order."""
+
+    prompts: Literal[False] = key("use_prompt", False)
+
+    ignored = Bart.ignored | {"prompt_length", "prompt_mid_dim"}
+
+
+@config
+class M2M100(Bart):
+    """Hyperparameters of M2M-100 and NLLB, in forward order; places are computed."""
+
+    scale_embedding: bool = key("scale_embedding", True)
+    activation: str = key("activation_function", "relu")
+    padding: Count = key("pad_token_id", 1)
+    norm_first: bool = fixed(True)
+    norm_embedding: bool = fixed(False)
+    final_bias: bool = fixed(False)
+
+    def check(self) -> None:
+        super().check()
+        must_be_even(self.d_model)
+
+    def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
+        places = np.arange(x.shape[0], like=x) + (earlier + int(self.padding) + 1)
+        return x + sinusoids(places, self.d_model)
+
+
+@config
+class Marian(Bart):
+    """Hyperparameters of Marian, in forward order; places are computed, and both stacks may have a vocabulary."""
+
+    n_written: Size = key("decoder_vocab_size", lambda c: c.vocab_size)
+    shared: bool = key("share_encoder_decoder_embeddings", True)
+    norm_embedding: bool = fixed(False)
+
+    def check(self) -> None:
+        super().check()
+        must_be_even(self.d_model)
+        if self.shared and self.n_written != self.vocab_size:
+            raise Problem(
+                f"decoder_vocab_size = {int(self.n_written)} and vocab_size = {int(self.vocab_size)} of one table",
+                "correct one of the two",
+            )
+
+    @property
+    def vocabulary(self) -> int:
+        return self.vocab_size if self.shared else self.n_written
+
+    def table(self, stack: str) -> str:
+        return "model.shared.weight" if self.shared else f"model.{stack}.embed_tokens.weight"
+
+    def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
+        return x + sinusoids(np.arange(x.shape[0], like=x) + earlier, self.d_model, self.d_model // 2)
+
+
+def must_be_even(width: int) -> None:
+    """Raise `Problem` unless as many sines as cosines make a place."""
+    if width % 2 or width < 4:
+        raise Problem(
+            f"d_model = {int(width)}: expected an even number, 4 or more",
+            "correct it: a position is as many sines as cosines",
+        )
+
+
+@architecture("mbart", config=MBart)
+@architecture("pegasus", "blenderbot", config=Blenderbot)
+@architecture("blenderbot-small", config=BlenderbotSmall)
+@architecture("plbart", config=PLBart)
+@architecture("mvp", config=Mvp)
+@architecture("m2m_100", config=M2M100)
+@architecture("marian", config=Marian)
 @architecture("bart", config=Bart)
 def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
-    x = c.embedded(ids, cache.length, w, w.at("model.decoder"))
+    x = c.embedded(ids, cache.length, w, "decoder")
     for _, w_layer, kept in w.layers(
         "model.decoder.layers", ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers
     ):
         x = decoder_layer(x, w_layer, c, kept, read)
-    logits = unembed(x, w, "model.shared.weight", c.vocab_size, last=last)
-    return logits + w.buffer("final_logits_bias", 1, c.vocab_size, counted=False)
+    logits = unembed(c.finished(x, w, "decoder"), w, c.table("decoder"), c.vocabulary, last=last)
+    return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False) if c.final_bias else logits
 
 
 def encode(source: Array, w: Weights, c: Bart, cache: KVCache) -> Array:
     """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
-    x = c.embedded(source, 0, w, w.at("model.encoder"))
+    x = c.embedded(source, 0, w, "encoder")
     for _, w_layer, _ in w.layers("model.encoder.layers", ["layer"] * c.n_encoder_layers, cache, "encoder"):
         x = encoder_layer(x, w_layer, c)
-    return x
+    return c.finished(x, w, "encoder")
 
 
 @step(Role.LAYER)
 def encoder_layer(x: Array, w: Weights, c: Bart) -> Array:
-    """One block of the encoder, with a norm after each part: [M D] -> [M D]."""
-    mixed = attention(x, w.at("self_attn"), c.n_encoder_heads, c.d_encoder_head)
-    x = layer_norm(x + mixed, w, "self_attn_layer_norm", NORM_EPS)
-    return layer_norm(x + feed_forward(x, w, c.d_ff_encoder, activation(c.activation)), w, "final_layer_norm", NORM_EPS)
+    """One block of the encoder: [M D] -> [M D]."""
+    n, width, act = c.n_encoder_heads, c.d_encoder_head, activation(c.activation)
+    x = c.add(x, w, "self_attn_layer_norm", lambda y: attention(y, w.at("self_attn"), n, width))
+    return c.add(x, w, "final_layer_norm", lambda y: feed_forward(y, w, c.d_ff_encoder, act))
 
 
 @step(Role.LAYER)
 def decoder_layer(x: Array, w: Weights, c: Bart, cache: KVCache, read: Array) -> Array:
-    """One block of the decoder, with a norm after each part: [T D] -> [T D]."""
-    mixed = causal_attention(x, w.at("self_attn"), c.n_heads, c.d_head, cache)
-    x = layer_norm(x + mixed, w, "self_attn_layer_norm", NORM_EPS)
-    looked_up = cross_attention(x, w.at("encoder_attn"), c.n_heads, c.d_head, cache, read, c.n_source)
-    x = layer_norm(x + looked_up, w, "encoder_attn_layer_norm", NORM_EPS)
-    return layer_norm(x + feed_forward(x, w, c.d_ff, activation(c.activation)), w, "final_layer_norm", NORM_EPS)
+    """One block of the decoder: [T D] -> [T D]."""
+    n, width, rows, act = c.n_heads, c.d_head, c.n_source, activation(c.activation)
+    x = c.add(x, w, "self_attn_layer_norm", lambda y: causal_attention(y, w.at("self_attn"), n, width, cache))
+    x = c.add(
+        x, w, "encoder_attn_layer_norm", lambda y: cross_attention(y, w.at("encoder_attn"), n, width, cache, read, rows)
+    )
+    return c.add(x, w, "final_layer_norm", lambda y: feed_forward(y, w, c.d_ff, act))
 
 
 def project(x: Array, w: Weights, name: str, n: int, width: int, bias: bool = True) -> Array:

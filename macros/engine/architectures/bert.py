@@ -1,7 +1,8 @@
-"""BERT: an encoder. Each token sees all others, before it and after it, and the scores are for the tokens themselves.
+"""BERT, ERNIE and Megatron's BERT: an encoder. Each token sees all others, before it and after it, and the scores are
+for the tokens themselves.
 
-The text is read in one step: nothing is kept for a next one. Source: arXiv 1810.04805; tensor names as transformers'
-model for masked words (BertForMaskedLM).
+The text is read in one step: nothing is kept for a next one. Sources: arXiv 1810.04805 (BERT), 1904.09223 (ERNIE),
+1909.08053 (Megatron); tensor names as transformers' models for masked words (BertForMaskedLM).
 """
 
 from __future__ import annotations
@@ -10,11 +11,24 @@ from typing import Literal
 
 import numpy as np
 
+from ..errors import Problem
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, positions, scores, softmax, weighted_sum
+from ..ops import (
+    embed,
+    embed_positions,
+    heads,
+    last_row,
+    layer_norm,
+    linear,
+    positions,
+    scores,
+    softmax,
+    unembed,
+    weighted_sum,
+)
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Positive, Size, activation, config, derived, key
+from .config import Config, Count, Positive, Size, activation, config, derived, fixed, key
 
 
 @config
@@ -24,7 +38,7 @@ class Bert(Config):
     # embedding
     vocab_size: Size = key("vocab_size")
     n_positions: Size = key("max_position_embeddings")
-    n_segments: Size = key("type_vocab_size", 2)
+    n_segments: Count = key("type_vocab_size", 2)
     d_model: Size = key("hidden_size")
     positions: Literal["absolute"] = key("position_embedding_type", "absolute")
     # layers
@@ -37,7 +51,15 @@ class Bert(Config):
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
+
+    # What the trunk is called, and the norms of the embedding, of both halves of a layer, and of the end.
+    trunk: str = fixed("bert")
+    norms: tuple[str, ...] = fixed(("embeddings.LayerNorm", "attention.output.LayerNorm", "output.LayerNorm", ""))
+    # Whether the head is the embedding's table; no published model has it otherwise.
+    must_be_tied: bool = fixed(True)
+    # Whether norms precede the halves of a layer.
+    norm_first: bool = fixed(False)
 
     caveat = (
         "An encoder reads a whole text in one step and generates nothing. "
@@ -61,29 +83,94 @@ class Bert(Config):
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
+        if self.tied != self.must_be_tied:
+            raise Problem(
+                f"tie_word_embeddings = {str(self.tied).lower()}: expected {str(self.must_be_tied).lower()}",
+                "correct the value",
+            )
+
+    def embedded(self, ids: Array, places: Array, w: Weights) -> Array:
+        """The vector of each token, of its place and of the first segment, normalized: [T] -> [T D]."""
+        tables = w.at(f"{self.trunk}.embeddings")
+        x = embed(ids, tables, "word_embeddings.weight", self.vocab_size, self.d_model)
+        if self.n_segments:
+            x = x + embed(ids * 0, tables, "token_type_embeddings.weight", self.n_segments, self.d_model)
+        x = x + embed_positions(places, tables, "position_embeddings.weight", self.n_positions, self.d_model)
+        return self.norm(self.of_task(x, ids, tables), w.at(self.trunk), 0)
+
+    @property
+    def is_transformed(self) -> bool:
+        """Whether the head changes the vector before it scores."""
+        return True
+
+    def of_task(self, x: Array, ids: Array, tables: Weights) -> Array:
+        """The vectors plus that of the task, where there is one: [T D] -> [T D]."""
+        return x
+
+    def norm(self, x: Array, w: Weights, which: int) -> Array:
+        """One of the norms, where the model has it."""
+        return layer_norm(x, w, self.norms[which], self.norm_eps) if self.norms[which] else x
 
 
-@architecture(
-    "bert", config=Bert, spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
-)
+@config
+class Ernie(Bert):
+    """Hyperparameters of ERNIE, in forward order."""
+
+    n_tasks: Size = key("task_type_vocab_size", 3)
+    has_tasks: bool = key("use_task_id", False)
+    trunk: str = fixed("ernie")
+
+    def of_task(self, x: Array, ids: Array, tables: Weights) -> Array:
+        if not self.has_tasks:
+            return x
+        return x + embed(ids * 0, tables, "task_type_embeddings.weight", self.n_tasks, self.d_model)
+
+
+@config
+class BertGeneration(Bert):
+    """Hyperparameters of BERT for generation, in forward order, as the encoder that it is by default."""
+
+    n_segments: Count = fixed(0)
+
+    @property
+    def is_transformed(self) -> bool:
+        return False
+
+
+@config
+class MegatronBert(Bert):
+    """Hyperparameters of Megatron's BERT, in forward order."""
+
+    norm_first: bool = fixed(True)
+    norms: tuple[str, ...] = fixed(("", "attention.ln", "ln", "encoder.ln"))
+
+
+OLDER_NORMS = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
+
+
+@architecture("ernie", config=Ernie, spellings=OLDER_NORMS)
+@architecture("megatron-bert", config=MegatronBert)
+@architecture("bert-generation", config=BertGeneration)
+@architecture("bert", config=Bert, spellings=OLDER_NORMS)
 def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    tables = w.at("bert.embeddings")
-    x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
-    places = positions(ids, cache)
-    x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_model)
-    x = layer_norm(x, w, "bert.embeddings.LayerNorm", c.norm_eps)
-    for _, w_layer, _ in w.layers("bert.encoder.layer", ["layer"] * c.n_layers, cache):
+    x = c.embedded(ids, positions(ids, cache), w)
+    for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    return prediction_head(x, w, c, last=last)
+    x = c.norm(x, w.at(c.trunk), 3)
+    if c.is_transformed:
+        return prediction_head(x, w, c, last=last)
+    return unembed(x, w, f"{c.trunk}.embeddings.word_embeddings.weight", c.vocab_size, last=last, bias="lm_head.bias")
 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, c: Bert) -> Array:
-    """One transformer block, with a norm after each half: [T D] -> [T D]."""
-    x = layer_norm(x + attention(x, w.at("attention"), c), w, "attention.output.LayerNorm", c.norm_eps)
-    return layer_norm(x + feed_forward(x, w, c), w, "output.LayerNorm", c.norm_eps)
+    """One transformer block, with a norm before or after each half: [T D] -> [T D]."""
+    if c.norm_first:
+        x = x + attention(c.norm(x, w, 1), w.at("attention"), c)
+        return x + feed_forward(c.norm(x, w, 2), w, c)
+    x = c.norm(x + attention(x, w.at("attention"), c), w, 1)
+    return c.norm(x + feed_forward(x, w, c), w, 2)
 
 
 @step(Role.ATTENTION)
@@ -111,6 +198,6 @@ def prediction_head(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
         linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
     )
     x = layer_norm(x, w, "cls.predictions.transform.LayerNorm", c.norm_eps)
-    table = w("bert.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
+    table = w(f"{c.trunk}.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
     logits = np.einsum("td,vd->tv", x, table, optimize=True)
     return logits + w("cls.predictions.bias", c.vocab_size)

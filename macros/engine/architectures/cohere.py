@@ -1,4 +1,4 @@
-"""Command R and Aya: attention and feed-forward in parallel on one norm without shift.
+"""Command R, Aya and Compass: attention and feed-forward in parallel on one norm without shift.
 
 Rotary embedding rotates neighboring pairs. Command R7B and Command A (`cohere2`) see a window in three layers of four,
 and leave rotary embedding out of the fourth. Sources: CohereLabs/c4ai-command-r-v01, arXiv 2504.00698 (Command A);
@@ -12,6 +12,7 @@ from ..ops import (
     Full,
     NoPE,
     Rope,
+    apply_rope,
     apply_rope_pairs,
     attend,
     causal_mask,
@@ -28,7 +29,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, Size, config, fixed, full_every, key, masks_of
 from .llama import Llama, feed_forward
-from .rope_config import read_rope
+from .rope_config import read_rope, rope_of_mask
 
 
 @config
@@ -41,11 +42,18 @@ class Cohere(Llama):
     logit_scale: float = key("logit_scale", 0.0625)
     tied: bool = key("tie_word_embeddings", True)
 
+    # Whether neighbors turn together, not halves.
+    pairs: bool = fixed(True)
+
     ignored = Llama.ignored | {"rotary_pct"}
 
     @property
     def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=500_000.0)
+
+    def rope_of(self, mask: Mask) -> Rope:
+        """The rotary embedding of the layers that see so much."""
+        return self.rope
 
 
 @config
@@ -78,36 +86,64 @@ class Cohere2(Cohere):
         return [NoPE(mask) if mask == Full() else mask for mask in published]
 
 
+@config
+class Compass(Cohere2):
+    """Hyperparameters of the text model of Cohere Compass, in forward order."""
+
+    logit_scale: float = key("logit_scale", 1.0)
+    layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
+    pairs: bool = fixed(False)
+
+    ignored = Cohere2.ignored | {"pooling"}
+
+    @property
+    def rope(self) -> Rope:
+        return self.rope_of(Full())
+
+    def rope_of(self, mask: Mask) -> Rope:
+        return rope_of_mask(self.rope_parameters, mask)
+
+    @property
+    def masks(self) -> list[Mask]:
+        """What each layer sees; it has no positions where the others have a table of them, and it has none."""
+        seen, tables = masks_of(self.layer_types, self.n_layers, self.sliding_window), self.rope_parameters
+        is_apart = bool({"full_attention", "sliding_attention"} & set(tables))
+        return [NoPE(m) if is_apart and name not in tables else m for name, m in zip(self.layer_types, seen)]
+
+
+@architecture("cohere_compass_text", config=Compass)
 @architecture("cohere", config=Cohere)
 @architecture("cohere2", config=Cohere2)
 def forward(w: Weights, ids: Array, c: Cohere, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
-    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    places, kinds = positions(ids, cache), dict.fromkeys(c.masks)
+    tables = {m: None if isinstance(m, NoPE) else rope_table(places, c.d_head, c.rope_of(m)) for m in kinds}
     for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
-        x = layer(x, w_layer, cache_layer, c, mask, table)
+        x = layer(x, w_layer, cache_layer, c, mask, tables[mask])
     x = layer_norm(x, w, "model.norm", c.norm_eps, bias=False)
     head = "model.embed_tokens.weight" if c.tied else "lm_head.weight"
     return unembed(x, w, head, c.vocab_size, last=last) * c.logit_scale
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable | None) -> Array:
     """One transformer block, its two halves in parallel: [T D] -> [T D]."""
     y = layer_norm(x, w, "input_layernorm", c.norm_eps, bias=False)
     return x + attention(y, w.at("self_attn"), cache, c, mask, table) + feed_forward(y, w.at("mlp"), c)
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable) -> Array:
+def attention(x: Array, w: Weights, cache: KVCache, c: Cohere, mask: Mask, table: RopeTable | None) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(x, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     v = heads(linear(x, w, "v_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
     if c.use_qk_norm:
         q, k = head_norms(q, w, "q_norm.weight", c.norm_eps), head_norms(k, w, "k_norm.weight", c.norm_eps)
-    if not isinstance(mask, NoPE):
-        q, k = apply_rope_pairs(q, table), apply_rope_pairs(k, table)
+    if table is not None and not isinstance(mask, NoPE):
+        turn = apply_rope_pairs if c.pairs else apply_rope
+        q, k = turn(q, table), turn(k, table)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.d_head**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)

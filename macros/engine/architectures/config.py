@@ -213,7 +213,7 @@ class Config:
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> tuple[Self, list[str]]:
         """The config, and the keys that this architecture does not know. Raises `Problem` naming the key."""
-        given, raw = raw, cls.prepare(dict(raw))
+        given, raw = raw, cls.prepare({name: _with_numbers(value) for name, value in raw.items()})
         known = [(k.key, k) for k in fields_of(cls) if k.key]
         for name, k in known:
             for spelling in k.also:
@@ -249,6 +249,16 @@ class Config:
             except msgspec.ValidationError as error:
                 raise Problem(f"{name} = {shorten(value)}: {plain_words(str(error))}", "correct the value") from None
         return cls(**values), unknown
+
+
+def _with_numbers(value: object) -> Any:
+    """A value in which what transformers 5 writes for infinity is a number again: {"__float__": "Infinity"}."""
+    if isinstance(value, list):
+        return [_with_numbers(one) for one in cast("list[object]", value)]
+    if isinstance(value, Mapping):
+        table = cast("dict[str, Any]", value)
+        return math.inf if table == {"__float__": "Infinity"} else table
+    return value
 
 
 @cache

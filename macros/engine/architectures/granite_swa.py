@@ -32,7 +32,7 @@ from .config import Count, Positive, Size, config, key, masks_of
 from .granite import Granite
 from .granitemoe import mixture_of_experts
 from .granitemoeshared import GraniteMoEShared, shared_expert
-from .llama import Llama, feed_forward
+from .llama import feed_forward
 from .rope_config import read_rope
 from .tensor_layouts import GRANITE_FUSED
 
@@ -40,23 +40,6 @@ from .tensor_layouts import GRANITE_FUSED
 def default_layer_types(n_layers: int) -> list[str]:
     """The first layer of each four sees everything, the others a window."""
     return ["sliding_attention" if i % 4 else "full_attention" for i in range(n_layers)]
-
-
-def masks_with_thetas(c: Llama, masks: list[Mask], thetas: list[float] | None) -> list[Mask]:
-    """What each layer sees, and whether it turns by position. Raises `Problem` where layers that see as much turn by
-    several thetas.
-    """
-    if thetas is None:
-        return masks
-    if len(thetas) != c.n_layers:
-        raise Problem(
-            f"layer_rope_theta has {len(thetas)} entries, and num_hidden_layers = {int(c.n_layers)}",
-            "correct one of the two",
-        )
-    turning = {(mask, theta) for mask, theta in zip(masks, thetas) if theta}
-    if len(turning) > len({mask for mask, _ in turning}):
-        raise Problem("layer_rope_theta has several numbers for layers that see as much", "correct the list")
-    return [mask if theta else NoPE(mask) for mask, theta in zip(masks, thetas)]
 
 
 @config
@@ -72,18 +55,11 @@ class GraniteSWA(Granite):
 
     def check(self) -> None:
         super().check()
-        for mask in self.masks:
-            self.rope_of(mask)
+        check_ropes(self)
 
     @property
     def masks(self) -> list[Mask]:
-        seen = masks_of(self.layer_types, self.n_layers, self.sliding_window)
-        return masks_with_thetas(self, seen, self.thetas)
-
-    def rope_of(self, mask: Mask) -> Rope:
-        """The rotary embedding of the layers that see so much."""
-        own = [t for m, t in zip(self.masks, self.thetas or []) if m == mask]
-        return read_rope(self.rope_parameters | {"rope_theta": own[0]} if own and own[0] else self.rope_parameters)
+        return masks_with_thetas(self)
 
 
 @config
@@ -97,18 +73,41 @@ class GraniteMoESWA(GraniteMoEShared):
 
     def check(self) -> None:
         super().check()
-        for mask in self.masks:
-            self.rope_of(mask)
+        check_ropes(self)
 
     @property
     def masks(self) -> list[Mask]:
-        seen = masks_of(self.layer_types, self.n_layers, self.sliding_window)
-        return masks_with_thetas(self, seen, self.thetas)
+        return masks_with_thetas(self)
 
-    def rope_of(self, mask: Mask) -> Rope:
-        """The rotary embedding of the layers that see so much."""
-        own = [t for m, t in zip(self.masks, self.thetas or []) if m == mask]
-        return read_rope(self.rope_parameters | {"rope_theta": own[0]} if own and own[0] else self.rope_parameters)
+
+def masks_with_thetas(c: GraniteSWA | GraniteMoESWA) -> list[Mask]:
+    """What each layer sees, and whether it turns by position. Raises `Problem` where layers that see as much turn by
+    several thetas.
+    """
+    masks = masks_of(c.layer_types, c.n_layers, c.sliding_window)
+    if c.thetas is None:
+        return masks
+    if len(c.thetas) != c.n_layers:
+        raise Problem(
+            f"layer_rope_theta has {len(c.thetas)} entries, and num_hidden_layers = {int(c.n_layers)}",
+            "correct one of the two",
+        )
+    turning = {(mask, theta) for mask, theta in zip(masks, c.thetas) if theta}
+    if len(turning) > len({mask for mask, _ in turning}):
+        raise Problem("layer_rope_theta has several numbers for layers that see as much", "correct the list")
+    return [mask if theta else NoPE(mask) for mask, theta in zip(masks, c.thetas)]
+
+
+def rope_of(c: GraniteSWA | GraniteMoESWA, mask: Mask) -> Rope:
+    """The rotary embedding of the layers that see so much."""
+    own = [t for m, t in zip(c.masks, c.thetas or []) if m == mask]
+    return read_rope(c.rope_parameters | {"rope_theta": own[0]} if own and own[0] else c.rope_parameters)
+
+
+def check_ropes(c: GraniteSWA | GraniteMoESWA) -> None:
+    """Raise `Problem` for a table of rotary embeddings that is none."""
+    for mask in c.masks:
+        rope_of(c, mask)
 
 
 @architecture("granite_swa", config=GraniteSWA)
@@ -127,7 +126,7 @@ def run(w: Weights, ids: Array, c: GraniteSWA | GraniteMoESWA, cache: KVCache, l
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier
     places, kinds = positions(ids, cache), dict.fromkeys(c.masks)
-    tables = {m: None if isinstance(m, NoPE) else rope_table(places, c.d_head, c.rope_of(m)) for m in kinds}
+    tables = {m: None if isinstance(m, NoPE) else rope_table(places, c.d_head, rope_of(c, m)) for m in kinds}
     for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, tables[mask])
     x = rms_norm(x, w, "model.norm", c.norm_eps)

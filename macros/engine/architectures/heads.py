@@ -180,6 +180,26 @@ def classify_alone(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) ->
 
 
 @step(Role.TASK_HEAD)
+def classify_activated(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (RoFormer)."""
+    y = activation(c.activation)(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classifier.out_proj", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_context(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (DeBERTa)."""
+    y = gelu(linear(x[:1], w, "pooler.dense", x.shape[-1], bias=True))
+    return linear(y, w, "classifier", labels, bias=True)
+
+
+@step(Role.TASK_HEAD)
+def classify_last(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its last token: [T D], [C D] -> [1 C] (CTRL)."""
+    return linear(last_row(x), w, "classifier", labels)
+
+
+@step(Role.TASK_HEAD)
 def classify_first(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
     """A score of the text for each label, by its first token: [T D], [C D], [C] -> [1 C]."""
     return linear(changed(x[:1], w, c), w, "classifier", labels, bias=True)
@@ -290,6 +310,29 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForTokenClassification": Kind("token classification", classify_tokens),
         "ForQuestionAnswering": Kind("question answering", find_answer),
     },
+    "rembert": {
+        "ForMaskedLM": OWN,
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+    },
+    "roformer": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_activated),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+    },
+    "deberta_v2": {
+        "ForMaskedLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_context),
+        "ForTokenClassification": Kind("token classification", classify_tokens),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+        "ForMultipleChoice": Kind("multiple choice", classify_context, 1),
+    },
     "modernbert": {
         "ForMaskedLM": OWN,
         "Model": BASE,
@@ -314,8 +357,16 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
     "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
 }
 
-# What some types have besides, or otherwise than the decoders' common classes.
+# What some types have besides, or otherwise than the others of their forward pass, or the decoders' common classes.
 OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
+    "bert-generation": {"Decoder": OWN, "Encoder": BASE},
+    "ctrl": {"ForSequenceClassification": Kind("sequence classification", classify_last)},
+    "jina_embeddings_v3": {
+        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+        "ForSequenceClassification": Kind("sequence classification", classify_dense),
+        "ForQuestionAnswering": Kind("question answering", find_answer),
+    },
+    "marian": {"MTModel": OWN},
     "gptj": {"ForQuestionAnswering": Kind("question answering", find_answer)},
     "qwen2": {
         "ForRewardModel": Kind("reward", reward, 1),
@@ -408,7 +459,7 @@ def _takes_mean(kind: Kind, raw: Mapping[str, Any]) -> bool:
 
 def _kinds(architecture: str, model_type: str) -> Mapping[str, Kind | None]:
     if architecture in OTHERS:
-        return OTHERS[architecture]
+        return {**OF_TYPE.get(model_type, {}), **OTHERS[architecture], **OF_TYPE.get(model_type, {})}
     older = {"ForTokenClassification": Kind("token classification", classify_tokens)}
     return {**DECODER, **(older if model_type in OLD_CLASSIFIER else {}), **OF_TYPE.get(model_type, {})}
 

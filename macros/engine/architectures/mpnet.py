@@ -40,7 +40,7 @@ def forward(w: Weights, ids: Array, c: MPNet, cache: KVCache, last: bool = True)
     bias = relative_bias(places, places, w, name, c.n_buckets, c.n_heads, 128, to_both_sides=True)
     for _, w_layer, _ in w.layers("mpnet.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, bias)
-    return masked_head(x, w, c, "mpnet", last=last)
+    return masked_head(x, w, c.vocab_size, c.norm_eps, "mpnet", last=last)
 
 
 @step(Role.LAYER)

@@ -1,7 +1,7 @@
-"""Nomic BERT: an encoder with rotary positions, gated feed-forward parts and a norm after each half, without biases.
+"""Nomic BERT, GTE and Jina Embeddings v3: encoders with rotary positions and a norm after each half.
 
-The text is read at once: nothing is kept for a next step. Source: arXiv 2402.01613; tensor names as transformers 5's
-model for masked words (NomicBertForMaskedLM).
+The text is read at once: nothing is kept for a next step. Sources: arXiv 2402.01613 (Nomic), 2407.19669 (GTE),
+2409.10173 (Jina); tensor names as transformers 5's models for masked words (NomicBertForMaskedLM).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ import numpy as np
 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
+    Activation,
     Rope,
     apply_rope,
     attend,
     embed,
-    feed_forward,
     heads,
     last_row,
     layer_norm,
@@ -26,8 +26,10 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
+from .bart import feed_forward
 from .bert import Bert
-from .config import Config, Positive, Raw, Size, activation, config, key
+from .config import Config, Count, Positive, Raw, Size, activation, config, fixed, key
+from .roberta import masked_head
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 
@@ -37,7 +39,7 @@ class NomicBert(Config):
 
     # embedding
     vocab_size: Size = key("vocab_size")
-    n_segments: Size = key("type_vocab_size", 2)
+    n_segments: Count = key("type_vocab_size", 2)
     d_model: Size = key("hidden_size", also=("n_embd",))
     # layers
     n_layers: Size = key("num_hidden_layers", also=("n_layer",))
@@ -52,6 +54,14 @@ class NomicBert(Config):
     # head
     tied: Literal[True] = key("tie_word_embeddings", True)
 
+    # What the trunk is called, the rope's theta, whether attention has biases, and the feed-forward network a gate.
+    trunk: str = fixed("nomic_bert")
+    theta: float = fixed(1000.0)
+    bias: bool = fixed(False)
+    is_gated: bool = fixed(True)
+    # Where the head's bias is, if it is RoBERTa's.
+    head_bias: str = fixed("")
+
     caveat = Bert.caveat
     rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"attention_probs_dropout_prob", "classifier_dropout"})
@@ -62,9 +72,66 @@ class NomicBert(Config):
 
     @property
     def rope(self) -> Rope:
-        return read_rope(self.rope_parameters, theta=1000.0)
+        return read_rope(self.rope_parameters, theta=self.theta)
 
 
+@config
+class Gte(NomicBert):
+    """Hyperparameters of GTE, in forward order."""
+
+    n_segments: Count = key("type_vocab_size", 1)
+    activation: str = key("hidden_act", "gelu")
+    trunk: str = fixed("gte")
+    theta: float = fixed(160_000.0)
+    bias: bool = fixed(True)
+    head_bias: str = fixed("lm_head.decoder.bias")
+
+
+@config
+class JinaV3(NomicBert):
+    """Hyperparameters of Jina Embeddings v3, in forward order."""
+
+    n_segments: Count = key("type_vocab_size", 1)
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    activation: str = key("hidden_act", "gelu")
+    trunk: str = fixed("roberta")
+    theta: float = fixed(20_000.0)
+    bias: bool = fixed(True)
+    is_gated: bool = fixed(False)
+    head_bias: str = fixed("lm_head.bias")
+
+
+@architecture(
+    "gte",
+    config=Gte,
+    fused={
+        "attention.qkv_proj.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv"),
+        "attention.qkv_proj.bias": tuple(f"self_attn.{one}_proj.bias" for one in "qkv"),
+        "mlp.up_gate_proj.weight": ("mlp.up_proj.weight", "mlp.gate_proj.weight"),
+    },
+    spellings=(
+        ("gte.encoder.layer.", "gte.layers."),
+        (".attention.o_proj.", ".self_attn.o_proj."),
+        (".attn_ln.", ".post_attention_layernorm."),
+        (".mlp_ln.", ".post_mlp_layernorm."),
+        ("lm_head.norm.", "lm_head.layer_norm."),
+    ),
+)
+@architecture(
+    "jina_embeddings_v3",
+    config=JinaV3,
+    fused={
+        "mixer.Wqkv.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv"),
+        "mixer.Wqkv.bias": tuple(f"self_attn.{one}_proj.bias" for one in "qkv"),
+    },
+    spellings=(
+        ("roberta.emb_ln.", "roberta.embeddings.LayerNorm."),
+        ("roberta.encoder.layers.", "roberta.layers."),
+        (".mixer.out_proj.", ".self_attn.o_proj."),
+        (".norm1.", ".post_attention_layernorm."),
+        (".norm2.", ".post_mlp_layernorm."),
+    ),
+)
 @architecture(
     "nomic_bert",
     config=NomicBert,
@@ -82,13 +149,15 @@ class NomicBert(Config):
 )
 def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    tables = w.at("nomic_bert.embeddings")
+    tables = w.at(f"{c.trunk}.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
-    x = layer_norm(x, w, "nomic_bert.embeddings.LayerNorm", c.norm_eps)
+    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model) if c.n_segments else x
+    x = layer_norm(x, tables, "LayerNorm", c.norm_eps)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for _, w_layer, _ in w.layers("nomic_bert.layers", ["layer"] * c.n_layers, cache):
+    for _, w_layer, _ in w.layers(f"{c.trunk}.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, table)
+    if c.head_bias:
+        return masked_head(x, w, c.vocab_size, c.norm_eps, c.trunk, c.head_bias, last=last)
     return prediction_head(x, w, c, last=last)
 
 
@@ -96,7 +165,8 @@ def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = T
 def layer(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
     """One transformer block, with a norm after each half: [T D] -> [T D]."""
     x = layer_norm(x + attention(x, w.at("self_attn"), c, table), w, "post_attention_layernorm", c.norm_eps)
-    y = feed_forward(x, w.at("mlp"), c.d_ff, activation(c.activation))
+    act = activation(c.activation)
+    y = gated(x, w.at("mlp"), c.d_ff, act, c.bias) if c.is_gated else feed_forward(x, w.at("mlp"), c.d_ff, act)
     return layer_norm(x + y, w, "post_mlp_layernorm", c.norm_eps)
 
 
@@ -104,10 +174,18 @@ def layer(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
 def attention(x: Array, w: Weights, c: NomicBert, table: RopeTable) -> Array:
     """Let each token gather information from all tokens, also from those after it: [T D] -> [T D]."""
     q, k, v = (
-        heads(linear(x, w, name, c.n_heads * c.d_head), c.n_heads, c.d_head) for name in ("q_proj", "k_proj", "v_proj")
+        heads(linear(x, w, name, c.n_heads * c.d_head, bias=c.bias), c.n_heads, c.d_head)
+        for name in ("q_proj", "k_proj", "v_proj")
     )
     mixed = attend(apply_rope(q, table), apply_rope(k, table), v, None, c.d_head**-0.5)
-    return linear(mixed, w, "o_proj", c.d_model)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.bias)
+
+
+@step(Role.FEED_FORWARD)
+def gated(x: Array, w: Weights, width: int, act: Activation, bias: bool) -> Array:
+    """Process each token separately, in a wider space, one half gating the other: [T D] -> [T F] -> [T D]."""
+    wide = act(linear(x, w, "gate_proj", width)) * linear(x, w, "up_proj", width)
+    return linear(wide, w, "down_proj", x.shape[-1], bias=bias)
 
 
 @step(Role.UNEMBED)
@@ -115,5 +193,5 @@ def prediction_head(x: Array, w: Weights, c: NomicBert, *, last: bool) -> Array:
     """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
     x = layer_norm(activation(c.activation)(x), w, "cls.predictions.transform.layer_norm", c.norm_eps)
-    table = w("nomic_bert.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
+    table = w(f"{c.trunk}.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
     return np.einsum("td,vd->tv", x, table, optimize=True) + w("cls.predictions.bias", c.vocab_size)

@@ -1,7 +1,8 @@
-"""RoBERTa, XLM-RoBERTa and CamemBERT: BERT's encoder, whose places are counted from behind the padding token's number.
+"""RoBERTa and its like: BERT's encoder, whose places are counted from behind the padding token's number.
 
-The text is read at once: nothing is kept for a next step. Source: arXiv 1907.11692, 1911.02116, 1911.03894; tensor
-names as transformers' model for masked words (RobertaForMaskedLM).
+The text is read at once: nothing is kept for a next step. Sources: arXiv 1907.11692 (RoBERTa), 1911.02116 and
+2105.00572 (XLM-RoBERTa, and XL), 1911.03894 (CamemBERT), 2202.03555 (data2vec), 2202.08005 (with norms first); tensor
+names as transformers' models for masked words (RobertaForMaskedLM).
 """
 
 from __future__ import annotations
@@ -9,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, gelu, last_row, layer_norm, linear, positions
+from ..ops import gelu, last_row, layer_norm, linear, positions
 from ..steps import Role, step
 from . import architecture
-from .bert import Bert, layer
-from .config import Count, config, key
+from .bert import OLDER_NORMS, Bert, layer
+from .config import Count, Positive, config, fixed, key
 
 
 @config
@@ -21,36 +22,60 @@ class Roberta(Bert):
     """Hyperparameters of RoBERTa, in forward order."""
 
     padding: Count = key("pad_token_id", 1)
+    trunk: str = fixed("roberta")
 
     def check(self) -> None:
         super().check()
         self.must_not_exceed("padding", "n_positions")
 
 
-@architecture(
-    "roberta",
-    "xlm-roberta",
-    "camembert",
-    config=Roberta,
-    spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
-)
+@config
+class Data2Vec(Roberta):
+    """Hyperparameters of data2vec's model of text, in forward order."""
+
+    trunk: str = fixed("data2vec_text")
+
+
+@config
+class NormsFirst(Roberta):
+    """Hyperparameters of RoBERTa with norms first, in forward order."""
+
+    trunk: str = fixed("roberta_prelayernorm")
+    norm_first: bool = fixed(True)
+    norms: tuple[str, ...] = fixed(
+        ("embeddings.LayerNorm", "attention.LayerNorm", "intermediate.LayerNorm", "LayerNorm")
+    )
+
+
+@config
+class RobertaXL(Roberta):
+    """Hyperparameters of XLM-RoBERTa XL and XXL, in forward order."""
+
+    n_segments: Count = key("type_vocab_size", 1)
+    norm_eps: Positive = key("layer_norm_eps", 1e-5)
+    norm_first: bool = fixed(True)
+    norms: tuple[str, ...] = fixed(("", "attention.self_attn_layer_norm", "LayerNorm", "encoder.LayerNorm"))
+
+
+@architecture("data2vec-text", config=Data2Vec)
+@architecture("roberta-prelayernorm", config=NormsFirst)
+@architecture("xlm-roberta-xl", config=RobertaXL)
+@architecture("roberta", "xlm-roberta", "camembert", config=Roberta, spellings=OLDER_NORMS)
 def forward(w: Weights, ids: Array, c: Roberta, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    tables = w.at("roberta.embeddings")
-    x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
-    places = positions(ids, cache) + (int(c.padding) + 1)
-    x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_model)
-    x = layer_norm(x, w, "roberta.embeddings.LayerNorm", c.norm_eps)
-    for _, w_layer, _ in w.layers("roberta.encoder.layer", ["layer"] * c.n_layers, cache):
+    x = c.embedded(ids, positions(ids, cache) + (int(c.padding) + 1), w)
+    for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    return masked_head(x, w, c, "roberta", last=last)
+    return masked_head(c.norm(x, w.at(c.trunk), 3), w, c.vocab_size, c.norm_eps, c.trunk, last=last)
 
 
 @step(Role.UNEMBED)
-def masked_head(x: Array, w: Weights, c: Bert, trunk: str, *, last: bool) -> Array:
+def masked_head(
+    x: Array, w: Weights, rows: int, eps: float, trunk: str, bias: str = "lm_head.bias", *, last: bool
+) -> Array:
     """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
-    x = gelu(linear(last_row(x) if last else x, w, "lm_head.dense", c.d_model, bias=True))
-    x = layer_norm(x, w, "lm_head.layer_norm", c.norm_eps)
-    table = w(f"{trunk}.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
-    return np.einsum("td,vd->tv", x, table, optimize=True) + w("lm_head.bias", c.vocab_size)
+    width = x.shape[-1]
+    x = gelu(linear(last_row(x) if last else x, w, "lm_head.dense", width, bias=True))
+    x = layer_norm(x, w, "lm_head.layer_norm", eps)
+    table = w(f"{trunk}.embeddings.word_embeddings.weight", rows, width)
+    return np.einsum("td,vd->tv", x, table, optimize=True) + w(bias, rows)

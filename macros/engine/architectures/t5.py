@@ -1,9 +1,9 @@
-"""T5, mT5, umT5: an encoder reads a text, in both directions; a decoder writes another, and looks at what was read.
+"""T5, mT5, umT5, Switch: an encoder reads a text, in both directions; a decoder writes another, and looks at it.
 
 Two lengths, then. T and S are the decoder's. The encoder's is a size of the model, `n_source`, the longest text that it
 was trained to read. It runs in the first step alone (`cache.source`), and so do the keys and values that the decoder's
 layers make of what it read (`cache.fill`): they do not grow. Source: arXiv 1910.10683,
-2010.11934 (mT5), 2304.09151 (umT5); tensor names as transformers.
+2010.11934 (mT5), 2304.09151 (umT5), 2101.03961 (Switch); tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -12,10 +12,24 @@ import numpy as np
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
-from ..ops import Full, attend, causal_mask, embed, heads, linear, positions, relative_bias, rms_norm, unembed
+from ..ops import (
+    Full,
+    attend,
+    causal_mask,
+    combine,
+    embed,
+    expert_linear,
+    heads,
+    linear,
+    positions,
+    relative_bias,
+    rms_norm,
+    softmax_routing,
+    unembed,
+)
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, activation, config, fixed, key
+from .config import Config, Count, Positive, Raw, Size, activation, config, fixed, key
 
 # Where the table of distances stands below a layer, and that of the first one.
 TABLE = "layer.0.SelfAttention"
@@ -48,6 +62,8 @@ class T5(Config):
 
     # Whether each layer has a table of distances of its own, or all have the first one's.
     of_layer: bool = fixed(False)
+    # What the feed-forward network is called.
+    network: str = fixed("DenseReluDense")
 
     caveat = (
         "An encoder reads one text, and a decoder generates another. The context is the decoder’s. "
@@ -70,6 +86,11 @@ class T5(Config):
                 f"{int(self.longest_distance)}: expected at least 4, and longer distances than half of them",
                 "correct one of the two",
             )
+
+    @property
+    def kinds(self) -> tuple[list[str], list[str]]:
+        """The kinds of the layers of both stacks."""
+        return ["layer"] * self.n_encoder_layers, ["layer"] * self.n_decoder_layers
 
     @property
     def is_scaled(self) -> bool:
@@ -108,6 +129,38 @@ class UMT5(T5):
     ignored = T5.ignored | {"scale_decoder_outputs", "scalable_attention"}
 
 
+@config
+class Switch(T5):
+    """Hyperparameters of Switch Transformers, in forward order. Each token has one expert, however many share it."""
+
+    feed_forward: str = key("dense_act_fn", "relu")
+    n_experts: Size = key("num_experts", 8)
+    router_bias: bool = key("router_bias", False)
+    n_sparse_encoder_layers: Count = key("num_sparse_encoder_layers", 3)
+    n_sparse_decoder_layers: Count = key("num_sparse_decoder_layers", 3)
+    scaled: bool | None = fixed(None)
+    network: str = fixed("mlp")
+
+    ignored = (T5.ignored - {"dense_act_fn"}) | frozenset(
+        """add_router_probs decoder_sparse_step encoder_sparse_step expert_capacity feed_forward_proj router_dtype
+        router_ignore_padding_tokens router_type scale_decoder_outputs""".split()
+    )
+
+    @property
+    def kinds(self) -> tuple[list[str], list[str]]:
+        return (
+            kinds_of(self.n_encoder_layers, self.n_sparse_encoder_layers),
+            kinds_of(self.n_decoder_layers, self.n_sparse_decoder_layers),
+        )
+
+
+def kinds_of(layers: int, sparse: int) -> list[str]:
+    """Which layers of a stack have experts: the second of each group, as many groups as are wanted of them."""
+    group = layers // sparse if sparse else layers
+    return ["moe" if group and (i % group == 1 or group == 1) else "layer" for i in range(layers)]
+
+
+@architecture("switch_transformers", config=Switch)
 @architecture("mt5", config=MT5)
 @architecture("umt5", config=UMT5)
 @architecture("t5", config=T5)
@@ -119,11 +172,9 @@ def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) ->
     here = positions(ids, cache)
     seen = np.arange(ids.shape[0] + cache.length, like=ids)
     bias = None if c.of_layer else distances(here, seen, w.at(f"decoder.{FIRST}"), c, to_both_sides=False)
-    for _, w_layer, kept in w.layers(
-        "decoder.block", ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers
-    ):
+    for kind, w_layer, kept in w.layers("decoder.block", c.kinds[1], cache, "decoder", c.n_encoder_layers):
         own = bias if bias is not None else distances(here, seen, w_layer.at(TABLE), c, to_both_sides=False)
-        x = decoder_layer(x, w_layer.at("layer"), c, kept, own, read)
+        x = decoder_layer(x, w_layer.at("layer"), c, kept, own, read, kind)
     x = rms_norm(x, w, "decoder.final_layer_norm", c.norm_eps)
     logits = unembed(x, w, "shared.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
     return logits * c.d_model**-0.5 if c.is_scaled else logits
@@ -134,9 +185,9 @@ def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
     x = embed(source, w, "shared.weight", c.vocab_size, c.d_model)
     here = np.arange(source.shape[0], like=source)
     bias = None if c.of_layer else distances(here, here, w.at(f"encoder.{FIRST}"), c, to_both_sides=True)
-    for _, w_layer, _ in w.layers("encoder.block", ["layer"] * c.n_encoder_layers, cache, "encoder"):
+    for kind, w_layer, _ in w.layers("encoder.block", c.kinds[0], cache, "encoder"):
         own = bias if bias is not None else distances(here, here, w_layer.at(TABLE), c, to_both_sides=True)
-        x = encoder_layer(x, w_layer.at("layer"), c, own)
+        x = encoder_layer(x, w_layer.at("layer"), c, own, kind)
     return rms_norm(x, w, "encoder.final_layer_norm", c.norm_eps)
 
 
@@ -149,18 +200,23 @@ def distances(queries: Array, keys: Array, w: Weights, c: T5, *, to_both_sides: 
 
 
 @step(Role.LAYER)
-def encoder_layer(x: Array, w: Weights, c: T5, bias: Array) -> Array:
+def encoder_layer(x: Array, w: Weights, c: T5, bias: Array, kind: str) -> Array:
     """One block of the encoder: [M D] -> [M D]."""
     x = x + attention(rms_norm(x, w, "0.layer_norm", c.norm_eps), w.at("0.SelfAttention"), c, bias)
-    return x + feed_forward(rms_norm(x, w, "1.layer_norm", c.norm_eps), w.at("1.DenseReluDense"), c)
+    return x + network(rms_norm(x, w, "1.layer_norm", c.norm_eps), w.at(f"1.{c.network}"), c, kind)
 
 
 @step(Role.LAYER)
-def decoder_layer(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array, read: Array) -> Array:
+def decoder_layer(x: Array, w: Weights, c: T5, cache: KVCache, bias: Array, read: Array, kind: str) -> Array:
     """One block of the decoder: [T D] -> [T D]."""
     x = x + causal_attention(rms_norm(x, w, "0.layer_norm", c.norm_eps), w.at("0.SelfAttention"), c, cache, bias)
     x = x + cross_attention(rms_norm(x, w, "1.layer_norm", c.norm_eps), w.at("1.EncDecAttention"), c, cache, read)
-    return x + feed_forward(rms_norm(x, w, "2.layer_norm", c.norm_eps), w.at("2.DenseReluDense"), c)
+    return x + network(rms_norm(x, w, "2.layer_norm", c.norm_eps), w.at(f"2.{c.network}"), c, kind)
+
+
+def network(x: Array, w: Weights, c: T5, kind: str) -> Array:
+    """The feed-forward network of a layer, or its experts: [T D] -> [T D]."""
+    return mixture_of_experts(x, w, c) if isinstance(c, Switch) and kind == "moe" else feed_forward(x, w, c)
 
 
 def project(x: Array, w: Weights, name: str, c: T5) -> Array:
@@ -199,3 +255,19 @@ def feed_forward(x: Array, w: Weights, c: T5) -> Array:
     if c.is_gated:
         return linear(act(linear(x, w, "wi_0", c.d_ff)) * linear(x, w, "wi_1", c.d_ff), w, "wo", c.d_model)
     return linear(act(linear(x, w, "wi", c.d_ff)), w, "wo", c.d_model)
+
+
+@step(Role.MIXTURE_OF_EXPERTS)
+def mixture_of_experts(x: Array, w: Weights, c: Switch) -> Array:
+    """Each token through one expert, weighted by its score: [T D] -> [T 1 D] -> [T D]."""
+    scores = linear(x, w, "router.classifier", c.n_experts, bias=c.router_bias)
+    chosen, shares = softmax_routing(scores, 1, normalise=False)
+    return combine(experts(x, chosen, w.at("experts"), c), shares)
+
+
+@step(Role.EXPERTS)
+def experts(x: Array, chosen: Array, w: Weights, c: Switch) -> Array:
+    """Each token through its chosen expert: [T D], [T 1] -> [T 1 F] -> [T 1 D]."""
+    E, F, D, k = c.n_experts, c.d_ff, c.d_model, chosen.shape[1]
+    wide = activation(c.activation)(expert_linear(x, w.stack("expert_{e}.wi.weight", E, F, D, used=k), chosen))
+    return expert_linear(wide, w.stack("expert_{e}.wo.weight", E, D, F, used=k), chosen)

@@ -63,10 +63,13 @@ def forward(w: Weights, ids: Array, c: XGLM, cache: KVCache, last: bool = True) 
 
 
 @step(Role.SINUSOIDS, keeps=Keeps.NOTHING)
-def sinusoids(places: Array, width: int) -> Array:
-    """Each position as sines and cosines of falling frequencies: [T] -> [T D] (arXiv 1706.03762, 3.5)."""
+def sinusoids(places: Array, width: int, falling: int | None = None) -> Array:
+    """Each position as sines and cosines of falling frequencies: [T] -> [T D] (arXiv 1706.03762, 3.5).
+
+    `falling`: after how many a frequency would be a ten-thousandth of the first; None: the last one is.
+    """
     half = width // 2
-    frequencies = 10000.0 ** (np.arange(half, like=places) / (1 - half))
+    frequencies = 10000.0 ** (np.arange(half, like=places) / -(falling or half - 1))
     angles = np.einsum("t,w->tw", places, frequencies)
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
 

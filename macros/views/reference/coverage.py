@@ -9,6 +9,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.independent import comparison
 from ...catalogue.presets import Model
+from ...catalogue.transformers_types import covered_as, mappings
 from ...engine import terms
 from ...engine.architectures import architectures
 from ...engine.array import Node
@@ -82,6 +83,46 @@ def coverage_types() -> Html:
             "Compared: names and shapes of all tensors, scores, FLOPs by torch’s counter, numbers in the cache.",
         ),
     )
+
+
+def coverage_mappings() -> Html:
+    """The types of transformers' mappings of language models: how many are covered, and each of them, or why not."""
+    made = mappings()
+    covered = {name: covered_as(name) for name in made.types}
+    tasks = [
+        (task, [name for name, row in made.types.items() if task in row.tasks])
+        for task in dict.fromkeys(task for row in made.types.values() for task in row.tasks)
+    ]
+    sums = [
+        (task, *(rounding.grouped(n) for n in (len(names), sum(covered[name] is not None for name in names))))
+        for task, names in [*tasks, ("any of them", list(made.types))]
+    ]
+    reasons = dict.fromkeys(sorted(row.reason for row in made.types.values() if row.reason))
+    why = [
+        (reason, rounding.grouped(len(names)), joined((code(name) for name in names), ", "))
+        for reason in reasons
+        for names in [[name for name, row in made.types.items() if row.reason == reason]]
+    ]
+    rows = [(code(name), ", ".join(row.tasks), _coverage(name, covered[name])) for name, row in made.types.items()]
+    return block(
+        table("By mapping", ["Mapping", number("Types"), number("Covered")], sums, name="Mappings of transformers"),
+        table("Not covered", ["Reason", number("Types"), "Which"], why, name="Types that are not covered, by reason"),
+        table("All types", ["Type", "Mappings", "Covered"], rows, name="Types of transformers’ mappings"),
+        conventions(
+            html("The mappings are those of transformers {}.", made.version),
+            "A multimodal type is covered if its text model is; each page names the parts that are left out.",
+        ),
+    )
+
+
+def _coverage(name: str, covered: str | None) -> Html:
+    """The cell for one type of transformers."""
+    row = mappings().types[name]
+    if covered is None:
+        return html("no: {}", row.reason)
+    if row.incomplete:
+        return html("yes, but the default config of its class is not a working model")
+    return html("yes") if covered == name else html("as {}", code(covered))
 
 
 def _terms(node: Node) -> list[str]:
