@@ -2,6 +2,8 @@
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
+import { allHeads, wordScore } from "./heads.mjs"
+import { bar, matrix, percent, two } from "./matrices.mjs"
 import { Vocabulary } from "./vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
@@ -9,17 +11,29 @@ const FOLDER = new URL("../capitals/", import.meta.url),
   COMPARED = 5,
   LONGEST = 400 // characters of a text
 /**
- * @typedef {Record<"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head",
- *   string>} State
+ * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
+ * @typedef {Record<Field | "off" | "word", string>} State
  * @typedef {typeof import("./inside.mjs")} Inside
  * @typedef {InstanceType<Inside["Run"]>} Run
  * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
  * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
- * @typedef {Known & { text: string[], begun: number, run: Run, all: import("./inside.mjs").Candidate[] }} Now the text
- *   so far, how many of its words were given, and what the model makes of it
+ * @typedef {import("./inside.mjs").Candidate[]} Candidates
+ * @typedef {{ text: string[], begun: number, run: Run, all: Candidates, whole: Candidates | null }} Answer the text so
+ *   far, how many of its words were given, what the model makes of it, and with everything on if something is off
+ * @typedef {Known & Answer} Now
  */
 
-const FIRST = { country: "France", sentence: "0", text: "", added: "", temperature: "1", top_k: "", top_p: "" }
+const FIRST = {
+  country: "France",
+  sentence: "0",
+  text: "",
+  added: "",
+  temperature: "1",
+  top_k: "",
+  top_p: "",
+  off: "",
+  word: "",
+}
 const fetched = async (/** @type {string} */ name) => {
   const answer = await fetch(new URL(name, FOLDER))
   if (!answer.ok) throw new Error(`${name} could not be loaded: ${answer.status}`)
@@ -27,8 +41,6 @@ const fetched = async (/** @type {string} */ name) => {
 }
 const text = async (/** @type {string} */ name) => (await fetched(name)).text()
 const bytes = async (/** @type {string} */ name) => (await fetched(name)).arrayBuffer()
-const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
-const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`
 
 /** @type {Promise<{ countries: Record<string, string>[], sentences: string[] }> | undefined} */
 let known
@@ -177,6 +189,14 @@ export async function mount(/** @type {HTMLElement} */ place) {
         temperature: text => within("temperature", text, 0.1, 3),
         top_k: text => within("top_k", text, 1, config?.vocab_size ?? 1, true),
         top_p: text => within("top_p", text, 0.01, 1),
+        off: text => {
+          const parts = upTo(config?.n_layer).flatMap(l =>
+            [...upTo(config?.n_head), "mlp", "layer"].map(p => `${l}.${p}`),
+          )
+          for (const part of text.split("|")) oneOf("off", part, parts)
+          return text
+        },
+        word: text => oneOf("word", text, vocabulary?.words ?? []),
         text: text => {
           if (text.length <= LONGEST) return text
           throw new Error(`text = ${quoted(text)}: longer than ${LONGEST} characters`)
@@ -226,8 +246,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   // The text so far: only new tokens are computed, the others are in the cache.
-  /** @type {Run | undefined} */
-  let before
+  /** @type {Map<string, Run>} */
+  const runs = new Map()
   /** @returns {Promise<Now | null>} null if there is no word */
   async function run() {
     const known = await theModel(),
@@ -236,15 +256,25 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const text = [...words, ...added().filter(word => vocabulary.ids.has(word))].slice(0, config.n_positions)
     if (!text.length) return null
     const ids = text.map(word => /** @type {number} */ (vocabulary.ids.get(word)))
-    if (!before?.isStartOf(ids)) before = new inside.Run(model)
-    before.add(ids.slice(before.ids.length))
+    const off = new Set(state.off.split("|").filter(Boolean))
+    const runOf = (/** @type {Set<string>} */ off) => {
+      const name = [...off].join("|"),
+        before = runs.get(name),
+        run = before?.isStartOf(ids) ? before : new inside.Run(model, off)
+      run.add(ids.slice(run.ids.length))
+      if (off.size) runs.forEach((_, other) => other && other !== name && runs.delete(other))
+      runs.set(name, run)
+      return run
+    }
     const how = {
       temperature: Number(state.temperature),
       topK: Number(state.top_k) || config.vocab_size,
       topP: Number(state.top_p) || 1,
     }
-    const all = inside.candidates(before.scores, how)
-    return { ...known, text, begun: Math.min(words.length, text.length), run: before, all }
+    const run = runOf(off),
+      whole = off.size ? inside.candidates(runOf(new Set()).scores, how) : null
+    const all = inside.candidates(run.scores, how)
+    return { ...known, text, begun: Math.min(words.length, text.length), run, all, whole }
   }
 
   async function show() {
@@ -286,10 +316,26 @@ export async function mount(/** @type {HTMLElement} */ place) {
       text.slice(now.begun).flatMap(word => [" ", make("strong", {}, word)]),
       isFull ? "" : " …",
     )
-    replace(results, words(now, isFull), layers(now), attention(now), cache(now))
+    const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined
+    replace(
+      results,
+      words(now, isFull),
+      layers(now),
+      allHeads(now, state, set),
+      attention(now),
+      wordScore(now, state, SHOWN, set),
+      cache(now),
+    )
+    if (at)
+      for (const element of results.querySelectorAll("[data-key]"))
+        if (element instanceof HTMLElement && element.dataset.key === at) element.focus()
+  }
+  const set = (/** @type {Partial<State>} */ chosen) => {
+    Object.assign(state, chosen)
+    changed()
   }
 
-  function words(/** @type {Now} */ { all, vocabulary, config }, /** @type {boolean} */ isFull) {
+  function words(/** @type {Now} */ { all, whole, vocabulary, config }, /** @type {boolean} */ isFull) {
     const left = all.filter(one => one.left),
       isCut = left.length < all.length
     const rows = all.slice(0, SHOWN).map(({ id, score, share, left, by }) => {
@@ -304,6 +350,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
             ),
         two(score),
         percent(share),
+        ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
         ...(isCut ? [left ? percent(left) : `cut by ${by}`] : []),
         bar(isCut ? left : share),
       ]
@@ -316,9 +363,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
     return [
       table(
         `${said}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
-        ["Word", "#Logit", "#Probability", ...(isCut ? ["#After the cut"] : []), ""],
+        [
+          "Word",
+          "#Logit",
+          "#Probability",
+          ...(whole ? ["#With everything on"] : []),
+          ...(isCut ? ["#After the cut"] : []),
+          "",
+        ],
         rows,
       ),
+      whole && make("p", { class: "ep-conventions" }, instead(all, whole, vocabulary)),
       isCut &&
         make(
           "p",
@@ -481,6 +536,21 @@ function ownText(typed) {
   return { element: make("div", { class: "ep-own" }, labelled("Your own sentence", field), list, note), field, show }
 }
 
+/**
+ * What became of the answer when something was switched off.
+ * @param {Candidates} all
+ * @param {Candidates} whole
+ * @param {Vocabulary} vocabulary
+ */
+function instead(all, whole, vocabulary) {
+  const [{ id, share }] = whole,
+    at = all.findIndex(one => one.id === id)
+  return (
+    `With everything on, the most likely word is ${vocabulary.words[id]} (${percent(share)}). ` +
+    `Now it is in place ${at + 1} of ${all.length} (${percent(all[at].share)}).`
+  )
+}
+
 // A text for a message, with every character visible.
 const quoted = (/** @type {string} */ text) =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text).replace(/[\p{C}\p{Z}]/gu, c =>
@@ -512,68 +582,3 @@ function within(name, text, least, most, isWhole = false) {
 
 /** @returns {import("./elements.mjs").Option[]} */
 const numbered = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => [`${i}`, `${i}`])
-
-const SVG = "http://www.w3.org/2000/svg"
-function bar(/** @type {number} */ share) {
-  const svg = document.createElementNS(SVG, "svg"),
-    rect = document.createElementNS(SVG, "rect")
-  for (const [name, value] of Object.entries({
-    viewBox: "0 0 100 8",
-    preserveAspectRatio: "none",
-    class: "ep-share",
-    "aria-hidden": "true",
-  }))
-    svg.setAttribute(name, value)
-  rect.setAttribute("width", `${100 * share}`)
-  rect.setAttribute("height", "8")
-  svg.append(rect)
-  return svg
-}
-
-/**
- * A matrix with cells shaded by magnitude; `null` is masked.
- * @param {string} name
- * @param {string[]} heads
- * @param {string[]} columns
- * @param {(number | null)[][]} rows
- * @param {number} [newest]
- */
-function matrix(name, heads, columns, rows, newest) {
-  const largest = Math.max(...rows.flat().map(x => Math.abs(x ?? 0))) || 1
-  const shade = (/** @type {number?} */ x) => {
-    if (x === null) return "masked"
-    const steps = Math.ceil((4 * Math.abs(x)) / largest - 1e-9)
-    return steps ? `${x < 0 ? "minus" : "plus"}-${steps}` : ""
-  }
-  return make(
-    "div",
-    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": name },
-    make(
-      "table",
-      { class: "ep-table ep-matrix" },
-      make("caption", {}, name),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          make("td"),
-          columns.map(title => make("th", { scope: "col", class: "num" }, title)),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        rows.map((row, i) =>
-          make(
-            "tr",
-            { class: i === newest ? "newest" : null },
-            make("th", { scope: "row" }, heads[i]),
-            row.map(x => make("td", { class: `num ${shade(x)}` }, x === null ? "–" : two(x))),
-          ),
-        ),
-      ),
-    ),
-  )
-}
