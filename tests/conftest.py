@@ -366,6 +366,18 @@ def own_assets(site_folder):
     return folder
 
 
+def write_engine(folder, *scripts):
+    """Puts the compiled engine into a folder, with these scripts of the pages beside it."""
+    from macros.browser.bundle import files
+
+    for name in scripts:
+        (folder / name).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / "docs/assets" / name, folder / name)
+    (folder / "engine").mkdir()
+    for name, text in files().items():
+        (folder / "engine" / name).write_text(text, "utf-8")
+
+
 def overflow(page):
     """By how many pixels the page is wider than the screen."""
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")

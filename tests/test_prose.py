@@ -18,9 +18,9 @@ from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
-from macros.engine.checkpoint import Arrays
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
 from macros.engine.steps import EVERY_NORM, Role
 from macros.site import page_macros as registry
 from macros.views.costs.cells import end_before

@@ -12,9 +12,9 @@ import numpy as np
 from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..counting.asked import whole
 from ..engine.array_files import as_float32, check_array, read_array
-from ..engine.checkpoint import Cache
 from ..engine.errors import Problem, shorten
 from ..engine.forward import logits
+from ..engine.loaded import Cache
 from ..engine.ops import softmax
 from ..engine.steps import Tracer
 from ..engine.tensors import SOURCE

@@ -39,10 +39,12 @@ OF_ONE_TOOL = (
     *("counting.links", "counting.spreads", "counting.offload", "counting.prefix", "counting.speculative"),
     *("counting.adapters", "counting.training_setup", "counting.training_compute", "counting.training_plan"),
 )
-LEFT_OUT = frozenset({"engine.checkpoint", "engine.files"})
+# What runs a forward pass on numbers, for which NUMPY makes the arrays.
+WITH_NUMBERS = ("engine.loaded",)
+LEFT_OUT = frozenset({"engine.checkpoint", "engine.files", *WITH_NUMBERS})
 ARCHITECTURES = "engine.architectures"
 HEADS = f"{ARCHITECTURES}.heads"  # with what makers call their classes, which stands in a file
-RUNTIME = "python.mjs"
+RUNTIME, NUMPY = "python.mjs", "numpy.mjs"
 
 _TYPES = re.compile(r"/\*\*\s.*?\*/ ?", re.S)  # a comment of JSDoc
 
@@ -89,7 +91,11 @@ def files() -> dict[str, str]:
     architecture or of one tool."""
     core = _in_order(ENTRIES, {})
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
-    names = [*OF_ONE_TOOL, *(f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py")))]
+    names = [
+        *OF_ONE_TOOL,
+        *WITH_NUMBERS,
+        *(f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py"))),
+    ]
     others = {name: source for name in names if name not in core and (source := _source(name))}
     sources = [*core.values(), *others.values()]
     trees = [source.tree for source in sources]
@@ -103,7 +109,7 @@ def files() -> dict[str, str]:
 
     modules = dict(sorted(modules_by_type().items()))
     texts = {
-        RUNTIME: without_comments((Path(__file__).parent / RUNTIME).read_text("utf-8")),
+        **{name: without_comments((Path(__file__).parent / name).read_text("utf-8")) for name in (RUNTIME, NUMPY)},
         "engine.mjs": f'import{{py}}from"./{RUNTIME}";const M={{}};\n'
         + "".join(module(name, source) for name, source in core.items())
         + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n",

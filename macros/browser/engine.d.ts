@@ -8,6 +8,23 @@ declare module "*/engine/engine.mjs" {
   export const MODULES: Record<string, string>
 }
 
+/** Arrays with numbers: `macros/browser/numpy.mjs`. */
+declare module "*/engine/numpy.mjs" {
+  export class NDArray {
+    dims: number[]
+    /** The numbers one after the other. */
+    flat(): ArrayLike<number | bigint>
+    lists(): any
+    __getitem__(key: unknown): NDArray
+    __mul__(other: NDArray | number): NDArray
+  }
+  export const TYPES: Record<string, unknown>
+  export function array(numbers: ArrayLike<number | bigint>, dims: number[], dtype?: unknown): NDArray
+  export function wholeNumbers(numbers: number[]): NDArray
+  export function watched<T>(tracer: object | null, run: () => T): T
+}
+
+declare module "*/engine/loaded.mjs"
 declare module "*/engine/fitting.mjs"
 declare module "*/engine/engines.mjs"
 declare module "*/engine/spreads.mjs"
@@ -39,7 +56,7 @@ declare namespace Engine {
   interface Python {
     Dict: new <K, V>(pairs?: Iterable<[K, V]>) => Dict<K, V>
     Fraction(numerator: Exact, denominator: Exact): Fraction
-    apply<T>(f: (...args: never[]) => T, args: [], given: object): T
+    apply<T>(f: (...args: never[]) => T, args: unknown[], given: object): T
     entries<K, V>(dict: Dict<K, V>): [K, V][]
     eq(a: unknown, b: unknown): boolean
     float(x: Exact): number
@@ -55,6 +72,17 @@ declare namespace Engine {
     sum(all: Iterable<bigint>): bigint
     truth(x: unknown): boolean
     type(x: Config): ConfigClass
+  }
+
+  /** A function that a run calls as one step, and its role. */
+  interface Step {
+    function: (...args: any[]) => any
+    role: unknown
+  }
+  /** The rows that earlier steps left; `kept` by layer, content and part. */
+  interface Cache {
+    kept: Dict<unknown[], any>
+    after(tokens: bigint): Cache
   }
 
   interface Modules {
@@ -135,6 +163,8 @@ declare namespace Engine {
     "engine.layouts": {
       Layout(architecture: Architecture, stored: Dict<string, bigint[] | null>, renamed: [string, string]): Layout
     }
+    "engine.loaded": { Arrays(tensors: Dict<string, unknown>): unknown; Cache(...given: unknown[]): Cache }
+    "engine.steps": { Role: Record<string, unknown>; Holds: Record<string, unknown> }
     "engine.keys": {
       sizes_among(names: string[], keys: Keys): string[]
       continued(value: Json | undefined, layers: unknown, wanted: bigint): Json | undefined
@@ -181,6 +211,7 @@ declare namespace Engine {
   interface Architecture {
     name: string
     config: ConfigClass
+    forward(weights: unknown, ids: unknown, config: Config, cache: Cache, last: boolean): any
   }
   /** The tensors of a file by our names: where one stands, and its shape where the file says it. */
   interface Layout {

@@ -1687,12 +1687,15 @@ const holder = args => {
   }
   return null
 }
+/** @type {((name: string, args: any[], given: object) => any) | null} */
+let ofNumbers = null // makes arrays with numbers, once numpy.mjs is there
 const numpyFunction = name => {
   const f = (...args) => asked(args, NONE)
   const asked = (args, given) => {
     const array = holder(args) ?? given.like
     if (!array) {
-      if (name === "array") return { shape: [len(args[0])], dtype: DTYPES.float64, $isConstant: true }
+      if (name === "array") return { shape: [len(args[0])], dtype: DTYPES.float64, items: args[0], $isConstant: true }
+      if (ofNumbers) return ofNumbers(name, args, given)
       throw TypeError_(`np.${name} of no array`)
     }
     return array.__array_function__(f, null, args, new Dict(Object.entries(given).filter(([k]) => k !== "like")))
@@ -1806,7 +1809,8 @@ const numpy = {
       .map(n => [n, numpyFunction(n)]),
   ),
   dtype: Object.assign(dtype, { $check: x => x instanceof DType }),
-  result_type: (...types) => wider(...types),
+  result_type: (...types) => wider(...types.map(t => t.dtype ?? t)),
+  ofNumbers: f => (ofNumbers = f),
   inf: Infinity,
   lib: { mixins: { NDArrayOperatorsMixin } },
   ndarray: builtin(

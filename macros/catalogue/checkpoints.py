@@ -6,9 +6,10 @@ import os
 from functools import cached_property
 from pathlib import Path
 
-from ..engine.checkpoint import Arrays, Files, Published
+from ..engine.checkpoint import Files, Published
 from ..engine.errors import Problem
 from ..engine.forward import renaming
+from ..engine.loaded import Arrays
 from ..engine.steps import Tracer
 from . import presets
 from .tokenizers import Tokenizer, tokenizer

@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ..api.running import check, continued, likeliest, read
 from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..engine import numbers
-from ..engine.checkpoint import Cache
 from ..engine.errors import Problem, cut, seen
 from ..engine.files import writing
 from ..engine.forward import logits
+from ..engine.loaded import Cache
 from ..engine.steps import Role, Step, Tracer
 from ..views.trace.layers import n_layers
 from ..views.trace.operations import Operation, Section, sections_of

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 from .architectures import Architecture
 from .architectures.config import Config
 from .array import arrays_in, stand_in
-from .checkpoint import Arrays, Cache
 from .dims import free
 from .interface import Array, Weights
+from .loaded import Arrays, Cache
 from .steps import Reached, Replacing, Role, stop
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights

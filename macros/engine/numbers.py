@@ -15,10 +15,10 @@ from numpy.typing import ArrayLike
 from .architectures import Architecture
 from .architectures.config import Config
 from .array import ShapeArray, arrays_in, stand_in
-from .checkpoint import Arrays, Cache
 from .dims import free
 from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
+from .loaded import Arrays, Cache
 from .rules import Rule
 from .steps import Holds, Step
 from .tensors import Cached

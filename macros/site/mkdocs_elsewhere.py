@@ -136,10 +136,11 @@ def write_files(conf: Any, pages: Any) -> None:
 
 
 def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[str, bytes]]:
-    """The files that tools load, by their names below the site's root: the small model, or the compiled engine."""
+    """The files that tools load, by their names below the site's root: the compiled engine, and the small model or what
+    the other tools ask for."""
     for file in tool_files.tool_files(address) if tools else ():
-        is_small = file.path.startswith(f"{tool_files.SMALL}/")
-        if "capitals" in tools if is_small else tools - {"capitals"}:
+        is_small, is_script = file.path.startswith(f"{tool_files.SMALL}/"), file.path.endswith(".mjs")
+        if is_script or ("capitals" in tools if is_small else tools - {"capitals"}):
             content = file.content
             yield (
                 f"{FOLDER}/{file.path.removeprefix('assets/')}",

@@ -1,11 +1,9 @@
 """The browser's numbers and Python's, to the last digit: the engine and the counting, compiled, in Chromium."""
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
-from conftest import served, until
+from conftest import served, until, write_engine
 from own_machines import OWN, WRONG
 from quantizations import LLAMA, SAID, UNKNOWN
 from random_models import cases
@@ -13,7 +11,6 @@ from reference import TESTS
 from reference.configs import READ_OTHERWISE, configs
 from sampling import sampled
 
-from macros.browser.bundle import files
 from macros.catalogue import presets
 from macros.catalogue.checks import expand
 from macros.counting import own_machine
@@ -27,7 +24,6 @@ pytestmark = pytest.mark.browser
 
 LAYOUTS = json.loads((TESTS / "golden" / "layouts.json").read_text("utf-8"))
 HEADS = json.loads((TESTS / "golden" / "heads.json").read_text("utf-8"))
-ASSETS = Path(__file__).parent.parent.parent / "docs" / "assets"
 
 CHECK = """
 import { accelerator, conditions, described, FIGURES, isProblem, load, machine, model, parsed, py } from "./model.mjs"
@@ -131,10 +127,7 @@ globalThis.ready = true
 def engine(tmp_path_factory):
     """A folder with the compiled engine and a page that compares."""
     folder = tmp_path_factory.mktemp("engine")
-    shutil.copy(ASSETS / "model.mjs", folder)
-    (folder / "engine").mkdir()
-    for name, text in files().items():
-        (folder / "engine" / name).write_text(text, "utf-8")
+    write_engine(folder, "model.mjs")
     (folder / "check.mjs").write_text(CHECK, "utf-8")
     (folder / "index.html").write_text('<!doctype html><script type="module" src="check.mjs"></script>', "utf-8")
     with served(folder) as address:

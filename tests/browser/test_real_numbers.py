@@ -20,13 +20,14 @@ pytestmark = pytest.mark.browser
 MOST_OF_SCRIPT, MOST_OF_PAGE = 150_000, 250_000  # bytes, compressed
 PAGES = ("", "step-by-step/", "choose/", "model/")
 
-COMPUTED = """async ([script, folder, texts]) => {
-  const { GPT2, tensors } = await import(script)
-  const read = async (name, as) => (await fetch(new URL(name, folder)))[as]()
-  const model = new GPT2(await read("config.json", "json"), tensors(await read("model.safetensors", "arrayBuffer")))
+COMPUTED = """async ([assets, texts]) => {
+  const { checkpoint } = await import(new URL("running.mjs", assets))
+  const { Run } = await import(new URL("tools/inside.mjs", assets))
+  const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
+  const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
   return texts.map(ids => {
-    const cache = model.empty()
-    return ids.map(id => model.scores(model.step(id, cache).stream.at(-1)))
+    const run = new Run(model)
+    return ids.map(id => (run.add([id]), run.scores))
   })
 }"""
 
@@ -46,7 +47,7 @@ def test_the_browser_computes_what_python_does(choose, site, site_folder):
     sentences, countries = capitals.sentences(), capitals.countries()
     texts = [small.tokenizer.encode(s.prompt(countries[13 * i + 5])) for i, s in enumerate(sentences)]
     assets = urljoin(site, f"{own_assets(site_folder).name}/")
-    computed = page.evaluate(COMPUTED, [urljoin(assets, "gpt2.mjs"), urljoin(assets, "capitals/"), texts])
+    computed = page.evaluate(COMPUTED, [assets, texts])
     for ids, scores in zip(texts, computed, strict=True):
         ours, _ = logits(small.model.architecture, small.model.config, small.weights(), ids)
         close(np.array(scores), ours)
@@ -134,6 +135,8 @@ def test_the_pages_are_light(site_folder):
     for name in PAGES:
         html = gzip.compress((folder / "real-numbers" / name / "index.html").read_bytes())
         assert len(html) + together + fonts <= MOST_OF_PAGE, (name, len(html), together, fonts)
-    scripts = [own_assets(folder) / name for name in ("gpt2.mjs", "tools/capitals.mjs", "tools/elements.mjs")]
+    scripts = [
+        own_assets(folder) / name for name in ("tools/capitals.mjs", "tools/vocabulary.mjs", "tools/elements.mjs")
+    ]
     data = [own_assets(folder) / "capitals" / name for name in ("countries.csv", "sentences.txt")]
     assert sum(path.stat().st_size for path in (*scripts, *data)) <= MOST_OF_SCRIPT

@@ -14,8 +14,8 @@ from reference import TESTS, close
 
 from macros.catalogue import capitals
 from macros.catalogue.checkpoints import checkpoint
-from macros.engine.checkpoint import Arrays
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
 
 MOST_BYTES = 300_000
 

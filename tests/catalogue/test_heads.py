@@ -12,10 +12,10 @@ from macros.catalogue import checkpoints, presets
 from macros.catalogue.presets import make
 from macros.cli.commands import main
 from macros.engine.architectures import architectures
-from macros.engine.checkpoint import Arrays
 from macros.engine.class_names import class_names
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
 
 # {type: {class: [parameters, digest of the list of tensors], or why it is not counted}}, with three labels
 HEADS = json.loads((TESTS / "golden" / "heads.json").read_text("utf-8"))

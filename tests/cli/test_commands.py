@@ -376,8 +376,8 @@ def test_run_on_the_published_spelling(run, tmp_path, name, published):
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16], ids=["float16", "bfloat16"])
 def test_run_in_half_precision(run, tmp_path, dtype):
     """Equal to the same weights rounded to half precision and computed in float32; near the reference."""
-    from macros.engine.checkpoint import Arrays
     from macros.engine.forward import logits
+    from macros.engine.loaded import Arrays
 
     g = golden("llama")
     folder = folder_of("llama", tmp_path / "m", dtype=dtype)

@@ -9,9 +9,9 @@ from small import random_weights
 
 from macros.catalogue import presets
 from macros.engine.architectures import find
-from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.steps import OF_SOURCE
 
 REQUIRED = {"gpt2", "llama", "llama3_rope", "mistral"}

@@ -7,8 +7,8 @@ import pytest
 from reference import golden
 
 from macros.catalogue import presets
-from macros.engine.checkpoint import Cache
 from macros.engine.forward import logits
+from macros.engine.loaded import Cache
 from macros.engine.ops import Compressed, Waiting
 from macros.engine.steps import BUFFERS, Holds
 

@@ -8,10 +8,10 @@ from reference.packing import unfuse, unfuse_list
 
 from macros.catalogue.presets import make, model
 from macros.engine.architectures import deepseek_v2, deepseek_v32, find
-from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.dims import Dim
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.ops import (
     Full,
     causal_mask,

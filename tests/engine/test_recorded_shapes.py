@@ -19,9 +19,9 @@ from small import configs, random_weights
 from macros.counting.parameters import Counts
 from macros.engine.architectures import find
 from macros.engine.array import Node, ShapeArray
-from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.dims import Dim, free
 from macros.engine.forward import logits, trace
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.trace import Trace
 from macros.engine.weights import ShapeCache, ShapeWeights
 

@@ -9,10 +9,10 @@ import pytest
 from reference import close, golden
 
 from macros.catalogue.presets import make, model
-from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.dims import Dim, free
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.ops import (
     Mixed,
     causal_conv,

@@ -5,8 +5,8 @@ from reference import close, golden
 from reference.configs import REMOTE, configs, remote
 
 from macros.catalogue.presets import make
-from macros.engine.checkpoint import Arrays
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
 
 # What the equal type's small config says otherwise, so that both say the same.
 SAME = {

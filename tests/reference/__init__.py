@@ -13,7 +13,7 @@ import numpy as np
 
 from macros.catalogue.checks import REFERENCES
 from macros.engine.architectures import architectures, find
-from macros.engine.checkpoint import Arrays, Cache
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.steps import Role
 
 from .packing import unfuse

@@ -15,8 +15,8 @@ import torch
 import transformers
 
 from macros.catalogue.presets import Model
-from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays, Cache
 
 from . import close
 from .configs import PROMPT, VARIANTS, configs, small_config

@@ -19,9 +19,9 @@ from transformers.models.auto import modeling_auto
 from transformers.utils import ModelOutput
 
 from macros.catalogue.presets import make
-from macros.engine.checkpoint import Arrays
 from macros.engine.errors import Problem
 from macros.engine.forward import logits, renaming
+from macros.engine.loaded import Arrays
 
 from . import TESTS, close, digest, models, tensors
 from .configs import MULTIMODAL, configs

@@ -20,8 +20,8 @@ from safetensors.numpy import load_file
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from macros.catalogue.checkpoints import Checkpoint
-from macros.engine.checkpoint import Cache
 from macros.engine.forward import logits
+from macros.engine.loaded import Cache
 
 from . import TESTS, close, content, number
 from .configs import PROMPT, configs

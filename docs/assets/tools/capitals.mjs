@@ -1,44 +1,50 @@
-// Choose a country: any sentence of the small model, word by word, with its attention, its cache, and the logits after
-// each layer. The facts load with the page, the weights with the reader's first action.
+// The small model, asked: any sentence of its words, word by word, with its attention, its cache, and the logits after
+// each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
-import { GPT2, softmax, tensors } from "../gpt2.mjs"
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
+import { allHeads, wordScore } from "./heads.mjs"
+import { bar, matrix, percent, two } from "./matrices.mjs"
+import { Vocabulary } from "./vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   SHOWN = 8,
-  COMPARED = 5
+  COMPARED = 5,
+  LONGEST = 400 // characters of a text
 /**
- * @typedef {Record<"country" | "sentence" | "added" | "temperature" | "layer" | "head", string>} State
- * @typedef {{ words: string[], steps: ReturnType<GPT2["step"]>[], cache: import("../gpt2.mjs").Cache }} Run so far
- * @typedef {object} Now the text so far, and the model's outputs for it
- * @property {GPT2} model
- * @property {Map<string, number>} ids
- * @property {string[]} words
- * @property {import("../gpt2.mjs").Config} config
- * @property {string[]} text
- * @property {number} begun number of its words that come from the sentence
- * @property {Run["steps"]} steps
- * @property {number[][]} stream of the last word
- * @property {Run["cache"]} cache
- * @property {number[]} scores
- * @property {number[]} order
+ * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
+ * @typedef {Record<Field | "off" | "word", string>} State
+ * @typedef {typeof import("./inside.mjs")} Inside
+ * @typedef {InstanceType<Inside["Run"]>} Run
+ * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
+ * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
+ * @typedef {import("./inside.mjs").Candidate[]} Candidates
+ * @typedef {{ text: string[], begun: number, run: Run, all: Candidates, whole: Candidates | null }} Answer the text so
+ *   far, how many of its words were given, what the model makes of it, and with everything on if something is off
+ * @typedef {Known & Answer} Now
  */
 
-const FIRST = { country: "France", sentence: "0", added: "", temperature: "1" }
+const FIRST = {
+  country: "France",
+  sentence: "0",
+  text: "",
+  added: "",
+  temperature: "1",
+  top_k: "",
+  top_p: "",
+  off: "",
+  word: "",
+}
 const fetched = async (/** @type {string} */ name) => {
   const answer = await fetch(new URL(name, FOLDER))
   if (!answer.ok) throw new Error(`${name} could not be loaded: ${answer.status}`)
   return answer
 }
 const text = async (/** @type {string} */ name) => (await fetched(name)).text()
-const json = async (/** @type {string} */ name) => (await fetched(name)).json()
 const bytes = async (/** @type {string} */ name) => (await fetched(name)).arrayBuffer()
-const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
-const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`
 
 /** @type {Promise<{ countries: Record<string, string>[], sentences: string[] }> | undefined} */
 let known
-/** @type {Promise<Pick<Now, "model" | "ids" | "words" | "config">> | undefined} */
+/** @type {Promise<Known> | undefined} */
 let loaded
 // The countries with their facts, and the sentences.
 const facts = () =>
@@ -55,17 +61,20 @@ const facts = () =>
         .map(line => line.trim()),
     }
   }))
-// The model and its words.
+// The model, its words, and the engine.
 const theModel = () =>
-  (loaded ??= Promise.all([json("config.json"), json("tokenizer.json"), bytes("model.safetensors")]).then(all => {
-    const [config, tokenizer, weights] = all
-    /** @type {Map<string, number>} */
-    const ids = new Map(Object.entries(tokenizer.model.vocab))
-    /** @type {string[]} */
-    const words = []
-    for (const [word, id] of ids) words[id] = word
-    return { model: new GPT2(config, tensors(weights)), ids, words, config }
-  }))
+  (loaded ??= Promise.all([
+    text("config.json"),
+    text("tokenizer.json"),
+    bytes("model.safetensors"),
+    import("../running.mjs"),
+    import("./inside.mjs"),
+  ]).then(async ([config, tokenizer, weights, { checkpoint }, inside]) => ({
+    model: await checkpoint(config, weights),
+    inside,
+    vocabulary: new Vocabulary(JSON.parse(tokenizer)),
+    config: JSON.parse(config),
+  })))
 
 const start = (/** @type {string} */ sentence) => sentence.slice(0, sentence.lastIndexOf("{")).trim()
 const filled = (/** @type {string} */ sentence, /** @type {Record<string, string>} */ country) =>
@@ -93,8 +102,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
     refused = refusals(),
     looks = make("div", { class: "ep-row" })
   const next = make("button", { type: "button", onclick: () => add() }, "Next word"),
+    draw = make("button", { type: "button", onclick: () => add(null) }, "Draw a word"),
     back = make("button", { type: "button", onclick: remove }, "Remove last word")
-  const warmth = make("span", {}, state.temperature)
+  const warmth = make("span", {}, state.temperature),
+    own = ownText(value => {
+      Object.assign(state, { text: value, added: "" })
+      changed(own.field)
+    })
   const form = make(
     "form",
     { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
@@ -118,26 +132,36 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ),
       ),
     ),
+    own.element,
     make(
       "div",
       { class: "ep-row" },
       next,
+      draw,
       back,
       labelled(
         make("span", {}, "Temperature ", warmth),
         make("input", { type: "range", name: "temperature", min: 0.1, max: 3, step: 0.1, value: state.temperature }),
+      ),
+      labelled("Top-k", make("input", { type: "number", name: "top_k", min: 1, step: 1, placeholder: "all" })),
+      labelled(
+        "Top-p",
+        make("input", { type: "number", name: "top_p", min: 0.01, max: 1, step: 0.01, placeholder: "1" }),
       ),
     ),
     looks,
   )
   replace(place, form, refused.line, said, results)
   form.addEventListener("input", event => {
-    const { name, value } = /** @type {HTMLInputElement | HTMLSelectElement} */ (event.target)
-    if (name === "country" || name === "sentence") state.added = ""
+    const field = /** @type {HTMLInputElement | HTMLSelectElement} */ (event.target),
+      { name, value } = field
+    if (name === "text" || !field.checkValidity()) return
+    if (name === "country" || name === "sentence") Object.assign(state, { text: "", added: "" })
     Object.assign(state, { [name]: value })
     warmth.textContent = state.temperature
-    changed(event.target)
+    changed(field)
   })
+  for (const sign of ["focusin", "pointerover"]) form.addEventListener(sign, () => theModel(), { once: true })
   function changed(/** @type {EventTarget?} */ field = null) {
     refused.show([])
     show()
@@ -148,7 +172,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   async function recall() {
     const given = new URLSearchParams(location.search)
     if (!loaded && !names.some(name => given.has(name))) return
-    const { config, ids } = await theModel().catch(() => ({ config: null, ids: null }))
+    const { config, vocabulary } = await theModel().catch(() => ({ config: null, vocabulary: null }))
     const upTo = (/** @type {number | undefined} */ n) => Array.from({ length: n ?? 0 }, (_, i) => `${i}`)
     const [values, wrong] = accepted(
       given,
@@ -162,12 +186,23 @@ export async function mount(/** @type {HTMLElement} */ place) {
         sentence: text => oneOf("sentence", text, upTo(sentences.length)),
         layer: text => oneOf("layer", text, upTo(config?.n_layer)),
         head: text => oneOf("head", text, upTo(config?.n_head)),
-        temperature: text => {
-          if (Number(text) >= 0.1 && Number(text) <= 3) return `${Number(text)}`
-          throw new Error(`temperature = ${quoted(text)}: expected a number from 0.1 to 3`)
+        temperature: text => within("temperature", text, 0.1, 3),
+        top_k: text => within("top_k", text, 1, config?.vocab_size ?? 1, true),
+        top_p: text => within("top_p", text, 0.01, 1),
+        off: text => {
+          const parts = upTo(config?.n_layer).flatMap(l =>
+            [...upTo(config?.n_head), "mlp", "layer"].map(p => `${l}.${p}`),
+          )
+          for (const part of text.split("|")) oneOf("off", part, parts)
+          return text
+        },
+        word: text => oneOf("word", text, vocabulary?.words ?? []),
+        text: text => {
+          if (text.length <= LONGEST) return text
+          throw new Error(`text = ${quoted(text)}: longer than ${LONGEST} characters`)
         },
         added: text => {
-          const strange = text.split("|").find(word => word && !ids?.has(word))
+          const strange = text.split("|").find(word => word && !vocabulary?.ids.has(word))
           if (strange === undefined) return text
           throw new Error(`added = ${quoted(strange)}: not in the model’s vocabulary`)
         },
@@ -180,10 +215,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   const added = () => state.added.split("|").filter(Boolean)
-  async function add(/** @type {string | undefined} */ word = undefined) {
-    if (word === undefined) {
-      const { words, order } = await run()
-      word = words[order[0]]
+  /** Adds a word; without one, the most probable, or with `null` one of those that are left, by chance. */
+  async function add(/** @type {string | null | undefined} */ word = undefined) {
+    if (typeof word !== "string") {
+      const now = await run()
+      if (!now) return
+      const { vocabulary, all, inside } = now
+      word = vocabulary.words[word === null ? inside.drawn(all, Math.random()) : all[0].id]
     }
     state.added = [...added(), word].join("|")
     changed()
@@ -193,45 +231,74 @@ export async function mount(/** @type {HTMLElement} */ place) {
     changed()
   }
 
+  // The words that were given, known or not, as far as the first that is not.
+  function given(/** @type {Vocabulary} */ vocabulary) {
+    if (!state.text) {
+      const country = countries.find(c => c.country === state.country) ?? countries[0]
+      return { words: filled(sentences[Number(state.sentence)], country), unknown: null, pieces: [] }
+    }
+    const pieces = vocabulary.cut(state.text),
+      strange = pieces.findIndex(({ id }) => id === undefined)
+    return {
+      words: pieces.slice(0, strange < 0 ? pieces.length : strange).map(piece => piece.text),
+      unknown: strange < 0 ? null : pieces[strange],
+    }
+  }
+
   // The text so far: only new tokens are computed, the others are in the cache.
-  /** @type {Run} */
-  let before = { words: [], steps: [], cache: [] }
-  /** @returns {Promise<Now>} */
+  /** @type {Map<string, Run>} */
+  const runs = new Map()
+  /** @returns {Promise<Now | null>} null if there is no word */
   async function run() {
     const known = await theModel(),
-      { model, ids, config } = known
-    const country = countries.find(c => c.country === state.country) ?? countries[0],
-      begun = filled(sentences[Number(state.sentence)], country)
-    const text = [...begun, ...added().filter(word => ids.has(word))].slice(0, config.n_positions)
-    const goesOn = before.words.length && before.words.every((word, i) => word === text[i])
-    if (!goesOn) before = { words: [], steps: [], cache: model.empty() }
-    for (const word of text.slice(before.words.length)) {
-      const id = ids.get(word)
-      if (id === undefined) throw new Error(`the model’s vocabulary has no “${word}”`)
-      before.steps.push(model.step(id, before.cache))
+      { model, inside, vocabulary, config } = known,
+      { words } = given(vocabulary)
+    const text = [...words, ...added().filter(word => vocabulary.ids.has(word))].slice(0, config.n_positions)
+    if (!text.length) return null
+    const ids = text.map(word => /** @type {number} */ (vocabulary.ids.get(word)))
+    const off = new Set(state.off.split("|").filter(Boolean))
+    const runOf = (/** @type {Set<string>} */ off) => {
+      const name = [...off].join("|"),
+        before = runs.get(name),
+        run = before?.isStartOf(ids) ? before : new inside.Run(model, off)
+      run.add(ids.slice(run.ids.length))
+      if (off.size) runs.forEach((_, other) => other && other !== name && runs.delete(other))
+      runs.set(name, run)
+      return run
     }
-    before.words = text
-    const { steps, cache } = before,
-      { stream } = steps[steps.length - 1],
-      scores = model.scores(stream[stream.length - 1]),
-      order = scores.map((_, i) => i).sort((a, b) => scores[b] - scores[a])
-    return { ...known, text, begun: begun.length, steps, stream, cache, scores, order }
+    const how = {
+      temperature: Number(state.temperature),
+      topK: Number(state.top_k) || config.vocab_size,
+      topP: Number(state.top_p) || 1,
+    }
+    const run = runOf(off),
+      whole = off.size ? inside.candidates(runOf(new Set()).scores, how) : null
+    const all = inside.candidates(run.scores, how)
+    return { ...known, text, begun: Math.min(words.length, text.length), run, all, whole }
   }
 
   async function show() {
     if (!loaded) said.textContent = "Loading the model …"
-    let now
+    let now, vocabulary
     try {
       now = await run()
+      ;({ vocabulary } = await theModel())
     } catch (error) {
       loaded = undefined
       said.textContent = error instanceof Error ? error.message : String(error)
       return
     }
+    const { words: known, unknown } = given(vocabulary)
+    own.show([...known, ...added()].join(" "), state.text, vocabulary, unknown, now?.run.scores ?? [])
+    for (const button of [next, draw])
+      button.disabled = !now || unknown !== null || now.text.length >= now.config.n_positions
+    back.disabled = !added().length
+    if (!now) {
+      said.textContent = state.text ? "Write a word that the model knows." : ""
+      return replace(results)
+    }
     const { config, text } = now,
       isFull = text.length >= config.n_positions
-    next.disabled = isFull
-    back.disabled = text.length === now.begun
     if (!looks.firstChild)
       replace(
         looks,
@@ -240,7 +307,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
       )
     for (const field of form.querySelectorAll("select, input"))
       if (field instanceof HTMLSelectElement || field instanceof HTMLInputElement)
-        field.value = state[/** @type {keyof State} */ (field.name)]
+        if (field.name !== "text" && field !== document.activeElement)
+          field.value = state[/** @type {keyof State} */ (field.name)]
     warmth.textContent = state.temperature
     replace(
       said,
@@ -248,46 +316,93 @@ export async function mount(/** @type {HTMLElement} */ place) {
       text.slice(now.begun).flatMap(word => [" ", make("strong", {}, word)]),
       isFull ? "" : " …",
     )
-    replace(results, words(now, isFull), layers(now), attention(now), cache(now))
+    const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined
+    replace(
+      results,
+      words(now, isFull),
+      layers(now),
+      allHeads(now, state, set),
+      attention(now),
+      wordScore(now, state, SHOWN, set),
+      cache(now),
+    )
+    if (at)
+      for (const element of results.querySelectorAll("[data-key]"))
+        if (element instanceof HTMLElement && element.dataset.key === at) element.focus()
+  }
+  const set = (/** @type {Partial<State>} */ chosen) => {
+    Object.assign(state, chosen)
+    changed()
   }
 
-  function words(/** @type {Now} */ { scores, order, words, config }, /** @type {boolean} */ isFull) {
-    const shares = softmax(scores, Number(state.temperature))
-    const rows = order
-      .slice(0, SHOWN)
-      .map(i => [
+  function words(/** @type {Now} */ { all, whole, vocabulary, config }, /** @type {boolean} */ isFull) {
+    const left = all.filter(one => one.left),
+      isCut = left.length < all.length
+    const rows = all.slice(0, SHOWN).map(({ id, score, share, left, by }) => {
+      const word = vocabulary.words[id]
+      return [
         isFull
-          ? words[i]
+          ? word
           : make(
               "button",
-              { type: "button", class: "ep-word", onclick: () => add(words[i]), title: `Append ${words[i]}` },
-              words[i],
+              { type: "button", class: "ep-word", onclick: () => add(word), title: `Append ${word}` },
+              word,
             ),
-        two(scores[i]),
-        percent(shares[i]),
-        bar(shares[i]),
-      ])
-    const all = isFull
+        two(score),
+        percent(share),
+        ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
+        ...(isCut ? [left ? percent(left) : `cut by ${by}`] : []),
+        bar(isCut ? left : share),
+      ]
+    })
+    const said = isFull
       ? `The text has its maximum length: the model has ${config.n_positions} positions.`
       : `Most likely next words, out of ${config.vocab_size}`
+    const kept = left.reduce((all, { share }) => all + share, 0),
+      cuts = [state.top_k && `Top-k ${state.top_k}`, state.top_p && `top-p ${state.top_p}`].filter(Boolean)
+    return [
+      table(
+        `${said}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
+        [
+          "Word",
+          "#Logit",
+          "#Probability",
+          ...(whole ? ["#With everything on"] : []),
+          ...(isCut ? ["#After the cut"] : []),
+          "",
+        ],
+        rows,
+      ),
+      whole && make("p", { class: "ep-conventions" }, instead(all, whole, vocabulary)),
+      isCut &&
+        make(
+          "p",
+          { class: "ep-conventions" },
+          `${cuts.join(" and ")} `,
+          `leave ${left.length} of ${config.vocab_size} words, with ${percent(kept)} of the probability. Their shares `,
+          "are scaled up to 100%; “Draw a word” draws one of them.",
+        ),
+    ].filter(part => part instanceof Node)
+  }
+
+  function layers(/** @type {Now} */ { model, inside, run, all, vocabulary }) {
+    const shown = all.slice(0, COMPARED)
+    const rows = inside
+      .lens(model, run.stream)
+      .map((scores, i) => [
+        i ? `After layer ${i - 1}` : "Before the first layer",
+        ...shown.map(({ id }) => two(scores[id])),
+        vocabulary.words[scores.indexOf(Math.max(...scores))],
+      ])
     return table(
-      `${all}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
-      ["Word", "#Logit", "#Probability", ""],
+      "Logits of these words if the model ended there",
+      ["Where", ...shown.map(({ id }) => `#${vocabulary.words[id]}`), "Most likely"],
       rows,
     )
   }
 
-  function layers(/** @type {Now} */ { model, stream, order, words }) {
-    const shown = order.slice(0, COMPARED)
-    const rows = stream.map((x, i) => {
-      const scores = model.scores(x)
-      return [i ? `After layer ${i - 1}` : "Before the first layer", ...shown.map(id => two(scores[id]))]
-    })
-    return table("Logits of these words if the model ended there", ["Where", ...shown.map(id => `#${words[id]}`)], rows)
-  }
-
-  function attention(/** @type {Now} */ { text, steps }) {
-    const rows = steps.map(step => step.shares[Number(state.layer)][Number(state.head)])
+  function attention(/** @type {Now} */ { text, run }) {
+    const rows = run.layers[Number(state.layer)].shares.map(heads => heads[Number(state.head)])
     return matrix(
       `Attention weights, layer ${state.layer}, head ${state.head}`,
       text,
@@ -296,15 +411,14 @@ export async function mount(/** @type {HTMLElement} */ place) {
     )
   }
 
-  function cache(/** @type {Now} */ { text, cache, model, config }) {
-    const from = Number(state.head) * model.width,
-      rows = cache[Number(state.layer)].keys.map(key => key.slice(from, from + model.width))
+  function cache(/** @type {Now} */ { text, run, config }) {
+    const rows = run.keys(Number(state.layer)).map((/** @type {number[][]} */ heads) => heads[Number(state.head)])
     const numbers = 2 * config.n_layer * config.n_embd
     return [
       matrix(
         `KV cache: the key of each word, layer ${state.layer}, head ${state.head}`,
         text,
-        rows[0].map((_, i) => `${i + 1}`),
+        rows[0].map((/** @type {number} */ _, /** @type {number} */ i) => `${i + 1}`),
         rows,
         text.length - 1,
       ),
@@ -319,6 +433,122 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   recall()
+}
+
+/**
+ * The field for a text of the reader's own, with a list of what may complete it.
+ * @param {(text: string) => void} typed
+ */
+function ownText(typed) {
+  const field = make("input", {
+    type: "text",
+    name: "text",
+    class: "ep-own-text",
+    role: "combobox",
+    "aria-autocomplete": "list",
+    "aria-controls": "ep-completions",
+    "aria-expanded": "false",
+    "aria-describedby": "ep-own-text",
+    autocomplete: "off",
+    autocapitalize: "off",
+    spellcheck: "false",
+    maxlength: LONGEST,
+  })
+  const list = make("ul", { id: "ep-completions", role: "listbox", "aria-label": "Words of the model", hidden: true }),
+    note = make("p", { id: "ep-own-text", class: "ep-own-note" })
+  /** @type {{ start: number, words: string[] }} */
+  let offered = { start: 0, words: [] }
+  const options = () => /** @type {HTMLElement[]} */ ([...list.children])
+  const chosen = () => options().findIndex(option => option.getAttribute("aria-selected") === "true")
+  function choose(/** @type {number} */ at) {
+    options().forEach((option, i) => option.setAttribute("aria-selected", `${i === at}`))
+    const option = options()[at]
+    if (option) field.setAttribute("aria-activedescendant", option.id)
+    else field.removeAttribute("aria-activedescendant")
+  }
+  function offer(/** @type {boolean} */ isOpen) {
+    const words = isOpen ? offered.words : []
+    replace(
+      list,
+      words.map((word, i) =>
+        make(
+          "li",
+          {
+            id: `ep-completion-${i}`,
+            role: "option",
+            "aria-selected": "false",
+            onpointerdown: (/** @type {Event} */ event) => {
+              event.preventDefault()
+              take(word)
+            },
+          },
+          word,
+        ),
+      ),
+    )
+    list.hidden = !words.length
+    field.setAttribute("aria-expanded", `${words.length > 0}`)
+    choose(-1)
+  }
+  function take(/** @type {string} */ word) {
+    field.value = `${field.value.slice(0, offered.start)}${word} `
+    typed(field.value)
+  }
+  field.addEventListener("input", () => typed(field.value))
+  field.addEventListener("blur", () => offer(false))
+  field.addEventListener("keydown", event => {
+    const count = options().length,
+      at = chosen()
+    if (event.key === "Escape") offer(false)
+    else if (event.key === "Enter" && at >= 0) take(offered.words[at])
+    else if (event.key === "ArrowDown" && count) choose((at + 1) % count)
+    else if (event.key === "ArrowUp" && count) choose(at > 0 ? at - 1 : count - 1)
+    else return
+    event.preventDefault()
+  })
+  /**
+   * @param {string} whole the text with what was added
+   * @param {string} own the text as it was typed; empty if none was
+   * @param {Vocabulary} vocabulary
+   * @param {import("./vocabulary.mjs").Piece | null} unknown
+   * @param {number[]} scores of the words that may follow those before it
+   */
+  function show(whole, own, vocabulary, unknown, scores) {
+    const isTyping = document.activeElement === field && field.value === own
+    if (!isTyping) field.value = unknown ? own : whole
+    offered = isTyping && own ? vocabulary.completions(own, scores) : { start: 0, words: [] }
+    offer(isTyping)
+    const isOpen = offered.words.length > 0 && unknown !== null && unknown.start >= offered.start
+    const near = unknown && !isOpen ? vocabulary.nearest(unknown.text) : null
+    field.setAttribute("aria-invalid", `${unknown !== null && !isOpen}`)
+    replace(
+      note,
+      unknown && !isOpen
+        ? [
+            make("span", { class: "ep-wrong" }, `“${unknown.text}” is unknown: `),
+            `the model has a token for each of its ${vocabulary.words.length} words, and none for a part of a word. `,
+            near === null ? "" : `Did you mean “${near}”? `,
+            "The numbers below are of the words before it.",
+          ]
+        : `Any words of the ${vocabulary.words.length} that the model knows, in any order.`,
+    )
+  }
+  return { element: make("div", { class: "ep-own" }, labelled("Your own sentence", field), list, note), field, show }
+}
+
+/**
+ * What became of the answer when something was switched off.
+ * @param {Candidates} all
+ * @param {Candidates} whole
+ * @param {Vocabulary} vocabulary
+ */
+function instead(all, whole, vocabulary) {
+  const [{ id, share }] = whole,
+    at = all.findIndex(one => one.id === id)
+  return (
+    `With everything on, the most likely word is ${vocabulary.words[id]} (${percent(share)}). ` +
+    `Now it is in place ${at + 1} of ${all.length} (${percent(all[at].share)}).`
+  )
 }
 
 // A text for a message, with every character visible.
@@ -336,70 +566,19 @@ function oneOf(name, text, known) {
   throw new Error(`${name} = ${quoted(text)}: not in the list`)
 }
 
-/** @returns {import("./elements.mjs").Option[]} */
-const numbered = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => [`${i}`, `${i}`])
-
-const SVG = "http://www.w3.org/2000/svg"
-function bar(/** @type {number} */ share) {
-  const svg = document.createElementNS(SVG, "svg"),
-    rect = document.createElementNS(SVG, "rect")
-  for (const [name, value] of Object.entries({
-    viewBox: "0 0 100 8",
-    preserveAspectRatio: "none",
-    class: "ep-share",
-    "aria-hidden": "true",
-  }))
-    svg.setAttribute(name, value)
-  rect.setAttribute("width", `${100 * share}`)
-  rect.setAttribute("height", "8")
-  svg.append(rect)
-  return svg
-}
-
 /**
- * A matrix with cells shaded by magnitude; `null` is masked.
  * @param {string} name
- * @param {string[]} heads
- * @param {string[]} columns
- * @param {(number | null)[][]} rows
- * @param {number} [newest]
+ * @param {string} text
+ * @param {number} least
+ * @param {number} most
  */
-function matrix(name, heads, columns, rows, newest) {
-  const largest = Math.max(...rows.flat().map(x => Math.abs(x ?? 0))) || 1
-  const shade = (/** @type {number?} */ x) => {
-    if (x === null) return "masked"
-    const steps = Math.ceil((4 * Math.abs(x)) / largest - 1e-9)
-    return steps ? `${x < 0 ? "minus" : "plus"}-${steps}` : ""
-  }
-  return make(
-    "div",
-    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": name },
-    make(
-      "table",
-      { class: "ep-table ep-matrix" },
-      make("caption", {}, name),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          make("td"),
-          columns.map(title => make("th", { scope: "col", class: "num" }, title)),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        rows.map((row, i) =>
-          make(
-            "tr",
-            { class: i === newest ? "newest" : null },
-            make("th", { scope: "row" }, heads[i]),
-            row.map(x => make("td", { class: `num ${shade(x)}` }, x === null ? "–" : two(x))),
-          ),
-        ),
-      ),
-    ),
+function within(name, text, least, most, isWhole = false) {
+  const number = Number(text)
+  if (text && number >= least && number <= most && (!isWhole || Number.isInteger(number))) return `${number}`
+  throw new Error(
+    `${name} = ${quoted(text)}: expected a ${isWhole ? "whole number" : "number"} from ${least} to ${most}`,
   )
 }
+
+/** @returns {import("./elements.mjs").Option[]} */
+const numbered = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => [`${i}`, `${i}`])

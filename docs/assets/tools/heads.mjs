@@ -1,0 +1,136 @@
+// All heads of the small model at a glance, what is switched off, and what each part adds to a word's score.
+
+import { labelled, make, select } from "./elements.mjs"
+import { matrix, small, two } from "./matrices.mjs"
+
+/**
+ * @typedef {import("./capitals.mjs").Now} Now
+ * @typedef {import("./capitals.mjs").State} State
+ * @typedef {(chosen: Partial<State>) => void} Set
+ */
+
+/**
+ * A map of each head in each layer, and a switch for each head, each feed-forward network and each layer.
+ * @param {Now} now
+ * @param {State} state
+ * @param {Set} set
+ */
+export function allHeads({ run, config }, state, set) {
+  const heads = [...Array(config.n_head).keys()],
+    off = run.off
+  const toggle = (/** @type {string} */ part, /** @type {string} */ name) =>
+    make(
+      "label",
+      { class: "ep-on" },
+      make("input", {
+        type: "checkbox",
+        "data-key": part,
+        "aria-label": `${name} on`,
+        checked: !off.has(part),
+        onchange: () => set({ off: [...new Set([...off, part])].filter(p => p !== part || !off.has(part)).join("|") }),
+      }),
+      "on",
+    )
+  const map = (/** @type {number} */ layer, /** @type {number} */ head) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: off.has(`${layer}.${head}`) || off.has(`${layer}.layer`) ? "ep-head ep-off" : "ep-head",
+        "data-key": `map ${layer}.${head}`,
+        "aria-label": `Layer ${layer}, head ${head}`,
+        "aria-pressed": `${state.layer === `${layer}` && state.head === `${head}`}`,
+        onclick: () => set({ layer: `${layer}`, head: `${head}` }),
+      },
+      small(run.layers[layer].shares.map(heads => heads[head])),
+    )
+  const cell = (/** @type {import("./elements.mjs").Children[]} */ ...children) => make("td", {}, ...children)
+  return make(
+    "div",
+    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": "All heads" },
+    make(
+      "table",
+      { class: "ep-table ep-heads" },
+      make(
+        "caption",
+        {},
+        "All heads: a row for each word, a column for each word that it looks at. Press one to open it.",
+      ),
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          ["Layer", ...heads.map(head => `Head ${head}`), "Feed-forward", "Whole layer"].map(title =>
+            make("th", { scope: "col" }, title),
+          ),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        run.layers.map((_, layer) =>
+          make(
+            "tr",
+            {},
+            make("th", { scope: "row" }, `${layer}`),
+            heads.map(head => cell(map(layer, head), toggle(`${layer}.${head}`, `Layer ${layer}, head ${head}`))),
+            cell(toggle(`${layer}.mlp`, `Feed-forward of layer ${layer}`)),
+            cell(toggle(`${layer}.layer`, `Layer ${layer}`)),
+          ),
+        ),
+      ),
+    ),
+  )
+}
+
+/**
+ * What each part adds to the score of a word: they add up to it.
+ * @param {Now} now
+ * @param {State} state
+ * @param {number} most words to choose from
+ * @param {Set} set
+ */
+export function wordScore({ run, inside, all, vocabulary, config }, state, most, set) {
+  const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0],
+    word = vocabulary.words[chosen.id],
+    parts = inside.parts(run, chosen.id),
+    total = inside.total(parts)
+  const options = [...new Set([...all.slice(0, most), chosen])].map(({ id }) => vocabulary.words[id])
+  const heads = Array.from({ length: config.n_head }, (_, head) => `Head ${head}`)
+  return [
+    make(
+      "div",
+      { class: "ep-whatif" },
+      make(
+        "div",
+        { class: "ep-row" },
+        labelled(
+          "Logit of",
+          select(
+            "word",
+            options.map(option => [option, option]),
+            word,
+            { "data-key": "word", onchange: (/** @type {Event} */ event) => set({ word: wordOf(event) }) },
+          ),
+        ),
+      ),
+    ),
+    matrix(
+      `What each part adds to the logit of ${word}`,
+      parts.layers.map((_, i) => `Layer ${i}`),
+      [...heads, "Bias", "Feed-forward"],
+      parts.layers.map(({ heads, bias, feedForward }) => [...heads, bias, feedForward]),
+    ),
+    make(
+      "p",
+      { class: "ep-conventions" },
+      `The last word’s embedding adds ${two(parts.token)}, its position ${two(parts.position)}, `,
+      `the shift of the last norm ${two(parts.shift)}. Together: `,
+      make("output", { "data-total": total, "data-logit": chosen.score }, two(total)),
+      `, the logit of ${word}. The mean and the size by which the last norm divides are held as they are in this text.`,
+    ),
+  ]
+}
+const wordOf = (/** @type {Event} */ event) => /** @type {HTMLSelectElement} */ (event.target).value
