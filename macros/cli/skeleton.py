@@ -77,6 +77,10 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
                     "remove what no forward pass reads; docs/reference/adding-an-architecture.md for the rest",
                 ),
             )
+        if model.unknown_format:
+            raise Problem(
+                model.unknown_format, "use the config.json of a repository without it, or remove quantization_config"
+            )
         said.append(f"the forward pass gives {model.counts.total:,} parameters")
     except Problem as problem:
         raise problem.at(str(path)) from None

@@ -25,6 +25,8 @@ from .parts import HEAD, LOOKED_UP
 from .quantization import KEY, Quantization, read
 from .quantizers import QUANTIZERS
 
+MOST_LOOKED_UP = 80_000  # modules of one weight, by name; Kimi K2 has 23,040
+
 # How many copies of a weight are in each format.
 Copies = tuple[tuple[Format, int], ...]
 
@@ -238,10 +240,14 @@ class WeightFormats:
         if self.quantization is None:
             return found
         weights = [w for w in self.trace.weights.values() if not w.is_buffer and is_matrix(w)]
-        for w in sorted(weights, key=lambda w: self.kinds[w] is not Kind.EXPERT):
-            for form, _ in self.published(w):
-                if form is not self.rest and form.bits < 16:
-                    found.setdefault(form, set()).add(self.kinds[w])
+        try:
+            for w in sorted(weights, key=lambda w: self.kinds[w] is not Kind.EXPERT):
+                for form, _ in self.published(w):
+                    if form is not self.rest and form.bits < 16:
+                        found.setdefault(form, set()).add(self.kinds[w])
+        except Problem as problem:  # the other formats stay known
+            self.problem = problem
+            return {}
         return found
 
     def published(self, w: Weight, layers: tuple[int, ...] | None = None) -> Copies:
@@ -275,6 +281,9 @@ class WeightFormats:
         numbers = _numbers(w, layers)
         members = 1 if w.members is None else int(w.members)
         copies = (1 if has_numbers else len(numbers)) * (1 if has_members else members)
+        looked_up = (len(numbers) if has_numbers else 1) * (members if has_members else 1)
+        if looked_up > MOST_LOOKED_UP:
+            raise Problem(f"{KEY}: {w.name} stands for {looked_up:,} modules to look for in its lists, too many", MEND)
         called = self._called(w) if quantization.listed else [w.name]
         found: dict[Format, int] = {}
         for layer in numbers if has_numbers else numbers[:1]:
@@ -382,7 +391,7 @@ def _inside(stored: Stored, w: Weight, layers: tuple[int, ...] | None) -> int:
     """The number of these layers of a weight that a tensor of a file holds; 1 outside of layers."""
     if stored.layers is None:
         return 1
-    wanted = _numbers(w, layers)
+    wanted = set(_numbers(w, layers))
     return sum(number in wanted for number in stored.layers)
 
 

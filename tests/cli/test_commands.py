@@ -807,6 +807,7 @@ def test_add_writes_a_file_once(run, tmp_path):
         ({}, ("--slug", "../x"), "use small letters"),
         ({}, ("--slug", "A b"), "use small letters"),
         ({"model_type": "none"}, (), "model_type = 'none' is not known"),
+        ({"quantization_config": {"quant_method": 0}}, (), "quant_method = 0 is not known; use the config.json of"),
     ],
 )
 def test_what_cannot_be_added(run, tmp_path, change, arguments, found):

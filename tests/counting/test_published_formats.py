@@ -215,6 +215,31 @@ def test_a_name_that_would_take_long_is_not_understood(name):
         Modules([name if name.startswith("x") else f"re:{name}"])
 
 
+@pytest.mark.parametrize(("experts", "is_known"), [(8, True), (2500, True), (2501, False)])
+def test_more_modules_than_any_model_has_are_not_looked_for(experts, is_known):
+    """32 layers of so many experts, and a list that may name each; the other formats are known."""
+    said = {"quant_method": "fp8", "ignore": [r"re:.*experts\.\d+x"]}
+    raw = {**presets.preset("mixtral-8x7b").config, "num_local_experts": experts, "quantization_config": said}
+    costs = costs_of(presets.make("x", raw).counts)
+    assert costs.weight_bytes("int4") > 0
+    if is_known:
+        assert costs.weight_bytes("published") > 0
+    else:
+        with pytest.raises(Problem, match="stands for 80,032 modules to look for"):
+            costs.weight_bytes("published")
+
+
+def test_many_layers_of_a_gguf_file_take_no_time():
+    """What a split over devices asks, of the most layers that a config may have."""
+    raw = {**presets.preset("llama3-8b").config, "num_hidden_layers": 10_000}
+    counts = presets.make("x", raw).counts
+    layers = tuple(range(10_000))
+    [w] = [w for w in counts.weights if w.name.endswith("q_proj.weight")]
+    start = time.process_time()
+    assert counts.formats.part_size(w, "Q8_0", w.shape, layers, 1) == 10_000 * 4096 * 4096 // 32 * 34
+    assert time.process_time() - start < 1
+
+
 def test_lists_of_names_with_stars_take_no_time():
     """One for each layer, as Model Optimizer writes them, on 60 layers of 256 experts."""
     names = [f"model.layers.{i}.self_attn*" for i in range(61)] + ["model.layers.3.mlp.experts.7.*"]

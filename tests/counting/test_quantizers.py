@@ -105,8 +105,10 @@ def test_a_config_that_says_so_is_read_alike():
         published = costs_of(presets.make(slug, raw).counts)
         assert published.weight_bytes("published") == costs_of(read(slug).counts).weight_bytes(kind)
     said = {"quantization_config": QUANTIZERS["nf4"], "transformers_version": "4.46.0"}
+    costs = costs_of(presets.make("x", {**GOLDEN["mixtral"]["config"], **said}).counts)
     with pytest.raises(Problem, match="experts.*is not known"):
-        costs_of(presets.make("x", {**GOLDEN["mixtral"]["config"], **said}).counts).weight_bytes("published")
+        costs.weight_bytes("published")
+    assert costs.weight_bytes("int4") == costs_of(read("mixtral").counts).weight_bytes("int4")
     listed = {"group_size": 64, "bits": 4, "model.layers.0.mlp.gate_proj": {"group_size": 64, "bits": 8}}
     model = presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": {**listed, "lm_head": False}})
     found = dict(weights_by_name(model))
