@@ -10,7 +10,7 @@ import pytest
 from reference import close
 
 from macros.counting.parameters import Counts
-from macros.engine.checkpoint import Arrays, Cache
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.towers import MODULES, Grid, find, read_config, trace
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"

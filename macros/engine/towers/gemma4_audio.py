@@ -143,7 +143,7 @@ def attention(x: Array, w: Weights, c: Gemma4Audio, distances: Array) -> Array:
         for name in ("q_proj", "k_proj", "v_proj")
     )
     scale = c.d_head**-0.5 / math.log(2)
-    q, k = q * (scale * softplus(w("per_dim_scale", c.d_head))), k * (math.log(1 + math.e) / math.log(2))
+    q, k = q * (scale * softplus(w("per_dim_scale", c.d_head))), k * (math.log(1 + math.exp(1)) / math.log(2))
     far = heads(linear(distances, w, "relative_k_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
     mixed = local_attention(q, k, v, far, int(c.chunk), int(c.left) - 1, c.cap)
     return clipped_linear(mixed, w.at("post"), c.d_model, c.clipped)
