@@ -358,6 +358,13 @@ def ctrl(c):
     return Form(ends(c, True, D) + V + L * (4 * D * D + 4 * D + plain(D, c["dff"]) + 4 * D) + 2 * D, 2 * L * D)
 
 
+def chatglm(c):
+    D, L, N, H, F = c["hidden_size"], c["num_layers"], c["num_attention_heads"], c["kv_channels"], c["ffn_hidden_size"]
+    K, b = c["multi_query_group_num"] if c["multi_query_attention"] else N, c.get("add_bias_linear", False)
+    layer = attention(D, N, K, H, b or c.get("add_qkv_bias", False), b) + gated(D, F, b) + 2 * D
+    return Form(2 * c["padded_vocab_size"] * D + L * layer + D, 2 * L * K * H)
+
+
 def molmo2(c):
     D, L, N, K, H, F = sizes(c)
     norms = 2 * H if c.get("qk_norm_type", "qwen3") == "qwen3" else (N + K) * H
@@ -1097,6 +1104,17 @@ FORMS |= {
     "jina_embeddings_v3": jina_v3,
     "deberta-v2": deberta_v2,
     "switch_transformers": switch,
+    # of remote code
+    "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
+    "baichuan": llama_like(),
+    "orion": llama_like(norm_width=2),
+    "chatglm": chatglm,
+    "bailing_moe": mixture(
+        E=("num_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["num_shared_experts"]),
+        qkv=has("use_qkv_bias"),
+    ),
     # and more
     "ctrl": ctrl,
     "beam": mixture(
@@ -1710,6 +1728,33 @@ RANDOM |= {
             num_sparse_decoder_layers=(1, 3),
         ),
         flags(router_bias=BOOL),
+    ),
+    "internlm2": both(blocks(square=True), flags(bias=BOOL)),
+    "baichuan": blocks(square=True).map(lambda c: renamed(c, num_key_value_heads="")),
+    "orion": blocks(square=True),
+    "chatglm": both(
+        fixed(
+            padded_vocab_size=(97, 101),
+            hidden_size=(30, 42),
+            num_layers=(1, 2, 5),
+            num_attention_heads=(6,),
+            multi_query_attention=BOOL,
+            multi_query_group_num=(2, 3),
+            kv_channels=(8, 12),
+            ffn_hidden_size=(67, 71),
+        ),
+        flags(add_qkv_bias=BOOL, add_bias_linear=BOOL),
+    ),
+    "bailing_moe": both(
+        blocks(square=True),
+        fixed(
+            num_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            num_shared_experts=(1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            **MOE,
+        ),
+        flags(use_qkv_bias=BOOL),
     ),
     "ctrl": both(
         fixed(vocab_size=(97, 101), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1), dff=(67, 71)),
