@@ -59,11 +59,11 @@ PROMPT = 10
 
 # Types that transformers does not have, and why nothing stands beside them.
 ABSENT = {
-    "bailing_moe": "remote code, not in transformers: DeepSeekMoE’s in other matrices, compared as deepseek_ocr2_text",
-    "baichuan": "remote code, not in transformers: Llama’s in other matrices, compared as llama; ALiBi has no reference",
-    "chatglm": "remote code, not in transformers: GLM’s in other matrices, which is compared as glm",
+    "bailing_moe": "remote code, not in transformers: DeepSeekMoE’s packed, compared as deepseek_ocr2_text",
+    "baichuan": "remote code, not in transformers: Llama’s packed, compared as llama; not its ALiBi",
+    "chatglm": "remote code, not in transformers: GLM’s packed, which is compared as glm",
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
-    "internlm2": "remote code, not in transformers: Llama’s in other matrices, which is compared as iquestcoder",
+    "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
     "orion": "remote code, not in transformers: StableLM’s, all of a head turning, which is compared as stablelm",
     "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
     "minicpm": "remote code, not in transformers: Granite’s with other words for its multipliers, compared as granite",

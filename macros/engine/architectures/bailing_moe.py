@@ -39,7 +39,6 @@ class BailingMoE(DeepSeekMoE):
     bias: Literal[False] = key("use_bias", False)
     moe_layer_freq: int = fixed(1)
     n_experts: Size = key("num_experts")
-    scoring: str = fixed("softmax")
     n_shared_experts: Count = key("num_shared_experts")
     norm_head: Literal[False] = key("norm_head", False)
 

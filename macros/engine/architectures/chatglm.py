@@ -28,7 +28,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, config, derived, key
+from .config import Config, Interval, Positive, Size, config, derived, key
 
 
 @config
@@ -47,7 +47,7 @@ class ChatGLM(Config):
     # attention
     n_heads: Size = key("num_attention_heads")
     grouped: bool = key("multi_query_attention", False)
-    groups: Size = key("multi_query_group_num", 1)
+    groups: Interval = key("multi_query_group_num", 1)
     n_kv_heads: Size = derived(lambda c: c.groups if c.grouped else c.n_heads)
     d_head: Size = key("kv_channels", 128)
     qkv_bias: bool = key("add_qkv_bias", False)

@@ -360,6 +360,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
 # What some types have besides, or otherwise than the others of their forward pass, or the decoders' common classes.
 OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
     "bert-generation": {"Decoder": OWN, "Encoder": BASE},
+    "chatglm": {"Model": OWN, "ForConditionalGeneration": OWN},  # its auto_map makes the trunk's class the causal one
     "ctrl": {"ForSequenceClassification": Kind("sequence classification", classify_last)},
     "jina_embeddings_v3": {
         "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),

@@ -1,6 +1,8 @@
-"""StableLM and Orion: Llama's block with layer norms; some sizes normalize each head's query and key, and have parallel halves.
+"""StableLM and Orion: Llama's block with layer norms; some sizes normalize each head's query and key, and have parallel
+halves.
 
-Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T, 2401.12246 (Orion); tensor names as the published files.
+Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T, 2401.12246 (Orion); tensor names as the
+published files.
 """
 
 from __future__ import annotations
