@@ -339,6 +339,16 @@ def deberta_v2(c):
     return Form(total + rows * D + norm + L * kinds * (D * D + D), 0)
 
 
+def t5gemma(c):
+    encoder, decoder = c["encoder"], c["decoder"]
+    (D, E, *heads, F), (W, L, N, K, H, G) = sizes(encoder), sizes(decoder)
+    reading = E * (attention(D, *heads) + gated(D, F) + 4 * D) + D + encoder["vocab_size"] * D
+    cross = W * N * H * 2 + D * K * H * 2
+    writing = L * (attention(W, N, K, H) + cross + gated(W, G) + 6 * W) + W
+    tables = decoder["vocab_size"] * W * (1 if c.get("tie_word_embeddings", True) else 2)
+    return Form(reading + writing + tables, 2 * L * K * H)
+
+
 def switch(c):
     D, F, E = c["d_model"], c["d_ff"], c["num_experts"]
     layers, sparse = c["num_layers"], 0
@@ -1104,6 +1114,7 @@ FORMS |= {
     "jina_embeddings_v3": jina_v3,
     "deberta-v2": deberta_v2,
     "switch_transformers": switch,
+    "t5gemma": t5gemma,
     # of remote code
     "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
     "baichuan": llama_like(),
@@ -1717,6 +1728,9 @@ RANDOM |= {
             pos_att_type=(["p2c"], ["c2p", "p2c"], ["c2p"]),
             position_buckets=(-1, 6, 8),
         ),
+    ),
+    "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
+        lambda both: {"encoder": both[0], "decoder": both[1], "tie_word_embeddings": both[2]}
     ),
     "switch_transformers": both(
         RANDOM["t5"].map(lambda c: renamed(c, feed_forward_proj="")),

@@ -218,7 +218,8 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
         return torch.randn((1, config.num_image_tokens, config.hidden_size), generator=generator)
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
-    length = getattr(config, "n_positions", None) or config.max_position_embeddings
+    stack = getattr(config, "encoder", config)
+    length = getattr(stack, "n_positions", None) or stack.max_position_embeddings
     return torch.randint(0, config.vocab_size, (1, length), generator=generator)
 
 

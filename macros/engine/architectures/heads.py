@@ -354,6 +354,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForSequenceClassification": Kind("sequence classification", classify_written, None, "transformer."),
         "ForQuestionAnswering": Kind("question answering", find_answer),
     },
+    "t5gemma": {"ForConditionalGeneration": OWN, "Model": BASE},
     "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
 }
 
