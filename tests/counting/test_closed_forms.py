@@ -375,6 +375,15 @@ def chatglm(c):
     return Form(2 * c["padded_vocab_size"] * D + L * layer + D, 2 * L * K * H)
 
 
+def kosmos2(inner):
+    def form(c: dict) -> Form:
+        D, L, F = c["embed_dim"], c["layers"], c["ffn_dim"]
+        layer = 4 * D * D + 4 * D + plain(D, F) + 2 * F + (6 if inner else 4) * D
+        return Form(ends(c, True, D) + (0 if inner else 2 * D) + L * layer + 2 * D, 2 * L * D)
+
+    return form
+
+
 def molmo2(c):
     D, L, N, K, H, F = sizes(c)
     norms = 2 * H if c.get("qk_norm_type", "qwen3") == "qwen3" else (N + K) * H
@@ -1137,6 +1146,8 @@ FORMS |= {
     ),
     "cohere_compass_text": cohere,
     "molmo2_text": molmo2,
+    "kosmos_2_text_model": kosmos2(True),
+    "kosmos_2_5_text_model": kosmos2(False),
     "mllama_text_model": mllama,
 }
 
@@ -1776,6 +1787,13 @@ RANDOM |= {
     ),
     "beam": both(MIXED, fixed(n_group=1, topk_group=1)),
     "cohere_compass_text": both(blocks(), flags(attention_bias=BOOL)),
+    **dict.fromkeys(
+        ("kosmos_2_text_model", "kosmos_2_5_text_model"),
+        both(
+            fixed(vocab_size=(97, 101), embed_dim=(30, 42), layers=(1, 2, 5), attention_heads=(3, 1), ffn_dim=(67, 71)),
+            flags(tie_word_embeddings=BOOL),
+        ),
+    ),
     "molmo2_text": both(
         blocks().map(lambda c: renamed(c, tie_word_embeddings="")),
         flags(additional_vocab_size=(0, 5), qk_norm_type=("qwen3", "olmo"), norm_after=BOOL),

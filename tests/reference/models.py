@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -140,7 +141,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     model_type = raw["model_type"]
     keys = {name: value for name, value in raw.items() if name != "model_type"}
     make = AutoModelForMaskedLM if model_type in ENCODERS and model_type != "bert-generation" else AutoModelForCausalLM
-    if model_type in WITH_ENCODER and "cross_attention_layers" not in keys:
+    if model_type in WITH_ENCODER and model_type != "mllama_text_model":
         make = AutoModelForSpeechSeq2Seq if "num_mel_bins" in keys else AutoModelForSeq2SeqLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
@@ -157,7 +158,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     attention = "sdpa" if keys.get("alibi") else "eager"
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         name = type(config).__name__.removesuffix("Config") + "ForCausalLM"
-        make = getattr(transformers, name, None) or getattr(transformers, name.replace("Text", ""))
+        module = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+        make = getattr(module, name, None) or getattr(transformers, name.replace("Text", ""))
         return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
     return unsaved(make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval())
 
