@@ -244,7 +244,7 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
-    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in n for part in OF_IMAGES)}
+    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_IMAGES)}
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
     if not any(name.startswith(INSIDE) for name in tensors):
