@@ -21,6 +21,7 @@ WRAPPERS = (
     ("model.language_model.", ""),
     ("model.text_model.", "model."),
     ("thinker.", ""),
+    ("text_model.", ""),
 )
 MOST_DIGITS = 9  # of a number in a name
 MOST_KINDS = 10_000  # of names that differ in more than numbers; after so many, names are taken as they are spelled

@@ -339,6 +339,16 @@ def deberta_v2(c):
     return Form(total + rows * D + norm + L * kinds * (D * D + D), 0)
 
 
+def t5gemma(c):
+    encoder, decoder = c["encoder"], c["decoder"]
+    (D, E, *heads, F), (W, L, N, K, H, G) = sizes(encoder), sizes(decoder)
+    reading = E * (attention(D, *heads) + gated(D, F) + 4 * D) + D + encoder["vocab_size"] * D
+    cross = W * N * H * 2 + D * K * H * 2
+    writing = L * (attention(W, N, K, H) + cross + gated(W, G) + 6 * W) + W
+    tables = decoder["vocab_size"] * W * (1 if c.get("tie_word_embeddings", True) else 2)
+    return Form(reading + writing + tables, 2 * L * K * H)
+
+
 def switch(c):
     D, F, E = c["d_model"], c["d_ff"], c["num_experts"]
     layers, sparse = c["num_layers"], 0
@@ -356,6 +366,22 @@ def switch(c):
 def ctrl(c):
     D, L, V = c["n_embd"], c["n_layer"], c["vocab_size"]
     return Form(ends(c, True, D) + V + L * (4 * D * D + 4 * D + plain(D, c["dff"]) + 4 * D) + 2 * D, 2 * L * D)
+
+
+def chatglm(c):
+    D, L, N, H, F = c["hidden_size"], c["num_layers"], c["num_attention_heads"], c["kv_channels"], c["ffn_hidden_size"]
+    K, b = c["multi_query_group_num"] if c["multi_query_attention"] else N, c.get("add_bias_linear", False)
+    layer = attention(D, N, K, H, b or c.get("add_qkv_bias", False), b) + gated(D, F, b) + 2 * D
+    return Form(2 * c["padded_vocab_size"] * D + L * layer + D, 2 * L * K * H)
+
+
+def kosmos2(inner):
+    def form(c: dict) -> Form:
+        D, L, F = c["embed_dim"], c["layers"], c["ffn_dim"]
+        layer = 4 * D * D + 4 * D + plain(D, F) + 2 * F + (6 if inner else 4) * D
+        return Form(ends(c, True, D) + (0 if inner else 2 * D) + L * layer + 2 * D, 2 * L * D)
+
+    return form
 
 
 def molmo2(c):
@@ -1097,6 +1123,18 @@ FORMS |= {
     "jina_embeddings_v3": jina_v3,
     "deberta-v2": deberta_v2,
     "switch_transformers": switch,
+    "t5gemma": t5gemma,
+    # of remote code
+    "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
+    "baichuan": llama_like(),
+    "orion": llama_like(norm_width=2),
+    "chatglm": chatglm,
+    "bailing_moe": mixture(
+        E=("num_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["num_shared_experts"]),
+        qkv=has("use_qkv_bias"),
+    ),
     # and more
     "ctrl": ctrl,
     "beam": mixture(
@@ -1108,6 +1146,8 @@ FORMS |= {
     ),
     "cohere_compass_text": cohere,
     "molmo2_text": molmo2,
+    "kosmos_2_text_model": kosmos2(True),
+    "kosmos_2_5_text_model": kosmos2(False),
     "mllama_text_model": mllama,
 }
 
@@ -1706,6 +1746,9 @@ RANDOM |= {
             position_buckets=(-1, 6, 8),
         ),
     ),
+    "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
+        lambda both: {"encoder": both[0], "decoder": both[1], "tie_word_embeddings": both[2]}
+    ),
     "switch_transformers": both(
         RANDOM["t5"].map(lambda c: renamed(c, feed_forward_proj="")),
         fixed(
@@ -1717,12 +1760,46 @@ RANDOM |= {
         ),
         flags(router_bias=BOOL),
     ),
+    "internlm2": both(blocks(square=True), flags(bias=BOOL)),
+    "baichuan": blocks(square=True).map(lambda c: renamed(c, num_key_value_heads="")),
+    "orion": blocks(square=True),
+    "chatglm": both(
+        fixed(
+            padded_vocab_size=(97, 101),
+            hidden_size=(30, 42),
+            num_layers=(1, 2, 5),
+            num_attention_heads=(6,),
+            multi_query_attention=BOOL,
+            multi_query_group_num=(2, 3),
+            kv_channels=(8, 12),
+            ffn_hidden_size=(67, 71),
+        ),
+        flags(add_qkv_bias=BOOL, add_bias_linear=BOOL),
+    ),
+    "bailing_moe": both(
+        blocks(square=True),
+        fixed(
+            num_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            num_shared_experts=(1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            **MOE,
+        ),
+        flags(use_qkv_bias=BOOL),
+    ),
     "ctrl": both(
         fixed(vocab_size=(97, 101), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1), dff=(67, 71)),
         flags(tie_word_embeddings=BOOL),
     ),
     "beam": both(MIXED, fixed(n_group=1, topk_group=1)),
     "cohere_compass_text": both(blocks(), flags(attention_bias=BOOL)),
+    **dict.fromkeys(
+        ("kosmos_2_text_model", "kosmos_2_5_text_model"),
+        both(
+            fixed(vocab_size=(97, 101), embed_dim=(30, 42), layers=(1, 2, 5), attention_heads=(3, 1), ffn_dim=(67, 71)),
+            flags(tie_word_embeddings=BOOL),
+        ),
+    ),
     "molmo2_text": both(
         blocks().map(lambda c: renamed(c, tie_word_embeddings="")),
         flags(additional_vocab_size=(0, 5), qk_norm_type=("qwen3", "olmo"), norm_after=BOOL),

@@ -1,22 +1,109 @@
 """Types of remote code that transformers does not have: they compute what the type does that they equal."""
 
+import numpy as np
 import pytest
 from reference import close, golden
 from reference.configs import REMOTE, configs, remote
 
 from macros.catalogue.presets import make
+from macros.engine.architectures import baichuan
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 
 # What the equal type's small config says otherwise, so that both say the same.
 SAME = {
+    "bailing_moe": {"routed_scaling_factor": 1.0},
+    "baichuan": {"num_key_value_heads": 6, "head_dim": 8},
+    "chatglm": {"head_dim": 12, "partial_rotary_factor": 0.5},
+    "internlm2": {"head_dim": 8},
+    "orion": {"partial_rotary_factor": 1.0, "use_qkv_bias": False},
     "deepseek": {"routed_scaling_factor": 1.0},
     "exaone": {},
     "minicpm": {"attention_multiplier": 8**-0.5, "residual_multiplier": 1.4 / 3**0.5, "logits_scaling": 48 / 12},
 }
 
 
-@pytest.mark.parametrize("model_type", REMOTE)
+# Those whose files hold several matrices of the equal type in one: the names of these, and of the others; how queries,
+# keys and values become one matrix.
+PACKED = {
+    "bailing_moe": {
+        "embed_tokens": "word_embeddings",
+        "self_attn.q_proj": "attention.query_key_value",
+        "self_attn.o_proj": "attention.dense",
+    },
+    "baichuan": {"q_proj": "W_pack"},
+    "chatglm": {
+        "model.embed_tokens": "transformer.embedding.word_embeddings",
+        "model.layers": "transformer.encoder.layers",
+        "model.norm": "transformer.encoder.final_layernorm",
+        "lm_head": "transformer.output_layer",
+        "self_attn.q_proj": "self_attention.query_key_value",
+        "self_attn.o_proj": "self_attention.dense",
+        "gate_up_proj": "dense_h_to_4h",
+        "down_proj": "dense_4h_to_h",
+    },
+    "internlm2": {
+        "embed_tokens": "tok_embeddings",
+        "self_attn.q_proj": "attention.wqkv",
+        "self_attn.o_proj": "attention.wo",
+        "input_layernorm": "attention_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "mlp.gate_proj": "feed_forward.w1",
+        "mlp.up_proj": "feed_forward.w3",
+        "mlp.down_proj": "feed_forward.w2",
+        "lm_head": "output",
+    },
+}
+
+
+def by_group(q, k, v, c):
+    """InternLM 2's `rearrange(…, "(h gs d) -> h gs d")`: the queries of a key/value head, its key, its value."""
+    parts = [a.reshape(int(c.n_kv_heads), -1, int(c.d_head), a.shape[-1]) for a in (q, k, v)]
+    return np.concatenate(parts, axis=1).reshape(-1, q.shape[-1])
+
+
+def packed(model_type, tensors, c):
+    """The equal type's tensors in the other's names and matrices."""
+    made = {}
+    for name, array in tensors.items():
+        if ".k_proj." in name or ".v_proj." in name:
+            continue
+        if ".q_proj." in name:
+            k, v = (tensors[name.replace("q_proj", f"{one}_proj")] for one in "kv")
+            array = by_group(array, k, v, c) if model_type == "internlm2" else np.concatenate([array, k, v])
+        for here, there in PACKED[model_type].items():
+            name = name.replace(here, there)
+        made[name] = array
+    return made
+
+
+@pytest.mark.parametrize("model_type", PACKED)
+def test_it_computes_what_its_equal_does_with_packed_matrices(model_type, monkeypatch):
+    like = REMOTE[model_type][0]
+    monkeypatch.setattr(baichuan, "TURNING", configs()["llama"]["hidden_size"])
+    ours, other = make("it", remote(model_type)), make("it", configs()[like] | SAME[model_type])
+    rng = np.random.default_rng(34)
+    tensors = {name: rng.normal(size=shape).astype(np.float32) / 7 for name, shape in other.counts.tensors()}
+    theirs = packed(model_type, tensors, ours.config)
+    assert dict(ours.counts.tensors()) == {name: a.shape for name, a in theirs.items()} and ours.unknown == ()
+    assert ours.counts.total == other.counts.total
+    ids = rng.integers(0, 90, 9)
+    here, there = (logits(m.architecture, m.config, Arrays(a), ids)[0] for m, a in ((ours, theirs), (other, tensors)))
+    close(here, there)
+
+
+def test_the_head_of_baichuan_2_is_normalized(monkeypatch):
+    """However long a token's vector in the table is, it says the same."""
+    monkeypatch.setattr(baichuan, "NORMALIZED", configs()["llama"]["vocab_size"])
+    ours, rng = make("it", remote("baichuan")), np.random.default_rng(34)
+    tensors = {name: rng.normal(size=shape).astype(np.float32) / 7 for name, shape in ours.counts.tensors()}
+    longer = tensors | {"lm_head.weight": tensors["lm_head.weight"] * 3}
+    ids = rng.integers(0, 90, 9)
+    once, again = (logits(ours.architecture, ours.config, Arrays(a), ids)[0] for a in (tensors, longer))
+    close(once, again)
+
+
+@pytest.mark.parametrize("model_type", [one for one in REMOTE if one not in PACKED])
 def test_it_computes_what_its_equal_does(model_type):
     like = REMOTE[model_type][0]
     g, ours, other = golden(like), make("it", remote(model_type)), make("it", configs()[like] | SAME[model_type])

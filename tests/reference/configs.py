@@ -59,7 +59,12 @@ PROMPT = 10
 
 # Types that transformers does not have, and why nothing stands beside them.
 ABSENT = {
+    "bailing_moe": "remote code, not in transformers: DeepSeekMoE’s packed, compared as deepseek_ocr2_text",
+    "baichuan": "remote code, not in transformers: Llama’s packed, compared as llama; not its ALiBi",
+    "chatglm": "remote code, not in transformers: GLM’s packed, which is compared as glm",
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
+    "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
+    "orion": "remote code, not in transformers: StableLM’s, all of a head turning, which is compared as stablelm",
     "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
     "minicpm": "remote code, not in transformers: Granite’s with other words for its multipliers, compared as granite",
     "deepseek": "remote code, not in transformers: the text model of DeepSeek-OCR 2, compared as deepseek_ocr2_text",
@@ -72,6 +77,31 @@ ABSENT = {
 
 # Of remote code, what each type of a class of its own equals: the keys of another type's small config under its words.
 REMOTE: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
+    "bailing_moe": (
+        "deepseek_ocr2_text",
+        {"n_routed_experts": "num_experts", "n_shared_experts": "num_shared_experts"}
+        | {"routed_scaling_factor": "", "topk_method": "", "mlp_layer_types": ""},
+        {"first_k_dense_replace": 1, "norm_topk_prob": False},
+    ),
+    "baichuan": (
+        "llama",
+        {"num_key_value_heads": "", "head_dim": "", "attention_bias": "", "mlp_bias": ""},
+        {"model_max_length": 64},
+    ),
+    "chatglm": (
+        "glm",
+        {"num_hidden_layers": "num_layers", "intermediate_size": "ffn_hidden_size", "vocab_size": "padded_vocab_size"}
+        | {"rms_norm_eps": "layernorm_epsilon", "num_key_value_heads": "multi_query_group_num"}
+        | {"attention_bias": "add_qkv_bias", "head_dim": "", "partial_rotary_factor": "", "rope_theta": ""},
+        {"kv_channels": 12, "multi_query_attention": True},
+    ),
+    "internlm2": ("iquestcoder", {"head_dim": ""}, {"bias": False}),
+    "orion": (
+        "stablelm",
+        {"layer_norm_eps": "rms_norm_eps", "partial_rotary_factor": "", "use_qkv_bias": "", "qk_layernorm": ""}
+        | {"use_parallel_residual": ""},
+        {},
+    ),
     "deepseek": (
         "deepseek_ocr2_text",
         {"routed_scaling_factor": "", "topk_method": "", "mlp_layer_types": ""},

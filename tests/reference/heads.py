@@ -39,7 +39,8 @@ KINDS = [
 ]
 RUN = """
     llama gpt2 opt mistral qwen2 qwen3 bloom gpt_neox gptj mixtral phi falcon gemma2 mpt bert modernbert roberta electra
-    distilbert albert mpnet nomic_bert roformer rembert deberta-v2 jina_embeddings_v3 gte ernie
+    distilbert albert mpnet nomic_bert roformer rembert modernbert-decoder biogpt deberta-v2
+    jina_embeddings_v3 gte ernie
 """.split()
 TWO = ("DistilBertForQuestionAnswering",)  # which takes no other number of labels
 REFUSED = {
@@ -66,6 +67,9 @@ REFUSED = {
         "RoBERTa as a decoder, with a cache",
     ),
     "ElectraForMultipleChoice": "a class of its own for it",
+    "T5GemmaForSequenceClassification": "reads what its config says",
+    "T5GemmaForTokenClassification": "reads what its config says",
+    "T5GemmaEncoderModel": "the encoder alone",
     "RoFormerForMultipleChoice": "a class of its own for it",
     "AlbertForPreTraining": "both heads at once",
     "EuroBertForSequenceClassification": "reads what its config says",

@@ -30,8 +30,8 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 REASONS = {
     "another mechanism": """
         blt convbert cpmant deberta diffusion_gemma dots3_note dots3_note_text flaubert fnet fsmt funnel git hrm_text
-        ibert kosmos-2 kosmos-2.5 mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
-        t5gemma t5gemma2 ultrabert ultravbert unlimited_ocr xlm xlnet xlstm yoso zamba
+        ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
+        t5gemma2 ultrabert ultravbert unlimited_ocr xlm xlnet xlstm yoso zamba
     """,
     "attention in blocks": "big_bird bigbird_pegasus led longformer longt5 pegasus_x reformer",
     "cross-attention to an image": "blip idefics pix2struct trocr udop",

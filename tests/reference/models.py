@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -140,7 +141,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     model_type = raw["model_type"]
     keys = {name: value for name, value in raw.items() if name != "model_type"}
     make = AutoModelForMaskedLM if model_type in ENCODERS and model_type != "bert-generation" else AutoModelForCausalLM
-    if model_type in WITH_ENCODER and "cross_attention_layers" not in keys:
+    if model_type in WITH_ENCODER and model_type != "mllama_text_model":
         make = AutoModelForSpeechSeq2Seq if "num_mel_bins" in keys else AutoModelForSeq2SeqLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
@@ -157,7 +158,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     attention = "sdpa" if keys.get("alibi") else "eager"
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         name = type(config).__name__.removesuffix("Config") + "ForCausalLM"
-        make = getattr(transformers, name, None) or getattr(transformers, name.replace("Text", ""))
+        module = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
+        make = getattr(module, name, None) or getattr(transformers, name.replace("Text", ""))
         return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
     return unsaved(make.from_config(config, attn_implementation=attention, experts_implementation="eager").eval())
 
@@ -218,7 +220,8 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
         return torch.randn((1, config.num_image_tokens, config.hidden_size), generator=generator)
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
-    length = getattr(config, "n_positions", None) or config.max_position_embeddings
+    stack = getattr(config, "encoder", config)
+    length = getattr(stack, "n_positions", None) or stack.max_position_embeddings
     return torch.randint(0, config.vocab_size, (1, length), generator=generator)
 
 
@@ -241,7 +244,7 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
-    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in n for part in OF_IMAGES)}
+    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_IMAGES)}
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
     if not any(name.startswith(INSIDE) for name in tensors):

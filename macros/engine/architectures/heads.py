@@ -206,6 +206,12 @@ def classify_first(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) ->
 
 
 @step(Role.TASK_HEAD)
+def classify_last_changed(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its last token: [T D], [C D], [C] -> [1 C]."""
+    return linear(changed(last_row(x), w, c), w, "classifier", labels, bias=c.head_bias)
+
+
+@step(Role.TASK_HEAD)
 def classify_mean(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
     """A score of the text for each label, by the mean of its tokens' vectors: [T D], [C D], [C] -> [1 C]."""
     return linear(changed(x.mean(axis=0, keepdims=True), w, c), w, "classifier", labels, bias=True)
@@ -238,7 +244,7 @@ DECODER: Mapping[str, Kind | None] = {
     "ForQuestionAnswering": Kind("question answering", find_answer, 2),
 }
 # Types whose class for tokens calls its matrix as its own file did, before all types had the same class.
-OLD_CLASSIFIER = frozenset("bloom falcon gpt2 gpt_bigcode gpt_neo gpt_neox mpt".split())
+OLD_CLASSIFIER = frozenset("biogpt bloom falcon gpt2 gpt_bigcode gpt_neo gpt_neox mpt".split())
 # Types whose class for answers calls the trunk `transformer.`, as it once was.
 OLD_NAME = frozenset(
     """
@@ -341,7 +347,11 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForQuestionAnswering": Kind("question answering", classify_changed),
         "ForMultipleChoice": Kind("multiple choice", classify_first, 1),
     },
-    "modernbert_decoder": {"ForCausalLM": OWN, "Model": BASE},
+    "modernbert_decoder": {
+        "ForCausalLM": OWN,
+        "Model": BASE,
+        "ForSequenceClassification": Kind("sequence classification", classify_last_changed),
+    },
     "bart": {
         "ForConditionalGeneration": OWN,
         "Model": BASE,
@@ -354,12 +364,14 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForSequenceClassification": Kind("sequence classification", classify_written, None, "transformer."),
         "ForQuestionAnswering": Kind("question answering", find_answer),
     },
+    "t5gemma": {"ForConditionalGeneration": OWN, "Model": BASE},
     "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
 }
 
 # What some types have besides, or otherwise than the others of their forward pass, or the decoders' common classes.
 OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
     "bert-generation": {"Decoder": OWN, "Encoder": BASE},
+    "chatglm": {"Model": OWN, "ForConditionalGeneration": OWN},  # its auto_map makes the trunk's class the causal one
     "ctrl": {"ForSequenceClassification": Kind("sequence classification", classify_last)},
     "jina_embeddings_v3": {
         "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),

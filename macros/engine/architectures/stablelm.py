@@ -1,6 +1,8 @@
-"""StableLM: Llama's block with layer norms; some sizes normalize each head's query and key, and have parallel halves.
+"""StableLM and Orion: Llama's block with layer norms; some sizes normalize each head's query and key, and have parallel
+halves.
 
-Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T; tensor names as the published files.
+Source: arXiv 2402.17834 (Stable LM 2), the model card of StableLM-3B-4E1T, 2401.12246 (Orion); tensor names as the
+published files.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, key
+from .config import Positive, Size, config, fixed, key
 from .llama import Llama, feed_forward
 from .rope_config import read_rope
 
@@ -43,6 +45,22 @@ class StableLM(Llama):
         return read_rope({"partial_rotary_factor": 0.25, **self.rope_parameters})
 
 
+@config
+class Orion(StableLM):
+    """Hyperparameters of Orion, in forward order: the whole head turns."""
+
+    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    attention_bias: bool = key("attention_bias", False)
+    qk_norm: bool = fixed(False)
+    parallel: bool = fixed(False)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters)
+
+
+@architecture("orion", config=Orion)
 @architecture("stablelm", config=StableLM)
 def forward(w: Weights, ids: Array, c: StableLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
