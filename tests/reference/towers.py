@@ -23,6 +23,7 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForImageTextToText
 
+from macros.catalogue import presets
 from macros.counting.parameters import Counts
 from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.towers import Grid, find, read_config, trace
@@ -374,6 +375,27 @@ def compare(held: dict[str, Any]) -> float:
     )
 
 
+def at_full_size(slug: str) -> int:
+    """The number of tensors of a model's towers in the catalog. Raises AssertionError unless names and shapes are those
+    that transformers makes of the same keys, on the meta device."""
+    model = presets.model(slug)
+    whole = json.loads(json.dumps(model.whole))
+    whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}
+    whole["text_config"].pop("layer_types", None)
+    whole["text_config"] |= dict.fromkeys(("num_kv_shared_layers", "num_nextn_predict_layers"), 0)
+    if whole["text_config"].get("num_local_experts"):
+        whole["text_config"] |= {"num_local_experts": 2, "moe_layers": None}
+    if whole["model_type"] == "kimi_k25":
+        whole["text_config"] = KIMI_TEXT | {"hidden_size": whole["text_config"]["hidden_size"]}
+    config = AutoConfig.for_model(whole.pop("model_type"), **whole)
+    with torch.device("meta"):
+        made = AutoModelForImageTextToText.from_config(config)
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not any(of in n for of in OF_TEXT)}
+    ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}
+    assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
+    return len(ours)
+
+
 IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
 
 
@@ -498,6 +520,9 @@ def main(folder: str | None = None, *names: str) -> None:
             np.savez_compressed(Path(folder) / f"{name}.npz", meta_json=json.dumps(versions), **held)
     if folder:
         write_tokens(Path(folder) / "tokens.json")
+    for slug in () if names else presets.paths():
+        if presets.preset(slug).components:
+            print(f"{slug}: {at_full_size(slug):,} tensors")
 
 
 if __name__ == "__main__":
