@@ -20,6 +20,7 @@ from macros.engine.errors import Problem
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
 TOKENS = json.loads((GOLDEN / "tokens.json").read_bytes())
+pytestmark = pytest.mark.filterwarnings("ignore:a config of several parts")
 WITH_TOWERS = [slug for slug in presets.paths() if presets.preset(slug).components]
 
 
@@ -68,7 +69,6 @@ def test_the_default_is_without_and_the_rest_is_equal(slug, collapse):
     assert [t["part"] for t in towers] == [c.part for c in model.components]
 
 
-@pytest.mark.filterwarnings("ignore:a config of several parts")
 def test_the_api_says_what_an_image_costs():
     [tower] = macros.load("qwen3-vl-2b").components
     assert tower.name == "vision" and tower.total == sum(row["parameters"] for row in tower.rows())
@@ -116,3 +116,11 @@ def test_a_wrong_tower_is_named(change, says):
     presets.make(
         "config", {**preset.components, "vision_config": tower, "text_config": preset.config}
     )  # is not refused
+
+
+def test_the_part_that_writes_has_the_towers_of_a_whole_that_also_speaks():
+    thinker = json.loads(str(np.load(GOLDEN / "qwen2_5_omni.npz")["config_json"]))
+    made = presets.make("config", {"model_type": "qwen2_5_omni", "thinker_config": thinker, "talker_config": {}})
+    [tower] = made.components
+    assert tower.part == "thinker_config.vision_config" and tower.name == "vision"
+    assert made.uncounted_parts == ("thinker_config.audio_config", "talker_config")

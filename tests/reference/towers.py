@@ -30,7 +30,7 @@ from macros.engine.towers import Grid, find, read_config, trace
 
 from . import close
 from .configs import small_config
-from .models import SEED, fill, saved_buffers
+from .models import BESIDE, SEED, fill, saved_buffers
 
 VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
@@ -104,6 +104,29 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "vision_config",
         Grid(6, 6),
+    ),
+    "qwen2_5_omni": (
+        lambda: {
+            "model_type": "qwen2_5_omni_thinker",
+            "text_config": text("qwen2_5_omni_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen2_5_omni_vision_encoder", "window_size": 42, "fullatt_block_indexes": [2]}
+            | {"out_hidden_size": width("qwen2_5_omni_text")},
+            **BESIDE["qwen2_5_omni_thinker"],
+        },
+        "vision_config",
+        Grid(8, 10),
+    ),
+    "mistral_large4": (
+        lambda: {
+            "model_type": "mistral_large4",
+            "text_config": text("mistral_large4_text"),
+            "vision_config": VIT
+            | {"model_type": "pixtral", "hidden_size": 24, "intermediate_size": 34, "image_size": 70}
+            | {"rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(6, 4),
     ),
     "llava": (
         lambda: {
@@ -289,6 +312,10 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen2_vl": qwen3,
     "qwen2_5_vl": qwen3,
     "gemma3": gemma3,
+    "qwen2_5_omni": lambda model, x, grid: [
+        model.model.visual(x, grid_thw=torch.tensor([[1, grid.rows, grid.columns]])).pooler_output
+    ],
+    "mistral_large4": mistral3,
     "llava": gemma3,
     "paligemma": gemma3,
     "mistral3": mistral3,
@@ -306,8 +333,13 @@ MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
-# Wholes that read no images, and their classes.
-OF_SOUND = {"qwen2_audio": "Qwen2AudioForConditionalGeneration", "voxtral": "VoxtralForConditionalGeneration"}
+# Wholes that are not among the models for images and text, and their classes.
+CLASSES = {
+    "qwen2_audio": "Qwen2AudioForConditionalGeneration",
+    "voxtral": "VoxtralForConditionalGeneration",
+    "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
+}
+UNCOUNTED = {"qwen2_5_omni_thinker": ("audio_tower.",)}
 OF_TEXT = ("language_model.", "lm_head.")
 
 
@@ -316,8 +348,8 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     torch.manual_seed(SEED)
     keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
     config = AutoConfig.for_model(raw["model_type"], **keys)
-    if raw["model_type"] in OF_SOUND:
-        made = getattr(transformers, OF_SOUND[raw["model_type"]])._from_config(config, attn_implementation="eager")
+    if raw["model_type"] in CLASSES:
+        made = getattr(transformers, CLASSES[raw["model_type"]])._from_config(config, attn_implementation="eager")
     else:
         made = AutoModelForImageTextToText.from_config(config, attn_implementation="eager")
     return fill(made.eval())
@@ -334,8 +366,9 @@ def tower(name: str) -> dict[str, np.ndarray]:
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
-    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in OF_TEXT)}
-    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in OF_TEXT)}
+    others = OF_TEXT + UNCOUNTED.get(raw["model_type"], ())
+    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in others)}
+    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in others)}
     ours = find(raw, part)
     config, _ = read_config(ours, raw, part)
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
