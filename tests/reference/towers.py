@@ -117,6 +117,18 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(8, 10),
     ),
+    "qwen3_omni": (
+        lambda: {
+            "model_type": "qwen3_omni_moe_thinker",
+            "text_config": text("qwen3_omni_moe_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_omni_moe_vision_encoder", "num_position_embeddings": 25}
+            | {"deepstack_visual_indexes": [1, 2], "out_hidden_size": width("qwen3_omni_moe_text")},
+            **BESIDE["qwen3_omni_moe_thinker"],
+        },
+        "vision_config",
+        Grid(4, 6),
+    ),
     "mistral_large4": (
         lambda: {
             "model_type": "mistral_large4",
@@ -312,9 +324,8 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen2_vl": qwen3,
     "qwen2_5_vl": qwen3,
     "gemma3": gemma3,
-    "qwen2_5_omni": lambda model, x, grid: [
-        model.model.visual(x, grid_thw=torch.tensor([[1, grid.rows, grid.columns]])).pooler_output
-    ],
+    "qwen2_5_omni": qwen3,
+    "qwen3_omni": qwen3,
     "mistral_large4": mistral3,
     "llava": gemma3,
     "paligemma": gemma3,
@@ -338,8 +349,9 @@ CLASSES = {
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
     "voxtral": "VoxtralForConditionalGeneration",
     "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
+    "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
-UNCOUNTED = {"qwen2_5_omni_thinker": ("audio_tower.",)}
+UNCOUNTED = dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), ("audio_tower.",))
 OF_TEXT = ("language_model.", "lm_head.")
 
 

@@ -30,6 +30,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen2_vl", "vision_config"): "qwen2_vl",
     ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
     ("qwen2_5_omni_thinker", "vision_config"): "qwen2_5_omni",
+    ("qwen3_omni_moe_thinker", "vision_config"): "qwen3_omni",
     ("llava", "vision_config"): "clip",
     ("paligemma", "vision_config"): "paligemma",
     **dict.fromkeys(((whole, "vision_config") for whole in ("mistral3", "mistral_large4")), "pixtral"),
