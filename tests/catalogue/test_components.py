@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import tomllib
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 import macros
 from macros.catalogue import presets
 from macros.catalogue.components import components_of
+from macros.cli.commands import main
 from macros.cli.skeleton import skeleton
 from macros.data.components import with_text
 from macros.data.schema import model as schema
@@ -124,3 +127,22 @@ def test_the_part_that_writes_has_the_towers_of_a_whole_that_also_speaks():
     [tower] = made.components
     assert tower.part == "thinker_config.vision_config" and tower.name == "vision"
     assert made.uncounted_parts == ("thinker_config.audio_config", "talker_config")
+
+
+def test_the_command_prints_towers_on_request(capsys):
+    assert main(["describe", "llama4-scout", "--collapse", "--image", "640x480", "--format", "json"]) == 0
+    [tower] = json.loads(capsys.readouterr().out)["components"]["towers"]
+    [seen] = tower["inputs"]
+    assert (seen["width"], seen["height"], seen["pieces"], seen["tokens"]) == (640, 480, 5, 720)
+    assert main(["describe", "gemma-4-e2b", "--components", "--sound", "12"]) == 0
+    out = capsys.readouterr().out
+    assert "audio (audio_config): gemma4_audio" in out and "tokens of a sound of 12 seconds" in out
+    assert f"{with_text(presets.model('gemma-4-e2b')):,}" in out
+    assert main(["describe", "gemma3-4b", "--components", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert sum(int(row["parameters"]) for row in rows) == with_text(presets.model("gemma3-4b"))
+    with pytest.raises(SystemExit):
+        main(["describe", "gemma3-4b", "--image", "640"])
+    assert "'640' is not the size of an image" in capsys.readouterr().err
+    assert main(["describe", "gemma3-4b", "--image", "640x999999"]) == 2
+    assert "an image of 640 × 999999" in capsys.readouterr().err
