@@ -162,6 +162,18 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "cohere2_vision": (
+        lambda: {
+            "model_type": "cohere2_vision",
+            "alignment_intermediate_size": 26,
+            "text_config": text("cohere2"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
     "mistral3": (
         lambda: {
             "model_type": "mistral3",
@@ -329,6 +341,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "mistral_large4": mistral3,
     "llava": gemma3,
     "paligemma": gemma3,
+    "cohere2_vision": gemma3,
     "mistral3": mistral3,
     "glm4v": qwen3,
     "internvl": gemma3,
@@ -454,7 +467,7 @@ def functions(name: str, *wanted: str) -> dict[str, Any]:
         node.decorator_list, node.returns = [], None
         for argument in node.args.args:
             argument.annotation = None
-    found: dict[str, Any] = {"math": math, "torch": torch, "defaultdict": defaultdict}
+    found: dict[str, Any] = {"math": math, "torch": torch, "np": np, "defaultdict": defaultdict}
     exec(compile(tree, name, "exec"), found)
     return found
 
@@ -511,6 +524,14 @@ def internvl_tokens(width: int, height: int) -> int:
     return (tiles + (tiles > 1)) * 9
 
 
+def cohere2_tokens(width: int, height: int) -> int:
+    names = "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    of = functions("cohere2_vision.image_processing_cohere2_vision", *names)
+    columns, rows = of["get_optimal_tiled_canvas"]((height, width), (42, 42), 1, 12)
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 9
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -522,6 +543,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "mistral3": lambda: mistral3_tokens,
     "glm4v": lambda: glm4v_tokens,
     "internvl": lambda: internvl_tokens,
+    "cohere2_vision": lambda: cohere2_tokens,
 }
 
 
