@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import tomllib
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 import macros
 from macros.catalogue import presets
 from macros.catalogue.components import components_of
+from macros.cli.commands import main
 from macros.cli.skeleton import skeleton
 from macros.data.components import with_text
 from macros.data.schema import model as schema
@@ -20,6 +23,7 @@ from macros.engine.errors import Problem
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
 TOKENS = json.loads((GOLDEN / "tokens.json").read_bytes())
+pytestmark = pytest.mark.filterwarnings("ignore:a config of several parts")
 WITH_TOWERS = [slug for slug in presets.paths() if presets.preset(slug).components]
 
 
@@ -68,7 +72,6 @@ def test_the_default_is_without_and_the_rest_is_equal(slug, collapse):
     assert [t["part"] for t in towers] == [c.part for c in model.components]
 
 
-@pytest.mark.filterwarnings("ignore:a config of several parts")
 def test_the_api_says_what_an_image_costs():
     [tower] = macros.load("qwen3-vl-2b").components
     assert tower.name == "vision" and tower.total == sum(row["parameters"] for row in tower.rows())
@@ -116,3 +119,30 @@ def test_a_wrong_tower_is_named(change, says):
     presets.make(
         "config", {**preset.components, "vision_config": tower, "text_config": preset.config}
     )  # is not refused
+
+
+def test_the_part_that_writes_has_the_towers_of_a_whole_that_also_speaks():
+    thinker = json.loads(str(np.load(GOLDEN / "qwen2_5_omni.npz")["config_json"]))
+    made = presets.make("config", {"model_type": "qwen2_5_omni", "thinker_config": thinker, "talker_config": {}})
+    [tower] = made.components
+    assert tower.part == "thinker_config.vision_config" and tower.name == "vision"
+    assert made.uncounted_parts == ("thinker_config.audio_config", "talker_config")
+
+
+def test_the_command_prints_towers_on_request(capsys):
+    assert main(["describe", "llama4-scout", "--collapse", "--image", "640x480", "--format", "json"]) == 0
+    [tower] = json.loads(capsys.readouterr().out)["components"]["towers"]
+    [seen] = tower["inputs"]
+    assert (seen["width"], seen["height"], seen["pieces"], seen["tokens"]) == (640, 480, 5, 720)
+    assert main(["describe", "gemma-4-e2b", "--components", "--sound", "12"]) == 0
+    out = capsys.readouterr().out
+    assert "audio (audio_config): gemma4_audio" in out and "tokens of a sound of 12 seconds" in out
+    assert f"{with_text(presets.model('gemma-4-e2b')):,}" in out
+    assert main(["describe", "gemma3-4b", "--components", "--format", "csv"]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert sum(int(row["parameters"]) for row in rows) == with_text(presets.model("gemma3-4b"))
+    with pytest.raises(SystemExit):
+        main(["describe", "gemma3-4b", "--image", "640"])
+    assert "'640' is not the size of an image" in capsys.readouterr().err
+    assert main(["describe", "gemma3-4b", "--image", "640x999999"]) == 2
+    assert "an image of 640 × 999999" in capsys.readouterr().err

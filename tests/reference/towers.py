@@ -23,13 +23,14 @@ import transformers
 from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForImageTextToText
 
+from macros.catalogue import presets
 from macros.counting.parameters import Counts
 from macros.engine.checkpoint import Arrays, Cache
 from macros.engine.towers import Grid, find, read_config, trace
 
 from . import close
 from .configs import small_config
-from .models import SEED, fill, saved_buffers
+from .models import BESIDE, SEED, fill, saved_buffers
 
 VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
@@ -104,6 +105,41 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "qwen2_5_omni": (
+        lambda: {
+            "model_type": "qwen2_5_omni_thinker",
+            "text_config": text("qwen2_5_omni_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen2_5_omni_vision_encoder", "window_size": 42, "fullatt_block_indexes": [2]}
+            | {"out_hidden_size": width("qwen2_5_omni_text")},
+            **BESIDE["qwen2_5_omni_thinker"],
+        },
+        "vision_config",
+        Grid(8, 10),
+    ),
+    "qwen3_omni": (
+        lambda: {
+            "model_type": "qwen3_omni_moe_thinker",
+            "text_config": text("qwen3_omni_moe_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_omni_moe_vision_encoder", "num_position_embeddings": 25}
+            | {"deepstack_visual_indexes": [1, 2], "out_hidden_size": width("qwen3_omni_moe_text")},
+            **BESIDE["qwen3_omni_moe_thinker"],
+        },
+        "vision_config",
+        Grid(4, 6),
+    ),
+    "mistral_large4": (
+        lambda: {
+            "model_type": "mistral_large4",
+            "text_config": text("mistral_large4_text"),
+            "vision_config": VIT
+            | {"model_type": "pixtral", "hidden_size": 24, "intermediate_size": 34, "image_size": 70}
+            | {"rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(6, 4),
+    ),
     "llava": (
         lambda: {
             "model_type": "llava",
@@ -121,6 +157,18 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
             "text_config": text("gemma"),
             "vision_config": VIT
             | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 45}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "cohere2_vision": (
+        lambda: {
+            "model_type": "cohere2_vision",
+            "alignment_intermediate_size": 26,
+            "text_config": text("cohere2"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
             | {"vision_use_head": False},
         },
         "vision_config",
@@ -288,8 +336,12 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen2_vl": qwen3,
     "qwen2_5_vl": qwen3,
     "gemma3": gemma3,
+    "qwen2_5_omni": qwen3,
+    "qwen3_omni": qwen3,
+    "mistral_large4": mistral3,
     "llava": gemma3,
     "paligemma": gemma3,
+    "cohere2_vision": gemma3,
     "mistral3": mistral3,
     "glm4v": qwen3,
     "internvl": gemma3,
@@ -305,8 +357,14 @@ MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
-# Wholes that read no images, and their classes.
-OF_SOUND = {"qwen2_audio": "Qwen2AudioForConditionalGeneration", "voxtral": "VoxtralForConditionalGeneration"}
+# Wholes that are not among the models for images and text, and their classes.
+CLASSES = {
+    "qwen2_audio": "Qwen2AudioForConditionalGeneration",
+    "voxtral": "VoxtralForConditionalGeneration",
+    "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
+    "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
+}
+UNCOUNTED = dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), ("audio_tower.",))
 OF_TEXT = ("language_model.", "lm_head.")
 
 
@@ -315,8 +373,8 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     torch.manual_seed(SEED)
     keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
     config = AutoConfig.for_model(raw["model_type"], **keys)
-    if raw["model_type"] in OF_SOUND:
-        made = getattr(transformers, OF_SOUND[raw["model_type"]])._from_config(config, attn_implementation="eager")
+    if raw["model_type"] in CLASSES:
+        made = getattr(transformers, CLASSES[raw["model_type"]])._from_config(config, attn_implementation="eager")
     else:
         made = AutoModelForImageTextToText.from_config(config, attn_implementation="eager")
     return fill(made.eval())
@@ -333,8 +391,9 @@ def tower(name: str) -> dict[str, np.ndarray]:
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
-    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in OF_TEXT)}
-    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in OF_TEXT)}
+    others = OF_TEXT + UNCOUNTED.get(raw["model_type"], ())
+    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in others)}
+    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in others)}
     ours = find(raw, part)
     config, _ = read_config(ours, raw, part)
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
@@ -374,6 +433,27 @@ def compare(held: dict[str, Any]) -> float:
     )
 
 
+def at_full_size(slug: str) -> int:
+    """The number of tensors of a model's towers in the catalog. Raises AssertionError unless names and shapes are those
+    that transformers makes of the same keys, on the meta device."""
+    model = presets.model(slug)
+    whole = json.loads(json.dumps(model.whole))
+    whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}
+    whole["text_config"].pop("layer_types", None)
+    whole["text_config"] |= dict.fromkeys(("num_kv_shared_layers", "num_nextn_predict_layers"), 0)
+    if whole["text_config"].get("num_local_experts"):
+        whole["text_config"] |= {"num_local_experts": 2, "moe_layers": None}
+    if whole["model_type"] == "kimi_k25":
+        whole["text_config"] = KIMI_TEXT | {"hidden_size": whole["text_config"]["hidden_size"]}
+    config = AutoConfig.for_model(whole.pop("model_type"), **whole)
+    with torch.device("meta"):
+        made = AutoModelForImageTextToText.from_config(config)
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not any(of in n for of in OF_TEXT)}
+    ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}
+    assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
+    return len(ours)
+
+
 IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
 
 
@@ -387,7 +467,7 @@ def functions(name: str, *wanted: str) -> dict[str, Any]:
         node.decorator_list, node.returns = [], None
         for argument in node.args.args:
             argument.annotation = None
-    found: dict[str, Any] = {"math": math, "torch": torch, "defaultdict": defaultdict}
+    found: dict[str, Any] = {"math": math, "torch": torch, "np": np, "defaultdict": defaultdict}
     exec(compile(tree, name, "exec"), found)
     return found
 
@@ -444,6 +524,14 @@ def internvl_tokens(width: int, height: int) -> int:
     return (tiles + (tiles > 1)) * 9
 
 
+def cohere2_tokens(width: int, height: int) -> int:
+    names = "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    of = functions("cohere2_vision.image_processing_cohere2_vision", *names)
+    columns, rows = of["get_optimal_tiled_canvas"]((height, width), (42, 42), 1, 12)
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 9
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -455,6 +543,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "mistral3": lambda: mistral3_tokens,
     "glm4v": lambda: glm4v_tokens,
     "internvl": lambda: internvl_tokens,
+    "cohere2_vision": lambda: cohere2_tokens,
 }
 
 
@@ -498,6 +587,9 @@ def main(folder: str | None = None, *names: str) -> None:
             np.savez_compressed(Path(folder) / f"{name}.npz", meta_json=json.dumps(versions), **held)
     if folder:
         write_tokens(Path(folder) / "tokens.json")
+    for slug in () if names else presets.paths():
+        if presets.preset(slug).components:
+            print(f"{slug}: {at_full_size(slug):,} tensors")
 
 
 if __name__ == "__main__":

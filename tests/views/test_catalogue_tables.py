@@ -69,7 +69,7 @@ def test_every_part_of_the_panel_adds_up_to_what_it_ends_with(slug):
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_panel_has_every_count_and_every_published_figure(slug):
     model, said = presets.model(slug), rows_of(size_counts.which_number(slug))
-    counts, published = model.counts, presets.preset(slug).published
+    counts, published = model.counts, model.published
     shown = {as_int(r[1]) for r in said if len(r) == 3 and re.fullmatch(r"[\d,]+", r[1])}
     wanted = {counts.total, counts.non_embedding, counts.active} | {
         f.parameters for f in ((published, *published.other) if published else ())

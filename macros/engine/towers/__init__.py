@@ -29,9 +29,12 @@ MODULES: dict[tuple[str, str], str] = {
     ),
     ("qwen2_vl", "vision_config"): "qwen2_vl",
     ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
+    ("qwen2_5_omni_thinker", "vision_config"): "qwen2_5_omni",
+    ("qwen3_omni_moe_thinker", "vision_config"): "qwen3_omni",
     ("llava", "vision_config"): "clip",
     ("paligemma", "vision_config"): "paligemma",
-    ("mistral3", "vision_config"): "pixtral",
+    ("cohere2_vision", "vision_config"): "cohere2_vision",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("mistral3", "mistral_large4")), "pixtral"),
     **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v")), "glm4v"),
     ("internvl", "vision_config"): "internvl",
     ("gemma3", "vision_config"): "siglip",
@@ -47,7 +50,9 @@ MODULES: dict[tuple[str, str], str] = {
 INNER: dict[tuple[str, str], str] = {
     ("llava", "vision_config"): "clip_vision_model",
     ("paligemma", "vision_config"): "siglip_vision_model",
+    ("cohere2_vision", "vision_config"): "siglip_vision_model",
     ("mistral3", "vision_config"): "pixtral",
+    ("mistral_large4", "vision_config"): "pixtral",
     ("gemma3", "vision_config"): "siglip_vision_model",
 }
 

@@ -1,4 +1,4 @@
-"""The vision tower of Mistral Small 3.1 and later: Pixtral's ViT, whose vectors are joined four to one and projected.
+"""The vision tower of Mistral Small 3.1 and Large 4: Pixtral's ViT, whose vectors are joined four to one and projected.
 
 Images have any shape, up to a longest side. Positions are 2D rotary embeddings whose speeds alternate between row and
 column. Source: transformers 5.23, modeling_pixtral.py and modeling_mistral3.py (arXiv 2410.07073).

@@ -33,6 +33,7 @@ class Qwen25Vision(TowerConfig):
     norm_eps: Positive = fixed(1e-6)
     n_heads: Size = key("num_heads")
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    is_joint: bool = fixed(True)  # one matrix for queries, keys and values
     theta: Positive = fixed(10000.0)
     window: Size = key("window_size", 112)  # pixels of a side
     full: list[int] = key("fullatt_block_indexes", lambda c: [7, 15, 23, 31])
@@ -76,14 +77,18 @@ CONFIG = Qwen25Vision
 
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen25Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
-    tower = w.at("model.visual")
+    return [read(w.at("model.visual"), x, grid, c, cache)]
+
+
+def read(tower: Weights, x: Array, grid: Grid, c: Qwen25Vision, cache: KVCache) -> Array:
+    """The same below the tower's prefix: [P I] -> [P/m² D]."""
     row, column = places(x, grid.rows, grid.columns, c.merge)
     kernel = c.n_channels, c.n_frames, c.patch, c.patch
     x = embed_patches(x, tower, "patch_embed.proj", c.d_model, kernel, bias=False)
     angles = axial_rope(row, column, c.d_head, c.theta)
     for kind, w_layer, _ in tower.layers("blocks", c.kinds, cache):
         x = layer(x, w_layer, c, angles, grid, c.window_blocks * int(c.merge) if kind == "window" else None)
-    return [merger(x, tower.at("merger"), c)]
+    return merger(x, tower.at("merger"), c)
 
 
 @step(Role.LAYER)
@@ -97,7 +102,10 @@ def layer(x: Array, w: Weights, c: Qwen25Vision, angles: RopeTable, grid: Grid, 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: Qwen25Vision, angles: RopeTable, grid: Grid, side: int | None) -> Array:
     """Let each patch gather information from all patches, or from those of its window: [P D] -> [P D]."""
-    q, k, v = np.split(linear(x, w, "qkv", 3 * c.d_model, bias=True), 3, axis=-1)
+    if c.is_joint:
+        q, k, v = np.split(linear(x, w, "qkv", 3 * c.d_model, bias=True), 3, axis=-1)
+    else:
+        q, k, v = (linear(x, w, name, c.d_model, bias=True) for name in ("q", "k", "v"))
     q, k, v = (heads(part, c.n_heads, c.d_head) for part in (q, k, v))
     q, k = apply_rope(q, angles), apply_rope(k, angles)
     scale = c.d_head**-0.5

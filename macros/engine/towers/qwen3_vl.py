@@ -50,6 +50,8 @@ class Qwen3Vision(TowerConfig):
     merge: Size = key("spatial_merge_size", 2)
     deepstack: list[int] = key("deepstack_visual_indexes", lambda c: [])
     d_text: Size = key("out_hidden_size")
+    mergers: str = fixed("deepstack_merger_list")
+    merger_names: tuple[str, ...] = fixed(("norm", "linear_fc1", "linear_fc2"))
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
@@ -92,7 +94,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Qwen3Vision, cache: KVCache) ->
         x = layer(x, w_layer, c, angles)
         if kind == "deepstack":
             numbers = {i: number for number, i in enumerate(c.deepstack)}
-            early.append(merger(x, w_layer.beside("model.visual.deepstack_merger_list", numbers), c, after=True))
+            early.append(merger(x, w_layer.beside(f"model.visual.{c.mergers}", numbers), c, after=True))
     return [merger(x, tower.at("merger"), c, after=False), *early]
 
 
@@ -110,11 +112,12 @@ def layer(x: Array, w: Weights, c: Qwen3Vision, angles: RopeTable) -> Array:
 def merger(x: Array, w: Weights, c: Qwen3Vision, *, after: bool) -> Array:
     """One vector for the text from each block of patches, normalized before or after they are joined: [P D] -> [P/m²
     m²·D] -> [P/m² O]."""
+    norm, *maps = c.merger_names
     block = c.merge * c.merge
     wide = block * c.d_model
     if not after:
-        x = layer_norm(x, w, "norm", c.norm_eps)
+        x = layer_norm(x, w, norm, c.norm_eps)
     x = x.reshape(x.shape[0] // block, wide)
     if after:
-        x = layer_norm(x, w, "norm", c.norm_eps)
-    return two_maps(x, w, ("linear_fc1", "linear_fc2"), wide, c.d_text, gelu)
+        x = layer_norm(x, w, norm, c.norm_eps)
+    return two_maps(x, w, (maps[0], maps[1]), wide, c.d_text, gelu)

@@ -142,7 +142,11 @@ def tower_types() -> Html:
         places = [place for place, module in MODULES.items() if module == name]
         types = joined((code(whole) for whole, _ in places), ", ")
         rows.append(
-            [text(of_module(name).doc), types, joined((code(p) for p in dict.fromkeys(p for _, p in places)), ", ")]
+            [
+                text(of_module(name).doc.replace("'", "’")),
+                types,
+                joined((code(p) for p in dict.fromkeys(p for _, p in places)), ", "),
+            ]
         )
     columns = "Tower", "model_type", "Key"
     return block(

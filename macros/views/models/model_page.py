@@ -70,6 +70,8 @@ def model_sources(slug: str) -> Html:
         of_source.setdefault(source, []).append(key)
     for source, keys in of_source.items():
         facts.append(("Values of its own", html("{}: {}", joined(map(code, keys), ", "), source)))
+    if p.sources.components:
+        facts.append(("Towers", p.sources.components))
     facts.append(("Last verified", values.date(p.sources.verified)))
     if p.released_source or not isinstance(p.released, datetime.date):
         day = "" if isinstance(p.released, datetime.date) else ", exact day unknown"
