@@ -136,7 +136,7 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
         outer = _under_way.get()
         if outer is not None:
             outer |= used
-        return value.text() if type(value) is PackedResult else value
+        return cast(Any, value.text()) if type(value) is PackedResult else value
 
     memoizing = cast(Any, wrapper)
     memoizing.cache_clear = results.by_arguments.clear
