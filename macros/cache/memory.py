@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import wraps
 from hashlib import blake2b
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -90,6 +90,9 @@ class _Results:
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
+        if _packs and isinstance(value, str) and len(value) > LONG:
+            self.by_arguments[key] = PackedResult(type(value), Packed(value)), used
+            return
         self.by_arguments[key] = value, used
         if _most and (isinstance(value, str) and len(value) > LONG or getattr(value, "is_large_result", False)):
             self.large.append(key)
@@ -133,7 +136,7 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
         outer = _under_way.get()
         if outer is not None:
             outer |= used
-        return value
+        return cast(Any, value.text()) if type(value) is PackedResult else value
 
     memoizing = cast(Any, wrapper)
     memoizing.cache_clear = results.by_arguments.clear
@@ -188,12 +191,18 @@ def invalidate(changed: Set[Dependency]) -> None:
 
 LONG = 2000  # characters
 _most: list[int] = []  # large results of each function, if not all are kept
+_packs: list[bool] = []  # whether long texts are kept compressed, if so
 
 
 def limit_large_results(most: int = 20) -> None:
     """From now on, a long text, or a value that says `is_large_result`, stays only for the neighboring pages: in a
     build, few pages ask for it, one after another."""
     _most[:] = [most]
+
+
+def pack_long_texts() -> None:
+    """From now on, long texts stay compressed: a live preview has all of them, and asks for few."""
+    _packs[:] = [True]
 
 
 class Packed:
@@ -208,3 +217,13 @@ class Packed:
 
     def text(self) -> str:
         return zlib.decompress(self.content).decode("utf-8", "surrogatepass")
+
+
+class PackedResult(NamedTuple):
+    """A result that is a long text."""
+
+    kind: type[str]  # as HTML is
+    packed: Packed
+
+    def text(self) -> str:
+        return self.kind(self.packed.text())

@@ -106,6 +106,8 @@ class WeightFormats:
             return sum(stored.size for stored in self.gguf.of(w, format))
         if w.is_buffer:
             return 0
+        if format in QUANTIZERS and self.kinds[w] is Kind.REST:
+            return FORMATS["bfloat16"].bits // 8 * int(w.count)
         return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:

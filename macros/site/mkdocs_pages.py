@@ -19,7 +19,7 @@ from mkdocs.structure.nav import Section
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from ..cache import disk, second_process
+from ..cache import disk, memory, second_process
 from ..catalogue import page_paths, preset_schema, presets
 from ..catalogue.names import check_path
 from ..engine.errors import Problem
@@ -53,7 +53,9 @@ whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, whil
 def on_config(config):
     """Adds the families below "Models" in the navigation, and opens the cached views of earlier builds."""
     inputs = preview.inputs if preview.serving else Inputs(config)
-    if not preview.serving:
+    if preview.serving:
+        memory.pack_long_texts()
+    else:
         inputs.begin()
     if not (preview.serving and preview.is_complete):  # what was kept is remembered then
         now = None if preview.serving and preview.is_edited else inputs.read

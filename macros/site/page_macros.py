@@ -355,9 +355,9 @@ def with_call_errors(name: str, function: Callable, place: Callable[[], str]) ->
 def every_macro(env, known: dict[str, Callable]) -> Html:
     """The macros in alphabetical order, each with the first paragraph of its documentation and the first page that
     calls it."""
-    rows = []
+    rows, sources = [], _sources(env)
     for name, function in sorted(known.items()):
-        page = next((source for source, markdown in _sources(env) if calls(markdown, name)), "")
+        page = next((source for source, markdown in sources if calls(markdown, name)), "")
         target = link_to_page(env, page) if page else None
         rows.append(
             [

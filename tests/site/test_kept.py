@@ -10,6 +10,7 @@ from copies import build, small_site
 
 from macros.cache import disk, memory
 from macros.cache.memory import depends_on, tracking
+from macros.views.kit.html import Html
 
 
 @pytest.fixture
@@ -275,3 +276,20 @@ def test_of_long_texts_a_build_remembers_the_last(monkeypatch):
     memory.limit_large_results(2)
     assert ask(*"aabbccb") == "abc" and ask(*"abc") == "abc"
     assert ask(*"abcabc", length=memory.LONG) == "abc"
+
+
+def test_a_preview_s_long_texts_are_kept_compressed(monkeypatch):
+    """They come back as they were, and as what they were."""
+    monkeypatch.setattr(memory, "_packs", [])
+    memory.pack_long_texts()
+    computed = []
+
+    @memory.memoized
+    def view(n):
+        computed.append(n)
+        return Html(f"<p>{n} × 4,096 – α</p>" * (1000 if n else 1))
+
+    texts = [view(n) for n in (0, 1)]
+    again = [view(n) for n in (0, 1)]
+    assert computed == [0, 1] and again == texts and all(type(text) is Html for text in again)
+    assert again[0] is texts[0] and again[1] is not texts[1] and len(again[1]) > 10_000
