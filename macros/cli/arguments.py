@@ -42,7 +42,7 @@ class Types(argparse.Action):
     def __init__(self, option_strings, dest, **given):
         super().__init__(option_strings, argparse.SUPPRESS, nargs=0, **given)
 
-    def __call__(self, parser, namespace, values, option_string=None):
+    def __call__(self, parser, namespace, values, option_string=None) -> None:
         print(*architectures(), sep="\n")
         parser.exit()
 
