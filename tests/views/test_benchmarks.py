@@ -85,5 +85,5 @@ def test_a_run_is_added_with_its_date_commit_and_machine(tmp_path, monkeypatch, 
     assert "check: left out: torch" in said and "describe: 3.00 (1.50 to 4.50)" in said and "within noise" in said
     with pytest.raises(SystemExit, match="nothing: no figure; one of count gpt2, "):
         program.main(["nothing"])
-    ratios = program.pairs(lambda: sum(range(200_000)), lambda: sum(range(20_000)), 5)
-    assert len(ratios) == 5 and min(ratios) > 2
+    monkeypatch.setattr(program, "seconds", lambda function: function())
+    assert program.pairs(lambda: 6.0, lambda: 2.0, 5) == [3.0] * 5
