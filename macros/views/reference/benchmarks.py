@@ -99,8 +99,8 @@ def benchmark(name: str) -> str:
 
 
 def benchmarks_table() -> Html:
-    """Each ratio of the latest run with the quartiles around it, its change since the run before, and its course."""
-    rows = []
+    """Each ratio of the latest run with the quartiles around it, and after a second run its change and its course."""
+    rows, has_course = [], len(runs()) > 1
     for name, figure in FIGURES.items():
         if not (points := course(name, runs())):
             continue
@@ -110,11 +110,10 @@ def benchmarks_table() -> Html:
                 html("{}<br><small>{}</small>", figure.title, figure.unit),
                 rounded(value),
                 f"{rounded(low)} to {rounded(high)}",
-                moved(points) or "first run",
-                drawn(points),
+                *((moved(points) or "first run", drawn(points)) if has_course else ()),
             ]
         )
-    columns = ["Figure", number("Ratio"), "Quartiles", "Since the run before", "Course"]
+    columns = ["Figure", number("Ratio"), "Quartiles", *(["Since the run before", "Course"] if has_course else [])]
     last = runs()[-1]
     said = joined((html("{} ({})", code(run.commit), values.date(run.date)) for run in runs()), ", ")
     return block(
@@ -141,6 +140,7 @@ def drawn(points: Sequence[tuple[float, float, float]]) -> Html:
         element("path", d=lines, stroke="currentColor", stroke_width="1.2", fill="none") if lines else "",
         element("path", d=bars, stroke="currentColor", stroke_width="1", stroke_opacity=".5"),
         *(element("circle", cx=float(x), cy=float(y), r="2.2", fill="currentColor") for x, y, *_ in at),
+        cls="ep-course",
         width=WIDTH,
         height=HEIGHT,
         viewBox=f"0 0 {WIDTH} {HEIGHT}",
