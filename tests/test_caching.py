@@ -36,8 +36,8 @@ OF_PLAIN_VALUES = set(
     views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_inert views/kit/html:attribute_name views/kit/mathml:mathml
     views/kit/shapes:_shape views/kit/shapes:expression views/kit/shapes:var views/kit/svg:_escaped
-    views/kit/text_width:held
-    views/kit/text_width:text_width views/reference/claims:claims views/reference/claims:formulas
+    views/kit/text_width:held views/kit/text_width:text_width
+    views/reference/benchmarks:runs views/reference/claims:claims views/reference/claims:formulas
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
     views/reference/rooms:imported views/reference/style:style
     views/words/descriptions:_step_tables views/words/descriptions:calls

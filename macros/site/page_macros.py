@@ -55,7 +55,7 @@ from ..views.models import (
     model_changes,
     model_page,
 )
-from ..views.reference import claims, coverage, figure_table, independent, notation_tables, rooms, style
+from ..views.reference import benchmarks, claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
 from ..views.trace.layers import layer_range as which_layers
@@ -81,6 +81,7 @@ TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)
 VIEWS = {
     arithmetic: "dot_product matrix_cell matrix_product",
     atlas: "choice_chart timeline",
+    benchmarks: "benchmark benchmarks_table",
     bytes_moved: "bytes_table",
     cache_kinds: "cache_kinds_chart",
     cache_peers: "cache_peers",

@@ -55,21 +55,22 @@ def countable():
             pass
 
 
+def meta(model) -> int:
+    """The total as transformers gives it, from a model on the meta device."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    with torch.device("meta"):
+        made = AutoModelForCausalLM.from_config(AutoConfig.for_model(**model.preset.config))
+    return sum(p.numel() for p in made.parameters())
+
+
 def on_the_meta_device(model) -> float | None:
     """Seconds that transformers takes to the same total, None where it is not installed or does not know the model."""
     try:
-        import torch
-        from transformers import AutoConfig, AutoModelForCausalLM
+        return best(lambda: meta(model), 2)
     except ImportError:
         return None
-
-    def build():
-        with torch.device("meta"):
-            made = AutoModelForCausalLM.from_config(AutoConfig.for_model(**model.preset.config))
-        return sum(p.numel() for p in made.parameters())
-
-    try:
-        return best(build, 2)
     except Exception as error:
         print(f"  transformers on {model.slug}: {type(error).__name__}")
         return None

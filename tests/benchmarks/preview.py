@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
+from contextlib import contextmanager
 
 from playwright.sync_api import Error, sync_playwright
 
@@ -105,34 +106,52 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--saves", type=int, default=0)
     options = parser.parse_args()
+    with started(("preview",) if options.saves else ("preview", "plain")) as (servers, tabs):
+        if options.saves:
+            return many(servers["preview"], options.saves)
+        print(f"{'saved':40}{'preview':>10}{'(whole)':>10}{'plain':>10}{'ratio':>8}")
+        for kind in KINDS:
+            times = {name: [] for name in servers}
+            for n in range(options.rounds):
+                for name, server in servers.items():
+                    times[name].append(seen(server, tabs[name], kind, n))
+            fast, slow = (statistics.median(t for t, _ in times[name]) for name in ("preview", "plain"))
+            whole = statistics.median(t for _, t in times["preview"])
+            print(f"{kind:40}{fast:8.2f} s{whole:8.2f} s{slow:8.2f} s{slow / fast:8.1f}", flush=True)
+
+
+@contextmanager
+def started(names: tuple[str, ...]):
+    """Servers of copies of the site, and a tab of each, once all pages are there."""
     with tempfile.TemporaryDirectory() as temporary, sync_playwright() as playwright:
         servers, tabs = {}, {}
         browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         try:
-            for name in ("preview", "plain"):
+            for name in names:
                 folder = copy(pathlib.Path(temporary) / name / "site")
                 if name == "plain":
                     rewrite(folder / "macros/site/hooks.py", "    preview.on_startup(command)", "    pass")
                 start = time.perf_counter()
-                if name == "preview" or not options.saves:
-                    servers[name], tabs[name] = Serve(folder, 300), browser.new_page()
-                    print(f"{name}: served after {time.perf_counter() - start:.1f} s")
-                    servers[name].get(OTHER)  # all pages are there
-            if options.saves:
-                return many(servers["preview"], options.saves)
-            print(f"{'saved':40}{'preview':>10}{'(whole)':>10}{'plain':>10}{'ratio':>8}")
-            for kind in KINDS:
-                times = {name: [] for name in servers}
-                for n in range(options.rounds):
-                    for name, server in servers.items():
-                        times[name].append(seen(server, tabs[name], kind, n))
-                fast, slow = (statistics.median(t for t, _ in times[name]) for name in ("preview", "plain"))
-                whole = statistics.median(t for _, t in times["preview"])
-                print(f"{kind:40}{fast:8.2f} s{whole:8.2f} s{slow:8.2f} s{slow / fast:8.1f}", flush=True)
+                servers[name], tabs[name] = Serve(folder, 300), browser.new_page()
+                print(f"{name}: served after {time.perf_counter() - start:.1f} s")
+                servers[name].get(OTHER)
+            yield servers, tabs
         finally:
             for server in servers.values():
                 server.stop()
             browser.close()
+
+
+def ratios(kinds: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
+    """By the kind of save, the time of plain `mkdocs serve` to that of the preview, in turns."""
+    with started(("preview", "plain")) as (servers, tabs):
+        times = {
+            kind: [
+                [seen(servers[name], tabs[name], kind, n)[0] for name in ("plain", "preview")] for n in range(rounds)
+            ]
+            for kind in kinds
+        }
+    return {kind: [plain / fast for plain, fast in both] for kind, both in times.items()}
 
 
 def many(server: Serve, saves: int) -> None:

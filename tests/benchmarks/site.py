@@ -91,6 +91,17 @@ def timed(what: str, work: Path, kept: str = "yes") -> tuple[float, float]:
     return processor, clock
 
 
+def ratios(work: Path) -> dict[str, list[float]]:
+    """Builds without kept results and with them, each to the pages written out, in turns."""
+    timed("capture", work)
+    found: dict[str, list[float]] = {"clean build": [], "second build": []}
+    for _ in range(RUNS):
+        written = timed("written", work)
+        found["clean build"].append(timed("site", work, "no") / written)
+        found["second build"].append(timed("site", work) / written)
+    return found
+
+
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = Path(folder)

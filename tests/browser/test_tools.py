@@ -18,6 +18,7 @@ from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.views.charts import area_map
+from macros.views.guide import tools
 from macros.views.kit import rounding
 
 pytestmark = pytest.mark.browser
@@ -164,6 +165,15 @@ def test_a_window_does_not_look_as_if_nothing_were_kept(tool):
     assert tool("what-if", "?model=llama3-8b").get_by_text(early).count() == 0
     page = tool("compare", "?models=llama3-8b,gemma3-27b")
     assert page.get_by_text(early).count() == 1
+
+
+def test_what_if_begins_with_the_model_that_the_page_names(open_page, site):
+    """As a site with presets of its own writes it: `what_if("ours-1b")`."""
+    named = "new MutationObserver(() => document.querySelector('.ep-tool')?.setAttribute('data-models', 'gpt2'))"
+    before = lambda page: page.add_init_script(f"{named}.observe(document, {{ childList: true, subtree: true }})")  # noqa: E731
+    page = open_page(urljoin(site, "tools/what-if/"), before=before)
+    page.get_by_text("GPT-2 Small fits on").wait_for()
+    assert 'data-models="llama3-8b"' in tools.what_if("llama3-8b")
 
 
 MOVED = """

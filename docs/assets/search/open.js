@@ -26,9 +26,8 @@
       const said = document.createElement("p")
       said.className = "ep-problem"
       said.textContent =
-        "Your browser runs no tool from a disk, so you see an example. To use the tool, run " +
-        "“python3 -m http.server” in the folder of the site and open http://localhost:8000. " +
-        "The command line gives the same answers."
+        "Your browser runs no tool from a disk, so you see an example. To use the tool, run “python3 -m http.server” " +
+        "in the folder of the site and open http://localhost:8000. The command line gives the same answers."
       tool.prepend(said)
     }
   } else if (link) {

@@ -101,7 +101,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   const machines = machineFields(accelerators)
   const machineOf = () => machine(state.on, accelerators)
   const nameOf = () => models.get(state.model)?.read("name") ?? state.model
-  const defaults = { ...DEFAULTS }
+  const defaults = { ...DEFAULTS, model: place.dataset.models ?? DEFAULTS.model }
   if (!models.has(defaults.model)) defaults.model = [...models.keys()][0]
   if (!accelerators.has(defaults.on)) defaults.on = [...accelerators.keys()][0]
   /** @type {Record<string, import("./elements.mjs").Rule>} */

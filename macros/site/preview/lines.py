@@ -60,7 +60,7 @@ class Once(logging.Filter):
 
     def filter(self, record) -> bool:
         line = " ".join(record.getMessage().split())
-        is_ours = False
+        is_ours, omitted = False, ""
         if record.levelno >= logging.WARNING and (m := LINK.match(line)):
             is_ours = True
             line = wrong_link(self.docs_dir, m["page"], m["link"], m["why"])
@@ -69,7 +69,7 @@ class Once(logging.Filter):
             line = f"mkdocs.yml: nav: {names}: nothing leads there; add it, or name it in not_in_nav"
             if line == self.omitted and line not in self.lines:
                 return False
-            self.omitted = line
+            omitted = line
         if is_ours:
             record.msg, record.args = line, ()
         if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
@@ -93,6 +93,7 @@ class Once(logging.Filter):
         if any(told in line for told in self.lines):
             return False
         self.lines.add(line)
+        self.omitted = omitted or self.omitted
         return True
 
 

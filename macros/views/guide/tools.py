@@ -87,7 +87,7 @@ def _growth(model: Model) -> str:
 
 def what_if(slug: str) -> Html:
     """A model that a reader can change, under any conditions; without a script, a table of example changes."""
-    return _tool("what-if", changes_table(slug))
+    return _tool("what-if", changes_table(slug), models=slug)
 
 
 def compare(slugs: Iterable[str], link: Link | None = None) -> Html:
