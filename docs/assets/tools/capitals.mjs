@@ -3,7 +3,8 @@
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
 import { allHeads, wordScore } from "./heads.mjs"
-import { bar, matrix, percent, two } from "./matrices.mjs"
+import { panel } from "./asked.mjs"
+import { bar, matrix, percent, reach, two } from "./matrices.mjs"
 import { Vocabulary } from "./vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
@@ -12,8 +13,8 @@ const FOLDER = new URL("../capitals/", import.meta.url),
   LONGEST = 400 // characters of a text
 /**
  * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
- * @typedef {Record<Field | "off" | "word", string>} State
- * @typedef {typeof import("./inside.mjs")} Inside
+ * @typedef {Record<Field | "off" | "word" | "number", string>} State
+ * @typedef {typeof import("./inside.mjs") & typeof import("./origin.mjs")} Inside
  * @typedef {InstanceType<Inside["Run"]>} Run
  * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
  * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
@@ -33,6 +34,7 @@ const FIRST = {
   top_p: "",
   off: "",
   word: "",
+  number: "",
 }
 const fetched = async (/** @type {string} */ name) => {
   const answer = await fetch(new URL(name, FOLDER))
@@ -69,9 +71,10 @@ const theModel = () =>
     bytes("model.safetensors"),
     import("../running.mjs"),
     import("./inside.mjs"),
-  ]).then(async ([config, tokenizer, weights, { checkpoint }, inside]) => ({
+    import("./origin.mjs"),
+  ]).then(async ([config, tokenizer, weights, { checkpoint }, inside, origin]) => ({
     model: await checkpoint(config, weights),
-    inside,
+    inside: { ...inside, ...origin },
     vocabulary: new Vocabulary(JSON.parse(tokenizer)),
     config: JSON.parse(config),
   })))
@@ -164,8 +167,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
   for (const sign of ["focusin", "pointerover"]) form.addEventListener(sign, () => theModel(), { once: true })
   function changed(/** @type {EventTarget?} */ field = null) {
     refused.show([])
-    show()
     remember(field)
+    return show()
   }
 
   // Reads the address; invalid parts are dropped.
@@ -195,6 +198,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
           )
           for (const part of text.split("|")) oneOf("off", part, parts)
           return text
+        },
+        number: text => {
+          if (/^[a-z]+(\/\w{1,8}){1,4}$/.test(text)) return text
+          throw new Error(`number = ${quoted(text)}: not a place in this model`)
         },
         word: text => oneOf("word", text, vocabulary?.words ?? []),
         text: text => {
@@ -316,23 +323,50 @@ export async function mount(/** @type {HTMLElement} */ place) {
       text.slice(now.begun).flatMap(word => [" ", make("strong", {}, word)]),
       isFull ? "" : " …",
     )
-    const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined
+    const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined,
+      origins = new now.inside.Origins(now.run, text, now.vocabulary.words),
+      isOf = (/** @type {string} */ kind) => began.startsWith(kind)
+    const origin = origins.has(state.number) ? panel(origins.of(state.number), { ...asking, isExact }) : null
     replace(
       results,
       words(now, isFull),
+      isOf("logit") ? origin : null,
       layers(now),
       allHeads(now, state, set),
       attention(now),
+      !isOf("logit") ? origin : null,
       wordScore(now, state, SHOWN, set),
       cache(now),
     )
-    if (at)
-      for (const element of results.querySelectorAll("[data-key]"))
-        if (element instanceof HTMLElement && element.dataset.key === at) element.focus()
+    results.querySelectorAll("table[role=grid]").forEach(table => reach(table))
+    if (at) focus(at)
   }
   const set = (/** @type {Partial<State>} */ chosen) => {
     Object.assign(state, chosen)
-    changed()
+    return changed()
+  }
+
+  // A number that a reader asks for: the panel comes to the table that it was first pressed in.
+  let began = "",
+    isExact = false
+  const focus = (/** @type {string} */ key) => {
+    for (const element of results.querySelectorAll("[data-key]"))
+      if (element instanceof HTMLElement && element.dataset.key === key) return element.focus()
+  }
+  const asking = {
+    async open(/** @type {string} */ place) {
+      if (!document.activeElement?.closest(".ep-origin")) began = place
+      await set({ number: place })
+      focus("origin")
+    },
+    async close() {
+      await set({ number: "" })
+      focus(`cell ${began}`)
+    },
+    toggle() {
+      isExact = !isExact
+      show()
+    },
   }
 
   function words(/** @type {Now} */ { all, whole, vocabulary, config }, /** @type {boolean} */ isFull) {
@@ -348,7 +382,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
               { type: "button", class: "ep-word", onclick: () => add(word), title: `Append ${word}` },
               word,
             ),
-        two(score),
+        make(
+          "button",
+          {
+            type: "button",
+            class: "ep-word",
+            "data-key": `cell logit/${id}`,
+            "aria-label": `Logit of ${word}: ${two(score)}`,
+            onclick: () => asking.open(`logit/${id}`),
+          },
+          two(score),
+        ),
         percent(share),
         ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
         ...(isCut ? [left ? percent(left) : `cut by ${by}`] : []),
@@ -408,8 +452,16 @@ export async function mount(/** @type {HTMLElement} */ place) {
       text,
       text,
       rows.map(row => text.map((_, i) => row[i] ?? null)),
+      {
+        place: (i, j) => `share/${state.layer}/${state.head}/${i}/${j}`,
+        ask: { ...asking, chosen: state.number },
+        lit: lit(/^(?:share|score)\/\d+\/\d+\/(\d+)/),
+      },
     )
   }
+
+  // The row that the number that is asked for comes from.
+  const lit = (/** @type {RegExp} */ row) => Number(row.exec(state.number)?.[1] ?? NaN)
 
   function cache(/** @type {Now} */ { text, run, config }) {
     const rows = run.keys(Number(state.layer)).map((/** @type {number[][]} */ heads) => heads[Number(state.head)])
@@ -420,7 +472,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
         text,
         rows[0].map((/** @type {number} */ _, /** @type {number} */ i) => `${i + 1}`),
         rows,
-        text.length - 1,
+        {
+          newest: text.length - 1,
+          place: (i, j) => `map/${state.layer}/c_attn/${i}/${config.n_embd + Number(state.head) * rows[0].length + j}`,
+          ask: { ...asking, chosen: state.number },
+          lit: lit(/^(?:share|score)\/\d+\/\d+\/\d+\/(\d+)/),
+        },
       ),
       make(
         "p",

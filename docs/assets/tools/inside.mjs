@@ -32,6 +32,8 @@ export class Run {
     this.cache = Cache()
     /** @type {Layer[]} */
     this.layers = []
+    /** @type {Map<string, number[][]>} what each norm, map and activation function made: a row for each token */
+    this.made = new Map()
     this.at = -1
   }
 
@@ -85,7 +87,11 @@ export class Run {
     let result = py.apply(step.function, args, Object.fromEntries(py.entries(kwargs)))
     const kept = this.layers[this.at],
       isOff = (/** @type {string | number} */ part) => this.off.has(`${this.at}.${part}`)
+    if (role === ROLES.LAYER_NORM || role === ROLES.CONV1D) this.keep(`${args[1].prefix}${args[2]}`, result)
     switch (role) {
+      case ROLES.GELU_TANH:
+        this.keep(`transformer.h.${this.at}.mlp.act`, result)
+        break
       case ROLES.SCORES:
         kept.queries.push(...args[0].lists())
         kept.scores.push(...byToken(result, this.ids.length))
@@ -108,6 +114,10 @@ export class Run {
         kept.after.push(...result.lists())
     }
     return result
+  }
+
+  keep(/** @type {string} */ name, /** @type {NDArray} */ rows) {
+    this.made.set(name, [...(this.made.get(name) ?? []), ...rows.lists()])
   }
 }
 

@@ -33,15 +33,18 @@ export const small = (/** @type {number[][]} */ rows) =>
     ),
   )
 
+/** @typedef {{ chosen: string, open(place: string): void }} Ask which place is asked for, and how to ask */
+
 /**
  * A matrix with cells shaded by magnitude; `null` is masked.
  * @param {string} name
  * @param {string[]} heads
  * @param {string[]} columns
  * @param {(number | null)[][]} rows
- * @param {number} [newest]
+ * @param {{ newest?: number, lit?: number, place?: (i: number, j: number) => string, ask?: Ask }} [how] the row that is
+ *   new, the row that is lit, and the place of a cell's number, by which it is asked for
  */
-export function matrix(name, heads, columns, rows, newest) {
+export function matrix(name, heads, columns, rows, { newest, lit, place, ask } = {}) {
   const largest = Math.max(...rows.flat().map(x => Math.abs(x ?? 0))) || 1
   const shade = (/** @type {number?} */ x) => {
     if (x === null) return "masked"
@@ -53,7 +56,7 @@ export function matrix(name, heads, columns, rows, newest) {
     { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": name },
     make(
       "table",
-      { class: "ep-table ep-matrix" },
+      { class: "ep-table ep-matrix", ...(place && ask ? asking(ask) : {}) },
       make("caption", {}, name),
       make(
         "thead",
@@ -71,12 +74,66 @@ export function matrix(name, heads, columns, rows, newest) {
         rows.map((row, i) =>
           make(
             "tr",
-            { class: i === newest ? "newest" : null },
+            { class: i === newest ? "newest" : i === lit ? "lit" : null },
             make("th", { scope: "row" }, heads[i]),
-            row.map(x => make("td", { class: `num ${shade(x)}` }, x === null ? "–" : two(x))),
+            row.map((x, j) => {
+              const of = x === null || !place ? null : place(i, j)
+              return make("td", { class: `num ${shade(x)}`, ...asked(of, ask) }, x === null ? "–" : two(x))
+            }),
           ),
         ),
       ),
     ),
   )
+}
+
+// A cell that can be asked for: one of a table is reached by Tab, the others by the arrow keys.
+const asked = (/** @type {string?} */ of, /** @type {Ask | undefined} */ ask) =>
+  of === null || !ask
+    ? {}
+    : { "data-place": of, "data-key": `cell ${of}`, tabindex: -1, "aria-selected": `${of === ask.chosen}` }
+/** @returns {Record<string, any>} */
+const asking = (/** @type {Ask} */ ask) => ({
+  role: "grid",
+  onclick: (/** @type {MouseEvent} */ event) => {
+    const cell = cellOf(event.target)
+    if (cell) ask.open(cell.dataset.place ?? "")
+  },
+  onfocusin: (/** @type {FocusEvent} */ event) => {
+    const cell = cellOf(event.target)
+    if (cell) reach(/** @type {HTMLElement} */ (event.currentTarget), cell)
+  },
+  onkeydown: (/** @type {KeyboardEvent} */ event) => {
+    const cell = cellOf(event.target)
+    if (!cell) return
+    if (event.key === "Enter" || event.key === " ") ask.open(cell.dataset.place ?? "")
+    else {
+      const to = beside(cell, event.key)
+      if (!to) return
+      to.focus()
+    }
+    event.preventDefault()
+  },
+})
+const cellOf = (/** @type {EventTarget?} */ target) =>
+  target instanceof Element ? /** @type {HTMLElement?} */ (target.closest("td[data-place]")) : null
+function beside(/** @type {HTMLElement} */ cell, /** @type {string} */ key) {
+  const row = /** @type {HTMLTableRowElement} */ (cell.parentElement),
+    column = [...row.cells].indexOf(/** @type {HTMLTableCellElement} */ (cell))
+  /** @type {Record<string, () => Element | null | undefined>} */
+  const there = {
+    ArrowLeft: () => cell.previousElementSibling,
+    ArrowRight: () => cell.nextElementSibling,
+    ArrowUp: () => /** @type {HTMLTableRowElement?} */ (row.previousElementSibling)?.cells[column],
+    ArrowDown: () => /** @type {HTMLTableRowElement?} */ (row.nextElementSibling)?.cells[column],
+    Home: () => row.querySelector("td[data-place]"),
+    End: () => [...row.querySelectorAll("td[data-place]")].at(-1),
+  }
+  return Object.hasOwn(there, key) ? cellOf(there[key]() ?? null) : null
+}
+/** Makes a cell the one of its table that Tab reaches; the first, unless one is given. */
+export function reach(/** @type {Element} */ table, /** @type {Element?} */ cell = null) {
+  const cells = [...table.querySelectorAll("td[data-place]")],
+    one = cell ?? cells.find(each => each.getAttribute("aria-selected") === "true") ?? cells[0]
+  for (const each of cells) each.setAttribute("tabindex", each === one ? "0" : "-1")
 }
