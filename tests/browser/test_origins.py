@@ -19,8 +19,8 @@ pytestmark = pytest.mark.browser
 TEXT = "People in Japan pay with the"
 ORIGINS = """async ([assets, ids, off]) => {
   const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { Run } = await import(new URL("tools/inside.mjs", assets))
-  const { Origins } = await import(new URL("tools/origin.mjs", assets))
+  const { Run } = await import(new URL("tools/capitals/inside.mjs", assets))
+  const { Origins } = await import(new URL("tools/capitals/origin.mjs", assets))
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
   const run = new Run(model, new Set(off))

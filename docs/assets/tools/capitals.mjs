@@ -2,10 +2,10 @@
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
-import { allHeads, wordScore } from "./heads.mjs"
-import { panel } from "./asked.mjs"
-import { bar, matrix, percent, reach, two } from "./matrices.mjs"
-import { Vocabulary } from "./vocabulary.mjs"
+import { allHeads, wordScore } from "./capitals/heads.mjs"
+import { panel } from "./capitals/asked.mjs"
+import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
+import { Vocabulary } from "./capitals/vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   SHOWN = 8,
@@ -14,11 +14,11 @@ const FOLDER = new URL("../capitals/", import.meta.url),
 /**
  * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
  * @typedef {Record<Field | "off" | "word" | "number", string>} State
- * @typedef {typeof import("./inside.mjs") & typeof import("./origin.mjs")} Inside
+ * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/origin.mjs")} Inside
  * @typedef {InstanceType<Inside["Run"]>} Run
  * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
  * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
- * @typedef {import("./inside.mjs").Candidate[]} Candidates
+ * @typedef {import("./capitals/inside.mjs").Candidate[]} Candidates
  * @typedef {{ text: string[], begun: number, run: Run, all: Candidates, whole: Candidates | null }} Answer the text so
  *   far, how many of its words were given, what the model makes of it, and with everything on if something is off
  * @typedef {Known & Answer} Now
@@ -70,8 +70,8 @@ const theModel = () =>
     text("tokenizer.json"),
     bytes("model.safetensors"),
     import("../running.mjs"),
-    import("./inside.mjs"),
-    import("./origin.mjs"),
+    import("./capitals/inside.mjs"),
+    import("./capitals/origin.mjs"),
   ]).then(async ([config, tokenizer, weights, { checkpoint }, inside, origin]) => ({
     model: await checkpoint(config, weights),
     inside: { ...inside, ...origin },
@@ -164,7 +164,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     warmth.textContent = state.temperature
     changed(field)
   })
-  for (const sign of ["focusin", "pointerover"]) form.addEventListener(sign, () => theModel(), { once: true })
+  for (const sign of ["focusin", "pointerover"])
+    form.addEventListener(sign, () => theModel().catch(() => (loaded = undefined)), { once: true })
   function changed(/** @type {EventTarget?} */ field = null) {
     refused.show([])
     remember(field)
@@ -567,7 +568,7 @@ function ownText(typed) {
    * @param {string} whole the text with what was added
    * @param {string} own the text as it was typed; empty if none was
    * @param {Vocabulary} vocabulary
-   * @param {import("./vocabulary.mjs").Piece | null} unknown
+   * @param {import("./capitals/vocabulary.mjs").Piece | null} unknown
    * @param {number[]} scores of the words that may follow those before it
    */
   function show(whole, own, vocabulary, unknown, scores) {

@@ -1,11 +1,11 @@
 // What a run of the small model leaves behind: the residual stream, the attention weights, the parts of the answer's
 // score. All of it is seen from outside, step by step by its role; so is what is switched off.
 
-import { array, Cache, HOLDS, py, ROLES } from "../running.mjs"
+import { array, Cache, HOLDS, py, ROLES } from "../../running.mjs"
 
 /**
- * @typedef {import("../running.mjs").Checkpoint} Checkpoint
- * @typedef {import("../running.mjs").NDArray} NDArray
+ * @typedef {import("../../running.mjs").Checkpoint} Checkpoint
+ * @typedef {import("../../running.mjs").NDArray} NDArray
  * @typedef {object} Layer what one layer made of the tokens so far, a row each
  * @property {number[][]} before the residual stream that it got
  * @property {number[][][]} queries by token and head
@@ -143,7 +143,7 @@ function byToken(numbers, before) {
 export function lens(model, stream) {
   const x = array(Float32Array.from(stream.flat()), [stream.length, stream[0].length])
   const watch = {
-    /** @type {import("../running.mjs").Watch["call"]} */
+    /** @type {import("../../running.mjs").Watch["call"]} */
     call: (step, args, kwargs) =>
       step.role === ROLES.LAYER ? x : py.apply(step.function, args, Object.fromEntries(py.entries(kwargs))),
   }

@@ -1,6 +1,6 @@
 // Numbers as a reader sees them: rounded, as shares, as bars, in matrices with shaded cells and in small maps.
 
-import { make } from "./elements.mjs"
+import { make } from "../elements.mjs"
 
 export const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
 export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`

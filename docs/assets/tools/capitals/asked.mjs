@@ -1,6 +1,6 @@
 // The panel that says what a number was made of.
 
-import { make, table } from "./elements.mjs"
+import { make, table } from "../elements.mjs"
 
 /**
  * @typedef {import("./origin.mjs").Origin} Origin
