@@ -404,7 +404,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ? `The text has its maximum length: the model has ${config.n_positions} positions.`
       : `Most likely next words, out of ${config.vocab_size}`
     const kept = left.reduce((all, { share }) => all + share, 0),
-      cuts = [state.top_k && `Top-k ${state.top_k}`, state.top_p && `top-p ${state.top_p}`].filter(Boolean)
+      cuts = [state.top_k && `top-k ${state.top_k}`, state.top_p && `top-p ${state.top_p}`].filter(Boolean)
     return [
       table(
         `${said}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
@@ -423,9 +423,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
         make(
           "p",
           { class: "ep-conventions" },
-          `${cuts.join(" and ")} `,
-          `leave ${left.length} of ${config.vocab_size} words, with ${percent(kept)} of the probability. Their shares `,
-          "are scaled up to 100%; “Draw a word” draws one of them.",
+          `With ${cuts.join(" and ")}, the choice is from ${left.length} of ${config.vocab_size} words, which have `,
+          `${percent(kept)} of the probability. Their shares are scaled up to 100%; “Draw a word” draws one of them.`,
         ),
     ].filter(part => part instanceof Node)
   }
