@@ -21,7 +21,7 @@ WITHIN = 1e-5
 
 RUN = """async ([assets, texts, off]) => {
   const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { lens, parts, Run, total } = await import(new URL("tools/inside.mjs", assets))
+  const { lens, parts, Run, total } = await import(new URL("tools/capitals/inside.mjs", assets))
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
   return texts.map(ids => {

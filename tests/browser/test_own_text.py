@@ -18,13 +18,13 @@ pytestmark = pytest.mark.browser
 FIELD = "Your own sentence"
 
 CUT = """async ([assets, texts]) => {
-  const { Vocabulary } = await import(new URL("tools/vocabulary.mjs", assets))
+  const { Vocabulary } = await import(new URL("tools/capitals/vocabulary.mjs", assets))
   const words = new Vocabulary(await (await fetch(new URL("capitals/tokenizer.json", assets))).json())
   return texts.map(text => words.cut(text).map(piece => piece.id ?? null))
 }"""
 
 CANDIDATES = """async ([assets, scores, how]) => {
-  const { candidates, drawn } = await import(new URL("tools/inside.mjs", assets))
+  const { candidates, drawn } = await import(new URL("tools/capitals/inside.mjs", assets))
   const all = candidates(scores, how)
   return [all, [0, 0.5, 0.999999].map(chance => drawn(all, chance))]
 }"""

@@ -22,7 +22,7 @@ PAGES = ("", "step-by-step/", "choose/", "model/")
 
 COMPUTED = """async ([assets, texts]) => {
   const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { Run } = await import(new URL("tools/inside.mjs", assets))
+  const { Run } = await import(new URL("tools/capitals/inside.mjs", assets))
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
   return texts.map(ids => {
@@ -136,7 +136,8 @@ def test_the_pages_are_light(site_folder):
         html = gzip.compress((folder / "real-numbers" / name / "index.html").read_bytes())
         assert len(html) + together + fonts <= MOST_OF_PAGE, (name, len(html), together, fonts)
     scripts = [
-        own_assets(folder) / name for name in ("tools/capitals.mjs", "tools/vocabulary.mjs", "tools/elements.mjs")
+        own_assets(folder) / name
+        for name in ("tools/capitals.mjs", "tools/capitals/vocabulary.mjs", "tools/elements.mjs")
     ]
     data = [own_assets(folder) / "capitals" / name for name in ("countries.csv", "sentences.txt")]
     assert sum(path.stat().st_size for path in (*scripts, *data)) <= MOST_OF_SCRIPT

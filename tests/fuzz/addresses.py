@@ -89,7 +89,10 @@ NAMES = {
         *("target_modules", "bias", "modules_to_save", "optimizer", "zero", "tensor", "pipeline", "recompute"),
         *("sequence", "micro_batch", "tokens", "utilization", "watts"),
     ),
-    "capitals": ("country", "sentence", "added", "temperature", "layer", "head"),
+    "capitals": (
+        *("country", "sentence", "text", "added", "temperature", "top_k", "top_p", "layer", "head", "off", "word"),
+        "number",
+    ),
 }
 DIGITS = "9" * 20_000
 NUMBERS = ("0", "-1", "1", "7", "8", "8192", "999999999", "1000000000", "65536", "65537", "2147483648", "1e5", "0x10")
@@ -216,6 +219,10 @@ def likely(rng: random.Random, name: str) -> str:
         "utilization": ["0.4", "1"],
         "country": ["France", "Peru", "the Netherlands"],
         "added": ["Paris", "the|capital", "|", "Paris|Paris"],
+        "text": ["Lima is the capital of", "New Zealand", "the Unit", ". . .", "is " * 20],
+        "off": ["0.0", "1.2|2.mlp", "0.layer|1.layer|2.layer", "0.0|0.0", "3.0"],
+        "word": ["Lima", "the Gambia"],
+        "number": ["share/1/2/4/3", "map/2/down/0/47", "norm/6/0/0", "stream/7/0/0", "token/15/0", "logit/590"],
     }
     if name == "on" and rng.random() < 0.3:
         return own_machines.machine(rng)
@@ -324,7 +331,8 @@ MOUNT = """async ({ tool, module, address, file, mark }) => {
     const answer = () => place.querySelector(".ep-answer")?.textContent ?? ""
     try {
         await mount(place)
-        if (tool === "capitals" && /(country|sentence|added|temperature|layer|head)=/.test(address))
+        const asked = "country|sentence|text|added|temperature|top_k|top_p|layer|head|off|word|number"
+        if (tool === "capitals" && new RegExp(`(${asked})=`).test(address))
             await until(() => answer() && !answer().includes("Loading"))
         if (file) {
             const label = [...place.querySelectorAll("label")].find(e => e.textContent.startsWith(file.place)),

@@ -2,9 +2,10 @@
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
-import { allHeads, wordScore } from "./heads.mjs"
-import { bar, matrix, percent, two } from "./matrices.mjs"
-import { Vocabulary } from "./vocabulary.mjs"
+import { allHeads, wordScore } from "./capitals/heads.mjs"
+import { panel } from "./capitals/asked.mjs"
+import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
+import { Vocabulary } from "./capitals/vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   SHOWN = 8,
@@ -12,12 +13,12 @@ const FOLDER = new URL("../capitals/", import.meta.url),
   LONGEST = 400 // characters of a text
 /**
  * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
- * @typedef {Record<Field | "off" | "word", string>} State
- * @typedef {typeof import("./inside.mjs")} Inside
+ * @typedef {Record<Field | "off" | "word" | "number", string>} State
+ * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/origin.mjs")} Inside
  * @typedef {InstanceType<Inside["Run"]>} Run
  * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
  * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
- * @typedef {import("./inside.mjs").Candidate[]} Candidates
+ * @typedef {import("./capitals/inside.mjs").Candidate[]} Candidates
  * @typedef {{ text: string[], begun: number, run: Run, all: Candidates, whole: Candidates | null }} Answer the text so
  *   far, how many of its words were given, what the model makes of it, and with everything on if something is off
  * @typedef {Known & Answer} Now
@@ -33,6 +34,7 @@ const FIRST = {
   top_p: "",
   off: "",
   word: "",
+  number: "",
 }
 const fetched = async (/** @type {string} */ name) => {
   const answer = await fetch(new URL(name, FOLDER))
@@ -68,10 +70,11 @@ const theModel = () =>
     text("tokenizer.json"),
     bytes("model.safetensors"),
     import("../running.mjs"),
-    import("./inside.mjs"),
-  ]).then(async ([config, tokenizer, weights, { checkpoint }, inside]) => ({
+    import("./capitals/inside.mjs"),
+    import("./capitals/origin.mjs"),
+  ]).then(async ([config, tokenizer, weights, { checkpoint }, inside, origin]) => ({
     model: await checkpoint(config, weights),
-    inside,
+    inside: { ...inside, ...origin },
     vocabulary: new Vocabulary(JSON.parse(tokenizer)),
     config: JSON.parse(config),
   })))
@@ -161,11 +164,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
     warmth.textContent = state.temperature
     changed(field)
   })
-  for (const sign of ["focusin", "pointerover"]) form.addEventListener(sign, () => theModel(), { once: true })
+  for (const sign of ["focusin", "pointerover"])
+    form.addEventListener(sign, () => theModel().catch(() => (loaded = undefined)), { once: true })
   function changed(/** @type {EventTarget?} */ field = null) {
     refused.show([])
-    show()
     remember(field)
+    return show()
   }
 
   // Reads the address; invalid parts are dropped.
@@ -195,6 +199,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
           )
           for (const part of text.split("|")) oneOf("off", part, parts)
           return text
+        },
+        number: text => {
+          if (/^[a-z]+(\/\w{1,8}){1,4}$/.test(text)) return text
+          throw new Error(`number = ${quoted(text)}: not a place in this model`)
         },
         word: text => oneOf("word", text, vocabulary?.words ?? []),
         text: text => {
@@ -316,23 +324,50 @@ export async function mount(/** @type {HTMLElement} */ place) {
       text.slice(now.begun).flatMap(word => [" ", make("strong", {}, word)]),
       isFull ? "" : " …",
     )
-    const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined
+    const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined,
+      origins = new now.inside.Origins(now.run, text, now.vocabulary.words),
+      isOf = (/** @type {string} */ kind) => began.startsWith(kind)
+    const origin = origins.has(state.number) ? panel(origins.of(state.number), { ...asking, isExact }) : null
     replace(
       results,
       words(now, isFull),
+      isOf("logit") ? origin : null,
       layers(now),
       allHeads(now, state, set),
       attention(now),
+      !isOf("logit") ? origin : null,
       wordScore(now, state, SHOWN, set),
       cache(now),
     )
-    if (at)
-      for (const element of results.querySelectorAll("[data-key]"))
-        if (element instanceof HTMLElement && element.dataset.key === at) element.focus()
+    results.querySelectorAll("table[role=grid]").forEach(table => reach(table))
+    if (at) focus(at)
   }
   const set = (/** @type {Partial<State>} */ chosen) => {
     Object.assign(state, chosen)
-    changed()
+    return changed()
+  }
+
+  // A number that a reader asks for: the panel comes to the table that it was first pressed in.
+  let began = "",
+    isExact = false
+  const focus = (/** @type {string} */ key) => {
+    for (const element of results.querySelectorAll("[data-key]"))
+      if (element instanceof HTMLElement && element.dataset.key === key) return element.focus()
+  }
+  const asking = {
+    async open(/** @type {string} */ place) {
+      if (!document.activeElement?.closest(".ep-origin")) began = place
+      await set({ number: place })
+      focus("origin")
+    },
+    async close() {
+      await set({ number: "" })
+      focus(`cell ${began}`)
+    },
+    toggle() {
+      isExact = !isExact
+      show()
+    },
   }
 
   function words(/** @type {Now} */ { all, whole, vocabulary, config }, /** @type {boolean} */ isFull) {
@@ -348,7 +383,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
               { type: "button", class: "ep-word", onclick: () => add(word), title: `Append ${word}` },
               word,
             ),
-        two(score),
+        make(
+          "button",
+          {
+            type: "button",
+            class: "ep-word",
+            "data-key": `cell logit/${id}`,
+            "aria-label": `Logit of ${word}: ${two(score)}`,
+            onclick: () => asking.open(`logit/${id}`),
+          },
+          two(score),
+        ),
         percent(share),
         ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
         ...(isCut ? [left ? percent(left) : `cut by ${by}`] : []),
@@ -359,7 +404,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ? `The text has its maximum length: the model has ${config.n_positions} positions.`
       : `Most likely next words, out of ${config.vocab_size}`
     const kept = left.reduce((all, { share }) => all + share, 0),
-      cuts = [state.top_k && `Top-k ${state.top_k}`, state.top_p && `top-p ${state.top_p}`].filter(Boolean)
+      cuts = [state.top_k && `top-k ${state.top_k}`, state.top_p && `top-p ${state.top_p}`].filter(Boolean)
     return [
       table(
         `${said}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
@@ -378,9 +423,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
         make(
           "p",
           { class: "ep-conventions" },
-          `${cuts.join(" and ")} `,
-          `leave ${left.length} of ${config.vocab_size} words, with ${percent(kept)} of the probability. Their shares `,
-          "are scaled up to 100%; “Draw a word” draws one of them.",
+          `With ${cuts.join(" and ")}, the choice is from ${left.length} of ${config.vocab_size} words, which have `,
+          `${percent(kept)} of the probability. Their shares are scaled up to 100%; “Draw a word” draws one of them.`,
         ),
     ].filter(part => part instanceof Node)
   }
@@ -408,8 +452,16 @@ export async function mount(/** @type {HTMLElement} */ place) {
       text,
       text,
       rows.map(row => text.map((_, i) => row[i] ?? null)),
+      {
+        place: (i, j) => `share/${state.layer}/${state.head}/${i}/${j}`,
+        ask: { ...asking, chosen: state.number },
+        lit: lit(/^(?:share|score)\/\d+\/\d+\/(\d+)/),
+      },
     )
   }
+
+  // The row that the number that is asked for comes from.
+  const lit = (/** @type {RegExp} */ row) => Number(row.exec(state.number)?.[1] ?? NaN)
 
   function cache(/** @type {Now} */ { text, run, config }) {
     const rows = run.keys(Number(state.layer)).map((/** @type {number[][]} */ heads) => heads[Number(state.head)])
@@ -420,7 +472,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
         text,
         rows[0].map((/** @type {number} */ _, /** @type {number} */ i) => `${i + 1}`),
         rows,
-        text.length - 1,
+        {
+          newest: text.length - 1,
+          place: (i, j) => `map/${state.layer}/c_attn/${i}/${config.n_embd + Number(state.head) * rows[0].length + j}`,
+          ask: { ...asking, chosen: state.number },
+          lit: lit(/^(?:share|score)\/\d+\/\d+\/\d+\/(\d+)/),
+        },
       ),
       make(
         "p",
@@ -510,7 +567,7 @@ function ownText(typed) {
    * @param {string} whole the text with what was added
    * @param {string} own the text as it was typed; empty if none was
    * @param {Vocabulary} vocabulary
-   * @param {import("./vocabulary.mjs").Piece | null} unknown
+   * @param {import("./capitals/vocabulary.mjs").Piece | null} unknown
    * @param {number[]} scores of the words that may follow those before it
    */
   function show(whole, own, vocabulary, unknown, scores) {

@@ -1,11 +1,11 @@
 // What a run of the small model leaves behind: the residual stream, the attention weights, the parts of the answer's
 // score. All of it is seen from outside, step by step by its role; so is what is switched off.
 
-import { array, Cache, HOLDS, py, ROLES } from "../running.mjs"
+import { array, Cache, HOLDS, py, ROLES } from "../../running.mjs"
 
 /**
- * @typedef {import("../running.mjs").Checkpoint} Checkpoint
- * @typedef {import("../running.mjs").NDArray} NDArray
+ * @typedef {import("../../running.mjs").Checkpoint} Checkpoint
+ * @typedef {import("../../running.mjs").NDArray} NDArray
  * @typedef {object} Layer what one layer made of the tokens so far, a row each
  * @property {number[][]} before the residual stream that it got
  * @property {number[][][]} queries by token and head
@@ -32,6 +32,8 @@ export class Run {
     this.cache = Cache()
     /** @type {Layer[]} */
     this.layers = []
+    /** @type {Map<string, number[][]>} what each norm, map and activation function made: a row for each token */
+    this.made = new Map()
     this.at = -1
   }
 
@@ -85,7 +87,11 @@ export class Run {
     let result = py.apply(step.function, args, Object.fromEntries(py.entries(kwargs)))
     const kept = this.layers[this.at],
       isOff = (/** @type {string | number} */ part) => this.off.has(`${this.at}.${part}`)
+    if (role === ROLES.LAYER_NORM || role === ROLES.CONV1D) this.keep(`${args[1].prefix}${args[2]}`, result)
     switch (role) {
+      case ROLES.GELU_TANH:
+        this.keep(`transformer.h.${this.at}.mlp.act`, result)
+        break
       case ROLES.SCORES:
         kept.queries.push(...args[0].lists())
         kept.scores.push(...byToken(result, this.ids.length))
@@ -108,6 +114,10 @@ export class Run {
         kept.after.push(...result.lists())
     }
     return result
+  }
+
+  keep(/** @type {string} */ name, /** @type {NDArray} */ rows) {
+    this.made.set(name, [...(this.made.get(name) ?? []), ...rows.lists()])
   }
 }
 
@@ -133,7 +143,7 @@ function byToken(numbers, before) {
 export function lens(model, stream) {
   const x = array(Float32Array.from(stream.flat()), [stream.length, stream[0].length])
   const watch = {
-    /** @type {import("../running.mjs").Watch["call"]} */
+    /** @type {import("../../running.mjs").Watch["call"]} */
     call: (step, args, kwargs) =>
       step.role === ROLES.LAYER ? x : py.apply(step.function, args, Object.fromEntries(py.entries(kwargs))),
   }

@@ -1,11 +1,11 @@
 // All heads of the small model at a glance, what is switched off, and what each part adds to a word's score.
 
-import { labelled, make, select } from "./elements.mjs"
+import { labelled, make, select } from "../elements.mjs"
 import { matrix, small, two } from "./matrices.mjs"
 
 /**
- * @typedef {import("./capitals.mjs").Now} Now
- * @typedef {import("./capitals.mjs").State} State
+ * @typedef {import("../capitals.mjs").Now} Now
+ * @typedef {import("../capitals.mjs").State} State
  * @typedef {(chosen: Partial<State>) => void} Set
  */
 
@@ -44,7 +44,7 @@ export function allHeads({ run, config }, state, set) {
       },
       small(run.layers[layer].shares.map(heads => heads[head])),
     )
-  const cell = (/** @type {import("./elements.mjs").Children[]} */ ...children) => make("td", {}, ...children)
+  const cell = (/** @type {import("../elements.mjs").Children[]} */ ...children) => make("td", {}, ...children)
   return make(
     "div",
     { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": "All heads" },

@@ -1,0 +1,139 @@
+// Numbers as a reader sees them: rounded, as shares, as bars, in matrices with shaded cells and in small maps.
+
+import { make } from "../elements.mjs"
+
+export const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
+export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`
+
+const SVG = "http://www.w3.org/2000/svg"
+/**
+ * @param {string} name
+ * @param {Record<string, string | number>} attributes
+ * @param {...Element} children
+ */
+function drawn(name, attributes, ...children) {
+  const element = document.createElementNS(SVG, name)
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`)
+  element.append(...children)
+  return element
+}
+export const bar = (/** @type {number} */ share) =>
+  drawn(
+    "svg",
+    { viewBox: "0 0 100 8", preserveAspectRatio: "none", class: "ep-share", "aria-hidden": "true" },
+    drawn("rect", { width: 100 * share, height: 8 }),
+  )
+/** A small map of shares: a square for each row and column, the darker the larger. */
+export const small = (/** @type {number[][]} */ rows) =>
+  drawn(
+    "svg",
+    { viewBox: `0 0 ${rows.length} ${rows.length}`, class: "ep-thumb", "aria-hidden": "true" },
+    ...rows.flatMap((row, y) =>
+      row.map((share, x) => drawn("rect", { x, y, width: 1, height: 1, "fill-opacity": share.toFixed(3) })),
+    ),
+  )
+
+/** @typedef {{ chosen: string, open(place: string): void }} Ask which place is asked for, and how to ask */
+
+/**
+ * A matrix with cells shaded by magnitude; `null` is masked.
+ * @param {string} name
+ * @param {string[]} heads
+ * @param {string[]} columns
+ * @param {(number | null)[][]} rows
+ * @param {{ newest?: number, lit?: number, place?: (i: number, j: number) => string, ask?: Ask }} [how] the row that is
+ *   new, the row that is lit, and the place of a cell's number, by which it is asked for
+ */
+export function matrix(name, heads, columns, rows, { newest, lit, place, ask } = {}) {
+  const largest = Math.max(...rows.flat().map(x => Math.abs(x ?? 0))) || 1
+  const shade = (/** @type {number?} */ x) => {
+    if (x === null) return "masked"
+    const steps = Math.ceil((4 * Math.abs(x)) / largest - 1e-9)
+    return steps ? `${x < 0 ? "minus" : "plus"}-${steps}` : ""
+  }
+  return make(
+    "div",
+    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": name },
+    make(
+      "table",
+      { class: "ep-table ep-matrix", ...(place && ask ? asking(ask) : {}) },
+      make("caption", {}, name),
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          make("td"),
+          columns.map(title => make("th", { scope: "col", class: "num" }, title)),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        rows.map((row, i) =>
+          make(
+            "tr",
+            { class: i === newest ? "newest" : i === lit ? "lit" : null },
+            make("th", { scope: "row" }, heads[i]),
+            row.map((x, j) => {
+              const of = x === null || !place ? null : place(i, j)
+              return make("td", { class: `num ${shade(x)}`, ...asked(of, ask) }, x === null ? "–" : two(x))
+            }),
+          ),
+        ),
+      ),
+    ),
+  )
+}
+
+// A cell that can be asked for: one of a table is reached by Tab, the others by the arrow keys.
+const asked = (/** @type {string?} */ of, /** @type {Ask | undefined} */ ask) =>
+  of === null || !ask
+    ? {}
+    : { "data-place": of, "data-key": `cell ${of}`, tabindex: -1, "aria-selected": `${of === ask.chosen}` }
+/** @returns {Record<string, any>} */
+const asking = (/** @type {Ask} */ ask) => ({
+  role: "grid",
+  onclick: (/** @type {MouseEvent} */ event) => {
+    const cell = cellOf(event.target)
+    if (cell) ask.open(cell.dataset.place ?? "")
+  },
+  onfocusin: (/** @type {FocusEvent} */ event) => {
+    const cell = cellOf(event.target)
+    if (cell) reach(/** @type {HTMLElement} */ (event.currentTarget), cell)
+  },
+  onkeydown: (/** @type {KeyboardEvent} */ event) => {
+    const cell = cellOf(event.target)
+    if (!cell) return
+    if (event.key === "Enter" || event.key === " ") ask.open(cell.dataset.place ?? "")
+    else {
+      const to = beside(cell, event.key)
+      if (!to) return
+      to.focus()
+    }
+    event.preventDefault()
+  },
+})
+const cellOf = (/** @type {EventTarget?} */ target) =>
+  target instanceof Element ? /** @type {HTMLElement?} */ (target.closest("td[data-place]")) : null
+function beside(/** @type {HTMLElement} */ cell, /** @type {string} */ key) {
+  const row = /** @type {HTMLTableRowElement} */ (cell.parentElement),
+    column = [...row.cells].indexOf(/** @type {HTMLTableCellElement} */ (cell))
+  /** @type {Record<string, () => Element | null | undefined>} */
+  const there = {
+    ArrowLeft: () => cell.previousElementSibling,
+    ArrowRight: () => cell.nextElementSibling,
+    ArrowUp: () => /** @type {HTMLTableRowElement?} */ (row.previousElementSibling)?.cells[column],
+    ArrowDown: () => /** @type {HTMLTableRowElement?} */ (row.nextElementSibling)?.cells[column],
+    Home: () => row.querySelector("td[data-place]"),
+    End: () => [...row.querySelectorAll("td[data-place]")].at(-1),
+  }
+  return Object.hasOwn(there, key) ? cellOf(there[key]() ?? null) : null
+}
+/** Makes a cell the one of its table that Tab reaches; the first, unless one is given. */
+export function reach(/** @type {Element} */ table, /** @type {Element?} */ cell = null) {
+  const cells = [...table.querySelectorAll("td[data-place]")],
+    one = cell ?? cells.find(each => each.getAttribute("aria-selected") === "true") ?? cells[0]
+  for (const each of cells) each.setAttribute("tabindex", each === one ? "0" : "-1")
+}
