@@ -33,7 +33,15 @@ class Phi3(Mistral):
     )
 
 
-@architecture("phi3", "phi4_multimodal", config=Phi3)
+@config
+class Phi4Multimodal(Phi3):
+    """Hyperparameters of Phi-4 multimodal's text model, in forward order."""
+
+    n_kv_heads: Size = key("num_key_value_heads", 8)
+
+
+@architecture("phi4_multimodal", config=Phi4Multimodal)
+@architecture("phi3", config=Phi3)
 def forward(w: Weights, ids: Array, c: Phi3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
