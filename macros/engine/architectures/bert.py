@@ -90,7 +90,7 @@ class Bert(Config):
             )
 
     def embedded(self, ids: Array, cache: KVCache, w: Weights, before: int = 0) -> Array:
-        """The vector of each token, of its place behind so many rows, and of the first segment, normed: [T] -> [T D]."""
+        """The vectors of each token, of its place behind so many rows and of the first segment: [T] -> [T D]."""
         tables = w.at(f"{self.trunk}.embeddings")
         x = embed(ids, tables, "word_embeddings.weight", self.vocab_size, self.d_model)
         if self.n_segments:
