@@ -297,6 +297,12 @@ def plain_bert(c, head, rows):
     return Form(rows * D + L * (4 * D * D + 4 * D + plain(D, c["intermediate_size"]) + 4 * D) + head, 0)
 
 
+def git(c):
+    D, rows = c["hidden_size"], c["vocab_size"] + c["max_position_embeddings"] + 2
+    head = c["vocab_size"] * (1 if c.get("tie_word_embeddings") else D + 1)
+    return plain_bert(c, head, rows)._replace(cache=2 * c["num_hidden_layers"] * D)
+
+
 def ernie_bert(c):
     tasks = c.get("task_type_vocab_size", 3) * c["hidden_size"] if c.get("use_task_id") else 0
     return Form(bert(c).total + tasks, 0)
@@ -1117,6 +1123,7 @@ FORMS |= {
     "roberta-prelayernorm": lambda c: Form(bert(c).total + 2 * c["hidden_size"], 0),
     "bert-generation": lambda c: plain_bert(c, c["vocab_size"], c["vocab_size"] + c["max_position_embeddings"] + 2),
     "ernie": ernie_bert,
+    "git": git,
     "rembert": rembert,
     "roformer": roformer,
     "gte": gte,
@@ -1728,6 +1735,7 @@ RANDOM |= {
         RANDOM["bert"].map(lambda c: {"type_vocab_size": 2} | c),
     ),
     "bert-generation": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
+    "git": both(RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")), flags(tie_word_embeddings=BOOL)),
     "ernie": both(RANDOM["bert"], flags(task_type_vocab_size=(3, 5), use_task_id=BOOL)),
     "rembert": both(RANDOM["bert"], fixed(input_embedding_size=(18, 22), output_embedding_size=(46, 50))),
     "roformer": both(

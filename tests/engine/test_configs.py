@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from reference.configs import configs
 
+from macros.catalogue.presets import make
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import fields_of
 from macros.engine.errors import Problem
@@ -42,3 +45,15 @@ def test_what_is_checked_is_a_property_of_some_architecture():
     for checked in {config.checked for config in classes}:
         those = [config for config in classes if config.checked == checked]
         assert all(any(isinstance(getattr(config, name, None), property) for config in those) for name in checked)
+
+
+def test_infinity_is_read_as_transformers_writes_it():
+    raw = configs()["mamba2"]
+    plain, written = (make("it", raw | {"time_step_limit": [0.0, one]}) for one in (inf, {"__float__": "Infinity"}))
+    assert written.config == plain.config
+
+
+def test_the_text_model_of_paligemma_is_gemma():
+    text = configs()["gemma"] | {"use_bidirectional_attention": True, "num_image_tokens": 4}
+    whole = make("it", {"model_type": "paligemma", "text_config": text, "vision_config": {"image_size": 28}})
+    assert whole.counts.total == make("it", configs()["gemma"]).counts.total

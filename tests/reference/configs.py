@@ -64,7 +64,7 @@ ABSENT = {
     "chatglm": "remote code, not in transformers: GLM’s packed, which is compared as glm",
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
     "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
-    "orion": "remote code, not in transformers: StableLM’s, all of a head turning, which is compared as stablelm",
+    "orion": "remote code, not in transformers: StableLM’s with whole heads turning, compared as stablelm",
     "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
     "minicpm": "remote code, not in transformers: Granite’s with other words for its multipliers, compared as granite",
     "deepseek": "remote code, not in transformers: the text model of DeepSeek-OCR 2, compared as deepseek_ocr2_text",

@@ -76,6 +76,7 @@ TOWERS = {
         "encoder_config": {"vocab_size": 8, "hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1}
         | {"num_attention_heads": 2, "num_key_value_heads": 2},
     },
+    "git": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
     "molmo2": {
         "hidden_size": 8,
         "intermediate_size": 8,
@@ -125,12 +126,12 @@ AROUND = (
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
 )
-BESIDE_TOWERS = {"chameleon", "phi4_multimodal"}  # whose keys stand beside those of the towers
+BESIDE_TOWERS = {"chameleon", "git", "phi4_multimodal"}  # whose keys stand beside those of the towers
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
-OF_IMAGES = (".vision_moe.", ".embed_tokens_extend.", ".vqmodel.")
+OF_IMAGES = (".vision_moe.", ".image_encoder.", ".visual_projection.", ".embed_tokens_extend.", ".vqmodel.")
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4

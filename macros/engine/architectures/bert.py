@@ -89,12 +89,13 @@ class Bert(Config):
                 "correct the value",
             )
 
-    def embedded(self, ids: Array, places: Array, w: Weights) -> Array:
-        """The vector of each token, of its place and of the first segment, normalized: [T] -> [T D]."""
+    def embedded(self, ids: Array, cache: KVCache, w: Weights, before: int = 0) -> Array:
+        """The vectors of each token, of its place behind so many rows and of the first segment: [T] -> [T D]."""
         tables = w.at(f"{self.trunk}.embeddings")
         x = embed(ids, tables, "word_embeddings.weight", self.vocab_size, self.d_model)
         if self.n_segments:
             x = x + embed(ids * 0, tables, "token_type_embeddings.weight", self.n_segments, self.d_model)
+        places = positions(ids, cache) + before if before else positions(ids, cache)
         x = x + embed_positions(places, tables, "position_embeddings.weight", self.n_positions, self.d_model)
         return self.norm(self.of_task(x, ids, tables), w.at(self.trunk), 0)
 
@@ -154,7 +155,7 @@ OLDER_NORMS = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "Laye
 @architecture("bert", config=Bert, spellings=OLDER_NORMS)
 def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    x = c.embedded(ids, positions(ids, cache), w)
+    x = c.embedded(ids, cache, w)
     for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
     x = c.norm(x, w.at(c.trunk), 3)

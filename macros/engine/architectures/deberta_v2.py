@@ -86,8 +86,9 @@ class DebertaV2(Bert):
 @architecture("deberta-v2", config=DebertaV2)
 def forward(w: Weights, ids: Array, c: DebertaV2, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    tables, places = w.at("deberta.embeddings"), positions(ids, cache)
+    tables = w.at("deberta.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
+    places = positions(ids, cache)
     if c.has_places:
         x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_embedding)
     if c.n_segments:

@@ -35,7 +35,7 @@ class Phi3(Mistral):
 
 @config
 class Phi4Multimodal(Phi3):
-    """The text model of Phi-4 multimodal: a config without a number of key-value heads means eight."""
+    """Hyperparameters of Phi-4 multimodal's text model, in forward order."""
 
     n_kv_heads: Size = key("num_key_value_heads", 8)
 

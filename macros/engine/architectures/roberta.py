@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import gelu, last_row, layer_norm, linear, positions
+from ..ops import gelu, last_row, layer_norm, linear
 from ..steps import Role, step
 from . import architecture
 from .bert import OLDER_NORMS, Bert, layer
@@ -63,7 +63,7 @@ class RobertaXL(Roberta):
 @architecture("roberta", "xlm-roberta", "camembert", config=Roberta, spellings=OLDER_NORMS)
 def forward(w: Weights, ids: Array, c: Roberta, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    x = c.embedded(ids, positions(ids, cache) + (int(c.padding) + 1), w)
+    x = c.embedded(ids, cache, w, int(c.padding) + 1)
     for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
     return masked_head(c.norm(x, w.at(c.trunk), 3), w, c.vocab_size, c.norm_eps, c.trunk, last=last)
