@@ -1,4 +1,4 @@
-"""Task heads: `architectures` in a config.json names a class, whose head replaces the trunk's own.
+"""Task heads in one module: `architectures` in a config.json names a class, whose head replaces the trunk's own.
 
 A forward pass ends in its own head, scores for each token of the vocabulary; with another head it ends in that head's
 output for the last hidden states. Sources: transformers 5.23, `modeling_layers.py` and the modeling files of each type;
