@@ -17,7 +17,8 @@
  * @property {string[]} training
  * @property {string[]} fitting
  * @property {string[]} against
- * @property {Partial<Record<"whatIf" | "fits" | "compare" | "training", string>>} tools the pages that are built
+ * @property {Partial<Record<"whatIf" | "fits" | "compare" | "plan" | "training", string>>} tools of the pages that are
+ * built
  * @property {Record<"context" | "batch" | "devices", number>} most
  *
  * @typedef {object} Named a model of a question
@@ -43,6 +44,7 @@
  * @property {string} [section]
  * @property {string} [size]
  * @property {boolean} isTraining
+ * @property {string} [method] of training, if not all weights are trained
  * @property {boolean} isFitting
  * @property {boolean} isAgainst
  * @property {boolean} isWhy whether it asks for a reason or a meaning
@@ -66,6 +68,7 @@
 const CONTEXT = 8192 // the tools' own
 const TOKEN = /\d+(?:\.\d+)?x\d+(?:\.\d+)?[a-z]*|(?<![a-z])[a-z]\d[\d.]*[a-z]?(?![a-z\d])|[a-z]+|\d+(?:\.\d+)*[a-z]*/g
 const COUNTS = ["one", "two", "three", "four", "five", "six", "seven", "eight"]
+const ADAPTERS = ["qlora", "dora", "lora"]
 const WHOLE = "the-whole-model" // the section of a model's page that has its sizes
 const BEFORE_MODELS = /\d+gb|^[a-z]{5,}\d$/ // with memory or a generation, which a model's name would take
 const GAP = "¦" // where something was taken out: what stands at both sides is no phrase
@@ -176,6 +179,7 @@ export function meant(question, core, names) {
     changes: [],
     isAmount: false,
     isTraining: has(names.training),
+    method: ADAPTERS.find(name => has([name])),
     isFitting: false,
     isAgainst: false,
     isWhy: /^\s*(?:why|how|what (?:is|are|does|do))\b/.test(text),
@@ -411,7 +415,7 @@ const conditionsOf = (/** @type {Meaning} */ { format, context, batch, devices }
  */
 export function leads(meaning, names) {
   const { models, format, context, batch, devices, on, onName, changes, figure, size, section } = meaning,
-    { whatIf, fits, compare, training } = names.tools
+    { whatIf, fits, compare, plan, training } = names.tools
   /** @type {Lead[]} */
   const ofTraining = training
     ? [
@@ -439,7 +443,18 @@ export function leads(meaning, names) {
   }
   const [model] = listed
   if (model && models.length === 1) {
-    if (meaning.isTraining) return ofTraining
+    if (meaning.isTraining) {
+      const { method } = meaning
+      const fill = {
+        task: "training",
+        model: model.slug,
+        method,
+        on,
+        devices: devices ?? (method || on ? 1 : undefined),
+      }
+      const title = `Training of ${model.title}${method ? ` with ${method.replace("ora", "oRA")}` : ""}`
+      return plan ? [{ kind: "tool", address: link(plan, fill), title, said: tool }, ...ofTraining] : ofTraining
+    }
     const ofArchitecture = names.models[model.record][2] ?? {}
     const keys = changes.flatMap(([name, value]) => {
       const key = ofArchitecture[name] ?? names.keys[name]

@@ -21,8 +21,9 @@ from ...engine.errors import Problem
 from ...views.kit import disclosure
 
 HERE = Path(__file__).parent
-WHAT_IF, FITS, COMPARE = "tools/what-if.md", "tools/fits.md", "tools/compare.md"
+WHAT_IF, FITS, COMPARE, PLAN = "tools/what-if.md", "tools/fits.md", "tools/compare.md", "tools/plan.md"
 TRAINING = "costs/training-memory.md"
+TOOLS = {"whatIf": WHAT_IF, "fits": FITS, "compare": COMPARE, "plan": PLAN, "training": TRAINING}
 _IN_BRACKETS = re.compile(r"\(.*?\)")
 _WORD = re.compile(r"[a-z0-9.]+")
 
@@ -62,11 +63,7 @@ def names(models: Iterable[str], is_built: Callable[[str], bool], address: Calla
         "sizes": [[s["name"], s["words"]] for s in said["size"]],
         "same": [s["words"] for s in said["same"]],
         **{key: said[key].split() for key in ("plain", "noise", "training", "fitting", "against")},
-        "tools": {
-            name: address(source)
-            for name, source in (("whatIf", WHAT_IF), ("fits", FITS), ("compare", COMPARE), ("training", TRAINING))
-            if is_built(source)
-        },
+        "tools": {name: address(source) for name, source in TOOLS.items() if is_built(source)},
         "most": {"context": bounds.MOST_TOKENS, "batch": bounds.MOST_TEXTS, "devices": bounds.MOST_DEVICES},
     }
 
