@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..counting.asked import whole
+from ..engine.architectures.config import Config
 from ..engine.array_files import as_float32, check_array, read_array
 from ..engine.errors import Problem, shorten
 from ..engine.forward import logits
@@ -109,7 +110,7 @@ def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -
             raise Problem("--text: it has no tokens", "give the beginning of a sentence")
     else:
         tokens = read_tokens(ids, int(sizes["vocab_size"]))
-    return Reading("--text" if ids is None else "--tokens", tokens, read_source(source, sizes))
+    return Reading("--text" if ids is None else "--tokens", tokens, read_source(source, asked.model.config))
 
 
 def check(asked: Checkpoint, reading: Reading, more: int, all_logits: bool, memory: str | None) -> list[str]:
@@ -146,35 +147,37 @@ def continued(
         new = [int(scores[-1].argmax())]
 
 
-def read_source(given: object, sizes: Mapping[str, int]) -> np.ndarray | None:
-    """The input of an encoder: [M] token ids, or the [2M bands] numbers of a spectrogram, also from a file.
+def read_source(given: object, config: Config) -> np.ndarray | None:
+    """The input of an encoder: [M] token ids, or the numbers of a spectrogram [2M bands] or an image [M D], also from a
+    file.
 
     Raises `Problem` for input that is missing, superfluous or of another kind.
     """
+    sizes, shape = config.symbols, config.source_shape and tuple(map(int, config.source_shape))
     if SOURCE not in sizes:
         if given is not None:
             raise Problem("--source: the model has no encoder", "leave it out")
         return None
-    bands = sizes.get("n_bands")
-    what = "token ids separated by commas" if bands is None else "a .npy file of a spectrogram"
+    kind = "a spectrogram" if "n_bands" in sizes else "the vectors of an image"
+    what = "token ids separated by commas" if shape is None else f"a .npy file of {kind}"
     if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
         raise Problem(f"--source: {shorten(given)} is not an input of an encoder", f"give {what}")
     if given is None:
         raise Problem("the model has an encoder, and its input is missing", f"give --source {what}")
-    if bands is None:
+    if shape is None:
         said = given if isinstance(given, str) else ",".join(map(str, cast("Sequence[int]", given)))
-        ids, longest = read_tokens(said, int(sizes["vocab_size"]), "--source"), sizes.get("n_positions")
+        vocabulary, longest = sizes.get("n_read", sizes["vocab_size"]), sizes.get("n_positions")
+        ids = read_tokens(said, vocabulary, "--source")
         if longest is not None and len(ids) > longest:
             raise Problem(
                 f"--source: {len(ids)} tokens, and the model has {longest} positions", f"give at most {longest}"
             )
         return np.array(ids)
-    shape = 2 * sizes[SOURCE], bands
     try:
         if isinstance(given, (str, os.PathLike)):
             return read_array(Path(given), shape)
         if not isinstance(given, np.ndarray):
-            raise Problem(f"{shorten(given)} is not a spectrogram", f"give {what}")
+            raise Problem(f"{shorten(given)} is not {kind}", f"give {what}")
         check_array(given.dtype, given.shape, shape)
         return as_float32(np.asarray(given))
     except Problem as problem:

@@ -162,6 +162,11 @@ class Config:
         """Raise `Problem` if values that are each possible do not fit together."""
 
     @property
+    def source_shape(self) -> tuple[int, int] | None:
+        """The shape of what is read beside the text; None for token ids, or where nothing is."""
+        return None
+
+    @property
     def symbols(self) -> dict[str, int]:
         """The value of each dimension, by its symbol."""
         values = {k.field: getattr(self, k.field) for k in fields_of(type(self)) if k.is_size}

@@ -43,6 +43,10 @@ class Mllama(Llama):
     )
 
     @property
+    def source_shape(self) -> tuple[int, int] | None:
+        return self.n_source, self.d_model
+
+    @property
     def kinds(self) -> list[str]:
         """Whether each layer looks at the text or at the image."""
         return ["image" if i in self.cross else "layer" for i in range(self.n_layers)]

@@ -11,7 +11,7 @@ from typing import cast
 
 import numpy as np
 
-from ..errors import Problem
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Activation,
@@ -109,11 +109,11 @@ class T5Gemma(Config):
     def prepare(cls, raw: Raw) -> Raw:
         """The keys of both tables side by side, each with the name of its stack."""
         for stack in STACKS:
-            table: object = raw.pop(stack, None)
+            table: object = raw.pop(stack, {})
             if not isinstance(table, Mapping):
-                raise Problem(f"{stack} is missing", "add its table: sizes have no defaults")
+                raise Problem(f"{stack} = {shorten(table)}: expected a table", "write its keys below it")
             folded = fold_rope(dict(cast("Mapping[str, object]", table)))
-            raw |= {f"{stack}.{name}": value for name, value in folded.items() if name not in OF_STACKS}
+            raw = {f"{stack}.{name}": value for name, value in folded.items() if name not in OF_STACKS} | raw
         return raw
 
     def check(self) -> None:

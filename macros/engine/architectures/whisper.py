@@ -55,6 +55,10 @@ class Whisper(Config):
         suppress_tokens use_weighted_layer_sum""".split()
     )
 
+    @property
+    def source_shape(self) -> tuple[int, int] | None:
+        return 2 * self.n_source, self.n_bands
+
     def check(self) -> None:
         self.must_divide("n_encoder_heads", "d_model")
         self.must_divide("n_heads", "d_model")
