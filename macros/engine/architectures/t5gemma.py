@@ -47,6 +47,8 @@ OF_STACKS = (COMMON_IGNORED - {"max_position_embeddings"}) | {
     "tie_word_embeddings",
     "cross_attention_hidden_size",
 }
+# What changes nothing in one of them.
+OF_ONE = {"encoder": {"final_logit_softcapping"}, "decoder": {"max_position_embeddings"}}
 
 
 @config
@@ -97,10 +99,8 @@ class T5Gemma(Config):
         {
             "classifier_dropout_rate",
             "decoder.dropout_rate",
-            "decoder.max_position_embeddings",
             "dropout_rate",
             "encoder.dropout_rate",
-            "encoder.final_logit_softcapping",
             "vocab_size",
         }
     )
@@ -113,7 +113,8 @@ class T5Gemma(Config):
             if not isinstance(table, Mapping):
                 raise Problem(f"{stack} = {shorten(table)}: expected a table", "write its keys below it")
             folded = fold_rope(dict(cast("Mapping[str, object]", table)))
-            raw = {f"{stack}.{name}": value for name, value in folded.items() if name not in OF_STACKS} | raw
+            dropped = OF_STACKS | OF_ONE[stack]
+            raw |= {f"{stack}.{name}": value for name, value in folded.items() if name not in dropped}
         return raw
 
     def check(self) -> None:
