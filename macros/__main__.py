@@ -11,6 +11,10 @@ def main(arguments: list[str] | None = None) -> int:
         return run(arguments)
     except KeyboardInterrupt:
         return 130
+    except RuntimeError as error:
+        if isinstance(error.__cause__, KeyboardInterrupt):  # while a class is made, as Python before 3.12 has it
+            return 130
+        raise
 
 
 if __name__ == "__main__":

@@ -76,16 +76,22 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
             "bias": given.bias,
             "modules_to_save": given.modules_to_save,
         }
-        if said := [name for name, value in of_adapters.items() if value]:
+        if said := [name for name, value in of_adapters.items() if _is_given(value)]:
             raise Problem(f"{said[0]}: full training has no adapters", "give a method too: lora, dora or qlora")
         return setup, None
     return setup, Adapter(
-        whole("rank", given.rank or RANK, MOST_RANK),
+        whole("rank", RANK if given.rank is None else given.rank, MOST_RANK),
         names("target_modules", given.target_modules) if given.target_modules is not None else None,
         setup.method == "dora",
-        one_of("bias", given.bias or "none", BIASES, "choice"),
-        names("modules_to_save", given.modules_to_save) if given.modules_to_save else (),
+        one_of("bias", given.bias if _is_given(given.bias) else "none", BIASES, "choice"),
+        names("modules_to_save", given.modules_to_save) if _is_given(given.modules_to_save) else (),
     )
+
+
+def _is_given(value: Any) -> bool:
+    """Whether an option was given; an empty text or list was not, and what is no such thing was."""
+    several: Any = value
+    return value is not None and (not isinstance(value, (str, list, tuple)) or len(several) > 0)
 
 
 def names(option: str, value: Any) -> tuple[str, ...]:

@@ -164,7 +164,7 @@ def _with_states(kinds: list[Layers], number: int, state: int, states: int) -> C
     if not kinds:
         return Cache((Layers(number, state, 1, states=states, state=state),), number, 1, state * number, 1)
     widest = max(kind.page // kind.block for kind in kinds)
-    block = padded(-(-state // widest), BLOCK)
+    block = padded(-(-max(state, 1) // widest), BLOCK)  # a convolution of one tap keeps nothing
     pages = [Layers(k.number, k.page // k.block * block, block, k.window, k.is_chunk) for k in kinds]
     page = max(kind.page for kind in pages)
     return _grouped([*_as_large(pages), Layers(number, page, block, states=states, state=state)])

@@ -270,6 +270,7 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: ep.models(family="lama"), "family = 'lama': no model; did you mean \"Llama\"?"),
         (lambda m: ep.models(sort_by="totl"), "sort_by = 'totl': no column"),
         (lambda m: ep.models(descending=range), "descending = <class 'range'>: no truth value"),
+        (lambda m: ep.train(m, bias=np.zeros(2)), "bias: full training has no adapters"),
         (lambda m: ep.models(sort_by=np.zeros(2)), "sort_by = array([0., 0.]): no column"),
         (
             lambda m: ep.train("gpt2", sequence_parallel=np.zeros(2)),

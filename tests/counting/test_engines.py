@@ -125,6 +125,11 @@ def test_a_block_of_attention_is_as_large_as_a_state():
     assert vllm.cache_of(of_model, vllm.Setting(2048, 256)).block_bytes == 51_380_224
 
 
+def test_a_convolution_of_one_tap_keeps_no_state():
+    raw = {**golden("lfm2").raw, "conv_L_cache": 1}
+    assert vllm.cache_of(costs_of(make("x", raw).counts), vllm.Setting(100, 1)).block == 16
+
+
 def test_windows_and_full_layers_share_pages():
     """Gemma 3 27B: 52 layers with a window and 10 without are 6 groups and 1 of ten layers each."""
     cache = vllm.cache_of(costs("gemma3-27b"), vllm.Setting(2048, 256))

@@ -207,5 +207,6 @@ def filled(skeleton: str) -> str:
     }.items():
         assert empty in skeleton
         skeleton = skeleton.replace(empty, full, 1)
+    skeleton = skeleton.replace('components = ""', 'components = "config.json"', 1)
     tomllib.loads(skeleton)
     return skeleton
