@@ -174,13 +174,13 @@ def core(wheel, tmp_path_factory) -> Path:
     return python
 
 
-# Bytes of the wheel (10 MB), msgspec, ml_dtypes, safetensors, Rich and Pygments, with their compiled modules.
-BESIDES_NUMPY = 26_200_000
+# Bytes of the wheel (11 MB), msgspec, ml_dtypes, safetensors, Rich and Pygments, with their compiled modules.
+BESIDES_NUMPY = 27_000_000
 
 
 @pytest.mark.slow("installs the wheel")
 def test_the_core_is_small(core):
-    """NumPy, and 26 MB of all else."""
+    """NumPy, and 27 MB of all else."""
     packages = next(core.parent.parent.glob("lib/python*/site-packages"))
     files = [path for path in packages.rglob("*") if path.is_file()]
     besides = [path for path in files if not path.relative_to(packages).parts[0].startswith("numpy")]
