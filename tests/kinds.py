@@ -1,8 +1,8 @@
 """A page of each kind, for the tests in a browser and the benchmark of loading; not the longest ones."""
 
 TEXT, OTHER = 150_000, 250_000  # bytes of a first load, compressed, with the fonts
-TOOL = 260_000  # with the compiled engine, which counts formats and several devices, too
-PLAN = 275_000  # and with the rules of an inference engine (16 kB), the first of its tasks
+TOOL = 265_000  # with the compiled engine, which counts formats and several devices, too
+PLAN = 280_000  # and with the rules of an inference engine (16 kB), the first of its tasks
 LIST = 310_000  # and with the sizes of each model in each format that is tried (capacity.json, 42 kB)
 
 KINDS = {
