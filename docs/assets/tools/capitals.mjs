@@ -2,6 +2,7 @@
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
+import { combobox } from "./find.mjs"
 import { allHeads, wordScore } from "./capitals/heads.mjs"
 import { panel } from "./capitals/asked.mjs"
 import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
@@ -502,7 +503,6 @@ function ownText(typed) {
     name: "text",
     class: "ep-own-text",
     role: "combobox",
-    "aria-autocomplete": "list",
     "aria-controls": "ep-completions",
     "aria-expanded": "false",
     "aria-describedby": "ep-own-text",
@@ -515,54 +515,31 @@ function ownText(typed) {
     note = make("p", { id: "ep-own-text", class: "ep-own-note" })
   /** @type {{ start: number, words: string[] }} */
   let offered = { start: 0, words: [] }
-  const options = () => /** @type {HTMLElement[]} */ ([...list.children])
-  const chosen = () => options().findIndex(option => option.getAttribute("aria-selected") === "true")
-  function choose(/** @type {number} */ at) {
-    options().forEach((option, i) => option.setAttribute("aria-selected", `${i === at}`))
-    const option = options()[at]
-    if (option) field.setAttribute("aria-activedescendant", option.id)
-    else field.removeAttribute("aria-activedescendant")
-  }
+  /** @type {import("./find.mjs").Moves | undefined} */
+  let moves
   function offer(/** @type {boolean} */ isOpen) {
     const words = isOpen ? offered.words : []
+    moves?.stop()
     replace(
       list,
-      words.map((word, i) =>
-        make(
-          "li",
-          {
-            id: `ep-completion-${i}`,
-            role: "option",
-            "aria-selected": "false",
-            onpointerdown: (/** @type {Event} */ event) => {
-              event.preventDefault()
-              take(word)
-            },
-          },
-          word,
-        ),
-      ),
+      words.map(word => make("li", { role: "option" }, word)),
     )
     list.hidden = !words.length
-    field.setAttribute("aria-expanded", `${words.length > 0}`)
-    choose(-1)
+    if (words.length) moves?.start()
   }
   function take(/** @type {string} */ word) {
     field.value = `${field.value.slice(0, offered.start)}${word} `
     typed(field.value)
   }
   field.addEventListener("input", () => typed(field.value))
-  field.addEventListener("blur", () => offer(false))
-  field.addEventListener("keydown", event => {
-    const count = options().length,
-      at = chosen()
-    if (event.key === "Escape") offer(false)
-    else if (event.key === "Enter" && at >= 0) take(offered.words[at])
-    else if (event.key === "ArrowDown" && count) choose((at + 1) % count)
-    else if (event.key === "ArrowUp" && count) choose(at > 0 ? at - 1 : count - 1)
-    else return
-    event.preventDefault()
+  field.addEventListener("focus", async () => {
+    moves ??= await combobox(field, list, "none")
+    if (!list.hidden) moves.start()
   })
+  field.addEventListener("blur", () => offer(false))
+  field.addEventListener("keydown", event => event.key === "Escape" && offer(false))
+  list.addEventListener("mousedown", event => event.preventDefault()) // the field keeps the focus
+  list.addEventListener("combobox-commit", ({ target }) => take(/** @type {HTMLElement} */ (target).textContent ?? ""))
   /**
    * @param {string} whole the text with what was added
    * @param {string} own the text as it was typed; empty if none was

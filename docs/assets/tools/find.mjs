@@ -8,6 +8,19 @@ const plain = (/** @type {string} */ text) => text.toLowerCase().replace(/[^\p{L
 let made = 0
 
 /**
+ * What moves through the options of a list by the keys of a field, while it is started; the list says what is taken by
+ * a `combobox-commit` of the option.
+ * @param {HTMLInputElement} field
+ * @param {HTMLElement} list
+ * @param {"active" | "none"} first whether Enter takes the first option if no other was moved to
+ * @returns {Promise<Moves>}
+ */
+export async function combobox(field, list, first) {
+  const { default: Combobox } = await import(COMBOBOX)
+  return new Combobox(field, list, { tabInsertsSuggestions: false, firstOptionSelectionMode: first })
+}
+
+/**
  * The label, the field and the list; a change of the choice is an `input` of its list, as of any other.
  * @param {string} title
  * @param {string} name
@@ -35,18 +48,13 @@ export function finder(title, name, groups, value, attributes = {}) {
     list.hidden = true
   }
   async function open(text = "") {
-    const moving = (moves ??= await loaded())
+    const moving = (moves ??= await combobox(field, list, "active"))
     if (document.activeElement !== field) return
     moving.stop()
     replace(list, matching(groups, plain(text).trim().split(" "), chosen.value))
     list.hidden = false
     moving.start()
     list.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest" })
-  }
-  /** @returns {Promise<Moves>} */
-  async function loaded() {
-    const { default: Combobox } = await import(COMBOBOX)
-    return new Combobox(field, list, { tabInsertsSuggestions: false, firstOptionSelectionMode: "active" })
   }
   function commit(/** @type {HTMLElement} */ option) {
     const isOther = option.dataset.value !== chosen.value

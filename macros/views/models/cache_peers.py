@@ -12,6 +12,7 @@ from ..kit import disclosure, rounding
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, block, conventions, html, joined, linked, number, table
 from ..kit.svg import ACCENT, DATA, Frame, element, figure, framed, label, svg
+from .families import relatives
 from .model_changes import COMMON
 
 MOST = 6  # models
@@ -51,10 +52,8 @@ def cache_peers(model: Model, link: Link | None = None) -> Html:
 def _peers(model: Model) -> tuple[str, ...]:
     """The model, those of its family that are nearest in size, and Llama 3 8B; from the smallest cache to the
     largest."""
-    family = presets.preset(model.slug).family  # its files alone are read: a page depends on no other family
-    line = disclosure.models(slug for slug, spelt in presets.spellings(family).items() if spelt == family)
-    counted = [one.slug for one in line]
-    near = sorted(counted, key=lambda slug: abs(maths.log(presets.model(slug).counts.total / model.counts.total)))
+    family = [one.slug for one in relatives(model)]
+    near = sorted(family, key=lambda slug: abs(maths.log(presets.model(slug).counts.total / model.counts.total)))
     common = [COMMON] if COMMON in presets.paths() else []
     shown = dict.fromkeys([model.slug, *common, *(slug for slug in near if slug != model.slug)])
     return tuple(sorted([*shown][:MOST], key=lambda slug: presets.model(slug).counts.cache_bytes_per_token()))

@@ -56,13 +56,18 @@ def released_of(model: Model) -> object:
     return presets.preset(model.slug).released
 
 
+def relatives(model: Model) -> list[Model]:
+    """The models of a model's family, itself included, whose sizes are known. The family's files alone are read: a page
+    depends on no other family."""
+    family = presets.preset(model.slug).family
+    return disclosure.models(slug for slug, spelt in presets.spellings(family).items() if spelt == family)
+
+
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is."""
     released = released_of(model)
-    family = presets.preset(model.slug).family  # its files alone are read: a page depends on no other family
-    line = disclosure.models(slug for slug, spelt in presets.spellings(family).items() if spelt == family)
-    earlier = [m for m in line if is_earlier(released_of(m), released)]
+    earlier = [m for m in relatives(model) if is_earlier(released_of(m), released)]
 
     def kind(m: Model) -> tuple[bool, bool]:
         return is_sparse(m), any(k.row is not None for k in m.counts.kept)

@@ -79,8 +79,13 @@ def catalog_entries() -> list[Entry]:
 @memoized
 def _entries_of(slugs: tuple[str, ...]) -> tuple[Entry, ...]:
     """Models as they are, in this order."""
-    implied = implied_words(outline(entry.model) for entry in gallery_entries())
-    return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in disclosure.models(slugs))
+    return _as_they_are(disclosure.models(slugs), [entry.model for entry in gallery_entries()])
+
+
+def _as_they_are(models: list[Model], among: list[Model]) -> tuple[Entry, ...]:
+    """Models without the words that the outlines of others imply."""
+    implied = implied_words(map(outline, among))
+    return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in models)
 
 
 def beside_common(model: Model, link: Link | None = None) -> Html:
@@ -90,11 +95,8 @@ def beside_common(model: Model, link: Link | None = None) -> Html:
 
 @memoized
 def _beside_common(slug: str, address: str | None) -> Html:
-    both = presets.model(COMMON), presets.model(slug)
-    outlines = [outline(model) for model in both]
-    implied = implied_words(outlines)
-    entries = [Entry(m.model_type, m, 1, (), one.but(implied)) for m, one in zip(both, outlines)]
-    cards = (_card(entry, {COMMON: address}.get) for entry in entries)
+    both = [presets.model(COMMON), presets.model(slug)]
+    cards = (_card(entry, {COMMON: address}.get) for entry in _as_they_are(both, both))
     return block(
         tag("ul", *cards, cls="ep-gallery ep-then-now"),
         conventions(html("Orange boxes differ from the layers of {}.", both[0].name)),
