@@ -98,11 +98,9 @@ class Beam(Llama):
         """In order: whether a layer has experts, and its mask; without a table, it has no positions."""
         masks = [
             mask if name in self.rope_parameters else NoPE(mask)
-            for name, mask in zip(
-                self.layer_types, masks_of(self.layer_types, self.n_layers, self.sliding_window), strict=True
-            )
+            for name, mask in zip(self.layer_types, masks_of(self.layer_types, self.n_layers, self.sliding_window))
         ]
-        return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks, strict=True)]
+        return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 
 
 @architecture("beam", config=Beam, pieces=FUSED)
