@@ -1,5 +1,5 @@
 """The commands besides `describe` and `check`: `compare`, `what-if`, `fits`, `split`, `speculative`, `train`, `run`,
-`add`, `totals`, `schema`, `diff`, `publish-check`."""
+`add`, `scaffold`, `totals`, `schema`, `diff`, `publish-check`."""
 
 from __future__ import annotations
 
