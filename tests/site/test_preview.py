@@ -611,6 +611,7 @@ def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
     served, at_build = Served.__new__(Served), []
     served.preview = SimpleNamespace(inputs=SimpleNamespace(read=lambda: {"mended": 1}), is_abandoned=False)
     served.state, served.is_cautious, served.open, served.once, served.told = {}, False, {"": None}, Once(), "an error"
+    served.config_file = "mkdocs.yml"
     told = logging.LogRecord("mkdocs.plugins.macros", logging.ERROR, "", 0, "docs/a.md:1: wrong", (), None)
     served.stop = lambda: served.once.filter(told)
     served.build = lambda first: at_build.append((list(served.once.errors), served.told))
