@@ -1,9 +1,7 @@
 """A page of each kind, for the tests in a browser and the benchmark of loading; not the longest ones."""
 
 TEXT, OTHER = 150_000, 250_000  # bytes of a first load, compressed, with the fonts
-TOOL = 265_000  # with the compiled engine, which counts formats and several devices, too
-PLAN = 280_000  # and with the rules of an inference engine (16 kB), the first of its tasks
-LIST = 310_000  # and with the sizes of each model in each format that is tried (capacity.json, 42 kB)
+PLAN = 255_000  # with the rules of an inference engine, the first of its tasks
 
 KINDS = {
     "": OTHER,
@@ -21,9 +19,9 @@ KINDS = {
     "models/llama/": OTHER,
     "models/gpt/gpt2/": OTHER,
     "models/claude/claude-3-opus/": TEXT,
-    "tools/fits/": LIST,
+    "tools/fits/": OTHER,
     "tools/plan/": PLAN,
-    "tools/what-if/": TOOL,
+    "tools/what-if/": OTHER,
     "reference/how-it-works/": OTHER,
     "reference/glossary/": OTHER,
     "reference/licence/": TEXT,

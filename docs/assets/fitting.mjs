@@ -1,9 +1,9 @@
 // Which models fit: what decides it of every model of the site, as data that the build exports, and the rule, compiled
 // from Python. The tool and the catalogue's filter read it.
 
-import { M } from "./engine/engine.mjs"
+import { BOUNDS, asked, conditions, isProblem, machine, Problem, py, said } from "./conditions.mjs"
+import { M } from "./engine/base.mjs"
 import "./engine/fitting.mjs"
-import { BOUNDS, asked, conditions, isProblem, machine, Problem, py, said } from "./model.mjs"
 
 export const { answer, BEST, fitting, in_order, in_words, LADDER, LISTED, order_of_machines, smallest, chosen } =
   M["counting.fitting"]

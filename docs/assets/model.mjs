@@ -1,75 +1,12 @@
 // A model from the keys of a config.json, by the engine and the counting that the build compiled from Python.
 
-import { M, MODULES, py } from "./engine/engine.mjs"
+import { Problem, py } from "./conditions.mjs"
+import { M, MODULES } from "./engine/engine.mjs"
 
-export { py }
-export const FIGURES = M["counting.figures"].FIGURES,
-  WEIGHTS = M["counting.formats"].WEIGHTS,
-  formatMeant = M["counting.formats"].format_meant,
-  cacheMeant = M["counting.formats"].cache_meant,
-  CACHE_BYTES = M["counting.formats"].CACHE_BYTES
+export * from "./conditions.mjs"
+export const FIGURES = M["counting.figures"].FIGURES
 export const fieldsOf = M["engine.architectures.config"].fields_of
-export const BOUNDS = M["engine.bounds"]
-export const { named, Problem, shorten } = M["engine.errors"]
-const { ShapeError } = M["engine.rules"]
-
-// Whether an error says what is wrong with a config; any other is a mistake in here.
-export const isProblem = (/** @type {unknown} */ error) => py.isinstance(error, [Problem, ShapeError])
-export const said = (/** @type {unknown} */ error) =>
-  isProblem(error) ? py.str(error) : String(error instanceof Error ? error.message : error)
-
-export const VARIATIONS = M["engine.variations"].VARIATIONS
 export const continued = M["engine.keys"].continued
-
-// What is asked for, by its name and as it is written: a whole number, a share, or one of several names.
-const { whole, share, one_of } = M["counting.asked"]
-export const asked = {
-  whole: (/** @type {string} */ name, /** @type {string} */ text, /** @type {bigint} */ most) =>
-    whole(name, /^\d+$/.test(text) && text.length <= BOUNDS.MOST_DIGITS ? BigInt(text) : text, most),
-  share,
-  oneOf: one_of,
-}
-
-/**
- * JSON from elsewhere; throws a problem, as the command line says it.
- * @param {string} source
- */
-export function parsed(source) {
-  const { whole, special_float, check_data } = M["engine.json_data"]
-  if (source.length > BOUNDS.LARGEST_TEXT) throw tooLarge(source.length, BOUNDS.LARGEST_TEXT)
-  let value
-  try {
-    value = py.parse(source, { whole, table: special_float })
-  } catch (error) {
-    throw error instanceof SyntaxError ? Problem(error.message, "check it") : error
-  }
-  check_data(value)
-  return value
-}
-function tooLarge(/** @type {number} */ size, /** @type {bigint} */ most) {
-  const [bytes, limit] = [BigInt(size), most].map(n => py.format(n, ","))
-  return Problem(`cannot be read: it has ${bytes} bytes, more than ${limit}`, "check the file")
-}
-
-/**
- * The text of a file, or of a part of it, whose size is looked at first; throws a problem.
- * @param {Blob} file
- * @param {bigint} most
- */
-export async function textOf(file, most) {
-  if (file.size > most) throw tooLarge(file.size, most)
-  let data
-  try {
-    data = await file.arrayBuffer()
-  } catch (error) {
-    throw Problem(`cannot be read: ${said(error)}`, "choose a file")
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(data)
-  } catch {
-    throw Problem("is not UTF-8", "choose a file of text")
-  }
-}
 
 /** @returns {error is Engine.Problem} */
 const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Problem])
@@ -155,7 +92,6 @@ export function model(raw) {
 export const categories = (/** @type {Engine.Model} */ model) =>
   (model.categories ??= [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n))
 
-export const treemap = M["views.charts.treemap"]
 /** @typedef {Engine.Dict<string | null, string | undefined>} Titles by the roles of steps */
 /**
  * The parts of a model as the area map has them.
@@ -167,48 +103,6 @@ export const groupsOf = (model, titles) =>
     model.counts.parts,
     ({ role }) => titles.read(role) ?? py.str(role ?? "others").replaceAll("_", " "),
   ))
-/**
- * The areas of the map, each with what it does; numbers are written by `short` and `percent`.
- * @param {Engine.Model} model
- * @param {Titles} titles
- * @param {(n: bigint) => string} short
- * @param {(n: bigint, of: bigint) => string} percent
- */
-export const areasOf = (model, titles, short, percent) =>
-  (model.areas ??= groupsOf(model, titles).map(group => {
-    const tensors = group.weights.map(w => {
-      const n = py.int(w.count),
-        name = w.name.replace(/\.weight$/, "")
-      return treemap.Tensor(
-        name.slice(name.lastIndexOf(".") + 1),
-        n,
-        n ? Number(py.int(w.active)) / Number(n) : 0,
-        short(n),
-      )
-    })
-    const area = treemap.Area(
-      group.title,
-      BigInt(group.layers?.length ?? 0),
-      group.count,
-      short(group.count),
-      percent(group.count, model.counts.total),
-      tensors,
-    )
-    return { area, category: group.parts[0].category.value }
-  }))
-
-const { side, differs: changes } = M["counting.differing"]
-/**
- * Whether a hyperparameter changes something from one model to another.
- * @param {string} field
- * @param {Engine.Model[]} models
- */
-export const differs = (field, models) =>
-  changes(
-    field,
-    models.map(m => (m.sides ??= side(m.config, m.counts.trace))),
-  )
-
 /**
  * Every tensor of a model written out, name and shape.
  * @param {Engine.Model} model
@@ -233,15 +127,6 @@ export const layoutOf = ({ raw, config, head }, stored) => {
   return M["engine.layouts"].Layout(architecture, shapes, renamed)
 }
 
-export const accelerator = (/** @type {object} */ given) => py.apply(M["counting.accelerators"].Accelerator, [], given)
-export const OWN_MACHINE = M["counting.own_machine"].EXAMPLE
-/**
- * A machine by its slug, or as one writes it. Throws a Problem.
- * @param {string} text
- * @param {Map<string, Engine.Accelerator>} known
- */
-export const machine = (text, known) => M["counting.own_machine"].named(text, new py.Dict([...known]))
-export const conditions = (/** @type {object} */ given) => py.apply(M["counting.conditions"].Conditions, [], given)
 /**
  * @param {Engine.Model} model
  * @param {string} name

@@ -1,6 +1,11 @@
 // The compiled engine as the scripts of docs/assets see it: as much of Python's meaning, of the modules and of a model as
 // they use. `python.mjs` is held to `Python` here; the rest is what macros/engine, macros/counting and macros/views define.
 
+declare module "*/engine/base.mjs" {
+  export const py: Engine.Python
+  export const M: Engine.Modules
+}
+
 declare module "*/engine/engine.mjs" {
   export const py: Engine.Python
   export const M: Engine.Modules
@@ -25,6 +30,10 @@ declare module "*/engine/numpy.mjs" {
 }
 
 declare module "*/engine/loaded.mjs"
+declare module "*/engine/treemap.mjs"
+declare module "*/engine/gguf.mjs"
+declare module "*/engine/differing.mjs"
+declare module "*/engine/variations.mjs"
 declare module "*/engine/fitting.mjs"
 declare module "*/engine/engines.mjs"
 declare module "*/engine/spreads.mjs"
@@ -116,6 +125,7 @@ declare namespace Engine {
       in_words(format: string, said: string): string
       order_of_machines(said: Fitting | null, enough: Split | null, machine: Machine): [boolean, bigint, bigint]
     }
+    "counting.gguf_mixes": { FORMATS: string[] }
     "counting.formats": {
       WEIGHTS: Dict<string, unknown>
       CACHE_BYTES: Dict<string, unknown>

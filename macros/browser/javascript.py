@@ -74,8 +74,7 @@ def compile_module(
     names that any module imports, in full: what this one imports itself is handed on where it is among them; with None,
     all.
     """
-    is_package = name.endswith(".__init__")
-    return _Module(name.removesuffix(".__init__"), is_package, methods, keywords, asked).text(tree)
+    return _Module(name, methods, keywords, asked).text(tree)
 
 
 def keywords_of(tree: ast.Module) -> set[str]:
@@ -106,13 +105,18 @@ def methods_of(tree: ast.Module) -> set[str]:
     }
 
 
+def absolute(node: ast.ImportFrom, name: str) -> str:
+    """The dotted name of the module that a relative import in the module `name` is from."""
+    parts = name.split(".")  # a package's name ends in `.__init__`, one more than its folder
+    return ".".join([*parts[: -node.level], *([node.module] if node.module else [])])
+
+
 def imports(tree: ast.Module, name: str) -> list[str]:
     """The modules of the package that a module imports, by their dotted names; some may be names in a package."""
-    module = _Module(name.removesuffix(".__init__"), name.endswith(".__init__"), ())
     found: list[str] = []
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.level:
-            base = module.absolute(node)
+            base = absolute(node, name)
             found += [base, *(f"{base}.{alias.name}" if base else alias.name for alias in node.names)]
     return found
 
@@ -173,12 +177,11 @@ class _Module:
     def __init__(
         self,
         name: str,
-        is_package: bool,
         methods: Collection[str],
         keywords: Collection[str] | None = None,
         asked: Collection[str] | None = None,
     ):
-        self.name, self.is_package, self.methods = name, is_package, methods
+        self.full, self.name, self.methods = name, name.removesuffix(".__init__"), methods
         self.keywords, self.asked = keywords, asked
         self.scopes: list[dict[str, str]] = []  # names by how they are written, the module's first
         self.shortened = 0  # how many names of functions around this place are
@@ -189,11 +192,14 @@ class _Module:
         self.yields = False  # whether the function that is being written hands on values one by one
 
     def text(self, tree: ast.Module) -> str:
-        names = _Names(tree.body).names
+        run = [
+            node for node in tree.body if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+        ]
+        names = _Names(run).names
         self.scopes.append({name: _name(name) for name in names})
         brought: dict[str, tuple[str, str]] = {}
         lines: list[str] = []
-        for node in tree.body:
+        for node in run:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 brought |= self.brought(node)
             else:
@@ -219,15 +225,11 @@ class _Module:
             tops = {a.asname or a.name.partition(".")[0]: a.name.partition(".")[0] for a in node.names}
             return {n: (f"{{{top}:py.module({json.dumps(top)})}}", top) for n, top in tops.items()}
         source = (
-            f"py.names(M,{json.dumps(self.absolute(node))})" if node.level else f"py.module({json.dumps(node.module)})"
+            f"py.names(M,{json.dumps(absolute(node, self.full))})"
+            if node.level
+            else f"py.module({json.dumps(node.module)})"
         )
         return {a.asname or a.name: ("" if node.module == "__future__" else source, a.name) for a in node.names}
-
-    def absolute(self, node: ast.ImportFrom) -> str:
-        parts = self.name.split(".") if self.name else []
-        up = node.level - 1 if self.is_package else node.level
-        parts = parts[: len(parts) - up] if up else parts
-        return ".".join([*parts, *([node.module] if node.module else [])])
 
     def unknown(self, node: ast.AST) -> Unknown:
         return Unknown(f"{self.name}, line {getattr(node, 'lineno', '?')}: {type(node).__name__} is not compiled")

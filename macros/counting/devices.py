@@ -13,10 +13,9 @@ from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .conditions import Conditions
 from .formats import FORMATS, ItemBytes, is_matrix
-from .splits import WHOLE, Split, divisors, held, is_cut, rule_of
+from .splits import MOST_TRIED, WHOLE, Split, divisors, held, is_cut, rule_of
 from .training import Training
 
-MOST_TRIED = 1024  # devices of the largest split that is tried
 # A matrix of a layer with no other sizes is as wide as all heads together.
 OUTER = frozenset(("d_model", "d_embedding"))
 

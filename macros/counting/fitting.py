@@ -6,15 +6,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from .capacity import Capacity
 from .conditions import Conditions
-from .costs import Costs
-from .devices import MOST_TRIED
 from .formats import PUBLISHED
 from .own_machine import Machine
-from .splits import Split
+from .splits import MOST_TRIED, Split
+
+if TYPE_CHECKING:
+    from .costs import Costs
 
 BEST = "best"  # what asks for the first format of the ladder that fits
 # The formats that are tried, from most to fewest bits a weight; the maker's own is before all others.
@@ -26,7 +27,7 @@ LISTED = (
     *("nf4", "nf4-dq", "mlx-4bit", "mlx-8bit", "Q5_K_S", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ3_M", "IQ2_M"),
 )
 
-Sized: TypeAlias = Costs | Capacity
+Sized: TypeAlias = "Costs | Capacity"
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from ..engine.bounds import MOST_DEVICES
-from .parameters import INDEX
+from ..engine.steps import Holds
 
 # What tensor parallelism asks of a size: that it divides; that it divides or is divided; that it divides or is one;
 # nothing, since it is padded.
@@ -21,6 +21,7 @@ WHOLE, SHARED, ONE_OR_WHOLE, PADDED = "whole", "shared", "one or whole", "padded
 INNER = ("d_ff", "d_inner", "n_output_groups")
 STATE_GROUPS = "n_groups"
 VOCABULARIES = ("vocab_size", "per_layer_vocab_size")
+MOST_TRIED = 1024  # devices of the largest split that is tried
 ROWS = 64  # the padded vocabulary is a multiple of so many
 
 
@@ -65,7 +66,7 @@ class Split:
 
 def rule_of(symbol: str) -> str | None:
     """The rule of tensor parallelism for the size with this name; None if no matrix is cut along it."""
-    if symbol.startswith(INDEX):
+    if symbol.startswith(Holds.INDEX_KEYS):
         return None
     if symbol in VOCABULARIES:
         return PADDED

@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.architectures import Architecture
 from ..engine.errors import Problem, shorten
@@ -17,13 +17,15 @@ from ..engine.tensors import Weight
 from ..engine.trace import Trace
 from .arrays import origin
 from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of, is_matrix
-from .gguf import GgufFile, Stored
 from .gguf_mixes import FORMATS as GGUF
 from .gguf_mixes import MIXES
 from .modules import MEND
 from .parts import HEAD, LOOKED_UP
 from .quantization import KEY, Quantization, read
 from .quantizers import QUANTIZERS
+
+if TYPE_CHECKING:
+    from .gguf import GgufFile, Stored
 
 MOST_LOOKED_UP = 80_000  # modules of one weight, by name; Kimi K2 has 23,040
 
@@ -154,7 +156,9 @@ class WeightFormats:
     @cached_property
     def gguf(self) -> GgufFile:
         """The model's GGUF file. Raises `Problem` if llama.cpp has no such model."""
-        return GgufFile(self.trace.weights.values(), self.model_type, self.trace.symbols)
+        from .gguf import GgufFile as made  # a browser loads its rules if a format asks for them
+
+        return made(self.trace.weights.values(), self.model_type, self.trace.symbols)
 
     def _in_file(self, w: Weight, format: str, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight with each type in a GGUF file."""

@@ -3,7 +3,7 @@
 They share one folder, at the depth of `assets/`: they import each other, and find the site's root, by relative
 addresses, which stay as they are written. Fonts and the tools' data are in it too, so a script never reads another
 edition's. Files that a page links to (licenses, the logo) stay where they are. The styles are one file, since each
-additional one costs a round trip before the page shows. Scripts lose the comments that state their types.
+additional one costs a round trip before the page shows. Scripts and styles lose their comments and indentation.
 """
 
 from __future__ import annotations
@@ -13,15 +13,23 @@ from collections.abc import Iterable
 from hashlib import sha256
 from posixpath import splitext
 
+from rcssmin import cssmin
+
 FOLDER = "assets"
 SCRIPTS = frozenset({".mjs", ".js"})
 KINDS = SCRIPTS | {".css", ".woff2"}
 DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
 STYLES = f"{FOLDER}/styles.css"
 
-# Of the theme: where its map lies, and a rule of every element for the moment in which colors change, for which a
-# browser styles the whole page again twice, at its start too.
-_LEFT_OUT = re.compile(r"/\*# sourceMappingURL=[^*]*\*/|\[data-md-color-switching\][^{}]*\{[^{}]*\}")
+# Of the theme: a rule of every element for the moment in which colors change, for which a browser styles the whole page
+# again twice, at its start too.
+_LEFT_OUT = re.compile(r"\[data-md-color-switching\][^{}]*\{[^{}]*\}")
+# Parts of the theme that no page of this site has: blogs, versions, annotations, its own search, text from the right.
+UNUSED = re.compile(
+    r"\[dir=rtl\]|\.critic|\.task-list|\.md-(?:annotation|author|banner|consent|content__button|feedback|meta"
+    r"|pagination|post|profile|search|select|social|source-file|version)"
+)
+_RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 
 
 def is_moved(path: str) -> bool:
@@ -35,8 +43,15 @@ def is_written_here(path: str) -> bool:
 
 
 def one_sheet(sheets: Iterable[str]) -> str:
-    """One sheet made of several, in order."""
-    return "\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets)
+    """One sheet made of several, in order, without comments, spaces and unused parts."""
+    sheet = cssmin("\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets))
+    return _RULE.sub(_used, str(sheet))
+
+
+def _used(rule: re.Match[str]) -> str:
+    """A rule without unused selectors; empty if it has no other."""
+    selectors = [one for one in re.split(r",(?![^()]*\))", rule[1]) if not UNUSED.search(one)]
+    return f"{','.join(selectors)}{{{rule[2]}}}" if selectors else ""
 
 
 def hashed_folder(files: Iterable[tuple[str, bytes]]) -> str:

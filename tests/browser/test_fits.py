@@ -20,18 +20,10 @@ from macros.views.kit import rounding
 
 pytestmark = pytest.mark.browser
 
-MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
+MOST_BYTES = 150_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *(
-        "model.mjs",
-        "tools.mjs",
-        "tools/elements.mjs",
-        "tools/find.mjs",
-        "tools/kit.mjs",
-        "tools/fits.mjs",
-        "fitting.mjs",
-    ),
-    *("fitting.mjs", "engine/python.mjs", "engine/engine.mjs", "engine/data.json"),
+    *("conditions.mjs", "fitting.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs"),
+    *("tools/kit.mjs", "tools/fits.mjs", "engine/python.mjs", "engine/base.mjs", "engine/data.json"),
     *("engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
 )
 
@@ -220,8 +212,14 @@ def test_on_a_phone_and_for_everybody(tool, given, width):
     assert not accessibility(page)
 
 
-def test_the_first_load_is_light(site_folder):
+def test_the_first_load_is_light(tool, site_folder):
+    """A list of models needs no forward pass: none is loaded."""
     assets = own_assets(site_folder)
+    page = tool()
+    page.wait_for_load_state("networkidle")
+    asked = page.evaluate("performance.getEntriesByType('resource').map(e => e.name)")
+    assert set(LISTED) <= {name.partition(f"/{assets.name}/")[2] for name in asked}
+    assert not [name for name in asked if name.endswith(("engine/engine.mjs", "/model.mjs"))]
     sizes = {name: len(gzip.compress((assets / name).read_bytes())) for name in LISTED}
     assert sum(sizes.values()) <= MOST_BYTES, sizes
 

@@ -28,6 +28,7 @@ HEADS = json.loads((TESTS / "golden" / "heads.json").read_text("utf-8"))
 CHECK = """
 import { accelerator, conditions, described, FIGURES, isProblem, load, machine, model, parsed, py } from "./model.mjs"
 import { layoutOf, tensorsOf } from "./model.mjs"
+import "./engine/gguf.mjs"
 const plain = dict => Object.fromEntries(py.entries(dict))
 const inNumbers = (_, x) => (typeof x === "bigint" ? Number(x) : x instanceof py.Dict ? plain(x) : x)
 globalThis.check = async (cases, machines) => {
@@ -127,7 +128,7 @@ globalThis.ready = true
 def engine(tmp_path_factory):
     """A folder with the compiled engine and a page that compares."""
     folder = tmp_path_factory.mktemp("engine")
-    write_engine(folder, "model.mjs")
+    write_engine(folder, "conditions.mjs", "model.mjs")
     (folder / "check.mjs").write_text(CHECK, "utf-8")
     (folder / "index.html").write_text('<!doctype html><script type="module" src="check.mjs"></script>', "utf-8")
     with served(folder) as address:

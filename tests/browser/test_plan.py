@@ -34,8 +34,23 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs"),
-    *("tools/plan.mjs", "engine/python.mjs", "engine/engine.mjs", "engine/data.json", "engine/plan.json"),
+    *(
+        "conditions.mjs",
+        "model.mjs",
+        "tools.mjs",
+        "tools/elements.mjs",
+        "tools/figures.mjs",
+        "tools/find.mjs",
+        "tools/kit.mjs",
+    ),
+    *(
+        "tools/plan.mjs",
+        "engine/python.mjs",
+        "engine/base.mjs",
+        "engine/engine.mjs",
+        "engine/data.json",
+        "engine/plan.json",
+    ),
 )
 TASKS = {  # what each loads besides
     "engine": ("engines", "vllm", "llama_cpp", "serving", "peak"),
@@ -88,6 +103,7 @@ async ([task, cases]) => {
   const { givenOf, loaded } = await import(new URL("tools/plan.mjs", source))
   const tasks = await import(new URL(`tools/plan/${task}.mjs`, source))
   const site = await loaded()
+  await import(new URL("engine/gguf.mjs", source))
   const text = x => (x === null || x === undefined ? null : py.str(x))
   const terms = dict => py.entries(dict).map(([name, n]) => [name, text(n)])
   const limits = l => l && [l.compute, l.memory, l.links, l.limited_by].map(text)

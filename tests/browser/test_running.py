@@ -57,7 +57,7 @@ globalThis.ready = true
 def folder(tmp_path_factory):
     """A folder with the compiled engine, and a page that runs checkpoints."""
     folder = tmp_path_factory.mktemp("running")
-    write_engine(folder, "model.mjs", "running.mjs")
+    write_engine(folder, "conditions.mjs", "model.mjs", "running.mjs")
     (folder / "run.mjs").write_text(RUN, "utf-8")
     (folder / "index.html").write_text('<!doctype html><script type="module" src="run.mjs"></script>', "utf-8")
     return folder

@@ -13,6 +13,8 @@ import pytest
 from conftest import own_assets
 from copies import ROOT
 from jinja2 import Environment
+from kinds import KINDS
+from rcssmin import cssmin
 from sampling import sampled
 from vendor.math_font import ABOUT, CHARACTERS, FONT, ITALIC
 
@@ -200,7 +202,8 @@ def test_one_sheet_is_all_sheets_in_their_order():
     """The theme's, then ours; where they say something twice, the last says it. What it names lies where it says."""
     sheets = ['@charset "UTF-8";a{b:c}\n/*# sourceMappingURL=x.css.map */', "/* d */ e > f { g: h }"]
     rule = "[data-md-color-switching] *,[data-md-color-switching] :after{i:j!important}k{l:m}"
-    assert hashed.one_sheet([*sheets, rule]) == "a{b:c}\n\n/* d */ e > f { g: h }\nk{l:m}"
+    unused = "[dir=rtl] a{b:c}@media print{.md-version,.x:is(y,z),.md-search__form:is(a,b){o:p}}"
+    assert hashed.one_sheet([*sheets, rule, unused]) == "a{b:c}e>f{g:h}k{l:m}@media print{.x:is(y,z){o:p}}"
 
 
 @pytest.mark.processes
@@ -209,9 +212,15 @@ def test_what_the_styles_name_lies_where_they_say(site_folder):
     styles = (folder / "styles.css").read_text("utf-8")
     named = set(re.findall(r"url\([\"']?(?!data:|#)([^)\"']+)", styles))
     assert len(named) >= 3 and all((folder / address).is_file() for address in named), named
-    texts = [(ROOT / "docs/assets" / name).read_text("utf-8") for name in ("site.css", "components.css")]
+    texts = [cssmin((ROOT / "docs/assets" / name).read_text("utf-8")) for name in ("site.css", "components.css")]
     places = [styles.index(text) for text in (".md-header__inner{", *texts)]
     assert places == sorted(places) and "@charset" not in styles and "color-switching" not in styles
+    for path in KINDS:
+        file = site_folder / path
+        page = (file / "index.html" if file.is_dir() else file).read_text("utf-8")
+        classes = {f".{name}" for said in re.findall(r'class="([^"]*)"', page) for name in said.split()}
+        assert not [name for name in classes if hashed.UNUSED.match(name)], path
+        assert 'dir="rtl"' not in page
 
 
 def test_a_sitemap_is_never_empty():

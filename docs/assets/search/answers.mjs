@@ -1,6 +1,16 @@
 // A worker: computes what a question asks for, by the engine that the tools use, while the search stays quick.
 
-import { conditions, continued, fieldsOf, figure, FIGURES, machine, model as modelFrom, py } from "../model.mjs"
+import {
+  conditions,
+  continued,
+  fieldsOf,
+  figure,
+  FIGURES,
+  loadFormats,
+  machine,
+  model as modelFrom,
+  py,
+} from "../model.mjs"
 import { about, bytes, data, flops, grouped, modelOf, said, short } from "../tools/figures.mjs"
 
 /**
@@ -38,7 +48,8 @@ async function changed(keys, changes) {
  * @returns {Promise<Answer>}
  */
 async function answer(asked) {
-  const [{ accelerators }, file] = await Promise.all([data(), about(asked.slug)])
+  const format = asked.format ?? "published"
+  const [{ accelerators }, file] = await Promise.all([data(), about(asked.slug), loadFormats(format)])
   const one = await changed(file.keys, asked.changes)
   const name = asked.changes.length
     ? `${asked.title} with ${asked.changes.map(([size, , value]) => `${size} = ${grouped(BigInt(value))}`).join(", ")}`
@@ -54,7 +65,7 @@ async function answer(asked) {
   const given = conditions({
     context: BigInt(asked.context),
     batch: BigInt(asked.batch),
-    format: asked.format ?? "published",
+    format,
     dtype: "bfloat16",
     devices: BigInt(asked.devices),
     accelerator: on?.accelerator ?? null,

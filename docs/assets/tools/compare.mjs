@@ -1,6 +1,8 @@
 // Two to four models of the site side by side; the engine computes every number.
 
-import { categories, conditions, differs, fieldsOf, figure, FIGURES, isProblem, machine, py } from "../model.mjs"
+import { M } from "../engine/base.mjs"
+import "../engine/differing.mjs"
+import { categories, conditions, fieldsOf, figure, FIGURES, isProblem, loadFormats, machine, py } from "../model.mjs"
 import {
   about,
   accepted,
@@ -27,6 +29,18 @@ import {
   upper,
   withWindows,
 } from "./kit.mjs"
+
+const { side, differs: changes } = M["counting.differing"]
+/**
+ * Whether a hyperparameter changes something from one model to another.
+ * @param {string} field
+ * @param {Engine.Model[]} models
+ */
+const differs = (field, models) =>
+  changes(
+    field,
+    models.map(m => (m.sides ??= side(m.config, m.counts.trace))),
+  )
 
 const MOST = 4
 /** @type {Record<string, string>} */
@@ -186,7 +200,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       fieldOf(said(error).split(" = ")[0])?.setAttribute("aria-invalid", "true")
       return
     }
-    const files = await Promise.all(chosen.map(about)),
+    const [files] = await Promise.all([Promise.all(chosen.map(about)), loadFormats(state.weights)]),
       all = await Promise.all(files.map(({ keys }) => modelOf(keys))),
       names = chosen.map(nameOf)
     if (mine !== turn) return // a later change is under way

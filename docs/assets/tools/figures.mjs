@@ -1,7 +1,7 @@
 // What the tools and the search compute with: the site's models and accelerators, numbers in a reader's units. Nothing
 // of a page, so that a worker can load it.
 
-import { accelerator, load, model, py, said } from "../model.mjs"
+import { accelerator, py, said } from "../conditions.mjs"
 
 export { said }
 
@@ -64,6 +64,7 @@ export async function modelOf(keys) {
   const name = json(keys)
   let one = kept.get(name)
   if (!one) {
+    const { load, model } = await import("../model.mjs")
     await load(keys.read("model_type", null))
     if (kept.size > 20) kept.clear()
     kept.set(name, (one = model(keys)))

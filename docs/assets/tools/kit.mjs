@@ -14,7 +14,7 @@ import {
   py,
   said,
   shorten,
-} from "../model.mjs"
+} from "../conditions.mjs"
 import { mount, order } from "../tables.mjs"
 import { labelled, lines, make, put, replace, select, table } from "./elements.mjs"
 import { bytes, grouped, written } from "./figures.mjs"

@@ -1,8 +1,12 @@
 // The area map of a model: the boxes and what is written in them are those of the pages' own drawing, compiled;
 // elements are made of them here.
 
-import { areasOf, treemap } from "../model.mjs"
+import { M } from "../engine/base.mjs"
+import "../engine/treemap.mjs"
+import { groupsOf, py } from "../model.mjs"
 import { count, grouped, make, percent, short } from "./kit.mjs"
+
+const treemap = M["views.charts.treemap"]
 
 const PHONE = "(max-width: 33.25em)" // where the narrow one is seen: its place is 25rem wide or less
 const GAP = 16,
@@ -43,10 +47,7 @@ export function areaMap(now, before, titles, colours) {
       const left = isRow ? i * (room[0] + GAP) : 0,
         top = above + (isRow ? 0 : i * (room[1] + above + 4))
       const said = above ? [text(left, top - 6, title + count(m.counts.total), 11.5)] : []
-      return [
-        ...said,
-        ...map(areasOf(m, titles, short, percent), [left, top, left + side * room[0], top + side * room[1]], colours),
-      ]
+      return [...said, ...map(areasOf(m, titles), [left, top, left + side * room[0], top + side * room[1]], colours)]
     })
     const tall = isRow || maps.length === 1 ? above + room[1] : 2 * (above + room[1]) + 4
     return shape(
@@ -83,8 +84,36 @@ export function areaMap(now, before, titles, colours) {
   return figure
 }
 
+/**
+ * The areas of the map, each with what it does.
+ * @param {Engine.Model} model
+ * @param {Titles} titles
+ */
+const areasOf = (model, titles) =>
+  (model.areas ??= groupsOf(model, titles).map(group => {
+    const tensors = group.weights.map(w => {
+      const n = py.int(w.count),
+        name = w.name.replace(/\.weight$/, "")
+      return treemap.Tensor(
+        name.slice(name.lastIndexOf(".") + 1),
+        n,
+        n ? Number(py.int(w.active)) / Number(n) : 0,
+        short(n),
+      )
+    })
+    const area = treemap.Area(
+      group.title,
+      BigInt(group.layers?.length ?? 0),
+      group.count,
+      short(group.count),
+      percent(group.count, model.counts.total),
+      tensors,
+    )
+    return { area, category: group.parts[0].category.value }
+  }))
+
 const said = (/** @type {Engine.Model} */ m, /** @type {Titles} */ titles) =>
-  areasOf(m, titles, short, percent)
+  areasOf(m, titles)
     .filter(({ area }) => area.parameters)
     .map(({ area }) => `${area.title} ${area.said}, ${area.share}`)
     .join("; ")

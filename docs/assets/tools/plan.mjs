@@ -1,8 +1,8 @@
 // Plan a deployment: a model that an engine serves, on several devices, offloaded, with a draft, or trained.
 // Each task is a script of its own, which loads what the engine compiles for it from the Python of the command line.
 
-import { M } from "../engine/engine.mjs"
-import { conditions, machine, Problem, py, shorten } from "../model.mjs"
+import { M } from "../engine/base.mjs"
+import { conditions, loadFormats, machine, Problem, py, shorten } from "../conditions.mjs"
 import {
   about,
   accepted,
@@ -219,7 +219,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     try {
       fields.read(state, defaultsOf(one), rulesOf(one, site))
       const on = machine(state.on, accelerators),
-        model = await site.modelOf(state.model),
+        [model] = await Promise.all([site.modelOf(state.model), loadFormats(state.weights)]),
         asked = {
           state: { ...state },
           model,

@@ -11,14 +11,16 @@ import {
   FIGURES,
   groupsOf,
   isProblem,
+  loadFormats,
   machine,
   parsed,
   Problem,
   py,
   shorten,
   textOf,
-  VARIATIONS,
 } from "../model.mjs"
+import { M } from "../engine/base.mjs"
+import "../engine/variations.mjs"
 import { areaMap } from "./map.mjs"
 import {
   about,
@@ -53,6 +55,7 @@ import {
   withWindows,
 } from "./kit.mjs"
 
+const { VARIATIONS } = M["engine.variations"]
 /** @type {Record<"model" | "context" | "batch" | "weights" | "cache" | "on" | "devices", string>} */
 const DEFAULTS = {
   model: "llama3-8b",
@@ -283,6 +286,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         state[name] = rules[name](validity?.badInput ? "…" : value || defaults[name])
       }
       const { keys, ...known } = isOwn ? { keys: await ownKeys() } : await about(state.model)
+      await loadFormats(state.weights)
       if (mine !== turn) return // a later change is under way
       listedAs = known
       if (!keys) {

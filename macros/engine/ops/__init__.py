@@ -8,11 +8,6 @@ arrays or shapes. Everything here runs on both.
 # What a package hands on, it need not use itself.
 # pyright: reportUnusedImport=false
 from .attention import (
-    Chunked,
-    Full,
-    NoPE,
-    Shared,
-    SlidingWindow,
     alibi,
     attend,
     causal_mask,
@@ -56,12 +51,10 @@ from .basic import (
     unit_norm,
     xielu,
 )
-from .block_sparse import PickedBlocks, PickedPools, block_scores, block_sparse_attention, head_relevance, pool_places
+from .block_sparse import block_scores, block_sparse_attention, head_relevance, pool_places
 from .compressed import (
     MAIN,
     OF_INDEXER,
-    Compressed,
-    Waiting,
     apply_partial_rope_pairs,
     compress,
     grouped_linear,
@@ -90,6 +83,7 @@ from .experts import (
     zero_experts,
 )
 from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
+from .masks import Chunked, Compressed, Full, NoPE, PickedBlocks, PickedPools, Shared, SlidingWindow, Waiting
 from .ngrams import ngram_embedding
 from .recurrence import (
     Mixed,

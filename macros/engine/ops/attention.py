@@ -4,134 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..dims import smallest
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, Weights
 from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
-
-
-@dataclass(frozen=True)
-class Full:
-    """Every earlier token is seen, and kept."""
-
-    def seen(self, past: int) -> int:
-        """The number of earlier tokens, out of `past`, that the next step reads."""
-        return past
-
-    def kept(self, context: int) -> int:
-        """The number of rows that a step ending at `context` needs, the new one included: the size of the cache."""
-        return context
-
-    def allows(self, query: Array, key: Array) -> Array:
-        """Whether the query's position may look at the key's: [T 1], [1 S] -> [T S]."""
-        return key <= query
-
-    def pairs(self, tokens: int) -> int:
-        """The number of allowed (query, key) pairs in a text of `tokens`: the causal half and its diagonal."""
-        return tokens * (tokens + 1) // 2
-
-    def __str__(self) -> str:
-        return "full"
-
-
-@dataclass(frozen=True)
-class SlidingWindow:
-    """The last `size` tokens are seen, the token itself included."""
-
-    size: int
-
-    def seen(self, past: int) -> int:
-        return smallest(past, self.size - 1)
-
-    def kept(self, context: int) -> int:
-        return smallest(context, self.size)
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return (key <= query) & (key > query - self.size)
-
-    def pairs(self, tokens: int) -> int:
-        size = int(self.size)
-        ramp = min(tokens, size)
-        return ramp * (ramp + 1) // 2 + (tokens - ramp) * size
-
-    def __str__(self) -> str:
-        return "sliding"
-
-
-@dataclass(frozen=True)
-class Chunked:
-    """The tokens of the same chunk of `size` are seen."""
-
-    size: int
-
-    def seen(self, past: int) -> int:
-        return past % self.size
-
-    def kept(self, context: int) -> int:
-        return smallest(context, self.size)
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return (key <= query) & (key // self.size == query // self.size)
-
-    def pairs(self, tokens: int) -> int:
-        size = int(self.size)
-        chunks, rest = divmod(tokens, size)
-        return (chunks * size * (size + 1) + rest * (rest + 1)) // 2
-
-    def __str__(self) -> str:
-        return "chunked"
-
-
-@dataclass(frozen=True)
-class NoPE:
-    """The rule of `mask`, and no rotary embedding: the layer gets no position information (arXiv 2305.19466)."""
-
-    mask: Mask = Full()
-
-    def seen(self, past: int) -> int:
-        return self.mask.seen(past)
-
-    def kept(self, context: int) -> int:
-        return self.mask.kept(context)
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return self.mask.allows(query, key)
-
-    def pairs(self, tokens: int) -> int:
-        return self.mask.pairs(tokens)
-
-    def __str__(self) -> str:
-        return f"{self.mask}, NoPE"
-
-
-@dataclass(frozen=True)
-class Shared:
-    """The rule of `mask`, over the keys and values that an earlier layer made and keeps: this layer adds none.
-
-    Cross-layer attention (arXiv 2405.12981).
-    """
-
-    mask: Mask = Full()
-
-    def seen(self, past: int) -> int:
-        return self.mask.seen(past)
-
-    def kept(self, context: int) -> int:
-        return 0
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return self.mask.allows(query, key)
-
-    def pairs(self, tokens: int) -> int:
-        return self.mask.pairs(tokens)
-
-    def __str__(self) -> str:
-        return f"{self.mask}, shared"
+from .masks import Shared
 
 
 def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:

@@ -5,90 +5,13 @@ Letters besides the usual: G groups of heads, each with its own small head, I th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from ..dims import smallest
 from ..interface import Array
 from ..steps import Keeps, Role, Ruling, step
 from .attention import masked, repeat_kv
 from .basic import relu, softmax
-from .compressed import Compressed
-
-
-@dataclass(frozen=True)
-class PickedBlocks:
-    """Every earlier token is kept; each query sees those of `most` blocks of `size` tokens, its own among them."""
-
-    size: int
-    most: int
-
-    def seen(self, past: int) -> int:
-        return past
-
-    def kept(self, context: int) -> int:
-        return context
-
-    def picks(self, context: int) -> int:
-        """The number of blocks picked in a context."""
-        return smallest((context + self.size - 1) // self.size, self.most)
-
-    def reads(self, context: int) -> int:
-        """The number of rows fetched for each query."""
-        return self.picks(context) * self.size
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return key <= query
-
-    def pairs(self, tokens: int) -> int:
-        """The number of (query, key) pairs in a text of `tokens`: up to the query in its own block, whole other
-        blocks."""
-        size, most = int(self.size), int(self.most)
-        blocks, rest = divmod(tokens, size)
-        own = blocks * (size * (size + 1) // 2) + rest * (rest + 1) // 2
-        ramp = min(blocks, most)  # queries of block b see min(b, most - 1) others
-        others = sum(min(b, most - 1) for b in range(ramp)) + (blocks - ramp) * (most - 1)
-        return own + others * size * size + rest * min(blocks, most - 1) * size
-
-    def __str__(self) -> str:
-        return "picked blocks"
-
-
-@dataclass(frozen=True)
-class PickedPools:
-    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and of the rest."""
-
-    size: int
-    most: int
-    tail: bool = True
-
-    def seen(self, past: int) -> int:
-        return past
-
-    def kept(self, context: int) -> int:
-        return context
-
-    def picks(self, context: int) -> int:
-        """The number of pools picked in a context."""
-        return smallest(context // self.size, self.most)
-
-    def reads(self, context: int) -> int:
-        """The number of rows fetched for each query, those of the unfinished pool included."""
-        return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return key <= query
-
-    def pairs(self, tokens: int) -> int:
-        """The number of (query, key) pairs in a text of `tokens`: of full pools, and of the unfinished one."""
-        size = int(self.size)
-        pools, rest = divmod(tokens, size)
-        unfinished = pools * (size * (size - 1) // 2) + rest * (rest + 1) // 2
-        return Compressed(size).picked_pairs(tokens, int(self.most)) * size + (unfinished if self.tail else 0)
-
-    def __str__(self) -> str:
-        return "picked pools"
+from .masks import PickedPools
 
 
 def pool_places(picked: Array, allowed: Array, query: Array, nowhere: int, mask: PickedPools) -> Array:

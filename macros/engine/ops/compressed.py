@@ -9,73 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..dims import smallest
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..steps import Holds, Keeps, Role, step
 from .basic import linear, rms_norm, softmax
+from .masks import Compressed, Waiting
 from .rope import Rope, apply_rope_pairs, rope_table
-
-
-@dataclass(frozen=True)
-class Compressed:
-    """One entry for every `size` tokens, visible to the last of them and to all later tokens."""
-
-    size: int
-
-    def seen(self, past: int) -> int:
-        """The number of entries that the next step finds."""
-        return past // self.size
-
-    def kept(self, context: int) -> int:
-        """The number of entries after a step that ends at `context`."""
-        return context // self.size
-
-    def allows(self, query: Array, key: Array) -> Array:
-        """Whether the query's position may look at the entry with this number: [T 1], [1 P] -> [T P]."""
-        return (key + 1) * self.size <= query + 1
-
-    def pairs(self, tokens: int) -> int:
-        """The number of allowed (query, entry) pairs in a text of `tokens`."""
-        return self.picked_pairs(tokens, tokens)
-
-    def picked_pairs(self, tokens: int, most: int) -> int:
-        """The same if each query sees at most `most` entries."""
-        size = int(self.size)
-        full = min(tokens // size, most)  # the query at full · size - 1 is the first to see so many
-        return size * (full * (full - 1) // 2) + max(tokens - (full * size - 1), 0) * full if full else 0
-
-    def __str__(self) -> str:
-        return f"compressed by {int(self.size)}"
-
-
-@dataclass(frozen=True)
-class Waiting:
-    """The tokens since the last full window of `size`, and with `overlap` that window too: all wait for an entry."""
-
-    size: int
-    overlap: bool = False
-
-    def seen(self, past: int) -> int:
-        """The number of waiting rows."""
-        rest = past % self.size
-        return rest + self.before(past) if self.overlap else rest
-
-    def before(self, past: int) -> int:
-        """The number of them that belong to the last full window."""
-        return smallest(self.size, past - past % self.size)
-
-    def kept(self, context: int) -> int:
-        return self.seen(context)
-
-    def allows(self, query: Array, key: Array) -> Array:
-        return key <= query
-
-    def pairs(self, tokens: int) -> int:
-        """No query looks at waiting tokens."""
-        return 0
-
-    def __str__(self) -> str:
-        return "waiting"
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import numpy as np
 from ..dims import same
 from ..interface import Array, Mask, Weights
 from ..steps import Keeps, Role, Ruling, step
-from .attention import Full
 from .basic import Activation, linear, logistic, softmax
+from .masks import Full
 
 
 @dataclass(frozen=True)

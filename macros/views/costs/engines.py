@@ -82,7 +82,7 @@ def engine_table(
             "A figure without a mark is exact; ~ marks an estimate by a stated rule, “to” a measured range.",
             *(html("{}: {}.{}", COLUMNS[key], _rule(terms[key]), _source(terms[key])) for key in keys[1:]),
             f"{UNUSED}: what blocks of the cache hold beyond the rows of the tokens." if has_unused else "",
-            formats_note(disclosure.models(slugs), given.format, given.dtype),
+            html("{}.", formats_note(disclosure.models(slugs), given.format, given.dtype)),
             beyond_note(slugs, [given.tokens]),
             UNITS,
             caveat(slugs),

@@ -1,9 +1,9 @@
 // Several devices: the splits of a model, what each device holds and sends, the minimum times; a prefix that is shared.
 
-import { M } from "../../engine/engine.mjs"
+import { M } from "../../engine/base.mjs"
 import "../../engine/spreads.mjs"
 import "../../engine/prefix.mjs"
-import { asked } from "../../model.mjs"
+import { asked } from "../../conditions.mjs"
 import { bytes, choice, exact, grouped, make, orNull, Problem, py } from "./fields.mjs"
 import { seconds, secondsOf, shorten, wholeOrNothing, written } from "./fields.mjs"
 

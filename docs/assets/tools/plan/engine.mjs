@@ -1,8 +1,8 @@
 // What an inference engine puts into memory: each term with how it is known, the total, the sequences that fit.
 
-import { M } from "../../engine/engine.mjs"
+import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
-import { asked } from "../../model.mjs"
+import { asked, loadFormats } from "../../conditions.mjs"
 import { bytes, choice, exact, grouped, make, py } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
@@ -33,6 +33,7 @@ export function counted({ costs }, given, on, engine) {
 
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, given, on }) {
+  if (state.engine === "llama.cpp") await loadFormats("F16") // it reads nothing else
   const { serving, context, batch } = counted(model, given, on, state.engine),
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)

@@ -1,6 +1,6 @@
 // What the tasks share: elements, numbers, and rules of fields of their own.
 
-import { BOUNDS, Problem, py, shorten } from "../../model.mjs"
+import { BOUNDS, Problem, py, shorten } from "../../conditions.mjs"
 import { labelled, make, select } from "../elements.mjs"
 
 export { BOUNDS, Problem, py, shorten }

@@ -1,8 +1,8 @@
 // Layers, or routed experts alone, in the host's memory: what is where, and the minimum time per token.
 
-import { M } from "../../engine/engine.mjs"
+import { M } from "../../engine/base.mjs"
 import "../../engine/offload.mjs"
-import { machine } from "../../model.mjs"
+import { machine } from "../../conditions.mjs"
 import { bytes, exact, grouped, make, oneMachine, orNull, py } from "./fields.mjs"
 import { seconds, secondsOf, wholeOrNothing, written } from "./fields.mjs"
 

@@ -1,8 +1,8 @@
 // Speculative decoding: a draft proposes tokens, the target checks them in one step; the bound by acceptance.
 
-import { M } from "../../engine/engine.mjs"
+import { M } from "../../engine/base.mjs"
 import "../../engine/speculative.mjs"
-import { asked } from "../../model.mjs"
+import { asked } from "../../conditions.mjs"
 import { finder, grouped, make, modelsByFamily, oneListed, orNull } from "./fields.mjs"
 import { Problem, py, seconds, secondsOf, written } from "./fields.mjs"
 

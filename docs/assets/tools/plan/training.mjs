@@ -1,6 +1,6 @@
 // Training: in full or with adapters, split over devices; memory by term, trainable parameters, the time of a run.
 
-import { M } from "../../engine/engine.mjs"
+import { M } from "../../engine/base.mjs"
 import "../../engine/training_plan.mjs"
 import { architectureOf, asked as among, isProblem } from "../../model.mjs"
 import { bytes, choice, exact, grouped, make, orNull, Problem, py, said } from "./fields.mjs"

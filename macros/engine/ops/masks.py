@@ -1,0 +1,263 @@
+"""What a layer sees and keeps of a context: all of it, a window, a chunk, entries for several tokens, picked blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dims import smallest
+from ..interface import Array, Mask
+
+
+@dataclass(frozen=True)
+class Full:
+    """Every earlier token is seen, and kept."""
+
+    def seen(self, past: int) -> int:
+        """The number of earlier tokens, out of `past`, that the next step reads."""
+        return past
+
+    def kept(self, context: int) -> int:
+        """The number of rows that a step ending at `context` needs, the new one included: the size of the cache."""
+        return context
+
+    def allows(self, query: Array, key: Array) -> Array:
+        """Whether the query's position may look at the key's: [T 1], [1 S] -> [T S]."""
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """The number of allowed (query, key) pairs in a text of `tokens`: the causal half and its diagonal."""
+        return tokens * (tokens + 1) // 2
+
+    def __str__(self) -> str:
+        return "full"
+
+
+@dataclass(frozen=True)
+class SlidingWindow:
+    """The last `size` tokens are seen, the token itself included."""
+
+    size: int
+
+    def seen(self, past: int) -> int:
+        return smallest(past, self.size - 1)
+
+    def kept(self, context: int) -> int:
+        return smallest(context, self.size)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return (key <= query) & (key > query - self.size)
+
+    def pairs(self, tokens: int) -> int:
+        size = int(self.size)
+        ramp = min(tokens, size)
+        return ramp * (ramp + 1) // 2 + (tokens - ramp) * size
+
+    def __str__(self) -> str:
+        return "sliding"
+
+
+@dataclass(frozen=True)
+class Chunked:
+    """The tokens of the same chunk of `size` are seen."""
+
+    size: int
+
+    def seen(self, past: int) -> int:
+        return past % self.size
+
+    def kept(self, context: int) -> int:
+        return smallest(context, self.size)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return (key <= query) & (key // self.size == query // self.size)
+
+    def pairs(self, tokens: int) -> int:
+        size = int(self.size)
+        chunks, rest = divmod(tokens, size)
+        return (chunks * size * (size + 1) + rest * (rest + 1)) // 2
+
+    def __str__(self) -> str:
+        return "chunked"
+
+
+@dataclass(frozen=True)
+class NoPE:
+    """The rule of `mask`, and no rotary embedding: the layer gets no position information (arXiv 2305.19466)."""
+
+    mask: Mask = Full()
+
+    def seen(self, past: int) -> int:
+        return self.mask.seen(past)
+
+    def kept(self, context: int) -> int:
+        return self.mask.kept(context)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return self.mask.allows(query, key)
+
+    def pairs(self, tokens: int) -> int:
+        return self.mask.pairs(tokens)
+
+    def __str__(self) -> str:
+        return f"{self.mask}, NoPE"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The rule of `mask`, over the keys and values that an earlier layer made and keeps: this layer adds none.
+
+    Cross-layer attention (arXiv 2405.12981).
+    """
+
+    mask: Mask = Full()
+
+    def seen(self, past: int) -> int:
+        return self.mask.seen(past)
+
+    def kept(self, context: int) -> int:
+        return 0
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return self.mask.allows(query, key)
+
+    def pairs(self, tokens: int) -> int:
+        return self.mask.pairs(tokens)
+
+    def __str__(self) -> str:
+        return f"{self.mask}, shared"
+
+
+@dataclass(frozen=True)
+class Compressed:
+    """One entry for every `size` tokens, visible to the last of them and to all later tokens."""
+
+    size: int
+
+    def seen(self, past: int) -> int:
+        """The number of entries that the next step finds."""
+        return past // self.size
+
+    def kept(self, context: int) -> int:
+        """The number of entries after a step that ends at `context`."""
+        return context // self.size
+
+    def allows(self, query: Array, key: Array) -> Array:
+        """Whether the query's position may look at the entry with this number: [T 1], [1 P] -> [T P]."""
+        return (key + 1) * self.size <= query + 1
+
+    def pairs(self, tokens: int) -> int:
+        """The number of allowed (query, entry) pairs in a text of `tokens`."""
+        return self.picked_pairs(tokens, tokens)
+
+    def picked_pairs(self, tokens: int, most: int) -> int:
+        """The same if each query sees at most `most` entries."""
+        size = int(self.size)
+        full = min(tokens // size, most)  # the query at full · size - 1 is the first to see so many
+        return size * (full * (full - 1) // 2) + max(tokens - (full * size - 1), 0) * full if full else 0
+
+    def __str__(self) -> str:
+        return f"compressed by {int(self.size)}"
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The tokens since the last full window of `size`, and with `overlap` that window too: all wait for an entry."""
+
+    size: int
+    overlap: bool = False
+
+    def seen(self, past: int) -> int:
+        """The number of waiting rows."""
+        rest = past % self.size
+        return rest + self.before(past) if self.overlap else rest
+
+    def before(self, past: int) -> int:
+        """The number of them that belong to the last full window."""
+        return smallest(self.size, past - past % self.size)
+
+    def kept(self, context: int) -> int:
+        return self.seen(context)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """No query looks at waiting tokens."""
+        return 0
+
+    def __str__(self) -> str:
+        return "waiting"
+
+
+@dataclass(frozen=True)
+class PickedBlocks:
+    """Every earlier token is kept; each query sees those of `most` blocks of `size` tokens, its own among them."""
+
+    size: int
+    most: int
+
+    def seen(self, past: int) -> int:
+        return past
+
+    def kept(self, context: int) -> int:
+        return context
+
+    def picks(self, context: int) -> int:
+        """The number of blocks picked in a context."""
+        return smallest((context + self.size - 1) // self.size, self.most)
+
+    def reads(self, context: int) -> int:
+        """The number of rows fetched for each query."""
+        return self.picks(context) * self.size
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """The number of (query, key) pairs in a text of `tokens`: up to the query in its own block, whole other
+        blocks."""
+        size, most = int(self.size), int(self.most)
+        blocks, rest = divmod(tokens, size)
+        own = blocks * (size * (size + 1) // 2) + rest * (rest + 1) // 2
+        ramp = min(blocks, most)  # queries of block b see min(b, most - 1) others
+        others = sum(min(b, most - 1) for b in range(ramp)) + (blocks - ramp) * (most - 1)
+        return own + others * size * size + rest * min(blocks, most - 1) * size
+
+    def __str__(self) -> str:
+        return "picked blocks"
+
+
+@dataclass(frozen=True)
+class PickedPools:
+    """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and of the rest."""
+
+    size: int
+    most: int
+    tail: bool = True
+
+    def seen(self, past: int) -> int:
+        return past
+
+    def kept(self, context: int) -> int:
+        return context
+
+    def picks(self, context: int) -> int:
+        """The number of pools picked in a context."""
+        return smallest(context // self.size, self.most)
+
+    def reads(self, context: int) -> int:
+        """The number of rows fetched for each query, those of the unfinished pool included."""
+        return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return key <= query
+
+    def pairs(self, tokens: int) -> int:
+        """The number of (query, key) pairs in a text of `tokens`: of full pools, and of the unfinished one."""
+        size = int(self.size)
+        pools, rest = divmod(tokens, size)
+        unfinished = pools * (size * (size - 1) // 2) + rest * (rest + 1) // 2
+        return Compressed(size).picked_pairs(tokens, int(self.most)) * size + (unfinished if self.tail else 0)
+
+    def __str__(self) -> str:
+        return "picked pools"
