@@ -3,7 +3,7 @@ theme."""
 
 from importlib.util import find_spec
 
-SITE = "material", "mkdocs_macros", "py_mini_racer", "pymdownx", "watchdog", "yaml"
+SITE = "material", "mkdocs_macros", "py_mini_racer", "pymdownx", "rcssmin", "watchdog", "yaml"
 MEND = "pip install -c .ci/constraints.txt -e '.[site]'"
 
 if missing := [name for name in SITE if find_spec(name) is None]:
