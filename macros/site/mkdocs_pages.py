@@ -82,10 +82,9 @@ def on_files(files, config):
     """Adds the generated pages. A wrong preset ends the build; under live preview its page shows the error."""
     put_back()  # after a preview's build that ended in the middle of a page
     for file in list(files):
-        if file.src_dir == config.docs_dir:  # else it is the theme’s
-            if is_an_editors(file.src_uri):
-                files.remove(file)
-                continue
+        if is_an_editors(file.src_uri) and Path(file.src_dir or "").is_relative_to(config.docs_dir):
+            files.remove(file)  # of a page, or of a template in a folder of `docs/`
+        elif file.src_dir == config.docs_dir:  # else it is the theme’s
             try:
                 check_path(file.src_uri)
             except Problem as problem:

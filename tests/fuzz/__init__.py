@@ -33,6 +33,10 @@ class TooLong(BaseException):
     """The answer took longer than it may; no `except Exception` hides it."""
 
 
+# How a find of time begins: our own limit, a process's, a browser's.
+OF_TIME = TooLong.__name__, "TimeoutExpired", "TimeoutError"
+
+
 class Find(NamedTuple):
     """A case that the project does not stand, and how that showed."""
 
@@ -92,7 +96,7 @@ def tried(attack: ModuleType, case: Case) -> Find | None:
     something else meanwhile.
     """
     find = tried_once(attack, case)
-    return tried_once(attack, case) if find and find.how.startswith(TooLong.__name__) else find
+    return tried_once(attack, case) if find and find.how.startswith(OF_TIME) else find
 
 
 def tried_once(attack: ModuleType, case: Case) -> Find | None:

@@ -247,6 +247,8 @@ def _more(command: str, options: list[str], name: str, said: dict) -> list[str] 
         if "host_memory_bytes" in given or "engine" in said:
             return None
     now = given[key.replace("-", "_")]
+    if key == "context" and now == 1:  # the step of the first token, which also runs an encoder, if there is one
+        return None
     if command == "fits" and any(option.lower() == "--weights=best" for option in options):
         options = [*options, f"--weights={given['weights']}"]
     return [*options, f"--{key}={2 * now}"]
