@@ -26,6 +26,7 @@ WRONG = {
     "24GB,1GB/s,fp9:3TFLOPS": "'fp9' is not a type of a peak; one of float32",
     "24GB,1,008GB/s": "'1': not an amount of memory, bandwidth or compute; write it as in 24GB,1008GB/s,165TFLOPS",
     "24GB,": "'': not an amount",
+    "24GB,1008": "'1008': not an amount of memory, bandwidth or compute; write it as in 24GB,1008GB/s,165TFLOPS",
     "24GB,1e3GB/s": "'1e3GB/s': not an amount",
     "24GB,2xDDR5": "'2xDDR5': not an amount",
     "24GB,-1GB/s": "'-1GB/s': not an amount",

@@ -22,6 +22,7 @@ from .gguf_mixes import (
     PLAIN,
     Mix,
     Place,
+    fitting,
     size_of,
     type_in,
     use_of,
@@ -95,6 +96,7 @@ class GgufFile:
                 self.architecture = name
                 break
         self.converted: Converted = ARCHITECTURES[self.architecture]
+        self.architecture = self.converted.name or self.architecture
         self.symbols: Mapping[str, int] = symbols
         if symbols.get("n_decoder_layers", 0) > symbols.get("n_encoder_layers", 0):
             raise Problem(
@@ -168,7 +170,7 @@ class GgufFile:
                 zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
                 alike.setdefault(zone, (number, []))[1].append(layer)
             zones = tuple([(number, tuple(layers)) for number, layers in alike.values()])
-            found.append(zones if is_quantized(tensor) else None)
+            found.append(zones if self.is_quantized(tensor) else None)
         return tuple(found)
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
@@ -198,7 +200,7 @@ class GgufFile:
         """For each tensor and layer, the number of earlier ones with the same use: the quantizer goes by layer, then by
         name."""
         copies = sorted(
-            [(p, layer) for p, t in enumerate(self.tensors) if is_quantized(t) for layer in t.layers or (-1,)],
+            [(p, layer) for p, t in enumerate(self.tensors) if self.is_quantized(t) for layer in t.layers or (-1,)],
             key=lambda copy: self.tensors[copy[0]].order(copy[1]),
         )
         found: list[dict[int, int]] = [{} for _ in self.tensors]
@@ -222,6 +224,8 @@ class GgufFile:
     def _type(self, tensor: Tensor, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
         """The type of one copy of a matrix."""
         use = use_of(tensor.name)
+        if any(part in tensor.name for part in self.converted.no_less):
+            return fitting("Q8_0", tensor.shape[-1])
         by_name = use in _BY_LAYER and self.experts > 0 and not mix.is_lowest
         place = Place(
             self.architecture,
@@ -238,6 +242,11 @@ class GgufFile:
         columns, axes = tensor.shape[-1], len(tensor.shape)
         is_stack = axes > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
         return type_in(mix, use, place, columns, is_head=is_head, is_stack=is_stack)
+
+    def is_quantized(self, tensor: Tensor) -> bool:
+        """Whether the quantizer touches a tensor."""
+        is_matrix = tensor.is_matrix and tensor.name.endswith(".weight")
+        return is_matrix and all(part not in tensor.name for part in (*NEVER_QUANTIZED, *self.converted.kept))
 
     # from the checkpoint's tensors
 
@@ -270,9 +279,11 @@ class GgufFile:
             how, names = "", one_each if shape[0] == self.symbols["n_heads"] else many
         if not self.experts:
             names = names.replace("_shexp", "")  # without routed experts, the shared one is the feed-forward layer
+        if names.startswith("=="):
+            blocks, names = "", names[1:]
         for name, part in zip(names.removeprefix("=").split("/"), self._parts(how, shape, names.count("/") + 1)):
             whole = blocks + name if names.startswith("=") else blocks + name + (ending or ".weight")
-            tensors.append(Tensor(whole, part, w.numbered, self._plain(whole, part), w))
+            tensors.append(Tensor(whole, part, w.numbered if blocks else None, self._plain(whole, part), w))
         return tensors
 
     def _outside(self, stem: str) -> str | None:
@@ -297,6 +308,17 @@ class GgufFile:
             return [tuple([d for d in shape if d > 1])]
         if how == "windows":
             return [(1, shape[0] // number, *shape[1:])] * number
+        if how == "heads of each":
+            heads, head = (self.symbols[name] for name in ("n_heads", "d_head"))
+            key_heads = self.symbols.get("n_kv_heads", heads)
+            return [(each * head, *shape[1:]) for each in (heads, key_heads, key_heads)]
+        if how == "queries and keys":
+            queries = self.symbols["index_n_heads"] * self.symbols["index_head_dim"]
+            return [(queries, shape[1]), (shape[0] - queries, shape[1])]
+        if how == "positions":
+            return [(shape[0] - 1 - self.symbols["padding"], shape[1])]
+        if how == "tripled":
+            return [(3 * shape[0], *shape[1:])]
         if how == "column":
             return [(*shape, 1)]
         if how == "stack":
@@ -322,11 +344,9 @@ class GgufFile:
         """The type that the converter writes for a tensor, if it is not that of matrices."""
         if any(name.endswith(end) for end in self.converted.f16):
             return None
+        if len(shape) > 1:
+            for end, kind in self.converted.native:
+                if name.endswith(end):
+                    return kind
         is_wide = len(shape) < 2 or not name.endswith(".weight") or name.endswith("_norm.weight")
         return "F32" if is_wide or any(name.endswith(end) for end in IN_32_BITS) else None
-
-
-def is_quantized(tensor: Tensor) -> bool:
-    """Whether the quantizer touches a tensor."""
-    is_matrix = tensor.is_matrix and tensor.name.endswith(".weight")
-    return is_matrix and all(part not in tensor.name for part in NEVER_QUANTIZED)

@@ -4,12 +4,14 @@ Nearly all tensors of a decoder have the same names in every model, and one coun
 for tensors of a layer, one for the others. An architecture of llama.cpp lists the model types that become it, and the
 tensors that have other names or are converted differently. For a type without an architecture here, nothing is guessed.
 
-How a counterpart is written: `attn_q` keeps the ending (.weight, .bias); `=ssm_a` is the whole name; `a/b` are equal
-parts of the rows; a bare `-` leaves the tensor out. Before a colon stands what is done to the tensor first: `turned`
-swaps the last two axes, `halves` cuts the last one, `latent` cuts what writes out keys and values of a latent, `gate`
-a gate from what it gates, `groups` a vector into groups, `windows` the taps of a convolution, `equal` a matrix into
-those of the experts; `taps` drops axes of one, `column` adds one; `stack` is that of all alike, `doubled` with another
-of its size, `padded` to the length of the vocabulary; `heads` takes the second name where each head has one row.
+How a counterpart is written: `attn_q` keeps the ending (.weight, .bias); `=ssm_a` is the whole name, `==` that of a
+tensor outside of the layers; `a/b` are equal parts of the rows; a bare `-` leaves the tensor out. Before a colon stands
+what is done to the tensor first: `turned` swaps the last two axes, `positions` drops rows before the first position,
+`halves` cuts the last one, `latent` cuts what writes out keys and values of a latent, `heads of each` queries, keys and
+values, `queries and keys` those of an indexer, `gate` a gate from what it gates, `groups` a vector into groups,
+`windows` the taps of a convolution, `equal` a matrix into those of the experts; `taps` drops axes of one, `column` adds
+one; `stack` is that of all alike, `doubled` with another of its size, `tripled` with two, `padded` to the length of the
+vocabulary; `heads` takes the second name where each head has one row.
 """
 
 from __future__ import annotations
@@ -143,6 +145,40 @@ _T5 = {
     **_below("layer.2.DenseReluDense", _T5_FEED_FORWARD),
     "layer.2.layer_norm": "ffn_norm",
 }
+# An encoder's block, whose norms come after what they belong to; the head for hidden words is left out.
+_ENCODER = {
+    **_below("attention.self", {"query": "attn_q", "key": "attn_k", "value": "attn_v"}),
+    "attention.output.dense": "attn_output",
+    "attention.output.LayerNorm": "attn_output_norm",
+    "intermediate.dense": "ffn_up",
+    "output.dense": "ffn_down",
+    "output.LayerNorm": "layer_output_norm",
+    **_below("attention", {"q_lin": "attn_q", "k_lin": "attn_k", "v_lin": "attn_v", "out_lin": "attn_output"}),
+    "sa_layer_norm": "attn_output_norm",
+    "ffn.lin1": "ffn_up",
+    "ffn.lin2": "ffn_down",
+    "output_layer_norm": "layer_output_norm",
+}
+_ENCODER_TABLES = {
+    "position_embeddings": "position_embd",
+    "token_type_embeddings": "token_types",
+    "LayerNorm": "token_embd_norm",
+    **dict.fromkeys(
+        """
+        cls.predictions.transform.dense cls.predictions.transform.LayerNorm cls.predictions.transform.layer_norm
+        cls.predictions lm_head.dense lm_head.layer_norm lm_head vocab_transform vocab_layer_norm vocab_projector
+        """.split(),
+        "-",
+    ),
+}
+# Its queries, keys and values, which the maker's files have in one matrix.
+_ENCODER_IN_ONE = {
+    "self_attn.q_proj": "tripled:attn_qkv",
+    "self_attn.k_proj": "-",
+    "self_attn.v_proj": "-",
+    "post_attention_layernorm": "attn_output_norm",
+    "post_mlp_layernorm": "layer_output_norm",
+}
 _DELTA_OF_KEYS = {
     "self_attn.conv1d": "windows:ssm_conv1d_q/ssm_conv1d_k/ssm_conv1d_v",
     "self_attn.forget_gate.dt_bias": "=ssm_dt.bias",
@@ -150,6 +186,25 @@ _DELTA_OF_KEYS = {
     "self_attn.b_proj": "ssm_beta",
     "self_attn.o_norm": "ssm_norm",
 }
+
+
+# The matrices that mix residual streams, in two ways.
+_LOW_RANK_STREAMS = {
+    "hc_norm": "norm",
+    "block_inject_weight": "inject",
+    "input_mix_weight_down": "down",
+    "input_mix_weight_up": "up",
+}
+_STREAMS = {f"{half}_hc.{part}": f"hc_{half}_{part}" for half in ("attn", "ffn") for part in ("fn", "base", "scale")}
+_MEAN_OF_STREAMS = {f"hc_head.hc_{part}": f"output_hc_{part}" for part in ("fn", "base", "scale")}
+_STREAMS_IN_32_BITS = tuple((f"{part}.weight", "F32") for part in ("hc_attn_fn", "hc_ffn_fn", "output_hc_fn"))
+
+
+def _compressor(owner: str) -> dict[str, str]:
+    """Names below a compressor of keys and values."""
+    ours = {"kv_proj": "kv", "gate_proj": "gate", "position_bias": "ape", "kv_norm": "norm"}
+    return {name: f"{owner}_compressor_{part}" for name, part in ours.items()}
+
 
 # Norms after attention and after the feed-forward layer, where there are some before them too.
 _AFTER = {
@@ -215,7 +270,10 @@ class Converted:
     `kv_heads` is the file's name for the number of key/value heads, if it is not the model's own. `seventy` are the
     numbers of layers at which llama.cpp treats a model of this architecture as one with 70 billion parameters. If it
     `is_by_layer`, the file has the numbers of heads of each layer. `f16` are matrices in 16 bits that others keep in
-    32. A model with a tensor whose name contains a key of `becomes` has the architecture of that entry.
+    32. A model with a tensor whose name contains a key of `becomes` has the architecture of that entry. `name` is what
+    llama.cpp calls the architecture, if another entry of the table has its name. `native` are the types of matrices in
+    every file of 16 or 32 bits, where the converter keeps the maker's, by the end of the name: the first that fits.
+    Parts of names: what is not quantized is `kept`, `no_less` is in Q8_0 at least.
     """
 
     types: tuple[str, ...]
@@ -226,12 +284,16 @@ class Converted:
     is_by_layer: bool = False
     f16: tuple[str, ...] = ()
     becomes: tuple[tuple[str, str], ...] = ()
+    name: str = ""
+    native: tuple[tuple[str, str], ...] = ()
+    kept: tuple[str, ...] = ()
+    no_less: tuple[str, ...] = ()
 
 
 _LATENT = 1  # key/value heads of a latent, which llama.cpp keeps as one key that all queries share
 
 ARCHITECTURES: dict[str, Converted] = {
-    "llama": Converted(("llama", "mistral", "mixtral", "internlm3"), seventy=80),
+    "llama": Converted(("llama", "mistral", "mixtral", "internlm3", "iquestcoder"), seventy=80),
     "afmoe": Converted(
         ("afmoe",),
         {
@@ -252,6 +314,10 @@ ARCHITECTURES: dict[str, Converted] = {
             "mlp.act_fn.alpha_n": "-",
         },
     ),
+    "bailingmoe": Converted(
+        ("bailing_moe",),
+        {"attention.query_key_value": "heads of each:attn_q/attn_k/attn_v", "attention.dense": "attn_output"},
+    ),
     "bailingmoe3": Converted(
         ("bailing_hybrid",),
         {
@@ -262,9 +328,39 @@ ARCHITECTURES: dict[str, Converted] = {
         },
         is_by_layer=True,
     ),
+    "bert": Converted(("bert", "camembert", "distilbert"), _ENCODER, _ENCODER_TABLES),
+    "roberta": Converted(
+        ("roberta", "xlm-roberta"),
+        _ENCODER,
+        _ENCODER_TABLES | {"position_embeddings": "positions:position_embd"},
+        name="bert",
+    ),
+    "nomic-bert": Converted(("nomic_bert",), _ENCODER_IN_ONE, _ENCODER_TABLES),
+    "jina-bert-v3": Converted(("jina_embeddings_v3",), _ENCODER_IN_ONE, _ENCODER_TABLES),
+    "eurobert": Converted(("eurobert",), {}, {"lm_head": "-"}),
+    "modern-bert": Converted(
+        ("modernbert",),
+        {
+            "attn_norm": "attn_norm",
+            "attn.Wqkv": "attn_qkv",
+            "attn.Wo": "attn_output",
+            "mlp_norm": "ffn_norm",
+            "mlp.Wi": "ffn_up",
+            "mlp.Wo": "ffn_down",
+        },
+        {
+            "tok_embeddings": "token_embd",
+            "embeddings.norm": "token_embd_norm",
+            "final_norm": "output_norm",
+            "head.dense": "-",
+            "head.norm": "-",
+            "decoder": "-",
+        },
+    ),
     "bitnet": Converted(("bitnet",), {"mlp.ffn_sub_norm": "ffn_sub_norm", "self_attn.attn_sub_norm": "attn_sub_norm"}),
     "bloom": Converted(("bloom",)),
-    "chatglm": Converted(("glm",)),
+    "chameleon": Converted(("chameleon",)),
+    "chatglm": Converted(("glm", "chatglm"), {}, {"output_layer": "output"}),
     "command-r": Converted(("cohere",)),
     "cohere2": Converted(("cohere2",)),
     "cohere2moe": Converted(("cohere2_moe",)),
@@ -282,11 +378,42 @@ ARCHITECTURES: dict[str, Converted] = {
         },
         f16=("ffn_gate_inp.weight",),
     ),
+    "deepseek": Converted(("deepseek",)),
     "deepseek2": Converted(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "youtu"), kv_heads=_LATENT),
     "deepseek32": Converted(("deepseek_v32",), kv_heads=_LATENT),
+    "deepseek4": Converted(
+        ("deepseek_v4",),
+        {
+            **_STREAMS,
+            "self_attn.q_a_norm": "attn_q_a_norm",
+            "self_attn.kv_proj": "attn_kv",
+            "self_attn.kv_norm": "attn_kv_a_norm",
+            "self_attn.o_a_proj": "attn_output_a",
+            "self_attn.o_b_proj": "attn_output_b",
+            **_below("self_attn.compressor", _compressor("attn")),
+            **_below("self_attn.compressor.indexer", _compressor("indexer")),
+            "self_attn.compressor.indexer.q_b_proj": "indexer.attn_q_b",
+            "self_attn.compressor.indexer.scorer.weights_proj": "indexer.proj",
+            "mlp.gate.tid2eid": "ffn_gate_tid2eid",
+        },
+        _MEAN_OF_STREAMS,
+        kv_heads=_LATENT,
+        native=(
+            ("_exps.weight", "MXFP4"),
+            ("tid2eid.weight", "I32"),
+            *(
+                (f"{part}.weight", "Q8_0")
+                for part in ("_shexp", "attn_q_a", "q_b", "attn_kv", "attn_output_a", "attn_output_b")
+            ),
+            *_STREAMS_IN_32_BITS,
+            ("_ape.weight", "F32"),
+            (".weight", "BF16"),
+        ),
+    ),
     "dots1": Converted(("dots1",)),
     "ernie4_5": Converted(("ernie4_5",)),
     "ernie4_5-moe": Converted(("ernie4_5_moe",)),
+    "exaone": Converted(("exaone",)),
     "exaone4": Converted(("exaone4",), _AFTER),
     "exaone-moe": Converted(("exaone_moe",)),
     "falcon": Converted(("falcon",), {"ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"}),
@@ -317,7 +444,7 @@ ARCHITECTURES: dict[str, Converted] = {
         },
     ),
     "gemma4": Converted(
-        ("gemma4_text", "gemma4"),
+        ("gemma4_text", "gemma4", "gemma4_unified_text", "gemma4_unified"),
         {
             **_AFTER,
             **_PER_LAYER,
@@ -334,9 +461,39 @@ ARCHITECTURES: dict[str, Converted] = {
         _PER_LAYER_TABLES,
     ),
     "glm4": Converted(
-        ("glm4",), {"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"}
+        ("glm4", "glm4v_text", "glm_ocr_text"),
+        {"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"},
     ),
-    "glm4moe": Converted(("glm4_moe", "solar_open"), {"post_attention_layernorm": "post_attention_norm"}),
+    "glm4moe": Converted(
+        ("glm4_moe", "solar_open", "glm4v_moe_text"), {"post_attention_layernorm": "post_attention_norm"}
+    ),
+    "glm5-next": Converted(
+        ("glm5_next_text",),
+        {
+            **_DELTA_OF_KEYS,
+            **_STREAMS,
+            "self_attn.forget_gate.f_a_proj": "ssm_f_a",
+            "self_attn.forget_gate.f_b_proj": "ssm_f_b",
+            "self_attn.g_a_proj": "ssm_g_a",
+            "self_attn.g_b_proj": "ssm_g_b",
+            "self_attn.indexer.index_kpool_compress_gate": "indexer_compressor_gate",
+            "self_attn.indexer.index_kpool_compress_ape": "indexer_compressor_ape",
+        },
+        is_by_layer=True,
+        native=(
+            *_STREAMS_IN_32_BITS,
+            ("indexer_compressor_gate.weight", "F32"),
+            ("indexer_compressor_ape.weight", "F32"),
+        ),
+        kept=tuple(
+            """
+            hc_ indexer.attn_q_b indexer.attn_k indexer.proj indexer_compressor_gate indexer_compressor_ape
+            ssm_f_a.weight ssm_f_b.weight ssm_g_a.weight ssm_g_b.weight ssm_beta.weight attn_kv_a_mqa.weight
+            attn_k_b.weight attn_v_b.weight
+            """.split()
+        ),
+        no_less=("attn_q_a", "attn_q_b"),
+    ),
     "glm-dsa": Converted(("glm_moe_dsa",), kv_heads=_LATENT),
     "gpt2": Converted(
         ("gpt2",),
@@ -370,9 +527,30 @@ ARCHITECTURES: dict[str, Converted] = {
         {**_MAMBA2, **_GRANITE_MOE, "pre_ff_layernorm": "ffn_norm"},
         is_by_layer=True,
     ),
+    "granite_swa": Converted(
+        ("granite_swa", "granitemoe_swa"),
+        _GRANITE_MOE | {"block_sparse_moe.input_linear": "ffn_gate_up_exps", "shared_mlp.input_linear": "ffn_up_shexp"},
+    ),
     "hunyuan-dense": Converted(("hunyuan_v1_dense",)),
     "hunyuan-moe": Converted(("hunyuan_v1_moe",)),
+    "hunyuan_vl": Converted(("hunyuan_vl_text",)),
     "hy_v3": Converted(("hy_v3",)),
+    "internlm2": Converted(
+        ("internlm2",),
+        {
+            "attention_norm": "attn_norm",
+            "attention.wqkv": "heads of each:attn_q/attn_k/attn_v",
+            "attention.wo": "attn_output",
+        },
+        {"tok_embeddings": "token_embd", "output": "output"},
+    ),
+    "hy_v4": Converted(
+        ("hy_v4",),
+        {**_STREAMS, "self_attn.gate_proj": "attn_gate", "self_attn.sinks": "attn_sinks"},
+        _MEAN_OF_STREAMS,
+        kv_heads=_LATENT,
+        native=_STREAMS_IN_32_BITS,
+    ),
     "jais2": Converted(("jais2",), seventy=68),
     "jamba": Converted(
         ("jamba",),
@@ -408,10 +586,23 @@ ARCHITECTURES: dict[str, Converted] = {
     "mamba": Converted(("mamba", "falcon_mamba")),
     "mamba2": Converted(("mamba2",), _below("mixer", _STATE_SPACE_2)),
     "mellum": Converted(("mellum",)),
+    "minicpm": Converted(("minicpm",)),
     "minicpm3": Converted(("minicpm3",), {"self_attn.kv_b_proj": "attn_kv_b"}),
     "mimo2": Converted(("mimo_v2_flash",), {"self_attn.sinks": "=attn_sinks"}),
-    "minimax-01": Converted(("minimax",), {"self_attn.norm": "attn_norm_2", "self_attn.output_gate": "attn_gate"}),
+    "minimax-01": Converted(
+        ("minimax", "minimax_text_01", "minimax_m1"),
+        {"self_attn.norm": "attn_norm_2", "self_attn.output_gate": "attn_gate"},
+    ),
     "minimax-m2": Converted(("minimax_m2",)),
+    "minimax-m3": Converted(
+        ("minimax_m3", "minimax_m3_vl_text"),
+        {
+            "mlp.gate_up_proj": "ffn_gate/ffn_up",
+            "mlp.shared_experts.gate_up_proj": "ffn_gate_shexp/ffn_up_shexp",
+            **{f"self_attn.indexer.{name}": f"indexer.{name}" for name in ("q_proj", "k_proj", "q_norm", "k_norm")},
+        },
+        native=(("indexer.q_proj.weight", "F32"), ("indexer.k_proj.weight", "F32")),
+    ),
     "mistral3": Converted(("ministral3",)),
     "mistral4": Converted(
         ("mistral4",),
@@ -435,10 +626,14 @@ ARCHITECTURES: dict[str, Converted] = {
     "olmo": Converted(("olmo",), seventy=80),
     "olmo2": Converted(("olmo2", "olmo3"), _AFTER),
     "olmoe": Converted(("olmoe",)),
+    "orion": Converted(("orion",)),
+    "muse-glimmer": Converted(("muse_glimmer_text",), {**_AFTER, "self_attn.gate_proj": "attn_gate"}),
+    "paddleocr": Converted(("paddleocr_vl_text",)),
     "phi2": Converted(("phi",)),
     "phi3": Converted(("phi3",)),
     "phimoe": Converted(("phimoe",)),
     "qwen2": Converted(("qwen2",), seventy=80),
+    "qwen2vl": Converted(("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text")),
     "qwen2moe": Converted(("qwen2_moe",)),
     "qwen3": Converted(("qwen3",)),
     "qwen3moe": Converted(("qwen3_moe",)),
@@ -446,12 +641,46 @@ ARCHITECTURES: dict[str, Converted] = {
     "qwen35": Converted(("qwen3_5", "qwen3_5_text"), _GATED_DELTA),
     "qwen35moe": Converted(("qwen3_5_moe", "qwen3_5_moe_text"), _GATED_DELTA),
     "qwen3vl": Converted(("qwen3_vl", "qwen3_vl_text")),
-    "qwen3vlmoe": Converted(("qwen3_vl_moe", "qwen3_vl_moe_text")),
+    "qwen3vlmoe": Converted(("qwen3_vl_moe", "qwen3_vl_moe_text", "qwen3_omni_moe_text")),
+    "qwen4exp": Converted(
+        ("qwen4_exp_text",),
+        {
+            **_GATED_DELTA,
+            **{
+                f"{ours}_hyper_connection.{name}": f"hc_{half}_{part}"
+                for ours, half in (("attn", "attn"), ("mlp", "ffn"))
+                for name, part in _LOW_RANK_STREAMS.items()
+            },
+            **_below("ple", {f"norm_{part}": f"ple_norm_{part}" for part in ("key", "query", "conv")}),
+            "ple.ple_embedding.ngram_embedding": "==per_layer_token_embd.weight",
+            "ple.key_proj": "ple_key",
+            "ple.value_proj": "ple_value",
+            "ple.conv1d": "taps:ple_conv1d",
+            **dict.fromkeys(
+                (
+                    f"ple.ple_embedding.{name}"
+                    for name in ("layer_multipliers", "ngram_heads_vocab_sizes", "ngram_heads_offsets")
+                ),
+                "-",
+            ),
+            "self_attn.indexer.index_qk_proj": "queries and keys:indexer.q_proj/indexer.k_proj",
+            "self_attn.indexer.q_layernorm": "indexer.q_norm",
+            "self_attn.indexer.k_layernorm": "indexer.k_norm",
+        },
+        {f"hyper_connection_mixer.{name}": f"output_hc_{part}" for name, part in _LOW_RANK_STREAMS.items()},
+    ),
     "seed_oss": Converted(("seed_oss",), {"post_attention_layernorm": "post_attention_norm"}),
     "smollm3": Converted(("smollm3",)),
     "stablelm": Converted(("stablelm",)),
+    "step35": Converted(("step3p5",), {"self_attn.g_proj": "attn_gate"}, is_by_layer=True),
     "starcoder": Converted(("gpt_bigcode",)),
     "starcoder2": Converted(("starcoder2",)),
+    "umt5": Converted(
+        ("umt5",),
+        {**_T5, "layer.0.SelfAttention.relative_attention_bias": "attn_rel_b"},
+        {"encoder.final_layer_norm": "enc.output_norm", "decoder.final_layer_norm": "dec.output_norm"},
+        name="t5",
+    ),
     "t5": Converted(
         ("t5", "mt5"),
         _T5,
@@ -467,11 +696,8 @@ ARCHITECTURES: dict[str, Converted] = {
 }
 # Why a type has no file, where its reason is known: of llama-cpp-python 0.3.36.
 NO_CLASS = "llama.cpp's converter has no class for it"
-ENCODER = "llama.cpp converts it as a model of embeddings, without the head that is counted here"
 WITHOUT: dict[str, str] = {
-    "deepseek_v4": "llama.cpp converts its FP4 to MXFP4 and its FP8 to Q8_0, and requantizes neither unasked",
-    "bert": ENCODER,
-    "modernbert": ENCODER,
+    "baichuan": "llama.cpp's converter does not come to an end on it",
     "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
     **dict.fromkeys(
         """

@@ -55,7 +55,8 @@ def machine(text: str, known: Mapping[str, Accelerator]) -> Machine | None:
             if len(parts) == 1:
                 return None
             what = "not an amount of memory, bandwidth or compute"
-            raise Problem(f"{shorten(part)}: {what}", nearest(part, known, f"write it as in {EXAMPLE}"))
+            mend = f"write it as in {EXAMPLE}"
+            raise Problem(f"{shorten(part)}: {what}", mend if part[:1].isdigit() else nearest(part, known, mend))
         if said.size == 0:
             raise Problem(f"{shorten(part)} is zero", "give an amount above 0")
         if said.kind in given:

@@ -25,35 +25,30 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from macros.catalogue.presets import Model, make
 from macros.catalogue.presets import model as preset_model
 from macros.engine.tensors import runs
 
-from . import golden
-
 GOLDEN = Path(__file__).parent.parent / "golden"
 FILE, OF_OTHERS = GOLDEN / "gguf.json", GOLDEN / "gguf_of_others.json"
 
 MODELS = """
-    apertus-8b aya-23-8b bitnet-2b-4t bloom-560m command-r-35b dbrx deepseek-v2-lite deepseek-v3 deepseek-v3.2 dots.llm1
-    ernie-4.5-21b-a3b exaone-4.0-32b falcon-180b falcon-h1-0.5b gemma-2b gemma-4-26b-a4b gemma-4-e2b gemma3-1b
-    gemma3-27b glm-4-9b glm-4.5 glm-4.7-flash glm-5 gpt-oss-120b gpt-oss-20b gpt2-xl granite-3.1-1b-a400m granite-3.3-8b
-    granite-4.0-h-small hy3-preview internlm3-8b jais-2-8b jamba-v0.1 kimi-k2 kimi-linear-48b-a3b laguna-xs-2.1
-    lfm2-1.2b lfm2-8b-a1b ling-3.0-flash llama-65b llama2-70b llama4-scout mamba-2.8b mellum2-12b minicpm3-4b minimax-m2
-    mistral-small-24b mistral-small-4-119b mixtral-8x22b mpt-7b nemotron-3-nano-30b-a3b nemotron-4-340b olmo-7b olmo2-7b
-    olmo3-32b olmoe-1b-7b phi-2 phi-3-medium phi-4-mini pythia-160m qwen1.5-moe-a2.7b qwen2.5-72b qwen3-0.6b
-    qwen3-235b-a22b qwen3-next-80b-a3b qwen3-vl-30b-a3b qwen3.5-27b qwen3.5-35b-a3b seed-oss-36b smollm3-3b
-    solar-open-100b stablelm-2-1.6b starcoder starcoder2-3b t5-base t5-large t5-small
-    youtu-llm-2b
+    apertus-8b aya-23-8b bitnet-2b-4t bloom-560m command-r-35b dbrx deepseek-v2-lite deepseek-v3 deepseek-v3.2
+    deepseek-v4-flash dots.llm1 ernie-4.5-21b-a3b exaone-4.0-32b falcon-180b falcon-h1-0.5b gemma-2b gemma-4-26b-a4b
+    gemma-4-e2b gemma3-1b gemma3-27b glm-4-9b glm-4.5 glm-4.7-flash glm-5 gpt-oss-120b gpt-oss-20b gpt2-xl
+    granite-3.1-1b-a400m granite-3.3-8b granite-4.0-h-small hy3-preview internlm3-8b jais-2-8b jamba-v0.1 kimi-k2
+    kimi-linear-48b-a3b laguna-xs-2.1 lfm2-1.2b lfm2-8b-a1b ling-3.0-flash llama-65b llama2-70b llama4-scout
+    mamba-2.8b mellum2-12b minicpm3-4b minimax-m2 mistral-small-24b mistral-small-4-119b mixtral-8x22b mpt-7b
+    nemotron-3-nano-30b-a3b nemotron-4-340b olmo-7b olmo2-7b olmo3-32b olmoe-1b-7b phi-2 phi-3-medium phi-4-mini
+    pythia-160m qwen1.5-moe-a2.7b qwen2.5-72b qwen3-0.6b qwen3-235b-a22b qwen3-next-80b-a3b qwen3-vl-30b-a3b
+    qwen3.5-27b qwen3.5-35b-a3b seed-oss-36b smollm3-3b solar-open-100b stablelm-2-1.6b starcoder starcoder2-3b
+    t5-base t5-large t5-small youtu-llm-2b
 """.split()
-# Golden checkpoints' configs with changes, for what no preset has: the converter takes four streams alone; a gated T5.
-SMALL = {
-    "gemma3n": ("gemma3n_text", {"altup_num_inputs": 4, "vocab_size": 105}),
-    "mt5": ("mt5", {"num_decoder_layers": 2}),
-    "t5-gated": ("t5", {"num_decoder_layers": 2, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
-}
+# Models that are no preset, of types that no preset has: configs of this size, with numbers that tell layers apart.
+CONFIGS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "gguf_configs.json").read_bytes())
 FORMATS = """
     Q8_0 Q6_K Q5_K_M Q5_K_S Q5_1 Q5_0 Q4_K_M Q4_K_S Q4_1 Q4_0 IQ4_NL IQ4_XS MXFP4_MOE Q3_K_L Q3_K_M Q3_K_S IQ3_M IQ3_S
     IQ3_XS IQ3_XXS Q2_K Q2_K_S IQ2_M IQ2_S IQ2_XS IQ2_XXS IQ1_M IQ1_S TQ2_0 TQ1_0
@@ -62,6 +57,45 @@ FORMATS = """
 # What the class of a type is called in a config.json, where transformers does not say.
 CLASSES = {
     "bailing_hybrid": "BailingMoeV3ForCausalLM",
+    "bailing_moe": "BailingMoeForCausalLM",
+    "bert": "BertForMaskedLM",
+    "camembert": "CamembertModel",
+    "chameleon": "ChameleonForConditionalGeneration",
+    "chatglm": "ChatGLMModel",
+    "deepseek": "DeepseekForCausalLM",
+    "distilbert": "DistilBertForMaskedLM",
+    "eurobert": "EuroBertModel",
+    "exaone": "ExaoneForCausalLM",
+    "gemma4_unified_text": "Gemma4UnifiedForConditionalGeneration",
+    "glm4v_moe_text": "Glm4vMoeForConditionalGeneration",
+    "glm4v_text": "Glm4vForConditionalGeneration",
+    "glm5_next_text": "Glm5NextForConditionalGeneration",
+    "glm_ocr_text": "GlmOcrForConditionalGeneration",
+    "granite_swa": "GraniteSWAForCausalLM",
+    "granitemoe_swa": "GraniteMoeSWAForCausalLM",
+    "hunyuan_vl_text": "HunYuanVLForConditionalGeneration",
+    "hy_v4": "HYV4ForCausalLM",
+    "internlm2": "InternLM2ForCausalLM",
+    "iquestcoder": "IQuestCoderForCausalLM",
+    "jina_embeddings_v3": "XLMRobertaModel",
+    "minicpm": "MiniCPMForCausalLM",
+    "minimax_m1": "MiniMaxM1ForCausalLM",
+    "minimax_m3_vl_text": "MiniMaxM3SparseForConditionalGeneration",
+    "minimax_text_01": "MiniMaxText01ForCausalLM",
+    "modernbert": "ModernBertForMaskedLM",
+    "muse_glimmer_text": "MuseGlimmerForConditionalGeneration",
+    "nomic_bert": "NomicBertModel",
+    "orion": "OrionForCausalLM",
+    "paddleocr_vl_text": "PaddleOCRVLForConditionalGeneration",
+    "qwen2_5_omni_text": "Qwen2_5OmniModel",
+    "qwen2_5_vl_text": "Qwen2_5_VLForConditionalGeneration",
+    "qwen2_vl_text": "Qwen2VLForConditionalGeneration",
+    "qwen3_omni_moe_text": "Qwen3OmniMoeForConditionalGeneration",
+    "qwen4_exp_text": "Qwen4ExpForCausalLM",
+    "roberta": "RobertaModel",
+    "step3p5": "Step3p5ForCausalLM",
+    "umt5": "UMT5ForConditionalGeneration",
+    "xlm-roberta": "XLMRobertaModel",
     "gemma3n_text": "Gemma3nForCausalLM",
     "gemma3_text": "Gemma3ForCausalLM",
     "gemma4_text": "Gemma4ForCausalLM",
@@ -90,11 +124,66 @@ STACKED = {
     "laguna": GATE_UP_DOWN,
     "lfm2_moe": ("w1", "w3", "w2"),
     "mellum": GATE_UP_DOWN,
+    "minimax_m1": ("w1", "w3", "w2"),
+    "minimax_text_01": ("w1", "w3", "w2"),
     "nemotron_h": GATE_UP_DOWN,
     "solar_open": GATE_UP_DOWN,
 }
 # The same for names: what a file of the maker's says instead.
 RENAMED = {
+    "camembert": {"roberta.": ""},
+    "deepseek_v4": {
+        "model.embed_tokens": "embed",
+        "model.hc_head.hc_": "hc_head_",
+        "model.": "",
+        "lm_head": "head",
+        "_hc.": "_",
+        ".attn_": ".hc_attn_",
+        ".ffn_": ".hc_ffn_",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+        "compressor.indexer.scorer.": "indexer.",
+        "compressor.indexer.q_b_proj": "indexer.wq_b",
+        "compressor.indexer.": "indexer.compressor.",
+        "self_attn.": "attn.",
+        "sinks": "attn_sink",
+        "q_a_proj": "wq_a",
+        "q_a_norm": "q_norm",
+        "q_b_proj": "wq_b",
+        "o_a_proj": "wo_a",
+        "o_b_proj": "wo_b",
+        "compressor.kv_norm": "compressor.norm",
+        "compressor.gate_proj": "compressor.wgate",
+        "kv_proj": "wkv",
+        "position_bias": "ape",
+        "gate.e_score_correction_bias": "gate.bias",
+        "mlp.": "ffn.",
+        "gate_proj": "w1",
+        "down_proj": "w2",
+        "up_proj": "w3",
+    },
+    "jina_embeddings_v3": {
+        "embeddings.LayerNorm": "emb_ln",
+        ".layers.": ".encoder.layers.",
+        "self_attn.o_proj": "mixer.out_proj",
+        "self_attn.": "mixer.",
+        "post_attention_layernorm": "norm1",
+        "post_mlp_layernorm": "norm2",
+    },
+    "minimax_m1": {"mlp.": "block_sparse_moe."},
+    "minimax_text_01": {"mlp.": "block_sparse_moe."},
+    "nomic_bert": {
+        "nomic_bert.": "",
+        "embeddings.LayerNorm": "emb_ln",
+        "layers.": "encoder.layers.",
+        "self_attn.o_proj": "attn.out_proj",
+        "self_attn.": "attn.",
+        "post_attention_layernorm": "norm1",
+        "post_mlp_layernorm": "norm2",
+        "mlp.up_proj": "mlp.fc11",
+        "mlp.gate_proj": "mlp.fc12",
+        "mlp.down_proj": "mlp.fc2",
+    },
     "bailing_hybrid": {
         "embed_tokens": "word_embeddings",
         "self_attn.": "attention.",
@@ -102,6 +191,28 @@ RENAMED = {
         "gate.e_score_correction_bias": "gate.expert_bias",
     },
     "bitnet": {"mlp.ffn_sub_norm": "mlp.ffn_layernorm", "self_attn.attn_sub_norm": "self_attn.inner_attn_ln"},
+    "glm5_next_text": {"attn_hc.": "hc_attn_", "ffn_hc.": "hc_ffn_", "forget_gate.": ""},
+    "hy_v4": {
+        ".attn_hc.": ".hc_attn_layer.hc_pre.hc_",
+        ".ffn_hc.": ".hc_mlp_layer.hc_pre.hc_",
+        ".hc_head.hc_": ".hc_head.hc_head_",
+        ".sinks": ".learnable_sink_param",
+        "self_attn.gate_proj": "self_attn.linear_gate",
+    },
+    "minimax_m3_vl_text": {
+        "mlp.gate.": "block_sparse_moe.gate.",
+        "mlp.experts": "block_sparse_moe.experts",
+        "mlp.shared_experts": "block_sparse_moe.shared_experts",
+        "gate.e_score_correction_bias": "e_score_correction_bias",
+        "self_attn.indexer.q_": "self_attn.index_q_",
+        "self_attn.indexer.k_": "self_attn.index_k_",
+    },
+    "qwen4_exp_text": {"ngram_embedding.weight": "ngram_embedding.shard_0.weight"},
+    "step3p5": {
+        "mlp.gate.weight": "moe.gate.weight",
+        "mlp.gate.e_score_correction_bias": "moe.router_bias",
+        "mlp.shared_experts": "share_expert",
+    },
     "ernie4_5_moe": {"mlp.gate.moe_statics": "mlp.moe_statics"},
     "kimi_linear": {
         "mlp.experts": "block_sparse_moe.experts",
@@ -115,6 +226,25 @@ RENAMED = {
         "block_sparse_moe.router.weight": "block_sparse_moe.router.layer.weight",
     },
 }
+# Checkpoints without the head for hidden words, as those who publish models of embeddings leave it out.
+HEADLESS = ("camembert", "eurobert", "jina_embeddings_v3", "modernbert", "nomic_bert", "roberta", "xlm-roberta")
+# Queries, keys and values are one matrix in the maker's file.
+FUSED = ("jina_embeddings_v3", "nomic_bert")
+# The type of a tensor in the maker's file by the end of its name, where it is not bfloat16.
+DTYPES = {
+    "qwen4_exp_text": {"I64": ("layer_multipliers", "vocab_sizes", "heads_offsets")},
+    "deepseek_v4": {
+        "F32": ("_fn", "_base", "_scale", "attn_sink", "ape", "gate.bias"),
+        "I64": ("tid2eid",),
+        "FP4": tuple(f".{part}.weight" for part in ("w1", "w2", "w3")),
+        "FP8": (
+            *(f"attn.{part}.weight" for part in ("wq_a", "wq_b", "wkv", "wo_a", "wo_b")),
+            "indexer.wq_b.weight",
+            *(f"shared_experts.{part}.weight" for part in ("w1", "w2", "w3")),
+        ),
+    },
+}
+BYTES = {"F32": 4, "BF16": 2, "I64": 8, "F8_E4M3": 1, "I8": 1, "U8": 1}
 # What the converter asks of a config and the preset, or transformers, leaves out; it changes no tensor.
 FILLED = {
     "bailing_hybrid": {
@@ -124,40 +254,115 @@ FILLED = {
         "score_function": "sigmoid",
         "norm_topk_prob": True,
     },
+    "deepseek_v4": {"first_k_dense_replace": 0, "num_hash_layers": 3},
+    "eurobert": {"classifier_pooling": "mean"},
+    "glm5_next_text": {
+        "linear_attn_config": {"num_heads": 8, "head_dim": 128, "short_conv_kernel_size": 4},
+        "mla_use_nope": True,
+        "first_k_dense_replace": 1,
+    },
+    "minimax_m3_vl_text": {"n_shared_experts": 1, "scoring_func": "sigmoid"},
+    "step3p5": {
+        "num_attention_groups": 2,
+        "attention_other_setting": {"num_attention_heads": 16, "num_attention_groups": 2},
+        "partial_rotary_factors": [1.0 if i % 4 else 0.5 for i in range(20)],
+        "moe_num_experts": 16,
+        "moe_top_k": 2,
+        "moe_layers_enum": ",".join(str(i) for i in range(3, 20)),
+    },
+    "gemma4_unified_text": {"moe_intermediate_size": None},
+    "exaone": {"rms_norm_eps": 1e-5},
+    "modernbert": {"layer_norm_eps": 1e-5},
     "gpt_neox": {"rotary_pct": 0.25},
+    "jina_embeddings_v3": {"lora_adaptations": ["retrieval.query"], "lora_alpha": 1.0},
+    "nomic_bert": {
+        "n_positions": 8192,
+        "max_trained_positions": 2048,
+        "activation_function": "swiglu",
+        "causal": False,
+        "qkv_proj_bias": False,
+        "mlp_fc1_bias": False,
+        "mlp_fc2_bias": False,
+        "prenorm": False,
+        "rotary_emb_fraction": 1.0,
+        "rotary_emb_interleaved": False,
+        "rotary_emb_scale_base": None,
+    },
+    "umt5": {"decoder_start_token_id": 0},
     "qwen3_vl_moe_text": {"rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}},
     "mt5": {"decoder_start_token_id": 0},
     "t5": {"decoder_start_token_id": 0},
 }
+# What Qwen4's tables of n-grams are, which the quantizer checks: the checkpoint here has no numbers.
+NGRAMS = {
+    "layer_multipliers": [1, 3, 5],
+    "ngram_heads_offsets": [50_000 * head for head in range(4)],
+    "ngram_heads_vocab_sizes": [50_000] * 4,
+}
 # The same of tensors: constants, which the converter writes as keys.
 CONSTANTS = {"apertus": ("mlp.act_fn.beta", "mlp.act_fn.eps")}
-# Computed from the config, not from a tensor.
+# Computed from the config, not from a tensor; the last two of Muse Glimmer.
 COMPUTED = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight")
+COMPUTED_NORMS = {"muse-glimmer": ("attn_q_norm.weight", "attn_k_norm.weight")}
 
 Tensors = dict[str, tuple[tuple[int, ...], str]]
 
 
-def checkpoint_of(ours: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
+Listed = tuple[str, tuple[int, ...], str]  # a tensor's name, shape and type
+
+
+def checkpoint_of(ours: Model) -> Iterator[Listed]:
     """The tensors of a checkpoint as its maker publishes it."""
+    for name, shape in published(ours):
+        ends = DTYPES.get(ours.model_type, {})
+        kind = next((kind for kind in reversed(ends) if name.endswith(ends[kind])), "BF16")
+        if kind == "FP4":  # two to a byte, a scale for 32
+            yield name, (shape[0], shape[1] // 2), "I8"
+            yield name.replace(".weight", ".scale"), (shape[0], shape[1] // 32), "U8"
+        elif kind == "FP8":  # a scale for 128 × 128
+            yield name, shape, "F8_E4M3"
+            yield name.replace(".weight", ".scale"), tuple(-(-length // 128) for length in shape), "U8"
+        else:
+            yield name, shape, kind
+
+
+def published(ours: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The tensors by the maker's names, without their types."""
     counts, model_type = ours.counts, ours.model_type
     experts = ours.trace.symbols.get("n_experts", 0)
     for name in CONSTANTS.get(model_type, ()):
         for i in range(ours.config.symbols["n_layers"]):
             yield f"model.layers.{i}.{name}", (1,)
     for name, shape in (*counts.tensors(), *counts.tensors(counts.buffers)):
+        if model_type in HEADLESS and name.startswith(("lm_head.", "cls.", "head.", "decoder.")):
+            continue
         for here, there in RENAMED.get(model_type, {}).items():
             name = name.replace(here, there)
-        if model_type in STACKED and ".experts." in name and len(shape) == 3:
+        if model_type in FUSED and re.search(r"\.[qkv]_proj\.", name):
+            if ".q_proj." in name:
+                yield name.replace("q_proj", "Wqkv"), (3 * shape[0], *shape[1:])
+        elif model_type in STACKED and ".experts." in name and len(shape) == 3:
             gate, up, down = STACKED[model_type]
             before, _, last = name.rpartition(".")
             parts = {"gate_up_proj": (gate, up), "up_proj": (up,), "down_proj": (down,)}[last]
             for e in range(shape[0]):
                 for part in parts:
                     yield f"{before}.{e}.{part}.weight", (shape[1] // len(parts), shape[2])
-        elif model_type in ("bailing_hybrid", "kimi_linear") and name.endswith("conv1d.weight"):
+        elif model_type == "step3p5" and ".experts." in name:  # which its files have stacked, gate and up apart
+            for part in ("gate_proj", "up_proj") if "gate_up_proj" in name else ("down_proj",):
+                rows = shape[1] // 2 if "gate_up_proj" in name else shape[1]
+                yield f"{name.partition('mlp.')[0]}moe.{part}.weight", (shape[0], rows, shape[2])
+        elif model_type == "minimax_m3_vl_text" and ".experts." in name:
+            for part, number in (("gate_proj", "w1"), ("up_proj", "w3"), ("down_proj", "w2")):
+                name = name.replace(part, number)
+            yield name, shape
+        elif model_type == "minimax_m3_vl_text" and name.endswith("gate_up_proj.weight"):
+            for part in ("gate_proj", "up_proj"):
+                yield name.replace("gate_up_proj", part), (shape[0] // 2, shape[1])
+        elif model_type in ("bailing_hybrid", "glm5_next_text", "kimi_linear") and name.endswith("conv1d.weight"):
             for part in "qkv":
                 yield name.replace("conv1d", f"{part}_conv1d"), (shape[0] // 3, *shape[1:])
-        elif model_type == "mistral4" and ".experts." in name:  # which its files have stacked, and the preset has not
+        elif model_type in ("hy_v4", "mistral4") and ".experts." in name:  # stacked in its files
             if name.endswith(".experts.0.gate_proj.weight"):
                 yield name.replace("0.gate_proj.weight", "gate_up_proj"), (experts, 2 * shape[0], shape[1])
             if name.endswith(".experts.0.down_proj.weight"):
@@ -168,20 +373,31 @@ def checkpoint_of(ours: Model) -> Iterator[tuple[str, tuple[int, ...]]]:
             yield name, shape
 
 
-def write_checkpoint(folder: Path, tensors: Iterable[tuple[str, tuple[int, ...]]], raw: Mapping[str, Any]) -> None:
+def write_checkpoint(folder: Path, tensors: Iterable[Listed], raw: Mapping[str, Any]) -> None:
     """A folder with a config.json and a safetensors file without data."""
     header: dict[str, Any] = {}
     at = 0
-    for name, shape in tensors:
-        size = 2 * math.prod(shape)
-        header[name] = {"dtype": "BF16", "shape": list(shape), "data_offsets": [at, at + size]}
+    for name, shape, kind in tensors:
+        size = BYTES[kind] * math.prod(shape)
+        header[name] = {"dtype": kind, "shape": list(shape), "data_offsets": [at, at + size]}
         at += size
     text = json.dumps(header).encode()
     with (folder / "model.safetensors").open("wb") as file:
         file.write(struct.pack("<Q", len(text)) + text)
         file.truncate(8 + len(text) + at)
     (folder / "config.json").write_text(json.dumps(raw), "utf-8")
+    (folder / "tokenizer.json").write_text('{"model": {"type": "WordPiece"}}', "utf-8")
     (folder / "tokenizer.model").touch()
+
+
+class Hole:
+    """An array that the converter fills with an expert's numbers: it keeps none."""
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any):
+        self.shape, self.dtype = shape, dtype
+
+    def __setitem__(self, place: Any, value: Any) -> None:
+        pass
 
 
 def converted(ours: Model, folder: Path) -> tuple[str, Tensors, dict[str, Any]]:
@@ -195,20 +411,31 @@ def converted(ours: Model, folder: Path) -> tuple[str, Tensors, dict[str, Any]]:
     write_checkpoint(folder, checkpoint_of(ours), raw)
     of_class = import_module("conversion").get_model_class(raw["architectures"][0])
     of_class.no_mtp = True
+    # an architecture's own names are put among those of all
+    names = import_module("gguf.tensor_mapping").TensorNameMap
+    of_all, names.block_mappings_cfg = names.block_mappings_cfg, dict(names.block_mappings_cfg)
     made = of_class(folder, gguf.LlamaFileType.MOSTLY_F16, folder / "out.gguf", dry_run=True)
+    names.block_mappings_cfg = of_all
     made = getattr(made, "impl", made)  # of one that only chooses among others
-    made.hparams = FILLED.get(ours.model_type, {}) | made.hparams
+    made.hparams = raw | made.hparams
     tensors: Tensors = {}
 
     def add_tensor(name: str, tensor: Any, raw_shape: Any = None, raw_dtype: Any = None, **_: Any) -> None:
         kind = raw_dtype or gguf.GGMLQuantizationType[{"float32": "F32", "int32": "I32"}[str(tensor.dtype)]]
         assert name not in tensors, f"{name} twice"
-        tensors[name] = (tuple(map(int, raw_shape or tensor.shape)), kind.name)
+        shape = raw_shape or tensor.shape
+        if tensor.dtype == np.uint8:
+            shape = gguf.quant_shape_from_byte_shape(shape, kind)
+        tensors[name] = (tuple(map(int, shape)), kind.name)
 
     made.gguf_writer.add_tensor = add_tensor
     made.set_vocab = lambda: None
+    made._get_suppress_tokens = lambda: None
+    made.repack_mxfp4_blocks = lambda packed, _: Hole((packed.shape[0], packed.shape[1] // 16 * 17), np.uint8)
+    vars(import_module("conversion.deepseek"))["np"] = SimpleNamespace(empty=Hole)
     made._create_vocab_sentencepiece = lambda: (range(made.hparams["vocab_size"]),)
     made.prepare_tensors()
+    made._read_hash_constants = lambda name: NGRAMS[name.rpartition(".")[2]]
     made.set_gguf_parameters()
     [keys] = made.gguf_writer.kv_data
     architecture = gguf.MODEL_ARCH_NAMES[made.model_arch]
@@ -219,12 +446,11 @@ def converted(ours: Model, folder: Path) -> tuple[str, Tensors, dict[str, Any]]:
             writer.kv_data[0][key] = value
     writer.add_tokenizer_model("no_vocab")  # what loads the file needs no more of its tokens than their number
     if f"{architecture}.vocab_size" not in keys:
-        writer.add_vocab_size(made.hparams["vocab_size"])
+        writer.add_vocab_size(ours.trace.symbols["vocab_size"])
     size = 0
     for name, (shape, kind) in tensors.items():
-        dtype = {"F16": np.float16, "F32": np.float32, "I32": np.int32}[kind]
-        count = math.prod(shape) * np.dtype(dtype).itemsize
-        writer.add_tensor_info(name, shape, np.dtype(dtype), count)
+        count = in_bytes({name: kind}, tensors)
+        writer.add_tensor_info(name, shape, np.dtype(np.float16), count, gguf.GGMLQuantizationType[kind])
         size += -(-count // 32) * 32
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -236,7 +462,7 @@ def converted(ours: Model, folder: Path) -> tuple[str, Tensors, dict[str, Any]]:
     return architecture, tensors, {key: value.value for key, value in keys.items()}
 
 
-IN_LAYER = re.compile(r"((?:enc\.|dec\.)?blk)\.(\d+)\.(?!attn_rel_b)")  # whose layers are alike
+IN_LAYER = re.compile(r"((?:enc\.|dec\.)?blk)\.(\d+)\.")
 LINE = re.compile(r"\[ *\d+/ *\d+\] +(\S+) +- \[.*?\], type = +(\w+), size = .*?(?:\((\w+)\))?$")
 SUM = re.compile(r"quant size += +([\d.]+) MiB \(([\d.]+) BPW\)")
 
@@ -263,15 +489,22 @@ def in_bytes(types: Mapping[str, str], tensors: Tensors) -> int:
     return total
 
 
+def in_layers(name: str, names: Iterable[str]) -> tuple[str, int | None]:
+    """A tensor's name with `{i}` for its layer; whole where no other layer has such a tensor, as with T5's biases."""
+    layer = IN_LAYER.match(name)
+    if layer is None or ("attn_rel_b" in name and f"{layer[1]}.1.attn_rel_b.weight" not in names):
+        return name, None
+    return f"{layer[1]}.{{i}}.{name[layer.end() :]}", int(layer[2])
+
+
 def collapsed(types: Mapping[str, str]) -> dict[str, dict[str, list[int]]]:
     """The types by tensor, `{i}` for the layer: {name: {type: layers}}, no layers for a tensor that no layer has."""
     found: dict[str, dict[str, list[int]]] = {}
     for name, kind in types.items():
-        layer = IN_LAYER.match(name)
-        pattern = f"{layer[1]}.{{i}}.{name[layer.end() :]}" if layer else name
+        pattern, layer = in_layers(name, types)
         layers = found.setdefault(pattern, {}).setdefault(kind, [])
-        if layer:
-            layers.append(int(layer[2]))
+        if layer is not None:
+            layers.append(layer)
     return found
 
 
@@ -315,23 +548,16 @@ def numbered(layers: Iterable[int]) -> str:
     )
 
 
-def config_of(slug: str) -> dict[str, Any] | None:
-    """The config of a model that is no preset: a golden checkpoint's, with changes."""
-    if slug not in SMALL:
-        return None
-    name, changes = SMALL[slug]
-    return golden(name).raw | changes
-
-
 def model_of(slug: str, program: Path) -> dict[str, Any]:
     """One model in all formats, as the golden file has it; with its config where no preset has it."""
-    raw = config_of(slug)
+    raw = CONFIGS.get(slug)
     ours = preset_model(slug) if raw is None else make(slug, raw)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         architecture, tensors, _ = converted(ours, folder)
         path = folder / "out.gguf"
-        kept = {name: tensor for name, tensor in tensors.items() if name not in COMPUTED}
+        computed = (*COMPUTED, *COMPUTED_NORMS.get(architecture, ()))
+        kept = {name: tensor for name, tensor in tensors.items() if not name.endswith(computed)}
         plain = {name: kind for name, (_, kind) in kept.items()}
         formats = {"F16": (in_bytes(plain, tensors), collapsed(plain))}
         needing: list[str] = []
@@ -344,11 +570,10 @@ def model_of(slug: str, program: Path) -> dict[str, Any]:
             needing += [format] if needs_matrix else []
     shapes: dict[str, set[tuple[int, ...]]] = {}
     for name, (shape, _) in kept.items():
-        shapes.setdefault(IN_LAYER.sub(r"\1.{i}.", name), set()).add(shape)
+        shapes.setdefault(in_layers(name, kept)[0], set()).add(shape)
     packed = compact(formats)
     in_order = [sorted(shapes[name]) for name in packed["names"]]
-    head = {} if raw is None else {"config": raw}
-    return head | {"architecture": architecture, "needs_matrix": needing, "shapes": in_order, **packed}
+    return {"architecture": architecture, "needs_matrix": needing, "shapes": in_order, **packed}
 
 
 def of_others(folder: Path) -> dict[str, Any]:
@@ -374,7 +599,7 @@ def main(source: str, program: str, *slugs: str) -> None:
     sys.path += [source, str(Path(source) / "gguf-py")]
     logging.disable(logging.CRITICAL)
     made = json.loads(FILE.read_bytes()) if slugs and FILE.exists() else {}
-    for slug in slugs or (*MODELS, *SMALL):
+    for slug in slugs or (*MODELS, *CONFIGS):
         print(slug, flush=True)
         made[slug] = model_of(slug, Path(program))
     write(FILE, made)
