@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from macros.catalogue.presets import REFERENCE_LOGITS, make
-from macros.engine.checkpoint import Arrays
+from macros.engine.loaded import Arrays
 from macros.engine.forward import logits
 
 from . import TESTS, close
