@@ -35,9 +35,7 @@ class Qwen25OmniAudio(WhisperEncoder):
         if int(self.d_model) % 2 or int(self.d_model) < 4:
             raise Problem(f"d_model = {int(self.d_model)}", "sines and cosines need an even number, 4 or more")
         if int(self.window) % 2:
-            raise Problem(
-                f"n_window = {int(self.window)}", "vectors are averaged in pairs: give an even number"
-            )
+            raise Problem(f"n_window = {int(self.window)}", "vectors are averaged in pairs: give an even number")
 
     @property
     def piece(self) -> int:
