@@ -378,7 +378,8 @@ OF_SHAPES = set(
     timeline architecture_gallery gallery_summary
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
-    coverage_summary coverage_types coverage_mechanisms coverage_mappings benchmark benchmarks_table
+    coverage_summary coverage_types coverage_mechanisms coverage_mappings coverage_vllm benchmark
+    benchmarks_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table style_table one_head recap shape_after dot_product matrix_product matrix_cell
     widths_at_a_glance

@@ -1,12 +1,14 @@
-"""The types of transformers' mappings of language models, from `transformers_types.json`: covered, or why not.
+"""The types of transformers' mappings of language models and vLLM's classes: covered, or why not.
 
-`python -m tests.reference.mappings` writes the file. Whether a type is covered is not in it: that is looked up.
+`python -m tests.reference.mappings` writes `transformers_types.json`, `python -m tests.reference.engine_lists` writes
+`vllm_classes.json`. Whether a type is covered is not in them: that is looked up.
 """
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -15,6 +17,9 @@ from ..engine.errors import Problem
 from ..engine.files import place, read_text
 
 FILE = Path(__file__).parent / "transformers_types.json"
+VLLM_FILE = Path(__file__).parent / "vllm_classes.json"
+
+Content = TypeVar("Content")
 
 
 class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -36,13 +41,38 @@ class Mappings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     types: dict[str, Mapped]
 
 
+class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A class of vLLM's registry: the lists that have it, and the type by which it is read, or why it is not."""
+
+    lists: list[str]
+    type: str | None = None
+    reason: str | None = None
+
+
+class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file: vLLM's version, and the classes."""
+
+    version: str
+    classes: dict[str, Listed]
+
+
 @cache
 def mappings() -> Mappings:
-    """The file's content. Raises `Problem`."""
+    """The types of transformers' mappings. Raises `Problem`."""
+    return _read(FILE, Mappings, "mappings")
+
+
+@cache
+def vllm_classes() -> Registry:
+    """The classes of vLLM's registry. Raises `Problem`."""
+    return _read(VLLM_FILE, Registry, "engine_lists VLLM")
+
+
+def _read(file: Path, content: type[Content], program: str) -> Content:
     try:
-        return msgspec.json.decode(read_text(FILE), type=Mappings)
+        return msgspec.json.decode(read_text(file), type=content)
     except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "run python -m tests.reference.mappings", place(FILE)) from None
+        raise Problem(str(error).replace("`", ""), f"run python -m tests.reference.{program}", place(file)) from None
 
 
 def covered_as(name: str) -> str | None:

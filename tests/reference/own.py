@@ -19,8 +19,8 @@ import numpy as np
 import torch
 
 from macros.catalogue.presets import REFERENCE_LOGITS, make
-from macros.engine.checkpoint import Arrays
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
 
 from . import TESTS, close
 from .configs import PROMPT

@@ -25,15 +25,17 @@ from transformers import AutoConfig, AutoModelForImageTextToText
 
 from macros.catalogue import presets
 from macros.counting.parameters import Counts
-from macros.engine.checkpoint import Arrays, Cache
+from macros.engine.loaded import Arrays, Cache
 from macros.engine.towers import Grid, find, read_config, trace
 
 from . import close
 from .configs import small_config
 from .models import BESIDE, SEED, fill, saved_buffers
+from .models import TOWERS as TOWER_BESIDE
 
 VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
+AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7}
 KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
     ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim"), 4
 )
@@ -128,6 +130,50 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "vision_config",
         Grid(4, 6),
+    ),
+    "qwen2_5_omni_audio": (
+        lambda: {
+            "model_type": "qwen2_5_omni_thinker",
+            "text_config": text("qwen2_5_omni_text"),
+            "vision_config": TOWER_BESIDE["qwen2_5_omni_thinker"] | {"out_hidden_size": 8},
+            "audio_config": AUDIO | {"n_window": 10, "output_dim": width("qwen2_5_omni_text")},
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "qwen3_omni_audio": (
+        lambda: {
+            "model_type": "qwen3_omni_moe_thinker",
+            "text_config": text("qwen3_omni_moe_text"),
+            "vision_config": TOWER_BESIDE["qwen3_omni_moe_thinker"] | {"out_hidden_size": 8},
+            "audio_config": AUDIO
+            | {"n_window": 50, "n_window_infer": 200, "downsample_hidden_size": 8, "num_mel_bins": 13}
+            | {"output_dim": width("qwen3_omni_moe_text")},
+        },
+        "audio_config",
+        Grid(200),
+    ),
+    "idefics3": (
+        lambda: {
+            "model_type": "idefics3",
+            "scale_factor": 3,
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "idefics3_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "llava_next": (
+        lambda: {
+            "model_type": "llava_next",
+            "image_grid_pinpoints": [[42, 84], [84, 42], [84, 84], [126, 42], [42, 126]],
+            "text_config": text("mistral"),
+            "vision_config": VIT
+            | {"model_type": "clip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
     ),
     "mistral_large4": (
         lambda: {
@@ -330,6 +376,19 @@ def kimi_k25(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.mm_projector(read.pooler_output).reshape(-1, model.config.text_config.hidden_size)]
 
 
+def omni_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.audio_tower(x.T, feature_lens=torch.tensor([x.shape[0]])).pooler_output]
+
+
+def idefics3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(pixels(x, grid)[None]).pooler_output[0]]
+
+
+def llava_next(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.vision_tower(pixels(x, grid), output_hidden_states=True)
+    return [model.model.multi_modal_projector(read.hidden_states[-2][:, 1:])[0]]
+
+
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -338,6 +397,10 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "gemma3": gemma3,
     "qwen2_5_omni": qwen3,
     "qwen3_omni": qwen3,
+    "qwen2_5_omni_audio": omni_audio,
+    "qwen3_omni_audio": omni_audio,
+    "idefics3": idefics3,
+    "llava_next": llava_next,
     "mistral_large4": mistral3,
     "llava": gemma3,
     "paligemma": gemma3,
@@ -364,8 +427,9 @@ CLASSES = {
     "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
-UNCOUNTED = dict.fromkeys(("qwen2_5_omni_thinker", "qwen3_omni_moe_thinker"), ("audio_tower.",))
-OF_TEXT = ("language_model.", "lm_head.")
+# Towers, by the key of the part, whose tensors stand beside the others'.
+OF_PARTS = {"vision_config": ("visual.",), "audio_config": ("audio_tower.",)}
+OF_TEXT = ("language_model.", "text_model.", "lm_head.")
 
 
 def build(raw: dict[str, Any]) -> torch.nn.Module:
@@ -391,7 +455,9 @@ def tower(name: str) -> dict[str, np.ndarray]:
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
-    others = OF_TEXT + UNCOUNTED.get(raw["model_type"], ())
+    others = OF_TEXT
+    if raw.get("audio_config") and raw.get("vision_config"):
+        others += next(names for key, names in OF_PARTS.items() if key != part)
     weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in others)}
     buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in others)}
     ours = find(raw, part)
@@ -532,6 +598,23 @@ def cohere2_tokens(width: int, height: int) -> int:
     return (tiles + (tiles > 1)) * 9
 
 
+def idefics3_tokens(width: int, height: int) -> int:
+    names = "_resize_output_size_rescale_to_max_len", "_resize_output_size_scale_below_upper_bound"
+    of = functions("idefics3.image_processing_idefics3", *names)
+    shorter = min(of[names[1]](*of[names[0]](height, width, max_len=4 * 42)))
+    return (4 * math.ceil(shorter / 42) + 1) * 4
+
+
+def llava_next_tokens(width: int, height: int) -> int:
+    class Processor(transformers.LlavaNextProcessor):
+        def __init__(self) -> None:
+            shapes = TOWERS["llava_next"][0]()["image_grid_pinpoints"]
+            self.image_processor = SimpleNamespace(image_grid_pinpoints=shapes)
+            self.patch_size, self.num_additional_image_tokens = 7, 1
+
+    return Processor()._get_number_of_features(height, width, 42, 42) - 1
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -544,6 +627,8 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "glm4v": lambda: glm4v_tokens,
     "internvl": lambda: internvl_tokens,
     "cohere2_vision": lambda: cohere2_tokens,
+    "idefics3": lambda: idefics3_tokens,
+    "llava_next": lambda: llava_next_tokens,
 }
 
 
@@ -565,9 +650,22 @@ def qwen2_audio_sound_tokens(seconds: float) -> int:
     return int(lengths[1])
 
 
+def qwen2_5_omni_sound_tokens(seconds: float) -> int:
+    thinker = transformers.Qwen2_5OmniThinkerForConditionalGeneration
+    made = sys.modules[thinker.__module__].Qwen2_5OmniAudioEncoder
+    return int(made._get_feat_extract_output_lengths(None, torch.tensor(math.ceil(100 * seconds)))[1])
+
+
+def qwen3_omni_sound_tokens(seconds: float) -> int:
+    module = sys.modules[transformers.Qwen3OmniMoeThinkerForConditionalGeneration.__module__]
+    return int(module._get_feat_extract_output_lengths(torch.tensor(math.ceil(100 * seconds))))
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
+    "qwen2_5_omni_audio": qwen2_5_omni_sound_tokens,
+    "qwen3_omni_audio": qwen3_omni_sound_tokens,
 }
 
 

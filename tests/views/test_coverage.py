@@ -9,7 +9,7 @@ import pytest
 
 from macros.catalogue import presets
 from macros.catalogue.independent import comparison
-from macros.catalogue.transformers_types import covered_as, mappings
+from macros.catalogue.transformers_types import covered_as, mappings, vllm_classes
 from macros.engine.architectures import architectures, is_known
 from macros.views.reference import coverage
 
@@ -77,6 +77,21 @@ def test_every_type_of_transformers_is_covered_or_has_a_reason():
         assert not (row.incomplete and row.reason), name
         if is_known(name):
             assert row.reason is None, f"{name} is covered by now: run python -m tests.reference.mappings"
+
+
+def test_every_class_of_vllm_is_read_or_has_a_reason():
+    rows = vllm_classes().classes
+    assert len(rows) > 350
+    for name, row in rows.items():
+        assert (row.type is None) == (row.reason is not None), name
+        assert row.type is None or is_known(row.type), f"{name}: run python -m tests.reference.engine_lists VLLM"
+    listed = cells(coverage.coverage_vllm())
+    ((_, classes, covered),) = (row for row in listed if row[0] == "any of them")
+    assert (int(classes), int(covered)) == (
+        len(rows),
+        sum(row[2].startswith("as ") for row in listed if row[0] in rows),
+    )
+    assert (rows["LlamaForCausalLM"].type, rows["InternVLChatModel"].type) == ("llama", "qwen2")
 
 
 def test_the_tables_of_transformers_types_agree():

@@ -31,7 +31,11 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
     ("qwen2_5_omni_thinker", "vision_config"): "qwen2_5_omni",
     ("qwen3_omni_moe_thinker", "vision_config"): "qwen3_omni",
+    ("qwen2_5_omni_thinker", "audio_config"): "qwen2_5_omni_audio",
+    ("qwen3_omni_moe_thinker", "audio_config"): "qwen3_omni_audio",
     ("llava", "vision_config"): "clip",
+    ("llava_next", "vision_config"): "llava_next",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("idefics3", "smolvlm")), "idefics3"),
     ("paligemma", "vision_config"): "paligemma",
     ("cohere2_vision", "vision_config"): "cohere2_vision",
     **dict.fromkeys(((whole, "vision_config") for whole in ("mistral3", "mistral_large4")), "pixtral"),
@@ -48,7 +52,7 @@ MODULES: dict[tuple[str, str], str] = {
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
 INNER: dict[tuple[str, str], str] = {
-    ("llava", "vision_config"): "clip_vision_model",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("llava", "llava_next")), "clip_vision_model"),
     ("paligemma", "vision_config"): "siglip_vision_model",
     ("cohere2_vision", "vision_config"): "siglip_vision_model",
     ("mistral3", "vision_config"): "pixtral",
@@ -86,6 +90,10 @@ class TowerConfig(Config):
     def moments(self, seconds: float) -> Grid:
         """The moments of a sound."""
         raise NotImplementedError
+
+    def image_tokens(self, height: int, width: int, tokens: int) -> int:
+        """The tokens that an image puts into the text, of those that its tiles give."""
+        return tokens
 
     def sound_tokens(self, seconds: float, tokens: int) -> int:
         """The tokens that a sound puts into the text, of those that its pieces give."""

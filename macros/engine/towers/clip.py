@@ -81,6 +81,11 @@ CONFIG = Clip
 
 def forward(w: Weights, x: Array, grid: Grid, c: Clip, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
+    return [encode(w, x, c, cache)]
+
+
+def encode(w: Weights, x: Array, c: Clip, cache: KVCache) -> Array:
+    """CLIP's vectors of an image, projected: [P I] -> [P D]."""
     tower = w.at("model.vision_tower")
     x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
     x = np.concatenate([tower("embeddings.class_embedding", c.d_model)[None, :], x], axis=0)
@@ -94,7 +99,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Clip, cache: KVCache) -> list[A
     x = x[1:] if c.strategy == "default" else x
     names = "linear_1", "linear_2"
     act = activation(c.projector_activation)
-    return [two_maps(x, w.at("model.multi_modal_projector"), names, c.d_text, c.d_text, act, bias=c.bias)]
+    return two_maps(x, w.at("model.multi_modal_projector"), names, c.d_text, c.d_text, act, bias=c.bias)
 
 
 @step(Role.LAYER)

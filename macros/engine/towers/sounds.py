@@ -32,6 +32,18 @@ def convolve_plane(x: Array, kernel: Array, stride: int) -> Array:
     return total
 
 
+def _planes_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+    rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (1, 2))
+    wide, channels, height, width = kernel.shape
+    return (x.shape[0], rows, columns, wide), x.shape[0] * rows * columns * wide * channels * height * width
+
+
+@step(Role.CONVOLVE, rule=_planes_rule)
+def convolve_planes(x: Array, kernel: Array, stride: int) -> Array:
+    """The same for several planes, each by itself: [C R B I], [O I 3 3] -> [C R/s B/s O]."""
+    return np.stack([convolve_plane(x[i], kernel, stride) for i in range(x.shape[0])])
+
+
 def _depthwise_rule(x: Array, kernel: Array, before: int) -> Ruling:
     return x.shape, x.shape[0] * x.shape[1] * kernel.shape[2]
 

@@ -9,7 +9,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.independent import comparison
 from ...catalogue.presets import Model
-from ...catalogue.transformers_types import covered_as, mappings
+from ...catalogue.transformers_types import covered_as, mappings, vllm_classes
 from ...engine import terms
 from ...engine.architectures import architectures
 from ...engine.array import Node
@@ -111,6 +111,31 @@ def coverage_mappings() -> Html:
         conventions(
             html("The mappings are those of transformers {}.", made.version),
             "A multimodal type is covered if its text model is; each page names the parts that are left out.",
+        ),
+    )
+
+
+def coverage_vllm() -> Html:
+    """The classes of vLLM's registry: how many of each of its lists are covered, and each of them, or why not."""
+    made = vllm_classes()
+    lists = list(dict.fromkeys(name for row in made.classes.values() for name in row.lists))
+    sums = [
+        (name, *(rounding.grouped(n) for n in (len(rows), sum(row.type is not None for row in rows))))
+        for name, rows in [
+            *((name, [row for row in made.classes.values() if name in row.lists]) for name in lists),
+            ("any of them", list(made.classes.values())),
+        ]
+    ]
+    rows = [
+        (code(name), ", ".join(row.lists), html("as {}", code(row.type)) if row.type else html("no: {}", row.reason))
+        for name, row in made.classes.items()
+    ]
+    return block(
+        table("By list", ["List", number("Classes"), number("Covered")], sums, name="Lists of vLLM’s registry"),
+        table("All classes", ["Class", "Lists", "Covered"], rows, name="Classes of vLLM’s registry"),
+        conventions(
+            html("The registry is that of vLLM {}.", made.version),
+            "A class is covered if a config.json that names it, and its type, is read.",
         ),
     )
 

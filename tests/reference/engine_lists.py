@@ -1,0 +1,236 @@
+"""The model classes of vLLM's registry: `python -m tests.reference.engine_lists VLLM`, from the repository.
+
+VLLM is the folder of vLLM's source distribution. Its registry is read and not run. For each class whose type is known
+here, a small config that names the class is read; for each other one there is a reason here. The program ends at a
+class that has both, or neither. It writes `macros/catalogue/vllm_classes.json`.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from transformers.models.auto import modeling_auto
+
+from macros.catalogue.presets import make
+from macros.catalogue.transformers_types import VLLM_FILE
+from macros.engine.architectures import find, modules_by_type
+from macros.engine.class_names import class_names
+from macros.engine.errors import Problem
+from macros.engine.keys import WRITER
+
+from .configs import REMOTE, all_configs, remote
+from .mappings import default, text_type
+
+REGISTRY = "vllm/model_executor/models/registry.py"
+LISTS = {
+    "_TEXT_GENERATION_MODELS": "text",
+    "_EMBEDDING_MODELS": "embedding",
+    "_LATE_INTERACTION_MODELS": "late interaction",
+    "_REWARD_MODELS": "reward",
+    "_TOKEN_CLASSIFICATION_MODELS": "token classification",
+    "_SEQUENCE_CLASSIFICATION_MODELS": "classification",
+    "_MULTIMODAL_MODELS": "images and sound",
+    "_SPECULATIVE_DECODING_MODELS": "speculative decoding",
+    "_TRANSFORMERS_SUPPORTED_MODELS": "by transformers’ code",
+}
+
+# Types of classes that transformers does not have, or has under another name: the type, or that of the whole, the key
+# of the text model's table, and the text model's type.
+TYPES = {
+    "BailingMoeForCausalLM": "bailing_moe",
+    "ChatGLMModel": "chatglm",
+    "ChatGLMForConditionalGeneration": "chatglm",
+    "DeepseekForCausalLM": "deepseek",
+    "ExaoneForCausalLM": "exaone",
+    "InternLM2ForCausalLM": "internlm2",
+    "LLaMAForCausalLM": "llama",
+    "MiniCPMForCausalLM": "minicpm",
+    "MiMoForCausalLM": "mimo",
+    "OrionForCausalLM": "orion",
+    "PhiMoEForCausalLM": "phimoe",
+    "Step3p5ForCausalLM": "step3p5",
+    "InternLM3ForCausalLM": "internlm3",
+    "IQuestCoderForCausalLM": "iquestcoder",
+    "ExaoneMoEForCausalLM": "exaone_moe",
+    "Glm5NextForCausalLM": "glm5_next_text",
+    "MiniMaxM3SparseForCausalLM": "minimax_m3",
+    "MuseGlimmerForCausalLM": "muse_glimmer_text",
+    "Qwen2ForRewardModel": "qwen2",
+    "Qwen2ForProcessRewardModel": "qwen2",
+    "InternVLChatModel": "internvl_chat/llm_config/qwen2",
+    "SkyworkR1VChatModel": "skywork_chat/llm_config/qwen2",
+    "H2OVLChatModel": "h2ovl_chat/llm_config/llama",
+    "NVLM_D": "NVLM_D/llm_config/qwen2",
+    "InternS1ForConditionalGeneration": "interns1/text_config/qwen3",
+    "KimiVLForConditionalGeneration": "kimi_vl/text_config/deepseek_v3",
+    "KimiK25ForConditionalGeneration": "kimi_k25/text_config/kimi_k2",
+    "LightOnOCRForConditionalGeneration": "lighton_ocr/text_config/qwen3",
+    "Eagle2_5_VLForConditionalGeneration": "eagle_2_5_vl/text_config/qwen2",
+    "OpenCUAForConditionalGeneration": "opencua/text_config/qwen2",
+    "BeeForConditionalGeneration": "bee/text_config/qwen3",
+    "UltravoxModel": "ultravox/text_config/llama",
+    **dict.fromkeys(
+        ("Qwen2_5OmniModel", "Qwen2_5OmniForConditionalGeneration"), "qwen2_5_omni/thinker_config/qwen2_5_omni_text"
+    ),
+    "Qwen3OmniMoeForConditionalGeneration": "qwen3_omni_moe/thinker_config/qwen3_omni_moe_text",
+    "DeepseekOCR2ForCausalLM": "deepseek_ocr2/text_config/deepseek_ocr2_text",
+}
+
+REASONS = {
+    "remote code, not read": """
+        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV2ForCausalLM BailingMoeV3ForCausalLM
+        BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeciLMForCausalLM
+        DeepseekOCRForCausalLM DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM
+        GLM4VForCausalLM GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
+        IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
+        InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration K2HorizonForCausalLM
+        KananaVForConditionalGeneration KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
+        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM MiMoV2ForCausalLM
+        MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
+        NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
+        NemotronH_Omni_Reasoning_V3 NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
+        OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
+        PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM Param2MoEForCausalLM
+        Phi3VForCausalLM Phi4ForCausalLMV Phi4MMForCausalLM Plamo3ForCausalLM RForConditionalGeneration
+        RadioMBartPrefixForCausalLM Rnj1ForCausalLM SarvamMLAForCausalLM SarvamMoEForCausalLM SolarForCausalLM
+        Step1ForCausalLM Step3TextForCausalLM Step3VLForConditionalGeneration Step5ForCausalLM
+        Step5ForConditionalGeneration StepVLForConditionalGeneration TeleChat2ForCausalLM TeleChat3ForCausalLM
+        TeleFLMForCausalLM
+    """,
+    "a head of its own": """
+        BertSpladeSparseEmbeddingModel BgeM3EmbeddingModel ClefFlashForJointSchema ClefOmniForJointSchema
+        ColBERTJinaRobertaModel ColBERTLfm2Model ColBERTModernBertModel ColModernVBertForRetrieval
+        ColPaliForRetrieval ColQwen3 ColQwen3_5 ColUltraVBertForRetrieval D3ForSequenceClassification
+        EmbeddingGemma2Model HF_ColBERT InternLM2ForRewardModel JinaEmbeddingsV5Model JinaForRanking JinaVLForRanking
+        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel OpenAIPrivacyFilterForTokenClassification
+        OpsColQwen3Model Qwen3VLNemotronEmbedModel
+    """,
+    "attention in both directions": """
+        DeepseekV3BidirectionalModel Lfm2BidirectionalModel LlamaBidirectionalForSequenceClassification
+        LlamaBidirectionalModel ModernVBertModel VoyageQwen3BidirectionalEmbedModel
+    """,
+    "another mechanism": """
+        DiffusionGemmaForBlockDiffusion Dots3NoteForCausalLM HrmTextForCausalLM UnlimitedOCRForCausalLM
+    """,
+    "speech": """
+        CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration
+        FunAudioChatForConditionalGeneration MiDashengLMModel MoonshotKimiaForCausalLM MossAudioModel
+        Qwen3ASRForcedAlignerForTokenClassification Qwen3ASRRealtimeGeneration VoxtralRealtimeGeneration
+    """,
+    "no language model": "Alpamayo2Super CLIPModel OpenVLAForActionPrediction SiglipModel Terratorch",
+    "no config.json": "MistralLarge3ForCausalLM PixtralForConditionalGeneration",
+    "no reference to compare with": """
+        DeepseekV41ForCausalLM DeepseekV4ForConditionalGeneration KimiK3ForConditionalGeneration
+    """,
+}
+
+
+def registry(folder: Path) -> dict[str, list[str]]:
+    """The classes of vLLM's registry, each with the lists that it is on."""
+    found: dict[str, list[str]] = {}
+    for node in ast.parse((folder / REGISTRY).read_text("utf-8")).body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and target.id in LISTS and isinstance(value, ast.Dict):
+            for key in value.keys:
+                if isinstance(key, ast.Constant):
+                    found.setdefault(str(key.value), []).append(LISTS[target.id])
+    return found
+
+
+def of_transformers() -> dict[str, list[str]]:
+    """The types that transformers' mappings give each class."""
+    found: dict[str, list[str]] = {}
+    for name in vars(modeling_auto):
+        if name.endswith("_MAPPING_NAMES"):
+            for model_type, named in getattr(modeling_auto, name).items():
+                for one in named if isinstance(named, list | tuple) else [named]:
+                    found.setdefault(one, []).append(model_type)
+    for model_type, named in class_names().items():
+        for one in named:
+            found.setdefault(one, []).append(model_type)
+    return found
+
+
+def small(model_type: str) -> dict[str, Any] | None:
+    """A small config of a type, or of another one with the same config class."""
+    known = all_configs() | {name: remote(name) for name in REMOTE}
+    if model_type in known:
+        return known[model_type]
+    if model_type not in modules_by_type():
+        return None
+    like = (name for name in known if find(name).config is find(model_type).config)
+    return next((known[name] | {"model_type": model_type} for name in like), None)
+
+
+def configs_of(name: str, types: dict[str, list[str]]) -> list[tuple[str, dict[str, Any]]]:
+    """Configs that name the class, each with the type of its text model."""
+    if name in TYPES:
+        whole, _, inner = TYPES[name].partition("/")
+        if not inner:
+            return [(whole, (small(whole) or {}) | {"architectures": [name]})]
+        table, _, text = inner.partition("/")
+        part = small(text) or {}
+        part = {"text_config": part} if table == WRITER else part
+        return [(text, {"model_type": whole, table: part, "architectures": [name]})]
+    found: list[tuple[str, dict[str, Any]]] = []
+    said = name.lower()
+    for model_type in sorted(
+        dict.fromkeys(types.get(name, ())), key=lambda t: not said.startswith(re.sub("[-_]", "", t))
+    ):
+        raw = small(model_type)
+        text = model_type
+        if raw is None:
+            text = text_type(default(model_type)) or model_type
+            part = small(text)
+            raw = part and {"model_type": model_type, "text_config": part}
+        if raw is not None:
+            found.append((text, raw | {"architectures": [name]}))
+    return found
+
+
+def covered(name: str, types: dict[str, list[str]]) -> str | None:
+    """The type by which a class is read."""
+    for model_type, raw in configs_of(name, types):
+        try:
+            make(name, raw)
+        except Problem:
+            continue
+        return model_type
+    return None
+
+
+def main(folder: Path) -> None:
+    version = re.search(r"^Version: (.+)$", (folder / "PKG-INFO").read_text("utf-8"), re.M)
+    if version is None:
+        sys.exit("PKG-INFO names no version")
+    types = of_transformers()
+    why = {name: reason for reason, names in REASONS.items() for name in names.split()}
+    rows, wrong = {}, []
+    for name, lists in sorted(registry(folder).items()):
+        row: dict[str, Any] = {"lists": lists}
+        if (read := covered(name, types)) is not None:
+            row["type"] = read
+        reason = why.pop(name, None) or ("draft head" if lists == ["speculative decoding"] and read is None else None)
+        if (reason is None) == (read is None):
+            wrong.append(f"{name}: {read or 'no reason'} {types.get(name, '')}")
+        if reason is not None:
+            row["reason"] = reason
+        rows[name] = row
+    wrong += [f"{name}: not in the registry" for name in why]
+    if wrong:
+        sys.exit("nothing is written:\n" + "\n".join(wrong))
+    lines = (f"{json.dumps(name)}: {json.dumps(row, ensure_ascii=False)}" for name, row in rows.items())
+    VLLM_FILE.write_text(
+        f'{{"version": {json.dumps(version[1])}, "classes": {{\n' + ",\n".join(lines) + "\n}}\n", "utf-8"
+    )
+    print({"classes": len(rows), "covered": sum("type" in row for row in rows.values())})
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
