@@ -27,6 +27,9 @@ from sampling import COMMIT, WHOLE, sampled
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
+CHOSEN = pytest.StashKey[set[str]]()  # tests whose cases were chosen before they were made
+FURTHER = "further cases of tests that have many"
+OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
 FEW = 20  # cases of each quick test; together they come to every model
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
@@ -40,7 +43,7 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """The first process serves the site, and tells its workers where; whichever test needs it first builds it."""
-    config.stash[LEFT_OUT] = Counter()
+    config.stash[LEFT_OUT], config.stash[CHOSEN] = Counter(), set()
     if not hasattr(config, "workerinput"):
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
@@ -80,47 +83,90 @@ def pytest_configure_node(node):
     node.workerinput["site"] = node.config.site
 
 
+def named(config) -> list[str]:
+    """The tests that were asked for by their names."""
+    return [argument for argument in config.args if "::" in argument]
+
+
+def kind(test, fixtures: list[str]) -> str:
+    """What a test needs, by which it is ordered."""
+    if test.get_closest_marker("browser"):
+        return "browser"
+    is_long = test.get_closest_marker("slow") or test.get_closest_marker("processes") or "site_folder" in fixtures
+    return "processes" if is_long else "quick"
+
+
+def taken(cases, config, test, of_kind: str, name: str):
+    """Those of a test's cases, or of a pool's, that are taken."""
+    few, option = config.option.few, config.option
+    is_chosen = named(config) or option.keyword or option.markexpr
+    if few is None and not (CI or named(config) or option.keyword or option.markexpr == "slow"):
+        few = FEW
+    if few:
+        why, of_them = FURTHER, few_of(cases, few if of_kind == "quick" else FEW_ELSEWHERE, name)
+    elif CI and few is None and not (WHOLE or is_chosen):
+        said = test.get_closest_marker("share")
+        share = said.args[0] if said else -(-len(cases) // MOST) if of_kind == "quick" else 1
+        why, of_them = OTHERS, sampled(cases, share, name)
+    else:
+        return cases
+    config.stash[LEFT_OUT][why] += len(cases) - len(of_them)
+    return of_them
+
+
+def few_of(cases, few: int, name: str):
+    """Few cases of a test, as far from each other as can be; of quick tests, each begins elsewhere."""
+    step = -(-len(cases) // few)
+    return cases[zlib.crc32(name.encode()) % step if few == FEW else 0 :: step]
+
+
+def pool(test) -> str:
+    """What a test's cases are taken together with; empty for those of the test alone."""
+    said = test.get_closest_marker("share")
+    return said.kwargs.get("of", "") if said else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    """No tests are made of cases that are not taken: all of them would cost each worker many seconds.
+
+    Those that have marks of their own, and pools, are chosen when all are there.
+    """
+    outcome = yield
+    cases, config, test = metafunc._calls, metafunc.config, metafunc.definition
+    if len(cases) > 1 and not pool(test) and not any(case.marks for case in cases):
+        config.stash[CHOSEN].add(test.nodeid)
+        metafunc._calls = taken(cases, config, test, kind(test, metafunc.fixturenames), test.nodeid)
+    return outcome
+
+
 def pytest_collection_modifyitems(config, items):
     """Leaves out what is slow, unless it was asked for; marks the quick ones; puts those first that take longest.
 
     The workers begin with an equal share of this list each, and steal from the end of each other's: so the tests in the
     browser, at its beginning, fall to one worker, and those that start processes, at the next share's, to another.
     """
-    named = [argument for argument in config.args if "::" in argument]
-    chosen, browser, processes, left_out = [], [], [], []
+    kinds, pools, left_out = {"browser": [], "processes": [], "quick": []}, defaultdict(list), set()
     for item in items:
         slow = item.get_closest_marker("slow")
         if slow and not slow.args:
             item.runtest = functools.partial(pytest.fail, 'say why: @pytest.mark.slow("...")', pytrace=False)
-        elif slow and not (CI or "slow" in config.option.markexpr or any(item.nodeid.startswith(n) for n in named)):
+        elif slow and not (CI or "slow" in config.option.markexpr or any(map(item.nodeid.startswith, named(config)))):
             config.stash[LEFT_OUT][slow.args[0]] += 1
-            left_out.append(item)
+            left_out.add(item)
             continue
-        if item.get_closest_marker("browser"):
-            browser.append(item)
-        elif slow or item.get_closest_marker("processes") or "site_folder" in item.fixturenames:
-            processes.append(item)
-        else:
-            item.add_marker("quick")
-            chosen.append(item)
-    few = FEW if config.option.few is None else config.option.few
-    if few and (config.option.few or not (CI or named or config.option.keyword or config.option.markexpr == "slow")):
-        for of_kind, most in (chosen, few), (browser, FEW_ELSEWHERE), (processes, FEW_ELSEWHERE):
-            rest = of_kind[:]
-            of_kind[:] = few_of_each(of_kind, most)
-            kept = set(map(id, of_kind))
-            config.stash[LEFT_OUT]["further cases of tests that have many"] += len(rest) - len(kept)
-            left_out += [item for item in rest if id(item) not in kept]
-    elif CI and config.option.few is None and not (WHOLE or named or config.option.keyword or config.option.markexpr):
-        for of_kind, most in (chosen, MOST), (browser, len(browser)), (processes, len(processes)):
-            rest = of_kind[:]
-            of_kind[:] = share_of_many(of_kind, most)
-            kept = set(map(id, of_kind))
-            config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(
-                kept
-            )
-            left_out += [item for item in rest if id(item) not in kept]
-    config.hook.pytest_deselected(items=left_out)
+        name = item.nodeid.partition("[")[0]
+        if name not in config.stash[CHOSEN]:
+            pools[kind(item, item.fixturenames), pool(item) or name].append(item)
+    for (of_kind, name), cases in pools.items():
+        left_out.update({*cases} - {*taken(cases, config, cases[0], of_kind, name)})
+    config.hook.pytest_deselected(items=[*left_out])
+    for item in items:
+        if item not in left_out:
+            kinds[of_kind := kind(item, item.fixturenames)].append(item)
+            if of_kind == "quick":
+                item.add_marker("quick")
+    browser, processes, chosen = kinds.values()
     # First what does without the site, while the other worker builds it, and what takes longest.
     processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
     browser.sort(key=lambda item: -allowed(item))
@@ -133,39 +179,6 @@ def allowed(item) -> int:
     """The seconds that a test is given; what does not say needs few."""
     timeout = item.get_closest_marker("timeout")
     return timeout.args[0] if timeout else 0
-
-
-def share_of_many(items, most):
-    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says, of
-    its cases or of all those of a pool.
-
-    The commit says which ones.
-    """
-    cases = defaultdict(list)
-    for item in items:
-        cases[pool(item)].append(item)
-
-    def share(of_one):
-        said = of_one[0].get_closest_marker("share")
-        return said.args[0] if said else -(-len(of_one) // max(most, 1))
-
-    return [case for name, of_one in cases.items() for case in sampled(of_one, share(of_one), name)]
-
-
-def pool(item) -> str:
-    """The tests whose cases are taken together: one test, or all that say the same."""
-    said = item.get_closest_marker("share")
-    return said.kwargs.get("of", "") if said and "of" in said.kwargs else item.nodeid.partition("[")[0]
-
-
-def few_of_each(items, few):
-    """Few cases of each test, as far from each other as can be; of quick tests, each begins elsewhere."""
-    cases = defaultdict(list)
-    for item in items:
-        cases[item.nodeid.partition("[")[0]].append(item)
-    steps = {name: -(-len(of_one) // few) for name, of_one in cases.items()}
-    first = lambda name: zlib.crc32(name.encode()) % steps[name] if few == FEW else 0  # noqa: E731
-    return [case for name, of_one in cases.items() for case in of_one[first(name) :: steps[name]]]
 
 
 def pytest_sessionfinish(session):
