@@ -33,7 +33,7 @@ OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
 FEW = 20  # cases of each quick test; together they come to every model
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
-MOST = 60  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
+MOST = 30  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
 
 
 def pytest_addoption(parser):
@@ -45,6 +45,7 @@ def pytest_configure(config):
     """The first process serves the site, and tells its workers where; whichever test needs it first builds it."""
     config.stash[LEFT_OUT], config.stash[CHOSEN] = Counter(), set()
     if not hasattr(config, "workerinput"):
+        config.is_of_all = config.args_source is not config.ArgsSource.ARGS
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
             (Path(folder) / "site").mkdir()
@@ -55,7 +56,7 @@ def pytest_configure(config):
                 sys.dont_write_bytecode = False
             config.add_cleanup(stack.pop_all().close)
     else:
-        config.site = config.workerinput["site"]
+        config.site, config.is_of_all = config.workerinput["site"], config.workerinput["is_of_all"]
 
 
 def compiled() -> Iterator[Path]:
@@ -80,7 +81,7 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_configure_node(node):
-    node.workerinput["site"] = node.config.site
+    node.workerinput["site"], node.workerinput["is_of_all"] = node.config.site, node.config.is_of_all
 
 
 def named(config) -> list[str]:
@@ -96,22 +97,39 @@ def kind(test, fixtures: list[str]) -> str:
     return "processes" if is_long else "quick"
 
 
+def is_chosen(config) -> bool:
+    """Whether somebody said which tests to run, and means all of them."""
+    return bool(named(config) or config.option.keyword or config.option.markexpr)
+
+
 def taken(cases, config, test, of_kind: str, name: str):
     """Those of a test's cases, or of a pool's, that are taken."""
-    few, option = config.option.few, config.option
-    is_chosen = named(config) or option.keyword or option.markexpr
-    if few is None and not (CI or named(config) or option.keyword or option.markexpr == "slow"):
+    few, said = config.option.few, test.get_closest_marker("share")
+    if few is None and not (CI or named(config) or config.option.keyword or config.option.markexpr == "slow"):
         few = FEW
-    if few:
+    if few and not pool(test):
         why, of_them = FURTHER, few_of(cases, few if of_kind == "quick" else FEW_ELSEWHERE, name)
-    elif CI and few is None and not (WHOLE or is_chosen):
-        said = test.get_closest_marker("share")
+    elif few or few is None and CI and not is_chosen(config):
         share = said.args[0] if said else -(-len(cases) // MOST) if of_kind == "quick" else 1
         why, of_them = OTHERS, sampled(cases, share, name)
     else:
         return cases
     config.stash[LEFT_OUT][why] += len(cases) - len(of_them)
     return of_them
+
+
+def other_half(config, items) -> set:
+    """Of the tests in a browser each commit takes half of those of each module, if all modules are run; and all of
+    those that say what share of their cases is taken.
+    """
+    tests = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        if item.get_closest_marker("browser") and not item.get_closest_marker("share"):
+            tests[item.path.name][item.nodeid.partition("[")[0]].append(item)
+    kept = {test for name, of_module in tests.items() for test in sampled(of_module, 2, name)}
+    return {
+        item for of_module in tests.values() for test, of_it in of_module.items() if test not in kept for item in of_it
+    }
 
 
 def few_of(cases, few: int, name: str):
@@ -157,9 +175,13 @@ def pytest_collection_modifyitems(config, items):
             continue
         name = item.nodeid.partition("[")[0]
         if name not in config.stash[CHOSEN]:
-            pools[kind(item, item.fixturenames), pool(item) or name].append(item)
-    for (of_kind, name), cases in pools.items():
-        left_out.update({*cases} - {*taken(cases, config, cases[0], of_kind, name)})
+            pools[pool(item) or name].append(item)
+    for name, cases in pools.items():
+        left_out.update({*cases} - {*taken(cases, config, cases[0], kind(cases[0], cases[0].fixturenames), name)})
+    if config.is_of_all and not is_chosen(config):
+        others = other_half(config, (item for item in items if item not in left_out))
+        config.stash[LEFT_OUT][OTHERS] += len(others)
+        left_out |= others
     config.hook.pytest_deselected(items=[*left_out])
     for item in items:
         if item not in left_out:
@@ -315,55 +337,130 @@ def browser():
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no other host
             ],
         )
         yield chromium
         chromium.close()
 
 
-@pytest.fixture
-def open_page(browser):
-    """`open_page(address, **context)` opens a page, after `before(page)`; at the end nothing may stand on its console,
-    no other host may have been asked.
-    """
-    contexts, complaints = [], []
+# Where a test does more than look and press, its page is not given to the next one.
+LEAVES = "add_init_script", "expose_binding", "expose_function", "on", "once", "route"
+# What scripts have kept goes with their page, also what they keep as it goes.
+FORGET = """() => {
+    const forget = () => {
+        if (origin !== "null") for (const storage of [localStorage, sessionStorage]) storage.clear()
+    }
+    for (const when of ["pagehide", "visibilitychange", "unload"]) addEventListener(when, forget)
+    forget()
+}"""
 
-    def open_(address, before=lambda page: None, **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        context.route(
-            lambda url: urlsplit(url).scheme in ("http", "https") and urlsplit(url).netloc != urlsplit(address).netloc,
-            lambda route: (complaints.append(f"asked another host: {route.request.url}"), route.abort()),
-        )
-        page = context.new_page()
+
+class Tab:
+    """A page in a context of its own. A new one takes Chromium a third of a second, so tests take it one after another
+    where its options are the same.
+    """
+
+    def __init__(self, browser, size, options):
+        self.context = browser.new_context(viewport=size, **options)
+        self.page, self.complaints, self.asked = self.context.new_page(), [], ""
+        self.options, self.is_left, page = options, False, self.page
+        self.goes, page.goto = page.goto, self.goto
         page.on(
             "console",
             lambda m: (
-                complaints.append(f"{page.url}: {m.type}: {m.text}")
+                self.complaints.append(f"{page.url}: {m.type}: {m.text}")
                 if m.type in ("error", "warning") and "preload but not used within a few seconds" not in m.text
                 else None  # that is a slow machine's, or a page's whose scripts are off
             ),
         )
-        page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
-        page.on("response", lambda r: complaints.append(f"{page.url}: {r.status} {r.url}") if r.status >= 400 else None)
-        before(page)
-        page.add_init_script(CAME)
-        goes = page.goto
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("requestfailed", self.look_at)
+        page.on("response", lambda response: self.look_at(response.request, response.status))
+        self.session = self.context.new_cdp_session(page)
 
-        def goto(address, **how):
-            answer = goes(address, **{"wait_until": "load", **how})
-            if options.get("java_script_enabled", True):
-                until(page, ALL_CAME)
-            return answer
+    def look_at(self, request, status=0):
+        url = urlsplit(request.url)
+        if url.scheme in ("http", "https") and url.netloc != urlsplit(self.asked).netloc:
+            self.complaints.append(f"asked another host: {request.url}")
+        if status >= 400:
+            self.complaints.append(f"{self.page.url}: {status} {request.url}")
 
-        page.goto = goto
-        goto(address)
-        return page
+    def watch_for_what_is_left(self):
+        def leaving(does):
+            def left(*args, **how):
+                self.is_left = True
+                return does(*args, **how)
+
+            return left
+
+        for name in LEAVES:
+            setattr(self.page, name, leaving(getattr(self.page, name)))
+
+    def as_new(self, size, address):
+        """As if nobody had been here. What a page of the same address would be given back is not kept either."""
+        self.page.evaluate(FORGET)
+        self.context.clear_cookies()
+        if self.page.url.partition("#")[0] == address.partition("#")[0]:
+            self.goes("about:blank")
+        self.session.send("Page.resetNavigationHistory")
+        self.page.emulate_media(media="null", color_scheme="null", reduced_motion="null", forced_colors="null")
+        self.page.set_viewport_size(size)
+        self.page.mouse.move(0, 0)
+
+    @property
+    def is_as_before(self):
+        return not self.is_left and not self.page.is_closed() and len(self.context.pages) == 1
+
+    def goto(self, address, **how):
+        answer = self.goes(address, **{"wait_until": "load", **how})
+        if self.options.get("java_script_enabled", True):
+            until(self.page, ALL_CAME)
+        return answer
+
+
+@pytest.fixture(scope="session")
+def tabs(browser):
+    """Those that tests have left as they were, by their options."""
+    tabs = {}
+    yield tabs
+    for tab in tabs.values():
+        tab.context.close()
+
+
+@pytest.fixture
+def open_page(browser, tabs):
+    """`open_page(address, **context)` opens a page, after `before(page)`; at the end nothing may stand on its console,
+    no other host may have been asked.
+    """
+    opened, complaints = [], []
+
+    def open_(address, before=None, **options):
+        size = options.pop("viewport", {"width": 1280, "height": 900})
+        is_shared = not before and options.keys() <= {"java_script_enabled"}
+        tab = tabs.pop(repr(options), None) if is_shared else None
+        if tab:
+            tab.as_new(size, address)
+        else:
+            tab = Tab(browser, size, options)
+            if before:
+                before(tab.page)
+            tab.is_left = not is_shared
+            tab.page.add_init_script(CAME)
+            tab.watch_for_what_is_left()
+        opened.append(tab)
+        tab.complaints, tab.asked = complaints, address
+        tab.page.goto(address)
+        return tab.page
 
     open_.complaints = complaints
     yield open_
-    for context in contexts:
-        context.close()
+    for tab in opened:
+        if tab.is_as_before and repr(tab.options) not in tabs:
+            tab.complaints = []
+            tabs[repr(tab.options)] = tab
+        else:
+            tab.context.close()
     assert not complaints, "\n".join(complaints)
 
 

@@ -23,7 +23,6 @@ from copies import small_site
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from reference import each_has, golden, goldens
-from sampling import sampled
 
 from macros.catalogue import presets
 from macros.site import requirements
@@ -231,7 +230,7 @@ def test_mkdocs_on_the_core_alone_says_the_mend(core, tmp_path):
     assert re.search(r"without material, .*: pip install -c .ci/constraints.txt -e '\.\[site\]'$", line)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(10)
 @pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("python", ["core", "installed"])
@@ -359,10 +358,11 @@ EMPTY = """() => {
 TOOLS_ARE_THERE = """() => [...document.querySelectorAll(".ep-tool")].every(e => e.querySelector("select, textarea"))"""
 
 
+@pytest.mark.share(5, of="copies of the project")
 @pytest.mark.browser
 @pytest.mark.slow("builds a site of somebody else's with the wheel, and looks at it")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("theme", sampled(THEMES, 3))
+@pytest.mark.parametrize("theme", THEMES)
 def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path):
     """Nothing is black or empty, by day or by night, no script complains, no other host is asked, no link is broken."""
     pages = their_site(tmp_path, theme)
@@ -395,7 +395,7 @@ def broken_links(text: str, site: Path, page: str) -> list[str]:
 # --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(5, of="copies of the project")
 @pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
@@ -412,7 +412,7 @@ def test_both_ends_of_the_ranges_work(resolution, what, tmp_path):
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "", "KEPT": "no"}
     if what == "tests":
         rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
-        run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "2", *rooms, cwd=ROOT, env=quiet)
+        run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "1", *rooms, cwd=ROOT, env=quiet)
         return
     # A new version may render any page in another way; what an old one lacks, a few pages show.
     folder = ROOT if resolution == "highest" else small_site(tmp_path / "sources")
