@@ -2,6 +2,7 @@
 reports.
 """
 
+import compileall
 import contextlib
 import functools
 import gc
@@ -21,6 +22,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from _pytest.assertion import rewrite
 from copies import ROOT, build
 from fuzzing import CI
 from sampling import COMMIT, WHOLE, sampled
@@ -30,10 +32,11 @@ LEFT_OUT = pytest.StashKey[Counter]()
 CHOSEN = pytest.StashKey[set[str]]()  # tests whose cases were chosen before they were made
 FURTHER = "further cases of tests that have many"
 OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
-FEW = 20  # cases of each quick test; together they come to every model
+FEW = 12  # cases of each quick test; together they come to every model
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
-MOST = 30  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
+MOST = 20  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
+IN_BROWSER = 3  # one of so many tests of each module in a browser is taken by a commit, where all modules are run
 
 
 def pytest_addoption(parser):
@@ -54,9 +57,37 @@ def pytest_configure(config):
                 stack.callback(remove_compiled, set(compiled()))
                 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
                 sys.dont_write_bytecode = False
+            if config.option.dist != "no" and hasattr(os, "fork"):
+                compile_modules(config)
             config.add_cleanup(stack.pop_all().close)
     else:
         config.site, config.is_of_all = config.workerinput["site"], config.workerinput["is_of_all"]
+
+
+def compile_modules(config) -> None:
+    """On a fresh clone each worker would compile every module: here each core compiles its share of them before."""
+    paths = [path for room in ("macros", "tests") for path in (ROOT / room).rglob("*.py")]
+    children, cores = [], os.cpu_count() or 1
+    for n in range(cores):
+        if not (child := os.fork()):
+            with contextlib.suppress(Exception):  # what is wrong with a module, its import tells
+                for path in paths[n::cores]:
+                    compile_module(path, config)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def compile_module(path: Path, config) -> None:
+    if not (path.name.startswith("test_") or path.name == "conftest.py"):
+        compileall.compile_file(path, quiet=2)
+        return
+    written = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+    if not written.exists():
+        written.parent.mkdir(exist_ok=True)
+        source_hash, code = rewrite._rewrite_test(path, config)
+        rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source_hash, written)
 
 
 def compiled() -> Iterator[Path]:
@@ -98,7 +129,7 @@ def kind(test, fixtures: list[str]) -> str:
 
 
 def is_chosen(config) -> bool:
-    """Whether somebody said which tests to run, and means all of them."""
+    """Whether somebody said which tests to run, and means all of these."""
     return bool(named(config) or config.option.keyword or config.option.markexpr)
 
 
@@ -109,27 +140,28 @@ def taken(cases, config, test, of_kind: str, name: str):
         few = FEW
     if few and not pool(test):
         why, of_them = FURTHER, few_of(cases, few if of_kind == "quick" else FEW_ELSEWHERE, name)
-    elif few or few is None and CI and not is_chosen(config):
+    elif is_chosen(config) or (not config.is_of_all if pool(test) else not CI or few is not None):
+        return cases
+    else:
         share = said.args[0] if said else -(-len(cases) // MOST) if of_kind == "quick" else 1
         why, of_them = OTHERS, sampled(cases, share, name)
-    else:
-        return cases
     config.stash[LEFT_OUT][why] += len(cases) - len(of_them)
     return of_them
 
 
-def other_half(config, items) -> set:
-    """Of the tests in a browser each commit takes half of those of each module, if all modules are run; and all of
-    those that say what share of their cases is taken.
+def of_other_commits(items) -> set:
+    """Of the tests of each module in a browser, each commit takes a third; and all that say which share of their cases
+    is taken.
     """
-    tests = defaultdict(lambda: defaultdict(list))
+    modules = defaultdict(lambda: defaultdict(list))
     for item in items:
         if item.get_closest_marker("browser") and not item.get_closest_marker("share"):
-            tests[item.path.name][item.nodeid.partition("[")[0]].append(item)
-    kept = {test for name, of_module in tests.items() for test in sampled(of_module, 2, name)}
-    return {
-        item for of_module in tests.values() for test, of_it in of_module.items() if test not in kept for item in of_it
-    }
+            modules[item.path.name][item.nodeid.partition("[")[0]].append(item)
+    others = set()
+    for name, tests in modules.items():
+        chosen = sampled(tests, IN_BROWSER, name)
+        others.update(item for test, cases in tests.items() if test not in chosen for item in cases)
+    return others
 
 
 def few_of(cases, few: int, name: str):
@@ -179,7 +211,7 @@ def pytest_collection_modifyitems(config, items):
     for name, cases in pools.items():
         left_out.update({*cases} - {*taken(cases, config, cases[0], kind(cases[0], cases[0].fixturenames), name)})
     if config.is_of_all and not is_chosen(config):
-        others = other_half(config, (item for item in items if item not in left_out))
+        others = of_other_commits(item for item in items if item not in left_out)
         config.stash[LEFT_OUT][OTHERS] += len(others)
         left_out |= others
     config.hook.pytest_deselected(items=[*left_out])

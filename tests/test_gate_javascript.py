@@ -179,7 +179,7 @@ def test_a_project_that_nothing_is_wrong_with_passes(project, script):
     clean(gate(script, project))
 
 
-@pytest.mark.share(6)
+@pytest.mark.share(11)
 @pytest.mark.parametrize(
     "script, source, complaint",
     [

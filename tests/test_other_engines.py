@@ -114,7 +114,7 @@ def few(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.mark.share(5, of="copies of the project")
+@pytest.mark.share(9, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow(LEFT_OUT)
 @pytest.mark.timeout(600)
