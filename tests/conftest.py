@@ -389,8 +389,8 @@ FORGET = """() => {
 
 
 class Tab:
-    """A page in a context of its own. A new one takes Chromium a third of a second, so tests take it one after another
-    where its options are the same.
+    """A page in a context of its own. Chromium takes a third of a second for a new one, so tests of the whole site take
+    one after another the same where its options are.
     """
 
     def __init__(self, browser, size, options):
@@ -461,7 +461,7 @@ def tabs(browser):
 
 
 @pytest.fixture
-def open_page(browser, tabs):
+def open_page(browser, tabs, pytestconfig):
     """`open_page(address, **context)` opens a page, after `before(page)`; at the end nothing may stand on its console,
     no other host may have been asked.
     """
@@ -469,7 +469,9 @@ def open_page(browser, tabs):
 
     def open_(address, before=None, **options):
         size = options.pop("viewport", {"width": 1280, "height": 900})
-        is_shared = not before and options.keys() <= {"java_script_enabled"}
+        is_shared = (
+            not before and options.keys() <= {"java_script_enabled"} and address.startswith(pytestconfig.site[1])
+        )
         tab = tabs.pop(repr(options), None) if is_shared else None
         if tab:
             tab.as_new(size, address)
