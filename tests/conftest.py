@@ -2,6 +2,7 @@
 reports.
 """
 
+import compileall
 import contextlib
 import functools
 import gc
@@ -21,16 +22,21 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
+from _pytest.assertion import rewrite
 from copies import ROOT, build
 from fuzzing import CI
 from sampling import COMMIT, WHOLE, sampled
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
-FEW = 20  # cases of each quick test; together they come to every model
+CHOSEN = pytest.StashKey[set[str]]()  # tests whose cases were chosen before they were made
+FURTHER = "further cases of tests that have many"
+OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
+FEW = 12  # cases of each quick test; together they come to every model
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
-MOST = 60  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
+MOST = 20  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
+IN_BROWSER = 3  # one of so many tests of each module in a browser is taken by a commit, where all modules are run
 
 
 def pytest_addoption(parser):
@@ -40,8 +46,9 @@ def pytest_addoption(parser):
 
 def pytest_configure(config):
     """The first process serves the site, and tells its workers where; whichever test needs it first builds it."""
-    config.stash[LEFT_OUT] = Counter()
+    config.stash[LEFT_OUT], config.stash[CHOSEN] = Counter(), set()
     if not hasattr(config, "workerinput"):
+        config.is_of_all = config.args_source is not config.ArgsSource.ARGS
         with contextlib.ExitStack() as stack:
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
             (Path(folder) / "site").mkdir()
@@ -50,9 +57,37 @@ def pytest_configure(config):
                 stack.callback(remove_compiled, set(compiled()))
                 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
                 sys.dont_write_bytecode = False
+            if config.option.dist != "no" and hasattr(os, "fork"):
+                compile_modules(config)
             config.add_cleanup(stack.pop_all().close)
     else:
-        config.site = config.workerinput["site"]
+        config.site, config.is_of_all = config.workerinput["site"], config.workerinput["is_of_all"]
+
+
+def compile_modules(config) -> None:
+    """On a fresh clone each worker would compile every module: here each core compiles its share of them before."""
+    paths = [path for room in ("macros", "tests") for path in (ROOT / room).rglob("*.py")]
+    children, cores = [], os.cpu_count() or 1
+    for n in range(cores):
+        if not (child := os.fork()):
+            with contextlib.suppress(Exception):  # what is wrong with a module, its import tells
+                for path in paths[n::cores]:
+                    compile_module(path, config)
+            os._exit(0)
+        children.append(child)
+    for child in children:
+        os.waitpid(child, 0)
+
+
+def compile_module(path: Path, config) -> None:
+    if not (path.name.startswith("test_") or path.name == "conftest.py"):
+        compileall.compile_file(path, quiet=2)
+        return
+    written = rewrite.get_cache_dir(path) / f"{path.stem}{rewrite.PYC_TAIL}"
+    if not written.exists():
+        written.parent.mkdir(exist_ok=True)
+        source_hash, code = rewrite._rewrite_test(path, config)
+        rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, source_hash, written)
 
 
 def compiled() -> Iterator[Path]:
@@ -77,7 +112,82 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_configure_node(node):
-    node.workerinput["site"] = node.config.site
+    node.workerinput["site"], node.workerinput["is_of_all"] = node.config.site, node.config.is_of_all
+
+
+def named(config) -> list[str]:
+    """The tests that were asked for by their names."""
+    return [argument for argument in config.args if "::" in argument]
+
+
+def kind(test, fixtures: list[str]) -> str:
+    """What a test needs, by which it is ordered."""
+    if test.get_closest_marker("browser"):
+        return "browser"
+    is_long = test.get_closest_marker("slow") or test.get_closest_marker("processes") or "site_folder" in fixtures
+    return "processes" if is_long else "quick"
+
+
+def is_chosen(config) -> bool:
+    """Whether somebody said which tests to run, and means all of these."""
+    return bool(named(config) or config.option.keyword or config.option.markexpr)
+
+
+def taken(cases, config, test, of_kind: str, name: str):
+    """Those of a test's cases, or of a pool's, that are taken."""
+    few, said = config.option.few, test.get_closest_marker("share")
+    if few is None and not (CI or named(config) or config.option.keyword or config.option.markexpr == "slow"):
+        few = FEW
+    if few and not pool(test):
+        why, of_them = FURTHER, few_of(cases, few if of_kind == "quick" else FEW_ELSEWHERE, name)
+    elif is_chosen(config) or (not config.is_of_all if pool(test) else not CI or few is not None):
+        return cases
+    else:
+        share = said.args[0] if said else -(-len(cases) // MOST) if of_kind == "quick" else 1
+        why, of_them = OTHERS, sampled(cases, share, name)
+    config.stash[LEFT_OUT][why] += len(cases) - len(of_them)
+    return of_them
+
+
+def of_other_commits(items) -> set:
+    """Of the tests of each module in a browser, each commit takes a third; and all that say which share of their cases
+    is taken.
+    """
+    modules = defaultdict(lambda: defaultdict(list))
+    for item in items:
+        if item.get_closest_marker("browser") and not item.get_closest_marker("share"):
+            modules[item.path.name][item.nodeid.partition("[")[0]].append(item)
+    others = set()
+    for name, tests in modules.items():
+        chosen = sampled(tests, IN_BROWSER, name)
+        others.update(item for test, cases in tests.items() if test not in chosen for item in cases)
+    return others
+
+
+def few_of(cases, few: int, name: str):
+    """Few cases of a test, as far from each other as can be; of quick tests, each begins elsewhere."""
+    step = -(-len(cases) // few)
+    return cases[zlib.crc32(name.encode()) % step if few == FEW else 0 :: step]
+
+
+def pool(test) -> str:
+    """What a test's cases are taken together with; empty for those of the test alone."""
+    said = test.get_closest_marker("share")
+    return said.kwargs.get("of", "") if said else ""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_generate_tests(metafunc):
+    """No tests are made of cases that are not taken: all of them would cost each worker many seconds.
+
+    Those that have marks of their own, and pools, are chosen when all are there.
+    """
+    outcome = yield
+    cases, config, test = metafunc._calls, metafunc.config, metafunc.definition
+    if len(cases) > 1 and not pool(test) and not any(case.marks for case in cases):
+        config.stash[CHOSEN].add(test.nodeid)
+        metafunc._calls = taken(cases, config, test, kind(test, metafunc.fixturenames), test.nodeid)
+    return outcome
 
 
 def pytest_collection_modifyitems(config, items):
@@ -86,41 +196,31 @@ def pytest_collection_modifyitems(config, items):
     The workers begin with an equal share of this list each, and steal from the end of each other's: so the tests in the
     browser, at its beginning, fall to one worker, and those that start processes, at the next share's, to another.
     """
-    named = [argument for argument in config.args if "::" in argument]
-    chosen, browser, processes, left_out = [], [], [], []
+    kinds, pools, left_out = {"browser": [], "processes": [], "quick": []}, defaultdict(list), set()
     for item in items:
         slow = item.get_closest_marker("slow")
         if slow and not slow.args:
             item.runtest = functools.partial(pytest.fail, 'say why: @pytest.mark.slow("...")', pytrace=False)
-        elif slow and not (CI or "slow" in config.option.markexpr or any(item.nodeid.startswith(n) for n in named)):
+        elif slow and not (CI or "slow" in config.option.markexpr or any(map(item.nodeid.startswith, named(config)))):
             config.stash[LEFT_OUT][slow.args[0]] += 1
-            left_out.append(item)
+            left_out.add(item)
             continue
-        if item.get_closest_marker("browser"):
-            browser.append(item)
-        elif slow or item.get_closest_marker("processes") or "site_folder" in item.fixturenames:
-            processes.append(item)
-        else:
-            item.add_marker("quick")
-            chosen.append(item)
-    few = FEW if config.option.few is None else config.option.few
-    if few and (config.option.few or not (CI or named or config.option.keyword or config.option.markexpr == "slow")):
-        for of_kind, most in (chosen, few), (browser, FEW_ELSEWHERE), (processes, FEW_ELSEWHERE):
-            rest = of_kind[:]
-            of_kind[:] = few_of_each(of_kind, most)
-            kept = set(map(id, of_kind))
-            config.stash[LEFT_OUT]["further cases of tests that have many"] += len(rest) - len(kept)
-            left_out += [item for item in rest if id(item) not in kept]
-    elif CI and config.option.few is None and not (WHOLE or named or config.option.keyword or config.option.markexpr):
-        for of_kind, most in (chosen, MOST), (browser, len(browser)), (processes, len(processes)):
-            rest = of_kind[:]
-            of_kind[:] = share_of_many(of_kind, most)
-            kept = set(map(id, of_kind))
-            config.stash[LEFT_OUT]["cases that another commit's run takes; WHOLE=yes takes all"] += len(rest) - len(
-                kept
-            )
-            left_out += [item for item in rest if id(item) not in kept]
-    config.hook.pytest_deselected(items=left_out)
+        name = item.nodeid.partition("[")[0]
+        if name not in config.stash[CHOSEN]:
+            pools[pool(item) or name].append(item)
+    for name, cases in pools.items():
+        left_out.update({*cases} - {*taken(cases, config, cases[0], kind(cases[0], cases[0].fixturenames), name)})
+    if config.is_of_all and not is_chosen(config):
+        others = of_other_commits(item for item in items if item not in left_out)
+        config.stash[LEFT_OUT][OTHERS] += len(others)
+        left_out |= others
+    config.hook.pytest_deselected(items=[*left_out])
+    for item in items:
+        if item not in left_out:
+            kinds[of_kind := kind(item, item.fixturenames)].append(item)
+            if of_kind == "quick":
+                item.add_marker("quick")
+    browser, processes, chosen = kinds.values()
     # First what does without the site, while the other worker builds it, and what takes longest.
     processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
     browser.sort(key=lambda item: -allowed(item))
@@ -133,39 +233,6 @@ def allowed(item) -> int:
     """The seconds that a test is given; what does not say needs few."""
     timeout = item.get_closest_marker("timeout")
     return timeout.args[0] if timeout else 0
-
-
-def share_of_many(items, most):
-    """All cases of tests that have few, and at least half of `most` of the others', or the share that a test says, of
-    its cases or of all those of a pool.
-
-    The commit says which ones.
-    """
-    cases = defaultdict(list)
-    for item in items:
-        cases[pool(item)].append(item)
-
-    def share(of_one):
-        said = of_one[0].get_closest_marker("share")
-        return said.args[0] if said else -(-len(of_one) // max(most, 1))
-
-    return [case for name, of_one in cases.items() for case in sampled(of_one, share(of_one), name)]
-
-
-def pool(item) -> str:
-    """The tests whose cases are taken together: one test, or all that say the same."""
-    said = item.get_closest_marker("share")
-    return said.kwargs.get("of", "") if said and "of" in said.kwargs else item.nodeid.partition("[")[0]
-
-
-def few_of_each(items, few):
-    """Few cases of each test, as far from each other as can be; of quick tests, each begins elsewhere."""
-    cases = defaultdict(list)
-    for item in items:
-        cases[item.nodeid.partition("[")[0]].append(item)
-    steps = {name: -(-len(of_one) // few) for name, of_one in cases.items()}
-    first = lambda name: zlib.crc32(name.encode()) % steps[name] if few == FEW else 0  # noqa: E731
-    return [case for name, of_one in cases.items() for case in of_one[first(name) :: steps[name]]]
 
 
 def pytest_sessionfinish(session):
@@ -302,55 +369,132 @@ def browser():
                 "--disable-background-networking",
                 "--disable-component-update",
                 "--disable-sync",
+                "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no other host
             ],
         )
         yield chromium
         chromium.close()
 
 
-@pytest.fixture
-def open_page(browser):
-    """`open_page(address, **context)` opens a page, after `before(page)`; at the end nothing may stand on its console,
-    no other host may have been asked.
-    """
-    contexts, complaints = [], []
+# Where a test does more than look and press, its page is not given to the next one.
+LEAVES = "add_init_script", "expose_binding", "expose_function", "on", "once", "route"
+# What scripts have kept goes with their page, also what they keep as it goes.
+FORGET = """() => {
+    const forget = () => {
+        if (origin !== "null") for (const storage of [localStorage, sessionStorage]) storage.clear()
+    }
+    for (const when of ["pagehide", "visibilitychange", "unload"]) addEventListener(when, forget)
+    forget()
+}"""
 
-    def open_(address, before=lambda page: None, **options):
-        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        contexts.append(context)
-        context.route(
-            lambda url: urlsplit(url).scheme in ("http", "https") and urlsplit(url).netloc != urlsplit(address).netloc,
-            lambda route: (complaints.append(f"asked another host: {route.request.url}"), route.abort()),
-        )
-        page = context.new_page()
+
+class Tab:
+    """A page in a context of its own. Chromium takes a third of a second for a new one, so tests of the whole site take
+    one after another the same where its options are.
+    """
+
+    def __init__(self, browser, size, options):
+        self.context = browser.new_context(viewport=size, **options)
+        self.page, self.complaints, self.asked = self.context.new_page(), [], ""
+        self.options, self.is_left, page = options, False, self.page
+        self.goes, page.goto = page.goto, self.goto
         page.on(
             "console",
             lambda m: (
-                complaints.append(f"{page.url}: {m.type}: {m.text}")
+                self.complaints.append(f"{page.url}: {m.type}: {m.text}")
                 if m.type in ("error", "warning") and "preload but not used within a few seconds" not in m.text
                 else None  # that is a slow machine's, or a page's whose scripts are off
             ),
         )
-        page.on("pageerror", lambda error: complaints.append(f"{page.url}: {error}"))
-        page.on("response", lambda r: complaints.append(f"{page.url}: {r.status} {r.url}") if r.status >= 400 else None)
-        before(page)
-        page.add_init_script(CAME)
-        goes = page.goto
+        page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
+        page.on("requestfailed", self.look_at)
+        page.on("response", lambda response: self.look_at(response.request, response.status))
+        self.session = self.context.new_cdp_session(page)
 
-        def goto(address, **how):
-            answer = goes(address, **{"wait_until": "load", **how})
-            if options.get("java_script_enabled", True):
-                until(page, ALL_CAME)
-            return answer
+    def look_at(self, request, status=0):
+        url = urlsplit(request.url)
+        if url.scheme in ("http", "https") and url.netloc != urlsplit(self.asked).netloc:
+            self.complaints.append(f"asked another host: {request.url}")
+        if status >= 400:
+            self.complaints.append(f"{self.page.url}: {status} {request.url}")
 
-        page.goto = goto
-        goto(address)
-        return page
+    def watch_for_what_is_left(self):
+        def leaving(does):
+            def left(*args, **how):
+                self.is_left = True
+                return does(*args, **how)
+
+            return left
+
+        for name in LEAVES:
+            setattr(self.page, name, leaving(getattr(self.page, name)))
+
+    def as_new(self, size, address):
+        """As if nobody had been here. What a page of the same address would be given back is not kept either."""
+        self.page.evaluate(FORGET)
+        self.context.clear_cookies()
+        if self.page.url.partition("#")[0] == address.partition("#")[0]:
+            self.goes("about:blank")
+        self.session.send("Page.resetNavigationHistory")
+        self.page.emulate_media(media="null", color_scheme="null", reduced_motion="null", forced_colors="null")
+        self.page.set_viewport_size(size)
+        self.page.mouse.move(0, 0)
+
+    @property
+    def is_as_before(self):
+        return not self.is_left and not self.page.is_closed() and len(self.context.pages) == 1
+
+    def goto(self, address, **how):
+        answer = self.goes(address, **{"wait_until": "load", **how})
+        if self.options.get("java_script_enabled", True):
+            until(self.page, ALL_CAME)
+        return answer
+
+
+@pytest.fixture(scope="session")
+def tabs(browser):
+    """Those that tests have left as they were, by their options."""
+    tabs = {}
+    yield tabs
+    for tab in tabs.values():
+        tab.context.close()
+
+
+@pytest.fixture
+def open_page(browser, tabs, pytestconfig):
+    """`open_page(address, **context)` opens a page, after `before(page)`; at the end nothing may stand on its console,
+    no other host may have been asked.
+    """
+    opened, complaints = [], []
+
+    def open_(address, before=None, **options):
+        size = options.pop("viewport", {"width": 1280, "height": 900})
+        is_shared = (
+            not before and options.keys() <= {"java_script_enabled"} and address.startswith(pytestconfig.site[1])
+        )
+        tab = tabs.pop(repr(options), None) if is_shared else None
+        if tab:
+            tab.as_new(size, address)
+        else:
+            tab = Tab(browser, size, options)
+            if before:
+                before(tab.page)
+            tab.is_left = not is_shared
+            tab.page.add_init_script(CAME)
+            tab.watch_for_what_is_left()
+        opened.append(tab)
+        tab.complaints, tab.asked = complaints, address
+        tab.page.goto(address)
+        return tab.page
 
     open_.complaints = complaints
     yield open_
-    for context in contexts:
-        context.close()
+    for tab in opened:
+        if tab.is_as_before and repr(tab.options) not in tabs:
+            tab.complaints = []
+            tabs[repr(tab.options)] = tab
+        else:
+            tab.context.close()
     assert not complaints, "\n".join(complaints)
 
 

@@ -98,6 +98,7 @@ def run(folder: Path, command: list[str]) -> str:
     return done.stdout + done.stderr
 
 
+@pytest.mark.share(9, of="copies of the project")
 @pytest.mark.slow("follows the page on adding an architecture in a copy, with all tests that know the new type")
 @pytest.mark.skipif((ROOT / MADE).exists(), reason="the page was followed here")
 @pytest.mark.timeout(600)

@@ -1,4 +1,4 @@
-"""The standing attack (tests/fuzz): a few cases of each kind at each run, half a minute of new ones in `.ci/run`."""
+"""The standing attack (tests/fuzz): a few cases of each kind at each run, seconds of new ones in `.ci/run`."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 from fuzz import attack_all, tried
 from fuzz.attacks import ATTACKS
 from fuzzing import CI
-from sampling import COMMIT
+from sampling import COMMIT, WHOLE
 
 
 @pytest.mark.parametrize("name", ATTACKS)
@@ -17,9 +17,9 @@ def test_the_first_cases_of_each_attack(name):
         assert find is None, f"{find}\n{find.details}"
 
 
-@pytest.mark.slow("half a minute of the standing attack")
-def test_half_a_minute_of_the_standing_attack():
+@pytest.mark.slow("seconds of the standing attack, and two minutes at night")
+def test_the_standing_attack():
     seed = random.Random(COMMIT).randrange(10**6) if CI else 0  # another one for each commit
-    counted, finds = attack_all(ATTACKS, 30, seed)
+    counted, finds = attack_all(ATTACKS, 120 if WHOLE else 12, seed)
     assert not finds, "\n".join([f"seed {seed}", *(f"{find}\n{find.details}" for find in finds)])
     assert all(counted[name] for name in ATTACKS)

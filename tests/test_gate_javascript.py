@@ -173,12 +173,13 @@ def project(tmp_path) -> Path:
     return tmp_path
 
 
-def test_a_project_that_nothing_is_wrong_with_passes(project):
-    for script in ("format", "lint", "types"):
-        clean(gate(script, project))
-
-
 @pytest.mark.share(3)
+@pytest.mark.parametrize("script", ["format", "lint", "types"])
+def test_a_project_that_nothing_is_wrong_with_passes(project, script):
+    clean(gate(script, project))
+
+
+@pytest.mark.share(11)
 @pytest.mark.parametrize(
     "script, source, complaint",
     [

@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 import yaml
 from copies import ROOT
-from sampling import sampled
 from test_package import CONSTRAINTS, DEPENDENCIES, environment, run, uv
 
 from macros.catalogue import page_paths, presets
@@ -115,10 +114,11 @@ def few(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.mark.share(9, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow(LEFT_OUT)
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(("engine", "asked"), sampled([("zensical", ZENSICAL), ("properdocs", PROPERDOCS)], 2))
+@pytest.mark.parametrize(("engine", "asked"), [("zensical", ZENSICAL), ("properdocs", PROPERDOCS)])
 def test_every_number_is_that_of_mkdocs(engine, asked, few, tmp_path, site_folder):
     python = environment(tmp_path / "venv")
     needed = [str(requirement) for name, requirement in DEPENDENCIES.items() if name not in OF_MKDOCS]

@@ -178,6 +178,7 @@ def core(wheel, tmp_path_factory) -> Path:
 BESIDES_NUMPY = 27_000_000
 
 
+@pytest.mark.share(2, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_the_core_is_small(core):
     """NumPy, and 27 MB of all else."""
@@ -206,6 +207,7 @@ except ep.Problem as problem:
 """
 
 
+@pytest.mark.share(2, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_a_notebook_on_the_core_alone_says_what_the_repository_says(core, tmp_path):
     """Where V8 is not installed, formulas stand as TeX."""
@@ -216,6 +218,7 @@ def test_a_notebook_on_the_core_alone_says_what_the_repository_says(core, tmp_pa
     assert there.stdout.replace(as_tex, "") == here.stdout.replace(as_mathml, "")
 
 
+@pytest.mark.share(2, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_mkdocs_on_the_core_alone_says_the_mend(core, tmp_path):
     """One line, also where MkDocs itself is there and its theme and plugins are not."""
@@ -231,7 +234,7 @@ def test_mkdocs_on_the_core_alone_says_the_mend(core, tmp_path):
     assert re.search(r"without material, .*: pip install -c .ci/constraints.txt -e '\.\[site\]'$", line)
 
 
-@pytest.mark.share(5)
+@pytest.mark.share(14)
 @pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("python", ["core", "installed"])
@@ -271,6 +274,7 @@ def test_installed_it_says_what_the_repository_says(python, request, tmp_path, a
     assert here.stdout or here.stderr
 
 
+@pytest.mark.share(2, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
@@ -359,10 +363,11 @@ EMPTY = """() => {
 TOOLS_ARE_THERE = """() => [...document.querySelectorAll(".ep-tool")].every(e => e.querySelector("select, textarea"))"""
 
 
+@pytest.mark.share(9, of="copies of the project")
 @pytest.mark.browser
 @pytest.mark.slow("builds a site of somebody else's with the wheel, and looks at it")
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("theme", sampled(THEMES, 3))
+@pytest.mark.parametrize("theme", THEMES)
 def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path):
     """Nothing is black or empty, by day or by night, no script complains, no other host is asked, no link is broken."""
     pages = their_site(tmp_path, theme)
@@ -395,7 +400,7 @@ def broken_links(text: str, site: Path, page: str) -> list[str]:
 # --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
 
 
-@pytest.mark.share(4)
+@pytest.mark.share(9, of="copies of the project")
 @pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])
@@ -411,8 +416,8 @@ def test_both_ends_of_the_ranges_work(resolution, what, tmp_path):
     uv("pip", "install", "--python", python, "--no-deps", "--editable", ROOT)
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "PYTHONDONTWRITEBYTECODE": "1", "CI": "", "KEPT": "no"}
     if what == "tests":
-        rooms = [f"tests/{room}" for room in ("engine", "counting", "catalogue", "cli")]
-        run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "2", *rooms, cwd=ROOT, env=quiet)
+        rooms = [f"tests/{room}" for room in sampled(("engine", "counting", "catalogue", "cli"), 2, resolution)]
+        run(python, "-m", "pytest", "-q", "-n0", "-m", "quick", "--few", "1", *rooms, cwd=ROOT, env=quiet)
         return
     # A new version may render any page in another way; what an old one lacks, a few pages show.
     folder = ROOT if resolution == "highest" else small_site(tmp_path / "sources")

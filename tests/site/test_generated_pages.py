@@ -24,6 +24,11 @@ def page(site_folder: Path, path: str) -> str:
     return (site_folder / path / "index.html").read_text(encoding="utf-8")
 
 
+def test_the_whole_site_is_built_strictly_and_tells_nothing(site_folder):
+    """No warning, either: the fixture says what there is."""
+    assert (site_folder / "index.html").is_file()
+
+
 def test_every_preset_has_a_page_with_its_total(site_folder):
     for slug, path in presets.paths().items():
         if presets.preset(slug).config is None:

@@ -71,8 +71,8 @@ def rewrite(path: pathlib.Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), "utf-8")
 
 
-SOME = pytest.mark.share(3, of="previews of their own")
-LONG = pytest.mark.slow("longer sequences of random saves; python -m tests.fuzz makes as many as one likes"), SOME
+SOME = pytest.mark.share(6, of="previews of their own")
+LONG = pytest.mark.slow("longer sequences of random saves; python -m tests.fuzz makes as many as one likes")
 RARE = pytest.mark.slow("a preview of its own for what happens rarely"), SOME
 
 
@@ -81,11 +81,13 @@ def marked(marks):
     return lambda function: functools.reduce(lambda so_far, mark: mark(so_far), marks, function)
 
 
+@SOME
 @pytest.mark.parametrize("seed, rounds", [(0, 1), *(pytest.param(seed, 3, marks=LONG) for seed in (1, 2))])
 def test_after_any_saves_the_preview_is_a_clean_build(serve, seed, rounds):
     after_saves(serve(), seed, rounds)
 
 
+@SOME
 def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     """An open tab has the new page while others are still being built; who asks for one of those waits for it."""
     server = serve()
@@ -116,6 +118,7 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     assert server.epoch() > epoch
 
 
+@SOME
 def test_a_page_that_is_asked_for_comes_before_all_others(serve):
     """A family's page does not end until a file is there: who asks for another page at the very start gets it."""
 
@@ -145,6 +148,7 @@ def test_a_page_that_is_asked_for_comes_before_all_others(serve):
     assert server.log.read_text().count("Documentation built in") <= 2, "one at the start, one for the save"
 
 
+@SOME
 def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
     """Files that only a build of all pages generates do not come and go, nor do metadata change their kind."""
 
@@ -179,6 +183,7 @@ def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
     assert server.epoch() == epoch and "by Another" in server.get("models/llama/llama3-8b/")
 
 
+@SOME
 def test_a_page_whose_build_failed_between_two_steps_is_read_again(serve):
     """Its Markdown was read, and the next step failed: what the page gave before is not taken for what it gives now."""
 
@@ -508,6 +513,7 @@ BROKEN = {
 COMMON = "macro call", "tag", "metadata", "link", "formula", "preset's total", "syntax of a module", "config"
 
 
+@SOME
 @pytest.mark.parametrize(
     "chosen",
     [COMMON, pytest.param([what for what in BROKEN if what not in COMMON], marks=RARE)],
@@ -538,6 +544,7 @@ def test_broken_saves_show_their_line_and_mend(serve, as_it_was, chosen):
     server.becomes(as_it_was(server))
 
 
+@SOME
 @pytest.mark.parametrize(
     "what",
     [
@@ -734,6 +741,7 @@ def test_a_module_takes_those_that_import_it_along():
     assert modules.dependants({"macros.kinds.x"}, wanted) == {"macros.kinds.x", "macros.all"}
 
 
+@SOME
 def test_edited_words_are_shown_and_wrong_ones_are_a_line(serve, as_it_was):
     """Who mends a wrong one has the site as it was."""
     server = serve()

@@ -94,7 +94,7 @@ def test_each_word_that_a_browser_shows_stands_in_the_pages_markdown(open_page, 
     paths = {path for pattern in pages.split() for path in site_folder.glob(pattern)}
     of_models = sorted(path for path in paths if path.match("site/models/*/*/index.html"))
     others = sorted(paths - {*of_models})
-    paths = {*sampled(of_models, 12), *(others if len(others) < 20 else sampled(others, 2))}
+    paths = {*sampled(of_models, 24), *(others if len(others) < 20 else sampled(others, 8))}
     assert len(paths) > 9
     page = open_page(site, java_script_enabled=False)
     for path in sorted(paths):
