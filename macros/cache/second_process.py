@@ -48,9 +48,9 @@ def available_memory() -> int:
 
 
 class SecondProcess:
-    """The process, and what it has computed so far. `rest` is called there after each task."""
+    """The process, and what it has computed so far."""
 
-    def __init__(self, tasks: Mapping[str, Callable[[], Any]], rest: Callable[[int], None]):
+    def __init__(self, tasks: Mapping[str, Callable[[], Any]]):
         self.tasks, self.number = tasks, {name: n for n, name in enumerate(tasks)}
         self.states = mmap.mmap(-1, max(len(tasks), 1))
         self.places = mmap.mmap(-1, max(len(tasks), 1) * PLACE)
@@ -60,12 +60,12 @@ class SecondProcess:
             self.process = os.fork()
         if not self.process:
             with suppress(BaseException):
-                self._work(rest)
+                self._work()
             os._exit(0)
 
     # there
 
-    def _work(self, rest: Callable[[int], None]) -> None:
+    def _work(self) -> None:
         """Computes what is free; ends with the process that it is a copy of."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         first, silence, complaints = os.getppid(), os.open(os.devnull, os.O_WRONLY), _Complaints()
@@ -90,7 +90,6 @@ class SecondProcess:
             self.places[n * PLACE : (n + 1) * PLACE] = at.to_bytes(8, "big") + len(content).to_bytes(8, "big")
             self.states[n] = DONE
             at += len(content)
-            rest(n + 1)
 
     # here
 
@@ -146,12 +145,12 @@ class _Complaints(logging.Handler):
 _under_way: list[SecondProcess] = []
 
 
-def start(tasks: Mapping[str, Callable[[], Any]], rest: Callable[[int], None]) -> None:
+def start(tasks: Mapping[str, Callable[[], Any]]) -> None:
     """Begin with these tasks, by their names: first those that `computed` will ask for last."""
     end()
     if is_worthwhile():
         with suppress(OSError):  # no room for a process or a file: one is enough
-            _under_way.append(SecondProcess(tasks, rest))
+            _under_way.append(SecondProcess(tasks))
 
 
 def computed(name: str, compute: Callable[[], T]) -> T:

@@ -282,6 +282,11 @@ class WeightFormats:
         )
         if is_left or (otherwise is None and not is_linear):
             return ((rest, _copies(w, layers)),)
+        if not quantization.listed:
+            form = rest
+            if otherwise is not None and otherwise.holds(self.rows_and_columns(w, otherwise)):
+                form = otherwise
+            return ((form, _copies(w, layers)),)
         has_numbers = any(modules.has_numbers for modules, _ in quantization.listed)
         has_members = any(modules.has_members for modules, _ in quantization.listed)
         numbers = _numbers(w, layers)
@@ -290,7 +295,7 @@ class WeightFormats:
         looked_up = (len(numbers) if has_numbers else 1) * (members if has_members else 1)
         if looked_up > MOST_LOOKED_UP:
             raise Problem(f"{KEY}: {w.name} stands for {looked_up:,} modules to look for in its lists, too many", MEND)
-        called = self._called(w) if quantization.listed else [w.name]
+        called = self._called(w)
         found: dict[Format, int] = {}
         for layer in numbers if has_numbers else numbers[:1]:
             for member in range(members if has_members else 1):

@@ -26,9 +26,10 @@ from ..engine.errors import Problem
 from ..engine.files import write
 from . import data_files, model_pages, tool_files
 from .editors import is_an_editors
+from .mkdocs_markdown import glossary
+from .page_frames import Frames, Rendered
 from .preview import preview
 from .preview.inputs import Inputs
-from .preview.pages import clear
 
 log = logging.getLogger("mkdocs.macros.site")
 
@@ -47,6 +48,7 @@ class Generated(File):
         return self.make()
 
 
+frames = [Frames()]  # of this build
 whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, while a page has a part of it
 
 
@@ -81,6 +83,7 @@ def size() -> Callable[[str], int] | None:
 def on_files(files, config):
     """Adds the generated pages. A wrong preset ends the build; under live preview its page shows the error."""
     put_back()  # after a preview's build that ended in the middle of a page
+    frames[:] = [Frames(word for entry in glossary for word in entry.tips)]
     for file in list(files):
         if is_an_editors(file.src_uri) and Path(file.src_dir or "").is_relative_to(config.docs_dir):
             files.remove(file)  # of a page, or of a template in a folder of `docs/`
@@ -157,14 +160,18 @@ def kept_page(markdown: str, page, config, files) -> str:
 
     def made() -> str:
         plugin = config.plugins["macros"]
-        page.markdown = with_macros_called(plugin, markdown, page)
-        if page.markdown is None:
-            page.markdown = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
+        written = with_macros_called(plugin, markdown, page)
+        if written is None:
+            written = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
+        *said, html = frames[-1].render(written, page.file.src_uri, rendered)
+        return f"{json.dumps(said)}\n{html}"  # one text, for most of it is the HTML
+
+    def rendered(markdown: str) -> Rendered:
+        page.markdown = markdown
         page.render(config, files)
         links = {file.src_uri: anchors for file, anchors in (page.links_to_anchors or {}).items()}
         contents = [_entry(one) for one in page.toc]
-        said = [contents, page._title_from_render, sorted(page.present_anchor_ids), links]
-        return f"{json.dumps(said)}\n{page.content}"  # one text, for most of it is the HTML
+        return Rendered(contents, page._title_from_render, sorted(page.present_anchor_ids), links, page.content)
 
     return disk.get_or_compute_whole("page", (page.file.src_uri, markdown), made)
 
@@ -177,7 +184,7 @@ def on_nav_late(nav, config, files):
         tasks.append((task_of(page), partial(read_page, page, config, files)))
         slug = Path(page.src_uri).stem
         tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
-    second_process.start(dict([*tasks, *made_later(reversed(data.values()))]), clear)
+    second_process.start(dict([*tasks, *made_later(reversed(data.values()))]))
 
 
 def made_later(files: Iterable[File | None]) -> list[tuple[str, Callable[[], str | bytes]]]:

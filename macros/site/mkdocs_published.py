@@ -17,7 +17,6 @@ from . import hashed, links
 from .mkdocs_markdown import title_text
 from .mkdocs_pages import made_later
 from .plain_markdown import markdown
-from .preview.pages import clear
 from .published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
 
 THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
@@ -52,7 +51,7 @@ def on_files(files, config):
     one = File.generated(config, hashed.STYLES, content=styles)
     files.append(one)
     own = [f for f in files if (f.generated_by or f.src_dir == config.docs_dir) and hashed.is_moved(f.src_uri)]
-    second_process.start(dict(made_later(reversed(own))), clear)
+    second_process.start(dict(made_later(reversed(own))))
     for file in own:
         if hashed.is_written_here(file.src_uri):
             file.content_string = without_comments(file.content_string)
@@ -81,7 +80,6 @@ def on_env(env, config, files):
 
 def on_page_content_late(html, page, config, files):
     waiting[page.file.src_uri] = contents.put(html.encode())
-    clear(len(waiting))
     return ""
 
 
@@ -91,7 +89,6 @@ def on_page_context_early(context, page, config, nav):
 
 def on_post_page_late(output, page, config):
     page.content = None
-    clear(len(listed))
 
 
 def on_page_context(context, page, config, nav):

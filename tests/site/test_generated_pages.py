@@ -10,11 +10,14 @@ from types import SimpleNamespace
 import pytest
 from copies import build, small_site
 from jinja2 import Environment
+from markdown import Markdown
 
 from macros.catalogue import presets
 from macros.data.model import as_json
+from macros.site.extensions.large_blocks import MARK, LargeBlocks
 from macros.site.mkdocs_pages import with_macros_called
 from macros.site.model_pages import header, macro_call, paragraphs
+from macros.site.page_frames import Frames, Rendered
 
 pytestmark = pytest.mark.processes
 WAYS = "prev", "next"
@@ -66,6 +69,45 @@ def test_the_calls_of_a_generated_page_give_what_jinja_gives(text, is_plain):
     given = with_macros_called(plugin, text, object())
     assert (given is not None) == is_plain
     assert not is_plain or given == environment.from_string(text).render()
+
+
+def page_of(title: str, *more: str) -> str:
+    """A page as the generator writes them."""
+    large = f'<div {MARK} class="ep-block"><p id="of-{title.split()[0]}">{title} &lt; <em>all</em></p></div>'
+    said = [f"# {title}", f"<p>{title}, <strong>1</strong></p>", large, "## KV cache { #cache }", "### Memory"]
+    folded = f'<details class="ep-fold">\n<summary>*{title}*</summary>\n\n{large}\n\n</details>'
+    anchors = '<span id="one"></span><span id="two"></span>'
+    return "\n\n".join([*said, anchors, large, folded, "<ul><li>*a*</li></ul>", *more]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("pages", "frames"),
+    [
+        ([page_of("GPT-2 Small"), page_of("Phi 3.5"), page_of("OLMoE")], 1),
+        ([page_of("Phi"), page_of("Phi", "A *sentence*."), page_of("Phi", "A *sentence*.")], 2),
+        ([page_of("Memory"), page_of("One"), page_of("MoE of 2"), page_of("a&#95;b"), page_of("A", "[b](c.md)")], 1),
+    ],
+    ids=["alike", "with text", "unlike"],
+)
+def test_pages_with_one_frame_are_as_markdown_renders_each(pages, frames):
+    extensions = ["abbr", "attr_list", "md_in_html", "toc", LargeBlocks()]
+    options = {"toc": {"permalink": True}, "abbr": {"glossary": {"MoE": ""}}}
+    md = Markdown(extensions=extensions, extension_configs=options)
+
+    def render(markdown: str) -> Rendered:
+        html = md.reset().convert(markdown)
+        contents = [as_entry(token) for token in md.toc_tokens]
+        links = {source: {anchor: f"#{anchor}" for anchor in re.findall(r'href="#(.*?)"', html)}}
+        return Rendered(contents, contents[0][0], sorted({*re.findall(r' id="(.*?)"', html)}), links, html)
+
+    def as_entry(token: dict) -> list:
+        return [token["name"], token["id"], token["level"], [as_entry(child) for child in token["children"]]]
+
+    shared = Frames(["MoE"])
+    for n, text in enumerate(pages):
+        source = f"models/a/{n}.md"
+        assert shared.render(text, source, render) == render(text)
+    assert len(shared.rendered) == frames
 
 
 def test_no_link_stands_in_a_link(site_folder):

@@ -19,7 +19,7 @@ def process() -> tuple[str, int]:
 
 
 def at_work(tasks):
-    second_process._under_way.append(SecondProcess(tasks, lambda number: None))
+    second_process._under_way.append(SecondProcess(tasks))
 
 
 @pytest.fixture(autouse=True)

@@ -103,7 +103,9 @@ class PutBack(Postprocessor):
         if TAKEN not in text:
             return text
         text = _NAMED.sub(lambda named: self.blocks[int(named[2])], text)
-        return _ESCAPED.sub(lambda named: escape(self.blocks[int(named[2])], quote=False), text)
+        text = _ESCAPED.sub(lambda named: escape(self.blocks[int(named[2])], quote=False), text)
+        self.blocks.clear()  # Markdown's own objects hold each other, and stay until somebody looks for garbage
+        return text
 
 
 def anchors(block: str) -> list[str]:

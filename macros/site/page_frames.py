@@ -1,0 +1,87 @@
+"""The HTML of generated pages: Markdown reads each frame once, for all pages that have it.
+
+The pages of models differ in their titles and in elements that are HTML already, one to a line. What is left of a page
+without these is its frame: headings, and places for the elements.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+from markdown.extensions.toc import slugify
+
+from .extensions.large_blocks import MARK, anchors
+
+# A whole element on a line, as the generator and macros write it, or anchors, and a place for it in a frame.
+_ELEMENT = re.compile(rf'<(?:(\w+) {MARK}\b.*</\1|(p|summary)>.*</\2|(div) class="highlight">.*</\3|([du]l)\b.*</\4)>')
+_ANCHORS = re.compile(r'(?:<span id="[^"]*"></span>)+')
+_PLACE = re.compile(r"<(?:div|p|summary)>ep-place-(\d+)</\w+>")
+_TITLE = re.compile(r"# ([A-Za-z0-9]+(?:[ .-][A-Za-z0-9]+)*)\n")
+TITLE, ANCHOR, HERE = "Epframetitle", "epframetitle", ""  # in a frame: of any page, and links to itself
+
+
+class Rendered(NamedTuple):
+    """A page after Markdown: its table of contents, its title, its anchors, and those that it leads to in each page."""
+
+    contents: list[list[Any]]  # title, anchor, level, those below
+    title: str | None
+    anchors: list[str]
+    links: dict[str, dict[str, str]]
+    html: str
+
+
+class Frames:
+    """The frames so far. `terms` are explained wherever they occur, in a title too."""
+
+    def __init__(self, terms: Iterable[str] = ()):
+        self.terms = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms)) or '(?!)'})\b")
+        self.rendered: dict[str, Rendered] = {}
+
+    def render(self, markdown: str, source: str, render: Callable[[str], Rendered]) -> Rendered:
+        """A page as `render` gives it, which is called for a new frame, and for a page that is not like others."""
+        named = _TITLE.match(markdown)
+        if named is None or "](" in markdown or self.terms.search(named[1]):
+            return render(markdown)
+        elements: list[str] = []
+        rest = [_placed(line, elements) for line in markdown[named.end() :].split("\n")]
+        frame = "\n".join([f"# {TITLE}", *rest])
+        if frame not in self.rendered:
+            rendered = render(frame)
+            links = {HERE if page == source else page: to for page, to in rendered.links.items()}
+            self.rendered[frame] = rendered._replace(links=links)
+        found, anchor = self.rendered[frame], slugify(named[1], "-")
+        own = dict.fromkeys(name for element in elements for name in anchors(element))
+        if anchor in found.anchors or anchor in own or len(_PLACE.findall(found.html)) != len(elements):
+            return render(markdown)
+        return _filled(found, named[1], anchor, elements, own, source)
+
+
+def _placed(line: str, elements: list[str]) -> str:
+    """The line in a frame."""
+    if _ANCHORS.fullmatch(line):
+        elements.append(f"<p>{line}</p>")
+        return f"ep-place-{len(elements) - 1}"
+    if not (element := _ELEMENT.fullmatch(line)):
+        return line
+    name = element[2] or "div"
+    elements.append(line.replace(f" {MARK}", ""))
+    return f"<{name}>ep-place-{len(elements) - 1}</{name}>"
+
+
+def _filled(frame: Rendered, title: str, anchor: str, elements: list[str], own: Iterable[str], source: str) -> Rendered:
+    """The page of a frame with its own title and elements."""
+    html = frame.html.replace(TITLE, title).replace(ANCHOR, anchor)
+    html = _PLACE.sub(lambda place: elements[int(place[1])], html)
+    [_, _, level, below], *others = frame.contents
+    here = {
+        anchor if to == ANCHOR else to: link.replace(ANCHOR, anchor) for to, link in frame.links.get(HERE, {}).items()
+    }
+    return Rendered(
+        [[title, anchor, level, below], *others],
+        title,
+        sorted({anchor, *frame.anchors, *own} - {ANCHOR}),
+        {page or source: to if page else here for page, to in frame.links.items()},
+        html,
+    )
