@@ -3,12 +3,14 @@
 import { architectureOf, load, parsed, Problem, py } from "./model.mjs"
 import { M } from "./engine/engine.mjs"
 import { array, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
+import "./engine/ablations.mjs"
 import "./engine/loaded.mjs"
 
 export { array } from "./engine/numpy.mjs"
 export { py } from "./model.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
+export const { Ablation } = M["engine.ablations"]
 export const HOLDS = M["engine.steps"].Holds
 export const ROLES = M["engine.steps"].Role
 

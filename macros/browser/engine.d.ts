@@ -24,6 +24,7 @@ declare module "*/engine/numpy.mjs" {
   export function watched<T>(tracer: object | null, run: () => T): T
 }
 
+declare module "*/engine/ablations.mjs"
 declare module "*/engine/loaded.mjs"
 declare module "*/engine/fitting.mjs"
 declare module "*/engine/engines.mjs"
@@ -135,6 +136,7 @@ declare namespace Engine {
     "counting.spreads": PythonModule
     "counting.training_plan": PythonModule
     "counting.training_setup": PythonModule
+    "engine.ablations": PythonModule
     "engine.architectures": { _registered: Dict<Json | undefined, Architecture> }
     "engine.architectures.config": { fields_of(config: ConfigClass): Iterable<Field> }
     "engine.architectures.heads": {

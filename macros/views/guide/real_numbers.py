@@ -7,9 +7,10 @@ its content (`q`), or by the part that is added to the residual stream (`add_att
 from __future__ import annotations
 
 import math as maths
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.checkpoints import Checkpoint, checkpoint
 from ...engine import numbers
+from ...engine.architectures.gpt2 import GPT2
 from ...engine.dims import Dim
 from ...engine.errors import Problem, nearest, shorten
 from ...engine.ops import layer_norm, softmax
@@ -28,10 +30,19 @@ from ..kit.shapes import in_numbers
 from ..kit.svg import element
 from ..trace import walkthrough
 from ..trace.operations import Operation, Section, sections, sections_of
+from .live_numbers import FOLDER, TEXT, Live, Place, live, places
 
-FOLDER, TEXT = "capitals", "The capital of France is"
 CORNER = 6  # columns of a matrix that are shown as numbers at once
 LEVELS = 4  # shades of a cell
+WITHOUT = {
+    "scaling": "the scaling",
+    "causal_mask": "the causal mask",
+    "norms": "the norms",
+    "ln_1": "the norms before attention",
+    "ln_2": "the norms before feed-forward",
+    "ln_f": "the last norm",
+    "residual_stream": "the residual stream",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +60,11 @@ class Run:
         """The operations of the trace."""
         return sections_of(self.trace.root)
 
+    @cached_property
+    def names(self) -> dict[int, frozenset[str]]:
+        """The names of each operation, by its identity."""
+        return {id(operation): names for _, names, operation in named_operations(self.whole)}
+
     @property
     def scores(self) -> np.ndarray:
         """The score of every word as the next one: [V]."""
@@ -59,15 +75,19 @@ opened = memoized(checkpoint)
 
 
 @memoized
-def run(folder: str, text: str) -> Run:
-    """The forward pass of a checkpoint folder, by its path or `capitals`, over a text. Raises `Problem`."""
+def run(folder: str, text: str, without: str = "") -> Run:
+    """The forward pass of a checkpoint folder, by its path or `capitals`, over a text; `without` a design, as in
+    `ablations`. Raises `Problem`."""
     asked = opened(folder)
     ids = asked.tokenizer.encode(text)
     positions = asked.model.config.symbols.get("n_positions")
     if not ids or (positions is not None and len(ids) > positions):
         raise Problem(f"text: {len(ids)} tokens", f"give 1 to {positions or 'some'}")
     with np.errstate(all="ignore"):
-        trace, _ = numbers.trace(asked.model.architecture, asked.model.config, asked.weights(), ids)
+        model = asked.model
+        trace, _ = numbers.trace(
+            model.architecture, model.config, asked.weights(), ids, without=[without] if without else ()
+        )
     return Run(asked, text, ids, asked.tokenizer.texts([[i] for i in ids]), trace)
 
 
@@ -143,7 +163,6 @@ def _labels(run: Run, shape: tuple[Dim, ...]) -> tuple[list[str], list[str]]:
 # The macros
 
 
-@memoized
 def number_matrix(
     station_name: str,
     layer: int = 0,
@@ -152,10 +171,28 @@ def number_matrix(
     folder: str = FOLDER,
     columns: int = CORNER,
     model: str | None = "gpt2",
+    without: str = "",
+    page_link: Link | None = None,
 ) -> Html:
     """The output of a station of a checkpoint’s forward pass: a corner of the matrix, each number as a bar, all of them
-    behind a click; next to it the shapes of the same station of `model`."""
-    here = run(folder, text)
+    behind a click; next to it the shapes of the same station of `model`. `without` leaves out a design."""
+    ask = live(page_link, folder, text, without)
+    return _number_matrix(station_name, layer, head, text, folder, columns, model, without, ask)
+
+
+@memoized
+def _number_matrix(
+    station_name: str,
+    layer: int,
+    head: int | None,
+    text: str,
+    folder: str,
+    columns: int,
+    model: str | None,
+    without: str,
+    ask: Live | None,
+) -> Html:
+    here = run(folder, text, without)
     operation = operation_by_name(here.whole, station_name, _layer(here, layer))
     content, shape = _matrix(here, operation, head)
     columns = whole_number(columns, "columns")
@@ -169,7 +206,8 @@ def number_matrix(
     caption = html("{}{} {}{}", title, f", {', '.join(where)}" if where else "", _shape(content.shape), beside_it)
     name = f"{operation.words.title}{about}{', ' if where else ''}{', '.join(where)}"
     is_share, is_cut = operation.node.role is Role.SOFTMAX, _shown(content, columns) < content.shape[1]
-    corner = _corner(name, content, rows, heads, is_share, columns=columns)
+    said = f"Without {WITHOUT.get(without, without)}" if without else ""
+    corner = _corner(name, content, rows, heads, is_share, said, columns, _asked(here, operation, layer, head, ask))
     rest = (
         tag(
             "details",
@@ -185,9 +223,13 @@ def number_matrix(
     return tag("figure", tag("figcaption", caption), corner, bars, rest, cls="ep-figure ep-numbers-of")
 
 
-@memoized
-def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
+def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0, page_link: Link | None = None) -> Html:
     """Every step of a checkpoint’s forward pass over a text, layer by layer, with a corner of its output."""
+    return _number_walk(text, folder, head, live(page_link, folder, text))
+
+
+@memoized
+def _number_walk(text: str, folder: str, head: int, ask: Live | None) -> Html:
     here = run(folder, text)
 
     def corner(operation: Operation) -> Html | str:
@@ -198,7 +240,10 @@ def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
         except Problem:  # no matrix
             return ""
         said = f"Head {head}" if in_heads is not None else ""
-        return _corner(operation.words.title, content, *_labels(here, sizes), operation.node.role is Role.SOFTMAX, said)
+        layer = next((n.layers[0] for n in operation.node.path() if n.layers), None)
+        asked = _asked(here, operation, layer, in_heads, ask)
+        is_share = operation.node.role is Role.SOFTMAX
+        return _corner(operation.words.title, content, *_labels(here, sizes), is_share, said, CORNER, asked)
 
     return walkthrough.annotated_steps(here.whole, here.asked.model, len(here.ids), corner)
 
@@ -211,42 +256,71 @@ def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
     )
 
 
-@memoized
-def attention_table(layer: int, head: int, text: str = TEXT, folder: str = FOLDER) -> Html:
+def attention_table(
+    layer: int,
+    head: int,
+    text: str = TEXT,
+    folder: str = FOLDER,
+    without: str = "",
+    page_link: Link | None = None,
+) -> Html:
     """The attention weights of each token of a text in one head: one row per token, which adds up to 1."""
-    return number_matrix("softmax", layer, head, text, folder, columns=99, model=None)
+    return number_matrix(
+        "softmax", layer, head, text, folder, columns=99, model=None, without=without, page_link=page_link
+    )
 
 
-@memoized
 def top_words(
-    text: str = TEXT, top: int = 5, temperature: float = 1.0, folder: str = FOLDER, layer: int | None = None
+    text: str = TEXT,
+    top: int = 5,
+    temperature: float = 1.0,
+    folder: str = FOLDER,
+    layer: int | None = None,
+    without: str = "",
+    page_link: Link | None = None,
 ) -> Html:
     """The most likely next words of a text with their scores and probabilities; with a `layer`, as if it were the
-    last."""
-    here = run(folder, text)
+    last. `without` leaves out a design."""
+    ask = live(page_link, folder, text, without, temperature="" if temperature == 1 else f"{temperature:g}")
+    return _top_words(text, top, temperature, folder, layer, without, ask)
+
+
+@memoized
+def _top_words(
+    text: str, top: int, temperature: float, folder: str, layer: int | None, without: str, ask: Live | None
+) -> Html:
+    here = run(folder, text, without)
     whole_number(top, "top")
     if not 0.01 <= temperature <= 100:
         raise Problem(f"temperature = {shorten(temperature)}", "give a number from 0.01 to 100")
     scores = here.scores if layer is None else logits_after_layer(here, _layer(here, layer))
     shares = softmax(scores.astype(np.float64) / temperature)
-    rows = [
-        [here.asked.tokenizer.token(int(i)), _two(float(scores[i])), _percent(share), _bar(share)]
-        for i in np.argsort(-shares, kind="stable")[:top]
-        for share in [float(shares[i])]
-    ]
+    rows = []
+    for i in map(int, np.argsort(-shares, kind="stable")[:top]):
+        logit, share = _two(float(scores[i])), _percent(float(shares[i]))
+        if ask is not None and layer is None:
+            logit, share = ask.number(logit, f"logit/{i}", not rows), ask.number(share, f"chance/{i}")
+        elif ask is not None:
+            logit = ask.number(logit, f"lens/{layer + 1}/{i}" if layer is not None else None, not rows)
+        rows.append([here.asked.tokenizer.token(i), logit, share, _bar(float(shares[i]))])
     after = "" if layer is None else f" after layer {layer}"
     at = "" if temperature == 1 else f" at temperature {temperature:g}"
-    name = f"After “{text}”{after}{at}"
+    left_out = f", without {WITHOUT.get(without, without)}" if without else ""
+    name = f"After “{text}”{after}{at}{left_out}"
     return table(
         name, ["Word", number("Logit"), number("Probability"), ""], rows, name=name, cls="ep-table ep-top-words"
     )
 
 
-@memoized
-def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
+def logit_lens(text: str = TEXT, folder: str = FOLDER, without: str = "", page_link: Link | None = None) -> Html:
     """The model's prediction if it ended after each layer: the most likely word, and the probability of the last
-    layer’s."""
-    here = run(folder, text)
+    layer’s. `without` leaves out a design."""
+    return _logit_lens(text, folder, without, live(page_link, folder, text, without))
+
+
+@memoized
+def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
+    here = run(folder, text, without)
     layers = here.asked.model.counts.values()["n_layers"]
     final = int(np.argmax(here.scores))
     rows, last = [], here.asked.tokenizer.token(final)
@@ -254,9 +328,13 @@ def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
         shares = softmax(logits_after_layer(here, layer).astype(np.float64))
         best = int(np.argmax(shares))
         where = "Before the first layer" if layer < 0 else f"After layer {layer}"
-        rows.append([where, here.asked.tokenizer.token(best), _percent(shares[best]), _percent(shares[final])])
+        said = [
+            share if ask is None else ask.number(share, f"lens/{layer + 1}/{i}", not rows and i == best)
+            for i, share in ((i, _percent(shares[i])) for i in (best, final))
+        ]
+        rows.append([where, here.asked.tokenizer.token(best), *said])
     columns = ["Where", "Most likely word", number("Its probability"), number(f"Probability of “{last}”")]
-    name = f"After “{text}”, layer by layer"
+    name = f"After “{text}”, layer by layer{f', without {WITHOUT.get(without, without)}' if without else ''}"
     return table(name, columns, rows, name=name)
 
 
@@ -274,10 +352,22 @@ def logits_after_layer(here: Run, layer: int) -> np.ndarray:
     return (vector @ here.asked.weights()(head, *map(int, here.trace.weights[head].shape)).T)[0]
 
 
-@memoized
-def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str = TEXT, folder: str = FOLDER) -> Html:
+def worked_score(
+    query: int,
+    key: int,
+    layer: int = 0,
+    head: int = 0,
+    text: str = TEXT,
+    folder: str = FOLDER,
+    page_link: Link | None = None,
+) -> Html:
     """One attention score worked out by hand: the query’s numbers times the key’s, added up, divided by the root of the
     head’s width. `query` and `key` count the tokens from 1."""
+    return _worked_score(query, key, layer, head, text, folder, live(page_link, folder, text))
+
+
+@memoized
+def _worked_score(query: int, key: int, layer: int, head: int, text: str, folder: str, ask: Live | None) -> Html:
     here = run(folder, text)
     where = _layer(here, layer)
     asking, answering = (_matrix(here, operation_by_name(here.whole, name, where), head)[0] for name in ("q", "k"))
@@ -292,10 +382,15 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
     given = float(scores[query - 1, key - 1])
     if abs(total / maths.sqrt(width) - given) > 0.01:
         raise Problem(f"by hand {total / maths.sqrt(width):.4f}, by the forward pass {given:.4f}", "the scale differs")
+    of_query, of_key = (
+        _asked(here, operation_by_name(here.whole, name, where), where, head, ask) for name in ("q", "k")
+    )
     rows: list[Row | list[object]] = [
-        [str(i + 1), _places(a, 3), _places(b, 3), _places(c, 3)] for i, (a, b, c) in enumerate(zip(q, k, products))
+        [str(i + 1), of_query(_places(a, 3), query - 1, i, i == 0), of_key(_places(b, 3), key - 1, i), _places(c, 3)]
+        for i, (a, b, c) in enumerate(zip(q, k, products))
     ]
     rows.append(Row([Cell("Sum of the products", 3), Cell(_places(total, 3), is_number=True)], "total"))
+    of_score = _asked(here, operation_by_name(here.whole, "scores", where), where, head, ask)
     asks, answers = here.words[query - 1], here.words[key - 1]
     name = f"Query of “{asks}” and key of “{answers}”, layer {layer}, head {head}"
     return block(
@@ -307,21 +402,27 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
             "p",
             html(
                 "{} ÷ √{} = <strong>{}</strong>. The forward pass gives {}.",
-                _places(total, 3), width, _two(total / maths.sqrt(width)), _two(given),
+                _places(total, 3), width, _two(total / maths.sqrt(width)),
+                of_score(_two(given), query - 1, key - 1, True),
             ),
         ),
     )  # fmt: skip
 
 
-@memoized
-def token_rows(text: str = TEXT, folder: str = FOLDER) -> Html:
+def token_rows(text: str = TEXT, folder: str = FOLDER, page_link: Link | None = None) -> Html:
     """A text split into tokens: each with its position, its id and its row of the table."""
+    return _token_rows(text, folder, live(page_link, folder, text))
+
+
+@memoized
+def _token_rows(text: str, folder: str, ask: Live | None) -> Html:
     here = run(folder, text)
     content = here.trace.of(operation_by_name(here.whole, "embed", None).node.outputs[0])
-    rows = [
-        [str(place), word, str(id), html("{} …", joined(map(_two, content[place][:3]), ", "))]
-        for place, (id, word) in enumerate(zip(here.ids, here.words))
-    ]
+    asked = _asked(here, operation_by_name(here.whole, "embed", None), None, None, ask)
+    rows: list[list[object]] = []
+    for place, (id, word) in enumerate(zip(here.ids, here.words)):
+        first = [asked(_two(x), place, i, place == i == 0) for i, x in enumerate(content[place][:3])]
+        rows.append([str(place), word, str(id), html("{} …", joined(first, ", "))])
     columns = [number("Position"), "Token", number("ID"), "Its row of the table starts with"]
     return table(f"“{text}”", columns, rows, name=f"Tokens of “{text}”")
 
@@ -383,14 +484,34 @@ def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     return small(html(" · {}: {}", model.name, in_numbers(shape, walkthrough.symbol_values(model, tokens, None))))
 
 
+# A number of a station as text, or as a link to where it answers: with its row, its column, and whether it comes first.
+Asked: TypeAlias = Callable[..., Html | str]
+
+
+def _asked(here: Run, operation: Operation, layer: int | None, head: int | None, ask: Live | None) -> Asked:
+    config = here.asked.model.config
+    if ask is None or not isinstance(config, GPT2):
+        return lambda said, i, j, is_first=False: said
+    names = here.names[id(operation)]
+    place: Place = places({*names, operation.about}, layer, head, config)
+    last = len(here.ids) - 1
+    is_last_only = "unembed" in names
+
+    def asked(said: str, i: int, j: int, is_first: bool = False) -> Html | str:
+        return ask.number(said, None if is_last_only and i < last else place(i, j), is_first)
+
+    return asked
+
+
 def _corner(
     name: str,
     content: np.ndarray,
     rows: list[str],
     heads: list[str],
     is_share: bool,
-    caption: str = "",
-    columns: int = CORNER,
+    caption: str,
+    columns: int,
+    asked: Asked,
 ) -> Html:
     """The first columns, each number shaded by its size; for attention weights their sum too."""
     shown = _shown(content, columns)
@@ -398,8 +519,10 @@ def _corner(
     is_cut = shown < content.shape[1]
     titles = [*heads[:shown], *(["…"] if is_cut else []), *(["Sum"] if is_share else [])]
     body = []
-    for word, row in zip(rows, content):
-        cells: list[object] = [Cell(_two(x), cls=_shade(x, largest)) for x in row[:shown]]
+    for i, (word, row) in enumerate(zip(rows, content)):
+        cells: list[object] = [
+            Cell(asked(_two(x), i, j, i == j == 0), cls=_shade(x, largest)) for j, x in enumerate(row[:shown])
+        ]
         cells += ["…"] if is_cut else []
         cells += [_two(row.sum())] if is_share else []
         body.append([word, *cells])
