@@ -267,8 +267,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
       DEFAULTS,
     )
     Object.assign(state, values)
-    show()
+    const [, layer, head] = /^(?:share|score|mixed|found)\/(\d+)\/(\d+)\//.exec(state.number) ?? []
+    if (head && !given.has("layer") && !given.has("head")) Object.assign(state, { layer, head })
+    const isNew = state.number !== "" && state.number !== began
+    began = state.number
+    await show()
     refused.show(config ? wrong : [])
+    if (isNew) focus("origin")
   }
 
   const added = () => list(state.added)

@@ -36,21 +36,22 @@ def live(
     page = page_link(PAGE) if page_link and folder == FOLDER else None
     if page is None:
         return None
-    given = {"text": "" if text == TEXT else text, "without": without, **fields}
+    left_out = "ln_1|ln_2|ln_f" if without == "norms" else without  # which the form lists one by one
+    given = {"text": "" if text == TEXT else text, "without": left_out, **fields}
     values = urlencode({name: value for name, value in given.items() if value not in ("", None)})
     return Live(f"{page}?{values}&" if values else f"{page}?")
 
 
 def places(names: Collection[str], layer: int | None, head: int | None, c: GPT2) -> Place:
     """The names of a station's numbers in the form, by the station's names; later words have no score."""
-    where = 0 if layer is None else layer
+    where, width, head_width = layer or 0, int(c.d_model), int(c.d_head)
     known = {
         "embed": "token",
         "embed_positions": "position",
         "add_embed_positions": "stream/0",
         "ln_1": f"norm/{2 * where}",
         "ln_2": f"norm/{2 * where + 1}",
-        "ln_f": f"norm/{2 * c.n_layers}",
+        "ln_f": f"norm/{2 * int(c.n_layers)}",
         "c_attn": f"map/{where}/c_attn",
         "q, k, v": f"map/{where}/c_attn",
         "scores": f"score/{where}/{head}",
@@ -72,9 +73,9 @@ def places(names: Collection[str], layer: int | None, head: int | None, c: GPT2)
         if "unembed" in names:
             return f"logit/{j}"
         if "merge" in names:
-            return f"mixed/{where}/{j // c.d_head}/{i}/{j % c.d_head}"
+            return f"mixed/{where}/{j // head_width}/{i}/{j % head_width}"
         if part is not None:
-            return f"map/{where}/c_attn/{i}/{part * c.d_model + (head or 0) * c.d_head + j}"
+            return f"map/{where}/c_attn/{i}/{part * width + (head or 0) * head_width + j}"
         return f"{known[station]}/{i}/{j}" if station and not (is_of_pairs and j > i) else None
 
     return place
