@@ -24,7 +24,14 @@ const READ = {
   F32: bytes => new Float32Array(bytes),
   F64: bytes => new Float64Array(bytes),
   I64: bytes => new BigInt64Array(bytes),
-  BF16: bytes => new Float32Array(Uint32Array.from(new Uint16Array(bytes), half => half << 16).buffer),
+  BF16: bytes => widened(new Uint16Array(bytes)),
+}
+
+// bfloat16 is the upper half of float32.
+function widened(/** @type {Uint16Array} */ halves) {
+  const bits = new Uint32Array(halves.length)
+  for (let i = 0; i < halves.length; i++) bits[i] = halves[i] << 16
+  return new Float32Array(bits.buffer)
 }
 
 /**

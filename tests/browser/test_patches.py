@@ -1,5 +1,5 @@
 """The small model in a browser with patches of another sentence, and without designs: the numbers are Python's, and a
-reader sees which part carries the capital, what the scaling is for, and where any number of a static page comes from."""
+reader sees which part carries the capital, and what the scaling does; a number of a static page leads to its origin."""
 
 import re
 from urllib.parse import urljoin
@@ -156,8 +156,8 @@ def test_a_design_is_left_out_and_attention_drawn_as_lines(choose):
     page.get_by_role("checkbox", name="Causal mask").uncheck()
     until(page, "!document.querySelector('.ep-matrix .masked')")
     page.get_by_role("checkbox", name="Lines from word to word").check()
-    page.locator(".ep-lines svg").wait_for()
-    assert page.locator(".ep-lines g").count() == 5
+    page.locator(".ep-word-lines svg").wait_for()
+    assert page.locator(".ep-word-lines g").count() == 5
     assert 'without = "x"' in ignored(choose("?without=x&lines=1&patch=1.2@4"))
 
 

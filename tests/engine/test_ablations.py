@@ -93,7 +93,7 @@ def test_scaling_is_also_a_key_of_the_config():
 
 
 def test_the_branches_of_a_layer_are_seen_from_its_trace():
-    """One after the other, each of a norm; not in parallel (GPT-J), and not with norms behind them (Gemma 2, OLMo 2)."""
+    """One after the other, each of a norm; not in parallel (GPT-J), and not with norms behind them (Gemma 2)."""
 
     def of(slug):
         model = presets.model(slug)

@@ -23,7 +23,7 @@ export function lines(words, shares, name) {
     )
   return make(
     "figure",
-    { class: "ep-lines" },
+    { class: "ep-word-lines" },
     make(
       "figcaption",
       {},
