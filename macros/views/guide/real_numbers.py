@@ -7,10 +7,9 @@ its content (`q`), or by the part that is added to the residual stream (`add_att
 from __future__ import annotations
 
 import math as maths
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
 
@@ -27,13 +26,23 @@ from ..diagrams import model_diagrams
 from ..kit.arguments import unknown, whole_number
 from ..kit.html import Cell, Html, Link, Row, block, html, joined, number, small, table, tag, terms_beside
 from ..kit.shapes import in_numbers
-from ..kit.svg import element
 from ..trace import walkthrough
 from ..trace.operations import Operation, Section, sections, sections_of
 from .live_numbers import FOLDER, TEXT, Live, Place, live, places
+from .number_tables import (
+    CORNER,
+    Asked,
+    bar,
+    bars,
+    columns_shown,
+    corner,
+    decimals,
+    percent,
+    shape_in_brackets,
+    two,
+    written_out,
+)
 
-CORNER = 6  # columns of a matrix that are shown as numbers at once
-LEVELS = 4  # shades of a cell
 WITHOUT = {
     "scaling": "the scaling",
     "causal_mask": "the causal mask",
@@ -203,24 +212,26 @@ def _number_matrix(
     about = f" ({operation.about})" if operation.about else ""
     title = html("<strong>{}{}</strong>{}", operation.words.title, about, terms_beside(operation.words.terms))
     beside_it = _in_shapes(model, station_name, len(here.ids)) if model else ""
-    caption = html("{}{} {}{}", title, f", {', '.join(where)}" if where else "", _shape(content.shape), beside_it)
+    caption = html(
+        "{}{} {}{}", title, f", {', '.join(where)}" if where else "", shape_in_brackets(content.shape), beside_it
+    )
     name = f"{operation.words.title}{about}{', ' if where else ''}{', '.join(where)}"
-    is_share, is_cut = operation.node.role is Role.SOFTMAX, _shown(content, columns) < content.shape[1]
+    is_share, is_cut = operation.node.role is Role.SOFTMAX, columns_shown(content, columns) < content.shape[1]
     said = f"Without {WITHOUT.get(without, without)}" if without else ""
-    corner = _corner(name, content, rows, heads, is_share, said, columns, _asked(here, operation, layer, head, ask))
+    first = corner(name, content, rows, heads, is_share, said, columns, _asked(here, operation, layer, head, ask))
     rest = (
         tag(
             "details",
             tag("summary", f"All {content.shape[0]} × {content.shape[1]} numbers"),
-            tag("pre", _written_out(content, rows), tabindex=0),
+            tag("pre", written_out(content, rows), tabindex=0),
             cls="ep-all-numbers",
             data_search_exclude=True,
         )
         if is_cut
         else ""
     )
-    bars = _bars(content, name) if is_cut else ""
-    return tag("figure", tag("figcaption", caption), corner, bars, rest, cls="ep-figure ep-numbers-of")
+    drawn = bars(content, name) if is_cut else ""
+    return tag("figure", tag("figcaption", caption), first, drawn, rest, cls="ep-figure ep-numbers-of")
 
 
 def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0, page_link: Link | None = None) -> Html:
@@ -232,7 +243,7 @@ def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0, page_link
 def _number_walk(text: str, folder: str, head: int, ask: Live | None) -> Html:
     here = run(folder, text)
 
-    def corner(operation: Operation) -> Html | str:
+    def of_operation(operation: Operation) -> Html | str:
         shape = operation.node.outputs[0].shape
         in_heads = head if len(shape) > 2 else None
         try:
@@ -243,9 +254,9 @@ def _number_walk(text: str, folder: str, head: int, ask: Live | None) -> Html:
         layer = next((n.layers[0] for n in operation.node.path() if n.layers), None)
         asked = _asked(here, operation, layer, in_heads, ask)
         is_share = operation.node.role is Role.SOFTMAX
-        return _corner(operation.words.title, content, *_labels(here, sizes), is_share, said, CORNER, asked)
+        return corner(operation.words.title, content, *_labels(here, sizes), is_share, said, CORNER, asked)
 
-    return walkthrough.annotated_steps(here.whole, here.asked.model, len(here.ids), corner)
+    return walkthrough.annotated_steps(here.whole, here.asked.model, len(here.ids), of_operation)
 
 
 def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
@@ -297,12 +308,12 @@ def _top_words(
     shares = softmax(scores.astype(np.float64) / temperature)
     rows = []
     for i in map(int, np.argsort(-shares, kind="stable")[:top]):
-        logit, share = _two(float(scores[i])), _percent(float(shares[i]))
+        logit, share = two(float(scores[i])), percent(float(shares[i]))
         if ask is not None and layer is None:
             logit, share = ask.number(logit, f"logit/{i}", not rows), ask.number(share, f"chance/{i}")
         elif ask is not None:
             logit = ask.number(logit, f"lens/{layer + 1}/{i}" if layer is not None else None, not rows)
-        rows.append([here.asked.tokenizer.token(i), logit, share, _bar(float(shares[i]))])
+        rows.append([here.asked.tokenizer.token(i), logit, share, bar(float(shares[i]))])
     after = "" if layer is None else f" after layer {layer}"
     at = "" if temperature == 1 else f" at temperature {temperature:g}"
     left_out = f", without {WITHOUT.get(without, without)}" if without else ""
@@ -330,7 +341,7 @@ def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
         where = "Before the first layer" if layer < 0 else f"After layer {layer}"
         said = [
             share if ask is None else ask.number(share, f"lens/{layer + 1}/{i}", not rows and i == best)
-            for i, share in ((i, _percent(shares[i])) for i in (best, final))
+            for i, share in ((i, percent(shares[i])) for i in (best, final))
         ]
         rows.append([where, here.asked.tokenizer.token(best), *said])
     columns = ["Where", "Most likely word", number("Its probability"), number(f"Probability of “{last}”")]
@@ -386,10 +397,10 @@ def _worked_score(query: int, key: int, layer: int, head: int, text: str, folder
         _asked(here, operation_by_name(here.whole, name, where), where, head, ask) for name in ("q", "k")
     )
     rows: list[Row | list[object]] = [
-        [str(i + 1), of_query(_places(a, 3), query - 1, i, i == 0), of_key(_places(b, 3), key - 1, i), _places(c, 3)]
+        [str(i + 1), of_query(decimals(a, 3), query - 1, i, i == 0), of_key(decimals(b, 3), key - 1, i), decimals(c, 3)]
         for i, (a, b, c) in enumerate(zip(q, k, products))
     ]
-    rows.append(Row([Cell("Sum of the products", 3), Cell(_places(total, 3), is_number=True)], "total"))
+    rows.append(Row([Cell("Sum of the products", 3), Cell(decimals(total, 3), is_number=True)], "total"))
     of_score = _asked(here, operation_by_name(here.whole, "scores", where), where, head, ask)
     asks, answers = here.words[query - 1], here.words[key - 1]
     name = f"Query of “{asks}” and key of “{answers}”, layer {layer}, head {head}"
@@ -402,8 +413,8 @@ def _worked_score(query: int, key: int, layer: int, head: int, text: str, folder
             "p",
             html(
                 "{} ÷ √{} = <strong>{}</strong>. The forward pass gives {}.",
-                _places(total, 3), width, _two(total / maths.sqrt(width)),
-                of_score(_two(given), query - 1, key - 1, True),
+                decimals(total, 3), width, two(total / maths.sqrt(width)),
+                of_score(two(given), query - 1, key - 1, True),
             ),
         ),
     )  # fmt: skip
@@ -421,7 +432,7 @@ def _token_rows(text: str, folder: str, ask: Live | None) -> Html:
     asked = _asked(here, operation_by_name(here.whole, "embed", None), None, None, ask)
     rows: list[list[object]] = []
     for place, (id, word) in enumerate(zip(here.ids, here.words)):
-        first = [asked(_two(x), place, i, place == i == 0) for i, x in enumerate(content[place][:3])]
+        first = [asked(two(x), place, i, place == i == 0) for i, x in enumerate(content[place][:3])]
         rows.append([str(place), word, str(id), html("{} …", joined(first, ", "))])
     columns = [number("Position"), "Token", number("ID"), "Its row of the table starts with"]
     return table(f"“{text}”", columns, rows, name=f"Tokens of “{text}”")
@@ -444,37 +455,6 @@ def _layer(here: Run, layer: int) -> int:
     return layer
 
 
-# Numbers
-
-
-def _places(value: float, places: int) -> str:
-    return f"{value:.{places}f}".replace("-", "−") if np.isfinite(value) else "−∞"
-
-
-def _two(value: float) -> str:
-    return _places(float(value), 2)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
-
-
-def _bar(share: float) -> Html:
-    """A share as a bar."""
-    return element(
-        "svg",
-        element("rect", width=f"{100 * share:.1f}", height="8"),
-        viewBox="0 0 100 8",
-        preserveAspectRatio="none",
-        cls="ep-share",
-        aria_hidden="true",
-    )
-
-
-def _shape(shape: Iterable[int]) -> Html:
-    return html('<span class="ep-shape">&#91;{}&#93;</span>', joined(map(str, shape), ", "))
-
-
 def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     """The output of the same station in a model of the catalog, for one head if it has heads."""
     model = presets.model(slug)
@@ -482,10 +462,6 @@ def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     axis = _axis_of_heads(shape)
     shape = tuple(size for i, size in enumerate(shape) if i != axis)
     return small(html(" · {}: {}", model.name, in_numbers(shape, walkthrough.symbol_values(model, tokens, None))))
-
-
-# A number of a station as text, or as a link to where it answers: with its row, its column, and whether it comes first.
-Asked: TypeAlias = Callable[..., Html | str]
 
 
 def _asked(here: Run, operation: Operation, layer: int | None, head: int | None, ask: Live | None) -> Asked:
@@ -501,75 +477,3 @@ def _asked(here: Run, operation: Operation, layer: int | None, head: int | None,
         return ask.number(said, None if is_last_only and i < last else place(i, j), is_first)
 
     return asked
-
-
-def _corner(
-    name: str,
-    content: np.ndarray,
-    rows: list[str],
-    heads: list[str],
-    is_share: bool,
-    caption: str,
-    columns: int,
-    asked: Asked,
-) -> Html:
-    """The first columns, each number shaded by its size; for attention weights their sum too."""
-    shown = _shown(content, columns)
-    largest = float(np.abs(content[np.isfinite(content)]).max(initial=0)) or 1.0
-    is_cut = shown < content.shape[1]
-    titles = [*heads[:shown], *(["…"] if is_cut else []), *(["Sum"] if is_share else [])]
-    body = []
-    for i, (word, row) in enumerate(zip(rows, content)):
-        cells: list[object] = [
-            Cell(asked(_two(x), i, j, i == j == 0), cls=_shade(x, largest)) for j, x in enumerate(row[:shown])
-        ]
-        cells += ["…"] if is_cut else []
-        cells += [_two(row.sum())] if is_share else []
-        body.append([word, *cells])
-    return table(caption, ["", *map(number, titles)], body, name=name, cls="ep-table ep-matrix")
-
-
-def _shown(content: np.ndarray, columns: int) -> int:
-    """The number of columns shown as numbers: all if only one would be left out."""
-    return content.shape[1] if content.shape[1] <= columns + 1 else columns
-
-
-def _shade(x: float, largest: float) -> str:
-    """The class of a cell: its sign, and its size relative to the largest."""
-    if not np.isfinite(x):
-        return "masked"
-    level = maths.ceil(LEVELS * abs(float(x)) / largest - 1e-9)
-    return f"{'minus' if x < 0 else 'plus'}-{level}" if level else ""
-
-
-WIDE, ROW, HALF = 640, 20, 9  # of a drawing of bars: its width, the height of a row, and the longest bar
-
-
-def _bars(content: np.ndarray, name: str) -> Html:
-    """Every number as a bar: positive is up, negative down, the longest is the largest of the matrix."""
-    largest = float(np.abs(content).max()) or 1.0
-    step, paths = WIDE / content.shape[1], []
-    for sign, cls in ((1, "plus"), (-1, "minus")):
-        drawn = []
-        for i, row in enumerate(content):
-            bars = [(j, round(HALF * abs(float(x)) / largest)) for j, x in enumerate(row) if sign * x > 0]
-            drawn += [f"M{step * (j + 0.5):.1f} {ROW * i + ROW // 2}v{-sign * length}" for j, length in bars if length]
-        paths.append(element("path", d="".join(drawn), cls=cls, stroke_width=f"{min(0.7 * step, HALF):.1f}"))
-    middle = "".join(f"M0 {ROW * i + ROW // 2}H{WIDE}" for i in range(len(content)))
-    return element(
-        "svg",
-        tag("title", f"{name}: each element as a bar, up if it is positive, down if it is negative"),
-        element("path", d=middle, cls="middle"),
-        *paths,
-        viewBox=f"0 0 {WIDE} {ROW * len(content)}",
-        cls="ep-bars",
-        role="img",
-    )
-
-
-def _written_out(content: np.ndarray, rows: list[str]) -> Html:
-    """All numbers, a line for each row."""
-    lines = (
-        html("{}: {}", word, html(" ".join(_places(float(x), 3) for x in row))) for word, row in zip(rows, content)
-    )
-    return joined(lines, "&#10;")
