@@ -1,8 +1,9 @@
 // A model from the keys of a config.json, by the engine and the counting that the build compiled from Python.
 
-import { M, MODULES, py } from "./engine/engine.mjs"
+import { architectureOf, load, ofText, Problem, py, script, tooLarge } from "./architectures.mjs"
+import { M, MODULES } from "./engine/engine.mjs"
 
-export { py }
+export { architectureOf, load, parsed, Problem, py } from "./architectures.mjs"
 export const FIGURES = M["counting.figures"].FIGURES,
   WEIGHTS = M["counting.formats"].WEIGHTS,
   formatMeant = M["counting.formats"].format_meant,
@@ -10,7 +11,7 @@ export const FIGURES = M["counting.figures"].FIGURES,
   CACHE_BYTES = M["counting.formats"].CACHE_BYTES
 export const fieldsOf = M["engine.architectures.config"].fields_of
 export const BOUNDS = M["engine.bounds"]
-export const { named, Problem, shorten } = M["engine.errors"]
+export const { named, shorten } = M["engine.errors"]
 const { ShapeError } = M["engine.rules"]
 
 // Whether an error says what is wrong with a config; any other is a mistake in here.
@@ -28,27 +29,6 @@ export const asked = {
     whole(name, /^\d+$/.test(text) && text.length <= BOUNDS.MOST_DIGITS ? BigInt(text) : text, most),
   share,
   oneOf: one_of,
-}
-
-/**
- * JSON from elsewhere; throws a problem, as the command line says it.
- * @param {string} source
- */
-export function parsed(source) {
-  const { whole, special_float, check_data } = M["engine.json_data"]
-  if (source.length > BOUNDS.LARGEST_TEXT) throw tooLarge(source.length, BOUNDS.LARGEST_TEXT)
-  let value
-  try {
-    value = py.parse(source, { whole, table: special_float })
-  } catch (error) {
-    throw error instanceof SyntaxError ? Problem(error.message, "check it") : error
-  }
-  check_data(value)
-  return value
-}
-function tooLarge(/** @type {number} */ size, /** @type {bigint} */ most) {
-  const [bytes, limit] = [BigInt(size), most].map(n => py.format(n, ","))
-  return Problem(`cannot be read: it has ${bytes} bytes, more than ${limit}`, "check the file")
 }
 
 /**
@@ -73,21 +53,6 @@ export async function textOf(file, most) {
 
 /** @returns {error is Engine.Problem} */
 const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Problem])
-
-// The type that a model type is read as: a multimodal model's is that of its text.
-const ofText = (/** @type {unknown} */ type) => [`${type}`, `${type}_text`].find(name => Object.hasOwn(MODULES, name))
-// The architecture of a config's keys; its forward pass is loaded.
-export const architectureOf = (/** @type {Engine.Keys} */ raw) =>
-  M["engine.architectures"]._registered.read(ofText(raw.read("model_type")))
-const script = (/** @type {string} */ name) => import(`./engine/${name}.mjs`)
-
-// Loads the forward pass of a model type, once; says so where there is none.
-export async function load(/** @type {unknown} */ type) {
-  if (typeof type !== "string") throw Problem("model_type is missing", 'add the published one, such as "llama"')
-  const known = ofText(type)
-  if (!known) throw Problem(`model_type = ${py.repr(type)} is not known`, `${Object.keys(MODULES).length} are`)
-  await script(MODULES[known])
-}
 
 /**
  * What makers call the class of a type with its own head; there once a config of a reader's own is.

@@ -1,13 +1,13 @@
 // A checkpoint that runs: the forward pass that the build compiled from Python, on the numbers of a safetensors file.
 
-import { architectureOf, load, parsed, Problem, py } from "./model.mjs"
+import { architectureOf, load, parsed, Problem, py } from "./architectures.mjs"
 import { M } from "./engine/engine.mjs"
 import { array, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
 import "./engine/ablations.mjs"
 import "./engine/loaded.mjs"
 
 export { array } from "./engine/numpy.mjs"
-export { py } from "./model.mjs"
+export { py } from "./architectures.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
 export const { Ablation } = M["engine.ablations"]

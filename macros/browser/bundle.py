@@ -16,6 +16,8 @@ from .javascript import compile_module, imports, keywords_of, methods_of
 
 PACKAGE = Path(__file__).parent.parent
 
+# The rooms of modules that run when they are first asked for: a forward pass on numbers needs none of them.
+LATER = frozenset({"counting", "views"})
 # What the tools ask for; all that these import comes along, except what reads files.
 ENTRIES = (
     "engine.bounds",
@@ -105,6 +107,8 @@ def files() -> dict[str, str]:
 
     def module(name: str, source: _Source) -> str:
         text = compile_module(source.tree, source.name, methods, keywords, asked)
+        if name in core and name.partition(".")[0] in LATER:
+            return f"py.later(M,{json.dumps(name)},()=>{{{text}}});\n"
         return f"py.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{text}}})();\n"
 
     modules = dict(sorted(modules_by_type().items()))

@@ -1928,6 +1928,20 @@ const names = (M, base) =>
     },
   )
 
+// A module that runs when it is first asked for.
+function later(M, name, run) {
+  const is = value => Object.defineProperty(M, name, { value, configurable: true, enumerable: true })
+  const get = () => {
+    const around = py.running
+    is(undefined) // as for those that ask for each other
+    py.running = name
+    is(run())
+    py.running = around
+    return M[name]
+  }
+  Object.defineProperty(M, name, { get, configurable: true, enumerable: true })
+}
+
 // JSON with whole numbers as whole numbers: 1 is no 1.0, and no digit is lost. `whole` reads their digits, `table` has
 // the last word on an object, as Python's `parse_int` and `object_hook`.
 const DEEP = 1000 // of what is read at all
@@ -2103,6 +2117,7 @@ export const py = {
   Dict,
   Fraction,
   running: "",
+  later,
   // A function of a class as one that takes its object first, for a decorator, and back.
   unmethod: f => {
     const g = ofObject(f)

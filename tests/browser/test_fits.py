@@ -23,6 +23,7 @@ pytestmark = pytest.mark.browser
 MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
     *(
+        "architectures.mjs",
         "model.mjs",
         "tools.mjs",
         "tools/elements.mjs",

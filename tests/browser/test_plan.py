@@ -34,7 +34,15 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs"),
+    *(
+        "architectures.mjs",
+        "model.mjs",
+        "tools.mjs",
+        "tools/elements.mjs",
+        "tools/figures.mjs",
+        "tools/find.mjs",
+        "tools/kit.mjs",
+    ),
     *("tools/plan.mjs", "engine/python.mjs", "engine/engine.mjs", "engine/data.json", "engine/plan.json"),
 )
 TASKS = {  # what each loads besides

@@ -26,7 +26,10 @@ pytestmark = pytest.mark.browser
 # Of scripts and data of a tool's page, compressed, besides what every page has; 4 kB of it are for the formats of
 # quantizers and for caches in blocks, and 3 kB for llama.cpp's files of more architectures and for several devices.
 MOST_BYTES = 160_000
-SHARED = ("model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs")
+SHARED = (
+    *("architectures.mjs", "model.mjs", "tools.mjs"),
+    *("tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs"),
+)
 ASSETS = (*SHARED, "engine/python.mjs", "engine/engine.mjs", "engine/data.json")
 PAGES = ("tools/what-if.mjs", "tools/map.mjs"), ("tools/compare.mjs",)  # and what each alone has
 

@@ -81,8 +81,12 @@ const facts = () =>
     }
   }))
 // The model, its words, and the engine.
-const theModel = () =>
-  (loaded ??= Promise.all([
+const theModel = () => (loaded ??= load())
+/** @returns {Promise<Known>} */
+async function load() {
+  for (const name of ["python", "engine", "numpy", "loaded", "ablations", "gpt2"])
+    import(`../engine/${name}.mjs`).catch(() => {}) // at once, and not as each asks for the next; who needs it says why
+  const [config, tokenizer, weights, { checkpoint }, ...parts] = await Promise.all([
     text("config.json"),
     text("tokenizer.json"),
     bytes("model.safetensors"),
@@ -92,12 +96,14 @@ const theModel = () =>
     import("./capitals/patching.mjs"),
     import("./capitals/lines.mjs"),
     import("./capitals/designs.mjs"),
-  ]).then(async ([config, tokenizer, weights, { checkpoint }, ...parts]) => ({
+  ])
+  return {
     model: await checkpoint(config, weights),
     inside: /** @type {Inside} */ (Object.assign({}, ...parts)),
     vocabulary: new Vocabulary(JSON.parse(tokenizer)),
     config: JSON.parse(config),
-  })))
+  }
+}
 
 const list = (/** @type {string} */ text) => text.split("|").filter(Boolean)
 const start = (/** @type {string} */ sentence) => sentence.slice(0, sentence.lastIndexOf("{")).trim()

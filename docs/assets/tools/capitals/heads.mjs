@@ -150,7 +150,9 @@ export function wordScore({ run, inside, all, vocabulary, config }, state, most,
       number("position", "Its position"),
       ", the shift of the last norm ",
       number("shift", "The shift of the last norm"),
-      [...run.patches].some(patch => patch.includes("stream")) ? [", patches of the residual stream ", number("taken", "Patches")] : null,
+      [...run.patches].some(patch => patch.includes("stream"))
+        ? [", patches of the residual stream ", number("taken", "Patches")]
+        : null,
       ". Together: ",
       make("output", { "data-total": total, "data-logit": chosen.score }, two(total)),
       `, the logit of ${word}. The mean and the size by which the last norm divides are held as they are in this text.`,
