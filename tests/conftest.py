@@ -514,7 +514,7 @@ def write_engine(folder, *scripts):
     """Puts the compiled engine into a folder, with these scripts of the pages beside it."""
     from macros.browser.bundle import files
 
-    for name in scripts:
+    for name in {*scripts, "architectures.mjs", "conditions.mjs", "problems.mjs"}:
         (folder / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / "docs/assets" / name, folder / name)
     (folder / "engine").mkdir()

@@ -51,7 +51,7 @@ BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
     "mkdocs_macros": ("page_errors",),
     "material": (),
     "jinja2": ("page_arguments", "page_errors", "preview."),
-    "markdown": ("extensions.",),
+    "markdown": ("extensions.", "page_frames"),
     "pymdownx": ("extensions.",),
 }
 

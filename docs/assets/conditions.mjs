@@ -1,8 +1,10 @@
-// What is asked of a tool: conditions, machines, formats; and what is wrong with that. It needs no forward pass.
+// What is asked of a tool: conditions, machines and formats. It needs no forward pass.
 
-import { M, py } from "./engine/base.mjs"
+import { M } from "./engine/base.mjs"
+import "./engine/conditions.mjs"
+import { BOUNDS, py } from "./problems.mjs"
 
-export { py }
+export * from "./problems.mjs"
 export const WEIGHTS = M["counting.formats"].WEIGHTS,
   formatMeant = M["counting.formats"].format_meant,
   cacheMeant = M["counting.formats"].cache_meant,
@@ -14,16 +16,6 @@ export const WEIGHTS = M["counting.formats"].WEIGHTS,
 export async function loadFormats(...formats) {
   if (formats.some(name => M["counting.gguf_mixes"].FORMATS.includes(name))) await import("./engine/gguf.mjs")
 }
-export const BOUNDS = M["engine.bounds"]
-export const { named, Problem, shorten } = M["engine.errors"]
-
-// Whether an error says what is wrong with a config; any other is a mistake in here.
-export const isProblem = (/** @type {unknown} */ error) => {
-  const rules = M["engine.rules"] // there with the forward passes
-  return py.isinstance(error, rules ? [Problem, rules.ShapeError] : [Problem])
-}
-export const said = (/** @type {unknown} */ error) =>
-  isProblem(error) ? py.str(error) : String(error instanceof Error ? error.message : error)
 
 // What is asked for, by its name and as it is written: a whole number, a share, or one of several names.
 const { whole, share, one_of } = M["counting.asked"]
@@ -32,47 +24,6 @@ export const asked = {
     whole(name, /^\d+$/.test(text) && text.length <= BOUNDS.MOST_DIGITS ? BigInt(text) : text, most),
   share,
   oneOf: one_of,
-}
-
-/**
- * JSON from elsewhere; throws a problem, as the command line says it.
- * @param {string} source
- */
-export function parsed(source) {
-  const { whole, special_float, check_data } = M["engine.json_data"]
-  if (source.length > BOUNDS.LARGEST_TEXT) throw tooLarge(source.length, BOUNDS.LARGEST_TEXT)
-  let value
-  try {
-    value = py.parse(source, { whole, table: special_float })
-  } catch (error) {
-    throw error instanceof SyntaxError ? Problem(error.message, "check it") : error
-  }
-  check_data(value)
-  return value
-}
-function tooLarge(/** @type {number} */ size, /** @type {bigint} */ most) {
-  const [bytes, limit] = [BigInt(size), most].map(n => py.format(n, ","))
-  return Problem(`cannot be read: it has ${bytes} bytes, more than ${limit}`, "check the file")
-}
-
-/**
- * The text of a file, or of a part of it, whose size is looked at first; throws a problem.
- * @param {Blob} file
- * @param {bigint} most
- */
-export async function textOf(file, most) {
-  if (file.size > most) throw tooLarge(file.size, most)
-  let data
-  try {
-    data = await file.arrayBuffer()
-  } catch (error) {
-    throw Problem(`cannot be read: ${said(error)}`, "choose a file")
-  }
-  try {
-    return new TextDecoder("utf-8", { fatal: true }).decode(data)
-  } catch {
-    throw Problem("is not UTF-8", "choose a file of text")
-  }
 }
 
 export const accelerator = (/** @type {object} */ given) => py.apply(M["counting.accelerators"].Accelerator, [], given)

@@ -1,8 +1,12 @@
 // A model from the keys of a config.json, by the engine and the counting that the build compiled from Python.
 
+import { architectureOf, load, ofText, script } from "./architectures.mjs"
 import { Problem, py } from "./conditions.mjs"
-import { M, MODULES } from "./engine/engine.mjs"
+import { M } from "./engine/base.mjs"
+import "./engine/counting.mjs"
+import { MODULES } from "./engine/engine.mjs"
 
+export { architectureOf, load } from "./architectures.mjs"
 export * from "./conditions.mjs"
 export const FIGURES = M["counting.figures"].FIGURES
 export const fieldsOf = M["engine.architectures.config"].fields_of
@@ -10,21 +14,6 @@ export const continued = M["engine.keys"].continued
 
 /** @returns {error is Engine.Problem} */
 const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Problem])
-
-// The type that a model type is read as: a multimodal model's is that of its text.
-const ofText = (/** @type {unknown} */ type) => [`${type}`, `${type}_text`].find(name => Object.hasOwn(MODULES, name))
-// The architecture of a config's keys; its forward pass is loaded.
-export const architectureOf = (/** @type {Engine.Keys} */ raw) =>
-  M["engine.architectures"]._registered.read(ofText(raw.read("model_type")))
-const script = (/** @type {string} */ name) => import(`./engine/${name}.mjs`)
-
-// Loads the forward pass of a model type, once; says so where there is none.
-export async function load(/** @type {unknown} */ type) {
-  if (typeof type !== "string") throw Problem("model_type is missing", 'add the published one, such as "llama"')
-  const known = ofText(type)
-  if (!known) throw Problem(`model_type = ${py.repr(type)} is not known`, `${Object.keys(MODULES).length} are`)
-  await script(MODULES[known])
-}
 
 /**
  * What makers call the class of a type with its own head; there once a config of a reader's own is.

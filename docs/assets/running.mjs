@@ -1,14 +1,17 @@
 // A checkpoint that runs: the forward pass that the build compiled from Python, on the numbers of a safetensors file.
 
-import { architectureOf, load, parsed, Problem, py } from "./model.mjs"
-import { M } from "./engine/engine.mjs"
+import { architectureOf, load } from "./architectures.mjs"
+import { M } from "./engine/base.mjs"
 import { array, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
+import "./engine/ablations.mjs"
 import "./engine/loaded.mjs"
+import { parsed, Problem, py } from "./problems.mjs"
 
 export { array } from "./engine/numpy.mjs"
-export { py } from "./model.mjs"
+export { py } from "./problems.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
+export const { Ablation } = M["engine.ablations"]
 export const HOLDS = M["engine.steps"].Holds
 export const ROLES = M["engine.steps"].Role
 
@@ -22,7 +25,14 @@ const READ = {
   F32: bytes => new Float32Array(bytes),
   F64: bytes => new Float64Array(bytes),
   I64: bytes => new BigInt64Array(bytes),
-  BF16: bytes => new Float32Array(Uint32Array.from(new Uint16Array(bytes), half => half << 16).buffer),
+  BF16: bytes => widened(new Uint16Array(bytes)),
+}
+
+// bfloat16 is the upper half of float32.
+function widened(/** @type {Uint16Array} */ halves) {
+  const bits = new Uint32Array(halves.length)
+  for (let i = 0; i < halves.length; i++) bits[i] = halves[i] << 16
+  return new Float32Array(bits.buffer)
 }
 
 /**

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..catalogue.checkpoints import Checkpoint, checkpoint
 from ..counting.asked import whole
+from ..engine import numbers
 from ..engine.architectures.config import Config
 from ..engine.array_files import as_float32, check_array, read_array
 from ..engine.errors import Problem, shorten
@@ -48,13 +49,15 @@ def run(
     top: int = 5,
     all_logits: bool = False,
     memory: str | None = None,
+    without: str | Sequence[str] = (),
 ) -> Prediction:
     """The likeliest next tokens after a text, or after token ids, with the weights of a checkpoint folder.
 
     `folder` holds config.json and *.safetensors, or is `capitals`, the small model that is included; its tokenizer.json
     splits a text. `source` is the input of an encoder: token ids, or a [2M bands] spectrogram or its .npy file.
     `all_logits` returns the logits of every token. Refuses a run that needs more memory than there is, or than `memory`
-    ("8GB"). Gives the warnings of `load`. Raises `Problem`.
+    ("8GB"). `without` leaves out designs, one or several: `scaling` of the attention scores, `causal_mask`, `norms` (or
+    one by its name, such as `ln_f`), `residual_stream`. Gives the warnings of `load`. Raises `Problem`.
     """
     name, most = os.fspath(folder) if isinstance(folder, (str, os.PathLike)) else None, whole("top", top, 10**9)
     if not isinstance(name, str):
@@ -65,13 +68,17 @@ def run(
         raise Problem(f"text = {shorten(text)}: expected a text", "give the beginning of a sentence")
     if not (tokens is None or isinstance(tokens, (Sequence, np.ndarray))):
         raise Problem(f"tokens = {shorten(tokens)}: no list of token ids", "give whole numbers, such as [464, 3139]")
+    left_out = (without,) if isinstance(without, str) else tuple(without)
     ids = None if tokens is None else ",".join(map(str, tokens))
     asked = checkpoint(name)
     reading = read(asked, text, ids, source)
     said = check(asked, reading, 0, all_logits, memory)
     with np.errstate(all="ignore"):
         try:
-            scores = next(continued(asked, reading.tokens, reading.source, None, is_last=not all_logits))
+            if left_out:
+                scores = _ablated(asked, reading.tokens, left_out, is_last=not all_logits)
+            else:
+                scores = next(continued(asked, reading.tokens, reading.source, None, is_last=not all_logits))
         except Problem as problem:
             raise problem.at(name) from None
     warn((*said, *asked.model.warnings, *asked.files.warnings()))
@@ -79,6 +86,14 @@ def run(
     texts = [None] * len(found) if text is None else asked.tokenizer.texts([[n] for n, _ in found])
     rows: list[Row] = [{"token": n, "probability": share, "text": said} for (n, share), said in zip(found, texts)]
     return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows))
+
+
+def _ablated(asked: Checkpoint, tokens: list[int], without: tuple[str, ...], is_last: bool) -> np.ndarray:
+    """Logits of a text without some designs: [T V], or [1 V] for the last token."""
+    model = asked.model
+    trace, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens, without=without)
+    scores = trace.of(trace.root.outputs[0]).astype(np.float32)
+    return scores[-1:] if is_last else scores
 
 
 def likeliest(scores: np.ndarray, top: int) -> list[tuple[int, float]]:

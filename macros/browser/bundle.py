@@ -16,23 +16,14 @@ from .javascript import absolute, compile_module, imports, keywords_of, methods_
 
 PACKAGE = Path(__file__).parent.parent
 
-# What every tool asks for: conditions and machines. All that these import comes along, except what reads files.
-BASE = (
-    "engine.bounds",
-    "engine.json_data",
-    "counting.conditions",
-    "counting.own_machine",
-    "counting.asked",
-    "counting.splits",
-)
-# What counts a model, too.
-ENTRIES = (
-    "engine.forward",
-    "engine.architectures.config",
-    "engine.keys",
-    "engine.layouts",
-    "counting.figures",
-)
+# Files of several modules, one upon the other: for every script; for conditions and machines; for forward passes; for
+# what counts a model. All that their modules import comes along, except what reads files.
+LAYERS = {
+    "base": ("engine.bounds", "engine.json_data", "engine.tensors"),
+    "conditions": ("counting.conditions", "counting.own_machine", "counting.asked", "counting.splits"),
+    "engine": ("engine.forward", "engine.architectures.config", "engine.keys", "engine.layouts"),
+    "counting": ("counting.figures",),
+}
 # What one tool or a choice in it asks for: files of their own.
 OF_ONE_TOOL = (
     *("counting.gguf", "counting.differing", "engine.variations", "views.charts.treemap"),
@@ -42,7 +33,7 @@ OF_ONE_TOOL = (
     *("counting.adapters", "counting.training_setup", "counting.training_compute", "counting.training_plan"),
 )
 # What runs a forward pass on numbers, for which NUMPY makes the arrays.
-WITH_NUMBERS = ("engine.loaded",)
+WITH_NUMBERS = ("engine.loaded", "engine.ablations")
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files", *WITH_NUMBERS})
 ARCHITECTURES = "engine.architectures"
 HEADS = f"{ARCHITECTURES}.heads"  # with what makers call their classes, which stands in a file
@@ -123,45 +114,44 @@ def without_comments(script: str) -> str:
 
 
 def files() -> dict[str, str]:
-    """Every file by its name: the runtime that implements Python's meaning, `base.mjs`, `engine.mjs`, and one for each
-    other module: of an architecture, of what few of them use, or of one tool."""
-    base = _in_order(BASE, {})
-    core = _in_order(ENTRIES, dict(base))
+    """Every file by its name: the runtime that implements Python's meaning, one for each layer, and one for each other
+    module: of an architecture, of what few of them use, or of one tool."""
+    sources: dict[str, _Source] = {}
+    homes: dict[str, str] = {}  # the file of each module
+    for file, entries in LAYERS.items():
+        sources = _in_order(entries, sources)
+        homes |= {name: file for name in sources if name not in homes}
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
     architectures = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py")))
-    sources = _in_order([*OF_ONE_TOOL, *architectures], dict(core))
+    sources = _in_order([*OF_ONE_TOOL, *architectures], sources)
     sources |= {name: source for name in WITH_NUMBERS if (source := _source(name))}
+    homes |= {name: name.rpartition(".")[2] for name in sources if name not in homes}
     trees = [source.tree for source in sources.values()]
     asked = frozenset(name for source in sources.values() for name in imports(source.tree, source.name))
     methods = frozenset[str]().union(*map(methods_of, trees))
     keywords = frozenset[str]().union(*map(keywords_of, trees))
 
-    def file_of(name: str) -> str:
-        return "base" if name in base else "engine" if name in core else name.rpartition(".")[2]
-
-    def module(name: str, source: _Source) -> str:
-        text = compile_module(source.tree, source.name, methods, keywords, asked)
-        return f"py.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{text}}})();\n"
-
-    modules = dict(sorted(modules_by_type().items()))
     texts = {name: without_comments((Path(__file__).parent / name).read_text("utf-8")) for name in (RUNTIME, NUMPY)}
-    texts["base.mjs"] = (
-        f'import{{py}}from"./{RUNTIME}";const M={{}};\n'
-        + "".join(module(name, source) for name, source in base.items())
-        + "export{py,M};\n"
-    )
-    texts["engine.mjs"] = (
-        'import{py,M}from"./base.mjs";\n'
-        + "".join(module(name, source) for name, source in core.items() if name not in base)
-        + f"export{{py,M}};export const MODULES={json.dumps(modules)};\n"
-    )
+    modules: dict[str, dict[str, _Source]] = {}
     for name, source in sources.items():
-        if name in core:
-            continue
-        needed = dict.fromkeys(file_of(n) for n in imports(source.tree, source.name) if n in sources and n != name)
-        beside = "".join(f'import"./{file}.mjs";' for file in needed if file != "base")
-        more = f"export const CLASSES={json.dumps(class_names())};\n" if name == HEADS else ""
-        texts[f"{file_of(name)}.mjs"] = f'{more}import{{py,M}}from"./base.mjs";{beside}\n{module(name, source)}'
-    assert len(texts) == len(sources) - len(core) + 4, "two modules with one name"
+        modules.setdefault(homes[name], {})[name] = source
+    alone = [name for name, file in homes.items() if file not in LAYERS]
+    assert len(modules) == len(LAYERS) + len(alone), "two modules with one name"
+    known = sources.keys() - LEFT_OUT
+    for file, members in modules.items():
+        needed = dict.fromkeys(homes[n] for s in members.values() for n in imports(s.tree, s.name) if n in known)
+        text = "".join(f'import"./{other}.mjs";' for other in needed if other not in (file, "base"))
+        if file == "base":
+            text += f'import{{py}}from"./{RUNTIME}";export{{py}};export const M={{}};'
+        else:
+            text += 'import{py,M}from"./base.mjs";'
+        if file == "engine":
+            text += f"export const MODULES={json.dumps(dict(sorted(modules_by_type().items())))};"
+        elif HEADS in members:
+            text += f"export const CLASSES={json.dumps(class_names())};"
+        for name, source in members.items():
+            body = compile_module(source.tree, source.name, methods, keywords, asked)
+            text += f"\npy.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{body}}})();"
+        texts[f"{file}.mjs"] = f"{text}\n"
     _source.cache_clear()  # the trees are large
     return texts

@@ -7,11 +7,11 @@ declare module "*/engine/base.mjs" {
 }
 
 declare module "*/engine/engine.mjs" {
-  export const py: Engine.Python
-  export const M: Engine.Modules
   /** The file of each model type's forward pass. */
   export const MODULES: Record<string, string>
 }
+declare module "*/engine/conditions.mjs"
+declare module "*/engine/counting.mjs"
 
 /** Arrays with numbers: `macros/browser/numpy.mjs`. */
 declare module "*/engine/numpy.mjs" {
@@ -29,6 +29,7 @@ declare module "*/engine/numpy.mjs" {
   export function watched<T>(tracer: object | null, run: () => T): T
 }
 
+declare module "*/engine/ablations.mjs"
 declare module "*/engine/loaded.mjs"
 declare module "*/engine/treemap.mjs"
 declare module "*/engine/gguf.mjs"
@@ -145,6 +146,7 @@ declare namespace Engine {
     "counting.spreads": PythonModule
     "counting.training_plan": PythonModule
     "counting.training_setup": PythonModule
+    "engine.ablations": PythonModule
     "engine.architectures": { _registered: Dict<Json | undefined, Architecture> }
     "engine.architectures.config": { fields_of(config: ConfigClass): Iterable<Field> }
     "engine.architectures.heads": {

@@ -96,13 +96,16 @@ export class NDArray {
   }
   // The numbers as nested lists.
   lists() {
-    const flat = Array.from(this.flat(), Number)
-    const cut = (axis, from, size) => {
-      if (axis === this.dims.length) return flat[from]
-      const each = size / this.dims[axis]
-      return Array.from({ length: this.dims[axis] }, (_, i) => cut(axis + 1, from + i * each, each))
+    const { data, dims, strides } = this
+    const cut = (axis, at) => {
+      if (axis === dims.length) return Number(data[at])
+      const list = Array(dims[axis]),
+        step = strides[axis]
+      if (axis < dims.length - 1) for (let i = 0; i < list.length; i++) list[i] = cut(axis + 1, at + i * step)
+      else for (let i = 0; i < list.length; i++) list[i] = Number(data[at + i * step])
+      return list
     }
-    return cut(0, 0, flat.length)
+    return cut(0, this.offset)
   }
   view(dims, strides, offset = this.offset) {
     return new NDArray(this.data, dims, this.dtype, strides, offset)

@@ -1,4 +1,4 @@
-"""The names and shapes in a GGUF file of the tensors that llama.cpp's converter makes from a checkpoint.
+"""The names and shapes of the tensors that llama.cpp's converter makes from a checkpoint, in one module.
 
 Nearly all tensors of a decoder have the same names in every model, and one counterpart each: two tables hold these, one
 for tensors of a layer, one for the others. An architecture of llama.cpp lists the model types that become it, and the

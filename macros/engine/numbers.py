@@ -6,31 +6,37 @@ the same functions of NumPy get the same arrays in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from . import forward
+from .ablations import Ablation, Design, adds_its_branches
 from .architectures import Architecture
 from .architectures.config import Config
-from .array import ShapeArray, arrays_in, stand_in
+from .array import Node, ShapeArray, arrays_in, stand_in
 from .dims import free
 from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
 from .loaded import Arrays, Cache
 from .rules import Rule
-from .steps import Holds, Step
+from .steps import Holds, Role, Step
 from .tensors import Cached
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
 
 class Numbers(Trace):
-    """A trace that has the numbers of each of its arrays. Every layer is in it individually."""
+    """A trace that has the numbers of each of its arrays. Every layer is in it individually.
 
-    def __init__(self):
+    `without`: designs that are left out, as `Ablation` says.
+    """
+
+    def __init__(self, without: Collection[str] = ()):
         super().__init__()
+        self.ablation = Ablation(without, super().call) if without else None
         self._numbers: dict[int, tuple[ShapeArray, Array]] = {}  # the array too, so that no other gets its identity
 
     def of(self, array: ShapeArray) -> Array:
@@ -50,6 +56,9 @@ class Numbers(Trace):
         for array, numbers in zip(outputs, results) if isinstance(outputs, list) else [(outputs, results)]:
             self.hold(array, numbers)
         return outputs
+
+    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return (super() if self.ablation is None else self.ablation).call(step, args, kwargs)
 
     def primitive(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapeArray:
         return self.hold(super().primitive(step, args, kwargs), step.function(*self._real(args), **self._real(kwargs)))
@@ -155,14 +164,33 @@ class NumberCache(ShapeCache):
 
 
 def trace(
-    architecture: Architecture, config: Config, weights: Arrays, ids: ArrayLike, cache: Cache | None = None
+    architecture: Architecture,
+    config: Config,
+    weights: Arrays,
+    ids: ArrayLike,
+    cache: Cache | None = None,
+    without: Collection[str] = (),
 ) -> tuple[Numbers, Cache]:
-    """Run on shapes and arrays: [T] token ids -> (the trace, logits of all tokens; the cache for the next step)."""
-    run, earlier, new = Numbers(), cache or Cache(), np.asarray(ids, np.int64)
+    """Run on shapes and arrays: [T] token ids -> (the trace, logits of all tokens; the cache for the next step).
+
+    `without` leaves out designs (`Ablation`). Raises `Problem` if the model does not have them.
+    """
+    if Design.RESIDUAL_STREAM in without and not all(map(adds_its_branches, _layers(architecture, config))):
+        raise Problem(
+            f"without = '{Design.RESIDUAL_STREAM}': its layers add up in another way",
+            "leave it out, or choose a model such as GPT-2 or Llama",
+        )
+    run, earlier, new = Numbers(without), cache or Cache(), np.asarray(ids, np.int64)
     run.symbols |= config.symbols
     tokens, context = free("T", len(new)), free("S", earlier.length + len(new))
     given = run.hold(run.input((tokens,), np.int64, "token ids"), new)
     held = NumberCache(run, earlier, context - tokens, context)
     scores = architecture.forward(NumberWeights(run, weights), stand_in(given), config, held, last=False)
     run.root.inputs, run.root.outputs = [given], arrays_in([scores])
+    if run.ablation is not None:
+        run.ablation.check()
     return run, earlier.after(len(new))
+
+
+def _layers(architecture: Architecture, config: Config) -> list[Node]:
+    return [node for node in forward.trace(architecture, config).root.walk() if node.role is Role.LAYER]

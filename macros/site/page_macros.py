@@ -40,7 +40,7 @@ from ..views.costs import (
     weight_files,
 )
 from ..views.diagrams import model_diagrams
-from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
+from ..views.guide import ablations, arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
 from ..views.models import (
@@ -79,6 +79,7 @@ TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)
 
 # The macros that are views as they are, by module.
 VIEWS = {
+    ablations: "ablated ablation_table",
     arithmetic: "dot_product matrix_cell matrix_product",
     atlas: "choice_chart timeline",
     benchmarks: "benchmark benchmarks_table",

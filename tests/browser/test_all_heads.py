@@ -25,7 +25,7 @@ RUN = """async ([assets, texts, off]) => {
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
   return texts.map(ids => {
-    const run = new Run(model, new Set(off.split("|")))
+    const run = new Run(model, { off: new Set(off.split("|")) })
     run.add(ids.slice(0, 2))
     run.add(ids.slice(2))
     const totals = [0, 7, 100, 589].map(word => [total(parts(run, word)), run.scores[word]])

@@ -22,9 +22,9 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 150_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *("conditions.mjs", "fitting.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs"),
-    *("tools/kit.mjs", "tools/fits.mjs", "engine/python.mjs", "engine/base.mjs", "engine/data.json"),
-    *("engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
+    *("problems.mjs", "conditions.mjs", "fitting.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs"),
+    *("tools/find.mjs", "tools/kit.mjs", "tools/fits.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("engine/conditions.mjs", "engine/data.json", "engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
 )
 
 

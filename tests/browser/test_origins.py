@@ -17,18 +17,25 @@ from macros.engine.steps import Role
 pytestmark = pytest.mark.browser
 
 TEXT = "People in Japan pay with the"
-ORIGINS = """async ([assets, ids, off, most]) => {
+ORIGINS = """async ([assets, ids, changes, most]) => {
   const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { Run } = await import(new URL("tools/capitals/inside.mjs", assets))
+  const { candidates, Run } = await import(new URL("tools/capitals/inside.mjs", assets))
   const { Origins } = await import(new URL("tools/capitals/origin.mjs", assets))
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
-  const run = new Run(model, new Set(off))
-  run.add(ids.slice(0, 3))
-  run.add(ids.slice(3))
-  const origins = new Origins(run, ids.map(String), []),
+  const { off, without = [], other, patches } = changes,
+    from = other ? new Run(model, { without }) : null
+  from?.add(other)
+  const run = new Run(model, { off: new Set(off), without, from, patches: new Set(patches) }),
+    cut = run.isMasked ? 3 : ids.length
+  run.add(ids.slice(0, cut))
+  run.add(ids.slice(cut))
+  const all = candidates(run.scores, { temperature: 2, topK: 30, topP: 0.9 }),
+    origins = new Origins(run, ids.map(String), Array(590).fill(""), all, 2),
     seen = new Map(),
-    open = ["logit/7", "logit/100", "token/2/5", "position/3/7"]
+    open = ["logit/7", "logit/100", "token/2/5", "position/3/7", "lens/0/7", "lens/1/9", "lens/3/100", "chance/7"]
+  open.push("part/1/2/7", "part/0/mlp/7", "part/2/bias/9", `chance/${all[20].id}`, `left/${all[0].id}`)
+  open.push(...["token", "position", "taken", "shift"].map(part => `part/0/${part}/7`))
   while (open.length && seen.size < most) {
     const place = seen.size % 2 ? open.shift() : open.pop()
     if (seen.has(place)) continue
@@ -41,7 +48,8 @@ ORIGINS = """async ([assets, ids, off, most]) => {
     const back = of.filter((_, i) => of.length < 9 || i % 7 === seen.size % 7).map(part => part.of)
     open.push(...one.next.map(([, to]) => to), ...back)
   }
-  const has = ["score/0/0/1/0", "score/0/0/0/1", "map/9/out/0/0", "constructor/1", "map/0/x/0/0", "norm/0/0"]
+  const has = ["score/0/0/1/0", "score/0/0/0/9", "map/9/out/0/0", "constructor/1", "map/0/x/0/0", "norm/0/0"]
+  has.push("part/0/x/7", "part/0/9/7", "part/1/token/7", "part/0/0/999", "lens/9/7", "left/999", "found/0/9/0")
   return {
     origins: [...seen],
     made: Object.fromEntries(run.made),
@@ -58,10 +66,11 @@ def choose(open_page, site):
 
 @pytest.fixture
 def asked(choose, site, site_folder):
-    """What the browser says of a text's numbers: `asked(["1.2"])` with a head off."""
+    """What the browser says of a text's numbers: `asked({"off": ["1.2"]})` with a head off."""
     ids = checkpoint("capitals").tokenizer.encode(TEXT)
     assets = urljoin(site, f"{own_assets(site_folder).name}/")
-    return lambda off, most=0: choose().evaluate(ORIGINS, [assets, ids, off, most])
+    page = choose()
+    return lambda changes, most=0: page.evaluate(ORIGINS, [assets, ids, changes, most])
 
 
 def made(origin):
@@ -71,34 +80,55 @@ def made(origin):
     def gelu(x):
         return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
+    def norm():
+        return (then[0] - then[1]) / then[2] * then[3] + then[4] if len(then) > 1 else then[0]
+
     return {
         "logit": lambda: total,
-        "norm": lambda: (then[0] - then[1]) / then[2] * then[3] + then[4],
+        "chance": lambda: then[1] / (total + then[0]),
+        "left": lambda: then[1] / (total + then[0]),
+        "lens": lambda: total,
+        "ended": norm,
+        "part": lambda: total,
+        "found": lambda: total,
+        "norm": norm,
         "stream": lambda: sum(then),
         "map": lambda: total + then[0],
         "active": lambda: gelu(then[0]),
-        "score": lambda: total * then[0],
+        "score": lambda: total * then[0] if then else total,
         "share": lambda: then[0] / total,
-        "mixed": lambda: total,
+        "mixed": lambda: then[0] if then else total,
         "token": lambda: origin["value"],
         "position": lambda: origin["value"],
     }
 
 
-@pytest.mark.parametrize("off", [[], ["1.2", "0.mlp", "2.layer"]], ids=["all on", "parts off"])
-def test_the_terms_give_the_number(asked, off):
-    """Of every kind, in hundreds of places along the chain."""
-    answer = asked(off, 800)
+CHANGES = {
+    "as it is": {},
+    "parts off": {"off": ["1.2", "0.mlp", "2.layer"]},
+    "without": {"without": ["scaling", "causal_mask", "ln_2", "ln_f"]},
+    "replaced": {"without": ["residual_stream"]},
+    "patched": {"other": [7, 8, 9, 10, 11, 12], "patches": ["1.2@5", "0.3@1", "0.mlp@3", "2.stream@5", "0.stream@0"]},
+}
+
+
+def test_the_terms_give_the_number(asked):
+    """Of every kind, in hundreds of places along the chain, also with parts off, without designs, and with patches."""
+    for changes in CHANGES.values():
+        check(asked(changes, 800))
+
+
+def check(answer):
     kinds = {place.partition("/")[0] for place, _ in answer["origins"]}
     assert kinds == set(made({"terms": [], "then": []})) and len(answer["origins"]) == 800
     for place, origin in answer["origins"]:
         value = made(origin)[place.partition("/")[0]]()
         assert abs(value - origin["value"]) <= 1e-5 * max(1, abs(value)), (place, origin)
-    assert answer["has"] == [True, *[False] * 5]
+    assert answer["has"] == [True, *[False] * 12]
 
 
 def test_the_numbers_are_those_of_python(asked):
-    small, answer = checkpoint("capitals"), asked([])
+    small, answer = checkpoint("capitals"), asked({})
     run, _ = numbers.trace(
         small.model.architecture, small.model.config, small.weights(), small.tokenizer.encode(TEXT), None
     )

@@ -34,23 +34,9 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *(
-        "conditions.mjs",
-        "model.mjs",
-        "tools.mjs",
-        "tools/elements.mjs",
-        "tools/figures.mjs",
-        "tools/find.mjs",
-        "tools/kit.mjs",
-    ),
-    *(
-        "tools/plan.mjs",
-        "engine/python.mjs",
-        "engine/base.mjs",
-        "engine/engine.mjs",
-        "engine/data.json",
-        "engine/plan.json",
-    ),
+    *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/elements.mjs"),
+    *("tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs", "tools/plan.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("engine/conditions.mjs", "engine/engine.mjs", "engine/counting.mjs", "engine/data.json", "engine/plan.json"),
 )
 TASKS = {  # what each loads besides
     "engine": ("engines", "vllm", "llama_cpp", "serving", "peak"),

@@ -26,10 +26,11 @@ pytestmark = pytest.mark.browser
 # Of scripts and data of a tool's page, compressed, besides what every page has.
 MOST_BYTES = 155_000
 SHARED = (
-    *("conditions.mjs", "model.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs", "tools/find.mjs"),
-    "tools/kit.mjs",
+    *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/elements.mjs"),
+    *("tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs"),
 )
-ASSETS = (*SHARED, "engine/python.mjs", "engine/base.mjs", "engine/engine.mjs", "engine/data.json")
+LAYERS = ("engine/base.mjs", "engine/conditions.mjs", "engine/engine.mjs", "engine/counting.mjs")
+ASSETS = (*SHARED, *LAYERS, "engine/python.mjs", "engine/data.json")
 PAGES = (  # and what each alone has
     ("tools/what-if.mjs", "tools/map.mjs", "engine/treemap.mjs", "engine/text_boxes.mjs", "engine/variations.mjs"),
     ("tools/compare.mjs", "engine/differing.mjs"),

@@ -14,14 +14,24 @@ const FOLDER = new URL("../capitals/", import.meta.url),
   LONGEST = 400 // characters of a text
 /**
  * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
- * @typedef {Record<Field | "off" | "word" | "number", string>} State
- * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/origin.mjs")} Inside
+ * @typedef {"off" | "without" | "with" | "other" | "patch" | "position" | "word" | "lines" | "number"} Chosen
+ * @typedef {Record<Field | Chosen, string>} State
+ * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/origin.mjs") &
+ *   typeof import("./capitals/patching.mjs") & typeof import("./capitals/lines.mjs") &
+ *   typeof import("./capitals/designs.mjs")} Inside
  * @typedef {InstanceType<Inside["Run"]>} Run
  * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
  * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
  * @typedef {import("./capitals/inside.mjs").Candidate[]} Candidates
- * @typedef {{ text: string[], begun: number, run: Run, all: Candidates, whole: Candidates | null }} Answer the text so
- *   far, how many of its words were given, what the model makes of it, and with everything on if something is off
+ * @typedef {object} Answer
+ * @property {string[]} text so far
+ * @property {number} begun how many of its words were given
+ * @property {Run} run what the model makes of it
+ * @property {Run} base the same without patches
+ * @property {Run | null} from another sentence to patch from
+ * @property {string} problem with that sentence
+ * @property {Candidates} all
+ * @property {Candidates | null} whole the words without any change, if there is one
  * @typedef {Known & Answer} Now
  */
 
@@ -34,7 +44,13 @@ const FIRST = {
   top_k: "",
   top_p: "",
   off: "",
+  without: "",
+  with: "",
+  other: "",
+  patch: "",
+  position: "",
   word: "",
+  lines: "",
   number: "",
 }
 const fetched = async (/** @type {string} */ name) => {
@@ -65,21 +81,31 @@ const facts = () =>
     }
   }))
 // The model, its words, and the engine.
-const theModel = () =>
-  (loaded ??= Promise.all([
+const theModel = () => (loaded ??= load())
+/** @returns {Promise<Known>} */
+async function load() {
+  for (const name of ["python", "engine", "numpy", "loaded", "ablations", "gpt2"])
+    import(`../engine/${name}.mjs`).catch(() => {}) // at once, and not as each asks for the next; who needs it says why
+  const [config, tokenizer, weights, { checkpoint }, ...parts] = await Promise.all([
     text("config.json"),
     text("tokenizer.json"),
     bytes("model.safetensors"),
     import("../running.mjs"),
     import("./capitals/inside.mjs"),
     import("./capitals/origin.mjs"),
-  ]).then(async ([config, tokenizer, weights, { checkpoint }, inside, origin]) => ({
+    import("./capitals/patching.mjs"),
+    import("./capitals/lines.mjs"),
+    import("./capitals/designs.mjs"),
+  ])
+  return {
     model: await checkpoint(config, weights),
-    inside: { ...inside, ...origin },
+    inside: /** @type {Inside} */ (Object.assign({}, ...parts)),
     vocabulary: new Vocabulary(JSON.parse(tokenizer)),
     config: JSON.parse(config),
-  })))
+  }
+}
 
+const list = (/** @type {string} */ text) => text.split("|").filter(Boolean)
 const start = (/** @type {string} */ sentence) => sentence.slice(0, sentence.lastIndexOf("{")).trim()
 const filled = (/** @type {string} */ sentence, /** @type {Record<string, string>} */ country) =>
   start(sentence)
@@ -113,6 +139,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       Object.assign(state, { text: value, added: "" })
       changed(own.field)
     })
+  const other = otherText(countries.map(c => c.country))
   const form = make(
     "form",
     { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
@@ -154,6 +181,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ),
     ),
     looks,
+    other.element,
   )
   replace(place, form, refused.line, said, results)
   form.addEventListener("input", event => {
@@ -161,6 +189,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       { name, value } = field
     if (name === "text" || !field.checkValidity()) return
     if (name === "country" || name === "sentence") Object.assign(state, { text: "", added: "" })
+    if (name === "with" || name === "other") Object.assign(state, { with: "", other: "", patch: "" })
     Object.assign(state, { [name]: value })
     warmth.textContent = state.temperature
     changed(field)
@@ -177,7 +206,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
   async function recall() {
     const given = new URLSearchParams(location.search)
     if (!loaded && !names.some(name => given.has(name))) return
-    const { config, vocabulary } = await theModel().catch(() => ({ config: null, vocabulary: null }))
+    const { config, vocabulary, inside } = await theModel().catch(() => ({
+      config: null,
+      vocabulary: null,
+      inside: null,
+    }))
     const upTo = (/** @type {number | undefined} */ n) => Array.from({ length: n ?? 0 }, (_, i) => `${i}`)
     const [values, wrong] = accepted(
       given,
@@ -201,15 +234,36 @@ export async function mount(/** @type {HTMLElement} */ place) {
           for (const part of text.split("|")) oneOf("off", part, parts)
           return text
         },
+        without: text => {
+          for (const name of text.split("|")) oneOf("without", name, Object.keys(inside?.DESIGNS ?? {}))
+          return text
+        },
+        with: text =>
+          oneOf(
+            "with",
+            text,
+            countries.map(c => c.country),
+          ),
+        other: text => short("other", text),
+        patch: text => {
+          const parts = upTo(config?.n_layer).flatMap(l =>
+            [...upTo(config?.n_head), "mlp", "stream"].map(p => `${l}.${p}`),
+          )
+          for (const patch of text.split("|")) {
+            const [part, at] = patch.split("@")
+            oneOf("patch", part, parts)
+            oneOf("patch", at ?? "", upTo(config?.n_positions))
+          }
+          return text
+        },
+        position: text => oneOf("position", text, upTo(config?.n_positions)),
+        lines: text => oneOf("lines", text, ["1"]),
         number: text => {
           if (/^[a-z]+(\/\w{1,8}){1,4}$/.test(text)) return text
           throw new Error(`number = ${quoted(text)}: not a place in this model`)
         },
         word: text => oneOf("word", text, vocabulary?.words ?? []),
-        text: text => {
-          if (text.length <= LONGEST) return text
-          throw new Error(`text = ${quoted(text)}: longer than ${LONGEST} characters`)
-        },
+        text: text => short("text", text),
         added: text => {
           const strange = text.split("|").find(word => word && !vocabulary?.ids.has(word))
           if (strange === undefined) return text
@@ -219,11 +273,16 @@ export async function mount(/** @type {HTMLElement} */ place) {
       DEFAULTS,
     )
     Object.assign(state, values)
-    show()
+    const [, layer, head] = /^(?:share|score|mixed|found)\/(\d+)\/(\d+)\//.exec(state.number) ?? []
+    if (head && !given.has("layer") && !given.has("head")) Object.assign(state, { layer, head })
+    const isNew = state.number !== "" && state.number !== began
+    began = state.number
+    await show()
     refused.show(config ? wrong : [])
+    if (isNew) focus("origin")
   }
 
-  const added = () => state.added.split("|").filter(Boolean)
+  const added = () => list(state.added)
   /** Adds a word; without one, the most probable, or with `null` one of those that are left, by chance. */
   async function add(/** @type {string | null | undefined} */ word = undefined) {
     if (typeof word !== "string") {
@@ -254,8 +313,27 @@ export async function mount(/** @type {HTMLElement} */ place) {
     }
   }
 
+  // The other sentence, and what is wrong with it: it needs a word for each of the text.
+  /** @returns {{ words: string[] | null, problem: string }} */
+  function another(/** @type {Vocabulary} */ vocabulary, /** @type {string[]} */ text) {
+    const none = (/** @type {string} */ problem) => ({ words: null, problem })
+    if (!state.with && !state.other) return none("")
+    const pieces = state.other ? vocabulary.cut(state.other) : []
+    const unknown = pieces.find(({ id }) => id === undefined)
+    if (unknown) return none(`“${unknown.text}” is unknown.`)
+    const named = countries.find(c => c.country === state.with) ?? countries[0]
+    const words = state.other
+      ? pieces.map(piece => piece.text)
+      : state.text
+        ? text.map(word => (countries.some(c => c.country === word) ? named.country : word))
+        : filled(sentences[Number(state.sentence)], named)
+    if (words.length !== text.length)
+      return none(`It has ${words.length} words, and the sentence above has ${text.length}: a patch needs as many.`)
+    return { words, problem: "" }
+  }
+
   // The text so far: only new tokens are computed, the others are in the cache.
-  /** @type {Map<string, Run>} */
+  /** @type {Map<string, { name: string, run: Run }>} */
   const runs = new Map()
   /** @returns {Promise<Now | null>} null if there is no word */
   async function run() {
@@ -264,15 +342,18 @@ export async function mount(/** @type {HTMLElement} */ place) {
       { words } = given(vocabulary)
     const text = [...words, ...added().filter(word => vocabulary.ids.has(word))].slice(0, config.n_positions)
     if (!text.length) return null
-    const ids = text.map(word => /** @type {number} */ (vocabulary.ids.get(word)))
-    const off = new Set(state.off.split("|").filter(Boolean))
-    const runOf = (/** @type {Set<string>} */ off) => {
-      const name = [...off].join("|"),
-        before = runs.get(name),
-        run = before?.isStartOf(ids) ? before : new inside.Run(model, off)
+    const idsOf = (/** @type {string[]} */ words) => words.map(word => /** @type {number} */ (vocabulary.ids.get(word)))
+    const runOf = (
+      /** @type {string} */ role,
+      /** @type {number[]} */ ids,
+      /** @type {import("./capitals/inside.mjs").Changes} */ changes = {},
+    ) => {
+      const { off = new Set(), without = [], from = null, patches = new Set() } = changes,
+        name = JSON.stringify([[...off], without, from?.ids, [...patches]]),
+        before = runs.get(role)
+      const run = before?.name === name && before.run.isStartOf(ids) ? before.run : new inside.Run(model, changes)
       run.add(ids.slice(run.ids.length))
-      if (off.size) runs.forEach((_, other) => other && other !== name && runs.delete(other))
-      runs.set(name, run)
+      runs.set(role, { name, run })
       return run
     }
     const how = {
@@ -280,10 +361,19 @@ export async function mount(/** @type {HTMLElement} */ place) {
       topK: Number(state.top_k) || config.vocab_size,
       topP: Number(state.top_p) || 1,
     }
-    const run = runOf(off),
-      whole = off.size ? inside.candidates(runOf(new Set()).scores, how) : null
-    const all = inside.candidates(run.scores, how)
-    return { ...known, text, begun: Math.min(words.length, text.length), run, all, whole }
+    const ids = idsOf(text),
+      off = new Set(list(state.off)),
+      without = list(state.without),
+      other = another(vocabulary, text),
+      from = other.words && runOf("from", idsOf(other.words), { without }),
+      patches = new Set(from ? list(state.patch).filter(patch => Number(patch.split("@")[1]) < ids.length) : [])
+    const isChanged = off.size + without.length + patches.size > 0,
+      plain = runOf("plain", ids),
+      base = off.size + without.length ? runOf("base", ids, { off, without }) : plain,
+      run = patches.size ? runOf("now", ids, { off, without, from, patches }) : base
+    const all = inside.candidates(run.scores, how),
+      whole = isChanged ? inside.candidates(plain.scores, how) : null
+    return { ...known, text, begun: Math.min(words.length, text.length), run, base, from, all, whole, ...other }
   }
 
   async function show() {
@@ -298,6 +388,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       return
     }
     const { words: known, unknown } = given(vocabulary)
+    other.show(state, now?.problem ?? "")
     own.show([...known, ...added()].join(" "), state.text, vocabulary, unknown, now?.run.scores ?? [])
     for (const button of [next, draw])
       button.disabled = !now || unknown !== null || now.text.length >= now.config.n_positions
@@ -316,7 +407,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       )
     for (const field of form.querySelectorAll("select, input"))
       if (field instanceof HTMLSelectElement || field instanceof HTMLInputElement)
-        if (field.name !== "text" && field !== document.activeElement)
+        if (!["text", "with", "other"].includes(field.name) && field !== document.activeElement)
           field.value = state[/** @type {keyof State} */ (field.name)]
     warmth.textContent = state.temperature
     replace(
@@ -326,18 +417,22 @@ export async function mount(/** @type {HTMLElement} */ place) {
       isFull ? "" : " …",
     )
     const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined,
-      origins = new now.inside.Origins(now.run, text, now.vocabulary.words),
-      isOf = (/** @type {string} */ kind) => began.startsWith(kind)
+      origins = new now.inside.Origins(now.run, text, now.vocabulary.words, now.all, Number(state.temperature)),
+      isOf = (/** @type {string[]} */ ...kinds) => kinds.includes(began.split("/")[0])
     const origin = origins.has(state.number) ? panel(origins.of(state.number), { ...asking, isExact }) : null
     replace(
       results,
       words(now, isFull),
-      isOf("logit") ? origin : null,
+      isOf("logit", "chance", "left") ? origin : null,
       layers(now),
+      isOf("lens") ? origin : null,
       allHeads(now, state, set),
+      now.inside.designs(now.run.without, set),
       attention(now),
-      !isOf("logit") ? origin : null,
-      wordScore(now, state, SHOWN, set),
+      !isOf("logit", "chance", "left", "lens", "part") ? origin : null,
+      now.inside.patching(now, state, set),
+      wordScore(now, state, SHOWN, set, { ...asking, chosen: state.number }),
+      isOf("part") ? origin : null,
       cache(now),
     )
     results.querySelectorAll("table[role=grid]").forEach(table => reach(table))
@@ -371,6 +466,27 @@ export async function mount(/** @type {HTMLElement} */ place) {
     },
   }
 
+  // A number of a table that says what it was made of.
+  const numberOf = (
+    /** @type {string} */ name,
+    /** @type {string} */ place,
+    /** @type {string} */ word,
+    /** @type {string} */ said,
+  ) =>
+    make(
+      "button",
+      {
+        type: "button",
+        class: "ep-word",
+        "data-key": `cell ${place}`,
+        "aria-label": `${name} of ${word}: ${said}`,
+        onclick: () => asking.open(place),
+      },
+      said,
+    )
+  // What the numbers are compared with, if something was changed.
+  const unchanged = () => (state.without || state.patch ? "Without the changes" : "With everything on")
+
   function words(/** @type {Now} */ { all, whole, vocabulary, config }, /** @type {boolean} */ isFull) {
     const left = all.filter(one => one.left),
       isCut = left.length < all.length
@@ -384,20 +500,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
               { type: "button", class: "ep-word", onclick: () => add(word), title: `Append ${word}` },
               word,
             ),
-        make(
-          "button",
-          {
-            type: "button",
-            class: "ep-word",
-            "data-key": `cell logit/${id}`,
-            "aria-label": `Logit of ${word}: ${two(score)}`,
-            onclick: () => asking.open(`logit/${id}`),
-          },
-          two(score),
-        ),
-        percent(share),
+        numberOf("Logit", `logit/${id}`, word, two(score)),
+        numberOf("Probability", `chance/${id}`, word, percent(share)),
         ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
-        ...(isCut ? [left ? percent(left) : `cut by ${by}`] : []),
+        ...(isCut
+          ? [left ? numberOf("Probability after the cut", `left/${id}`, word, percent(left)) : `cut by ${by}`]
+          : []),
         bar(isCut ? left : share),
       ]
     })
@@ -413,13 +521,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
           "Word",
           "#Logit",
           "#Probability",
-          ...(whole ? ["#With everything on"] : []),
+          ...(whole ? [`#${unchanged()}`] : []),
           ...(isCut ? ["#After the cut"] : []),
           "",
         ],
         rows,
       ),
-      whole && make("p", { class: "ep-conventions" }, instead(all, whole, vocabulary)),
+      whole && make("p", { class: "ep-conventions" }, instead(unchanged(), all, whole, vocabulary)),
       isCut &&
         make(
           "p",
@@ -431,34 +539,49 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   function layers(/** @type {Now} */ { model, inside, run, all, vocabulary }) {
-    const shown = all.slice(0, COMPARED)
-    const rows = inside
-      .lens(model, run.stream)
-      .map((scores, i) => [
-        i ? `After layer ${i - 1}` : "Before the first layer",
-        ...shown.map(({ id }) => two(scores[id])),
-        vocabulary.words[scores.indexOf(Math.max(...scores))],
-      ])
-    return table(
+    const shown = all.slice(0, COMPARED),
+      scores = inside.lens(model, run.stream, run.without)
+    return matrix(
       "Logits of these words if the model ended there",
-      ["Where", ...shown.map(({ id }) => `#${vocabulary.words[id]}`), "Most likely"],
-      rows,
+      scores.map((_, i) => (i ? `After layer ${i - 1}` : "Before the first layer")),
+      shown.map(({ id }) => vocabulary.words[id]),
+      scores.map(row => shown.map(({ id }) => row[id])),
+      {
+        place: (i, j) => `lens/${i}/${shown[j].id}`,
+        ask: { ...asking, chosen: state.number },
+        after: ["Most likely", scores.map(row => vocabulary.words[row.indexOf(Math.max(...row))])],
+      },
     )
   }
 
-  function attention(/** @type {Now} */ { text, run }) {
-    const rows = run.layers[Number(state.layer)].shares.map(heads => heads[Number(state.head)])
-    return matrix(
-      `Attention weights, layer ${state.layer}, head ${state.head}`,
-      text,
-      text,
-      rows.map(row => text.map((_, i) => row[i] ?? null)),
-      {
-        place: (i, j) => `share/${state.layer}/${state.head}/${i}/${j}`,
-        ask: { ...asking, chosen: state.number },
-        lit: lit(/^(?:share|score)\/\d+\/\d+\/(\d+)/),
-      },
-    )
+  function attention(/** @type {Now} */ { text, run, inside }) {
+    const rows = run.layers[Number(state.layer)].shares.map(heads => heads[Number(state.head)]),
+      name = `Attention weights, layer ${state.layer}, head ${state.head}`
+    return [
+      matrix(
+        name,
+        text,
+        text,
+        rows.map(row => text.map((_, i) => row[i] ?? null)),
+        {
+          place: (i, j) => `share/${state.layer}/${state.head}/${i}/${j}`,
+          ask: { ...asking, chosen: state.number },
+          lit: lit(/^(?:share|score)\/\d+\/\d+\/(\d+)/),
+        },
+      ),
+      make(
+        "label",
+        { class: "ep-on" },
+        make("input", {
+          type: "checkbox",
+          "data-key": "lines",
+          checked: state.lines === "1",
+          onchange: () => set({ lines: state.lines ? "" : "1" }),
+        }),
+        "Lines from word to word",
+      ),
+      state.lines ? inside.lines(text, rows, name) : null,
+    ]
   }
 
   // The row that the number that is asked for comes from.
@@ -571,18 +694,53 @@ function ownText(typed) {
 }
 
 /**
- * What became of the answer when something was switched off.
+ * What became of the answer when something was changed.
+ * @param {string} before
  * @param {Candidates} all
  * @param {Candidates} whole
  * @param {Vocabulary} vocabulary
  */
-function instead(all, whole, vocabulary) {
+function instead(before, all, whole, vocabulary) {
   const [{ id, share }] = whole,
     at = all.findIndex(one => one.id === id)
   return (
-    `With everything on, the most likely word is ${vocabulary.words[id]} (${percent(share)}). ` +
+    `${before}, the most likely word is ${vocabulary.words[id]} (${percent(share)}). ` +
     `Now it is in place ${at + 1} of ${all.length} (${percent(all[at].share)}).`
   )
+}
+
+/**
+ * The fields for another sentence: the same with another country, or any.
+ * @param {string[]} countries
+ */
+function otherText(countries) {
+  const country = select("with", [["", "none"], ...countries.map(c => /** @type {[string, string]} */ ([c, c]))], ""),
+    field = make("input", {
+      type: "text",
+      name: "other",
+      class: "ep-own-text",
+      autocomplete: "off",
+      autocapitalize: "off",
+      spellcheck: "false",
+      maxlength: LONGEST,
+      "aria-describedby": "ep-other",
+    }),
+    note = make("p", { id: "ep-other", class: "ep-own-note" })
+  const element = make(
+    "details",
+    { class: "ep-more" },
+    make("summary", {}, "Patch from another sentence"),
+    make("div", { class: "ep-row" }, labelled("The same, with", country), labelled("Or another sentence", field)),
+    note,
+  )
+  function show(/** @type {State} */ state, /** @type {string} */ problem) {
+    if (state.with || state.other) element.open = true
+    if (document.activeElement !== country) country.value = state.with
+    if (document.activeElement !== field) field.value = state.other
+    field.setAttribute("aria-invalid", `${problem !== "" && state.other !== ""}`)
+    note.textContent = problem
+  }
+  return { element, show }
 }
 
 // A text for a message, with every character visible.
@@ -598,6 +756,11 @@ const quoted = (/** @type {string} */ text) =>
 function oneOf(name, text, known) {
   if (known.includes(text)) return text
   throw new Error(`${name} = ${quoted(text)}: not in the list`)
+}
+
+function short(/** @type {string} */ name, /** @type {string} */ text) {
+  if (text.length <= LONGEST) return text
+  throw new Error(`${name} = ${quoted(text)}: longer than ${LONGEST} characters`)
 }
 
 /**

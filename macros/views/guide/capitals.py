@@ -9,9 +9,10 @@ from ...catalogue import capitals
 from ...engine.errors import Problem, nearest
 from ...engine.ops import softmax
 from ...engine.steps import Role
-from ..kit.html import Html, number, table, tag
+from ..kit.html import Html, Link, number, table, tag
 from . import real_numbers
-from .real_numbers import FOLDER, TEXT, Run
+from .live_numbers import FOLDER, PAGE, TEXT, live
+from .real_numbers import Run
 
 SAMPLE = ("France", "Japan", "Peru")  # the countries that the heads are measured by
 NAMED_FROM = 0.4  # the share from which on a head has the name of what it looks at
@@ -44,9 +45,13 @@ def _share(said: str) -> str:
     return "100%" if share == 1 else f"{min(100 * share, 99.9):.1f}%"
 
 
-@memoized
-def sentence_table(country: str = "France") -> Html:
+def sentence_table(country: str = "France", page_link: Link | None = None) -> Html:
     """The sentences that the model was trained on, filled in for a country: the prompt, and the right answer."""
+    return _sentence_table(country, page_link(PAGE) if page_link else None)
+
+
+@memoized
+def _sentence_table(country: str, page: str | None) -> Html:
     facts = next((f for f in capitals.countries() if f["country"] == country), None)
     if facts is None:
         known = [f["country"] for f in capitals.countries()]
@@ -55,10 +60,10 @@ def sentence_table(country: str = "France") -> Html:
     for sentence in capitals.sentences():
         here = real_numbers.run(FOLDER, sentence.prompt(facts))
         shares = softmax(here.scores.astype(np.float64))
-        best = int(np.argmax(shares))
-        rows.append(
-            [f"{here.text} …", facts[sentence.asks], here.asked.tokenizer.token(best), f"{100 * shares[best]:.1f}%"]
-        )
+        best, share = int(np.argmax(shares)), f"{100 * shares.max():.1f}%"
+        ask = live(lambda _: page, text=here.text)
+        said = share if ask is None else ask.number(share, f"chance/{best}", not rows)
+        rows.append([f"{here.text} …", facts[sentence.asks], here.asked.tokenizer.token(best), said])
     name = f"The sentences for {country}"
     return table(name, ["Prompt", "Fact", "Prediction", number("Probability")], rows, name=name)
 
@@ -146,12 +151,11 @@ def head_that_looks_at(kind: str = "name") -> str:
     return f"layer {layer}, head {head}"
 
 
-@memoized
-def attention_of(kind: str = "name", text: str = TEXT) -> Html:
+def attention_of(kind: str = "name", text: str = TEXT, page_link: Link | None = None) -> Html:
     """The attention weights of a text's tokens in the head that attends most to words of a kind."""
     if kind not in LOOKS_AT:
         raise _unknown_kind(kind)
-    return real_numbers.attention_table(*strongest_head(kind), text)
+    return real_numbers.attention_table(*strongest_head(kind), text, page_link=page_link)
 
 
 def _unknown_kind(kind: str) -> Problem:

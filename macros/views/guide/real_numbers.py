@@ -7,7 +7,7 @@ its content (`q`), or by the part that is added to the residual stream (`add_att
 from __future__ import annotations
 
 import math as maths
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.checkpoints import Checkpoint, checkpoint
 from ...engine import numbers
+from ...engine.architectures.gpt2 import GPT2
 from ...engine.dims import Dim
 from ...engine.errors import Problem, nearest, shorten
 from ...engine.ops import layer_norm, softmax
@@ -25,13 +26,32 @@ from ..diagrams import model_diagrams
 from ..kit.arguments import unknown, whole_number
 from ..kit.html import Cell, Html, Link, Row, block, html, joined, number, small, table, tag, terms_beside
 from ..kit.shapes import in_numbers
-from ..kit.svg import element
 from ..trace import walkthrough
 from ..trace.operations import Operation, Section, sections, sections_of
+from .live_numbers import FOLDER, TEXT, Live, Place, live, places
+from .number_tables import (
+    CORNER,
+    Asked,
+    bar,
+    bars,
+    columns_shown,
+    corner,
+    decimals,
+    percent,
+    shape_in_brackets,
+    two,
+    written_out,
+)
 
-FOLDER, TEXT = "capitals", "The capital of France is"
-CORNER = 6  # columns of a matrix that are shown as numbers at once
-LEVELS = 4  # shades of a cell
+WITHOUT = {
+    "scaling": "the scaling",
+    "causal_mask": "the causal mask",
+    "norms": "the norms",
+    "ln_1": "the norms before attention",
+    "ln_2": "the norms before feed-forward",
+    "ln_f": "the last norm",
+    "residual_stream": "the residual stream",
+}
 
 
 @dataclass(frozen=True)
@@ -49,6 +69,11 @@ class Run:
         """The operations of the trace."""
         return sections_of(self.trace.root)
 
+    @cached_property
+    def names(self) -> dict[int, frozenset[str]]:
+        """The names of each operation, by its identity."""
+        return {id(operation): names for _, names, operation in named_operations(self.whole)}
+
     @property
     def scores(self) -> np.ndarray:
         """The score of every word as the next one: [V]."""
@@ -59,15 +84,19 @@ opened = memoized(checkpoint)
 
 
 @memoized
-def run(folder: str, text: str) -> Run:
-    """The forward pass of a checkpoint folder, by its path or `capitals`, over a text. Raises `Problem`."""
+def run(folder: str, text: str, without: str = "") -> Run:
+    """The forward pass of a checkpoint folder, by its path or `capitals`, over a text; `without` a design, as in
+    `ablations`. Raises `Problem`."""
     asked = opened(folder)
     ids = asked.tokenizer.encode(text)
     positions = asked.model.config.symbols.get("n_positions")
     if not ids or (positions is not None and len(ids) > positions):
         raise Problem(f"text: {len(ids)} tokens", f"give 1 to {positions or 'some'}")
     with np.errstate(all="ignore"):
-        trace, _ = numbers.trace(asked.model.architecture, asked.model.config, asked.weights(), ids)
+        model = asked.model
+        trace, _ = numbers.trace(
+            model.architecture, model.config, asked.weights(), ids, without=[without] if without else ()
+        )
     return Run(asked, text, ids, asked.tokenizer.texts([[i] for i in ids]), trace)
 
 
@@ -143,7 +172,6 @@ def _labels(run: Run, shape: tuple[Dim, ...]) -> tuple[list[str], list[str]]:
 # The macros
 
 
-@memoized
 def number_matrix(
     station_name: str,
     layer: int = 0,
@@ -152,10 +180,28 @@ def number_matrix(
     folder: str = FOLDER,
     columns: int = CORNER,
     model: str | None = "gpt2",
+    without: str = "",
+    page_link: Link | None = None,
 ) -> Html:
     """The output of a station of a checkpoint’s forward pass: a corner of the matrix, each number as a bar, all of them
-    behind a click; next to it the shapes of the same station of `model`."""
-    here = run(folder, text)
+    behind a click; next to it the shapes of the same station of `model`. `without` leaves out a design."""
+    ask = live(page_link, folder, text, without)
+    return _number_matrix(station_name, layer, head, text, folder, columns, model, without, ask)
+
+
+@memoized
+def _number_matrix(
+    station_name: str,
+    layer: int,
+    head: int | None,
+    text: str,
+    folder: str,
+    columns: int,
+    model: str | None,
+    without: str,
+    ask: Live | None,
+) -> Html:
+    here = run(folder, text, without)
     operation = operation_by_name(here.whole, station_name, _layer(here, layer))
     content, shape = _matrix(here, operation, head)
     columns = whole_number(columns, "columns")
@@ -166,31 +212,38 @@ def number_matrix(
     about = f" ({operation.about})" if operation.about else ""
     title = html("<strong>{}{}</strong>{}", operation.words.title, about, terms_beside(operation.words.terms))
     beside_it = _in_shapes(model, station_name, len(here.ids)) if model else ""
-    caption = html("{}{} {}{}", title, f", {', '.join(where)}" if where else "", _shape(content.shape), beside_it)
+    caption = html(
+        "{}{} {}{}", title, f", {', '.join(where)}" if where else "", shape_in_brackets(content.shape), beside_it
+    )
     name = f"{operation.words.title}{about}{', ' if where else ''}{', '.join(where)}"
-    is_share, is_cut = operation.node.role is Role.SOFTMAX, _shown(content, columns) < content.shape[1]
-    corner = _corner(name, content, rows, heads, is_share, columns=columns)
+    is_share, is_cut = operation.node.role is Role.SOFTMAX, columns_shown(content, columns) < content.shape[1]
+    said = f"Without {WITHOUT.get(without, without)}" if without else ""
+    first = corner(name, content, rows, heads, is_share, said, columns, _asked(here, operation, layer, head, ask))
     rest = (
         tag(
             "details",
             tag("summary", f"All {content.shape[0]} × {content.shape[1]} numbers"),
-            tag("pre", _written_out(content, rows), tabindex=0),
+            tag("pre", written_out(content, rows), tabindex=0),
             cls="ep-all-numbers",
             data_search_exclude=True,
         )
         if is_cut
         else ""
     )
-    bars = _bars(content, name) if is_cut else ""
-    return tag("figure", tag("figcaption", caption), corner, bars, rest, cls="ep-figure ep-numbers-of")
+    drawn = bars(content, name) if is_cut else ""
+    return tag("figure", tag("figcaption", caption), first, drawn, rest, cls="ep-figure ep-numbers-of")
+
+
+def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0, page_link: Link | None = None) -> Html:
+    """Every step of a checkpoint’s forward pass over a text, layer by layer, with a corner of its output."""
+    return _number_walk(text, folder, head, live(page_link, folder, text))
 
 
 @memoized
-def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
-    """Every step of a checkpoint’s forward pass over a text, layer by layer, with a corner of its output."""
+def _number_walk(text: str, folder: str, head: int, ask: Live | None) -> Html:
     here = run(folder, text)
 
-    def corner(operation: Operation) -> Html | str:
+    def of_operation(operation: Operation) -> Html | str:
         shape = operation.node.outputs[0].shape
         in_heads = head if len(shape) > 2 else None
         try:
@@ -198,9 +251,12 @@ def number_walk(text: str = TEXT, folder: str = FOLDER, head: int = 0) -> Html:
         except Problem:  # no matrix
             return ""
         said = f"Head {head}" if in_heads is not None else ""
-        return _corner(operation.words.title, content, *_labels(here, sizes), operation.node.role is Role.SOFTMAX, said)
+        layer = next((n.layers[0] for n in operation.node.path() if n.layers), None)
+        asked = _asked(here, operation, layer, in_heads, ask)
+        is_share = operation.node.role is Role.SOFTMAX
+        return corner(operation.words.title, content, *_labels(here, sizes), is_share, said, CORNER, asked)
 
-    return walkthrough.annotated_steps(here.whole, here.asked.model, len(here.ids), corner)
+    return walkthrough.annotated_steps(here.whole, here.asked.model, len(here.ids), of_operation)
 
 
 def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
@@ -211,42 +267,71 @@ def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
     )
 
 
-@memoized
-def attention_table(layer: int, head: int, text: str = TEXT, folder: str = FOLDER) -> Html:
+def attention_table(
+    layer: int,
+    head: int,
+    text: str = TEXT,
+    folder: str = FOLDER,
+    without: str = "",
+    page_link: Link | None = None,
+) -> Html:
     """The attention weights of each token of a text in one head: one row per token, which adds up to 1."""
-    return number_matrix("softmax", layer, head, text, folder, columns=99, model=None)
+    return number_matrix(
+        "softmax", layer, head, text, folder, columns=99, model=None, without=without, page_link=page_link
+    )
 
 
-@memoized
 def top_words(
-    text: str = TEXT, top: int = 5, temperature: float = 1.0, folder: str = FOLDER, layer: int | None = None
+    text: str = TEXT,
+    top: int = 5,
+    temperature: float = 1.0,
+    folder: str = FOLDER,
+    layer: int | None = None,
+    without: str = "",
+    page_link: Link | None = None,
 ) -> Html:
     """The most likely next words of a text with their scores and probabilities; with a `layer`, as if it were the
-    last."""
-    here = run(folder, text)
+    last. `without` leaves out a design."""
+    ask = live(page_link, folder, text, without, temperature="" if temperature == 1 else f"{temperature:g}")
+    return _top_words(text, top, temperature, folder, layer, without, ask)
+
+
+@memoized
+def _top_words(
+    text: str, top: int, temperature: float, folder: str, layer: int | None, without: str, ask: Live | None
+) -> Html:
+    here = run(folder, text, without)
     whole_number(top, "top")
     if not 0.01 <= temperature <= 100:
         raise Problem(f"temperature = {shorten(temperature)}", "give a number from 0.01 to 100")
     scores = here.scores if layer is None else logits_after_layer(here, _layer(here, layer))
     shares = softmax(scores.astype(np.float64) / temperature)
-    rows = [
-        [here.asked.tokenizer.token(int(i)), _two(float(scores[i])), _percent(share), _bar(share)]
-        for i in np.argsort(-shares, kind="stable")[:top]
-        for share in [float(shares[i])]
-    ]
+    rows = []
+    for i in map(int, np.argsort(-shares, kind="stable")[:top]):
+        logit, share = two(float(scores[i])), percent(float(shares[i]))
+        if ask is not None and layer is None:
+            logit, share = ask.number(logit, f"logit/{i}", not rows), ask.number(share, f"chance/{i}")
+        elif ask is not None:
+            logit = ask.number(logit, f"lens/{layer + 1}/{i}" if layer is not None else None, not rows)
+        rows.append([here.asked.tokenizer.token(i), logit, share, bar(float(shares[i]))])
     after = "" if layer is None else f" after layer {layer}"
     at = "" if temperature == 1 else f" at temperature {temperature:g}"
-    name = f"After “{text}”{after}{at}"
+    left_out = f", without {WITHOUT.get(without, without)}" if without else ""
+    name = f"After “{text}”{after}{at}{left_out}"
     return table(
         name, ["Word", number("Logit"), number("Probability"), ""], rows, name=name, cls="ep-table ep-top-words"
     )
 
 
-@memoized
-def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
+def logit_lens(text: str = TEXT, folder: str = FOLDER, without: str = "", page_link: Link | None = None) -> Html:
     """The model's prediction if it ended after each layer: the most likely word, and the probability of the last
-    layer’s."""
-    here = run(folder, text)
+    layer’s. `without` leaves out a design."""
+    return _logit_lens(text, folder, without, live(page_link, folder, text, without))
+
+
+@memoized
+def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
+    here = run(folder, text, without)
     layers = here.asked.model.counts.values()["n_layers"]
     final = int(np.argmax(here.scores))
     rows, last = [], here.asked.tokenizer.token(final)
@@ -254,9 +339,13 @@ def logit_lens(text: str = TEXT, folder: str = FOLDER) -> Html:
         shares = softmax(logits_after_layer(here, layer).astype(np.float64))
         best = int(np.argmax(shares))
         where = "Before the first layer" if layer < 0 else f"After layer {layer}"
-        rows.append([where, here.asked.tokenizer.token(best), _percent(shares[best]), _percent(shares[final])])
+        said = [
+            share if ask is None else ask.number(share, f"lens/{layer + 1}/{i}", not rows and i == best)
+            for i, share in ((i, percent(shares[i])) for i in (best, final))
+        ]
+        rows.append([where, here.asked.tokenizer.token(best), *said])
     columns = ["Where", "Most likely word", number("Its probability"), number(f"Probability of “{last}”")]
-    name = f"After “{text}”, layer by layer"
+    name = f"After “{text}”, layer by layer{f', without {WITHOUT.get(without, without)}' if without else ''}"
     return table(name, columns, rows, name=name)
 
 
@@ -274,10 +363,22 @@ def logits_after_layer(here: Run, layer: int) -> np.ndarray:
     return (vector @ here.asked.weights()(head, *map(int, here.trace.weights[head].shape)).T)[0]
 
 
-@memoized
-def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str = TEXT, folder: str = FOLDER) -> Html:
+def worked_score(
+    query: int,
+    key: int,
+    layer: int = 0,
+    head: int = 0,
+    text: str = TEXT,
+    folder: str = FOLDER,
+    page_link: Link | None = None,
+) -> Html:
     """One attention score worked out by hand: the query’s numbers times the key’s, added up, divided by the root of the
     head’s width. `query` and `key` count the tokens from 1."""
+    return _worked_score(query, key, layer, head, text, folder, live(page_link, folder, text))
+
+
+@memoized
+def _worked_score(query: int, key: int, layer: int, head: int, text: str, folder: str, ask: Live | None) -> Html:
     here = run(folder, text)
     where = _layer(here, layer)
     asking, answering = (_matrix(here, operation_by_name(here.whole, name, where), head)[0] for name in ("q", "k"))
@@ -292,10 +393,15 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
     given = float(scores[query - 1, key - 1])
     if abs(total / maths.sqrt(width) - given) > 0.01:
         raise Problem(f"by hand {total / maths.sqrt(width):.4f}, by the forward pass {given:.4f}", "the scale differs")
+    of_query, of_key = (
+        _asked(here, operation_by_name(here.whole, name, where), where, head, ask) for name in ("q", "k")
+    )
     rows: list[Row | list[object]] = [
-        [str(i + 1), _places(a, 3), _places(b, 3), _places(c, 3)] for i, (a, b, c) in enumerate(zip(q, k, products))
+        [str(i + 1), of_query(decimals(a, 3), query - 1, i, i == 0), of_key(decimals(b, 3), key - 1, i), decimals(c, 3)]
+        for i, (a, b, c) in enumerate(zip(q, k, products))
     ]
-    rows.append(Row([Cell("Sum of the products", 3), Cell(_places(total, 3), is_number=True)], "total"))
+    rows.append(Row([Cell("Sum of the products", 3), Cell(decimals(total, 3), is_number=True)], "total"))
+    of_score = _asked(here, operation_by_name(here.whole, "scores", where), where, head, ask)
     asks, answers = here.words[query - 1], here.words[key - 1]
     name = f"Query of “{asks}” and key of “{answers}”, layer {layer}, head {head}"
     return block(
@@ -307,21 +413,27 @@ def worked_score(query: int, key: int, layer: int = 0, head: int = 0, text: str 
             "p",
             html(
                 "{} ÷ √{} = <strong>{}</strong>. The forward pass gives {}.",
-                _places(total, 3), width, _two(total / maths.sqrt(width)), _two(given),
+                decimals(total, 3), width, two(total / maths.sqrt(width)),
+                of_score(two(given), query - 1, key - 1, True),
             ),
         ),
     )  # fmt: skip
 
 
-@memoized
-def token_rows(text: str = TEXT, folder: str = FOLDER) -> Html:
+def token_rows(text: str = TEXT, folder: str = FOLDER, page_link: Link | None = None) -> Html:
     """A text split into tokens: each with its position, its id and its row of the table."""
+    return _token_rows(text, folder, live(page_link, folder, text))
+
+
+@memoized
+def _token_rows(text: str, folder: str, ask: Live | None) -> Html:
     here = run(folder, text)
     content = here.trace.of(operation_by_name(here.whole, "embed", None).node.outputs[0])
-    rows = [
-        [str(place), word, str(id), html("{} …", joined(map(_two, content[place][:3]), ", "))]
-        for place, (id, word) in enumerate(zip(here.ids, here.words))
-    ]
+    asked = _asked(here, operation_by_name(here.whole, "embed", None), None, None, ask)
+    rows: list[list[object]] = []
+    for place, (id, word) in enumerate(zip(here.ids, here.words)):
+        first = [asked(two(x), place, i, place == i == 0) for i, x in enumerate(content[place][:3])]
+        rows.append([str(place), word, str(id), html("{} …", joined(first, ", "))])
     columns = [number("Position"), "Token", number("ID"), "Its row of the table starts with"]
     return table(f"“{text}”", columns, rows, name=f"Tokens of “{text}”")
 
@@ -343,37 +455,6 @@ def _layer(here: Run, layer: int) -> int:
     return layer
 
 
-# Numbers
-
-
-def _places(value: float, places: int) -> str:
-    return f"{value:.{places}f}".replace("-", "−") if np.isfinite(value) else "−∞"
-
-
-def _two(value: float) -> str:
-    return _places(float(value), 2)
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f}%"
-
-
-def _bar(share: float) -> Html:
-    """A share as a bar."""
-    return element(
-        "svg",
-        element("rect", width=f"{100 * share:.1f}", height="8"),
-        viewBox="0 0 100 8",
-        preserveAspectRatio="none",
-        cls="ep-share",
-        aria_hidden="true",
-    )
-
-
-def _shape(shape: Iterable[int]) -> Html:
-    return html('<span class="ep-shape">&#91;{}&#93;</span>', joined(map(str, shape), ", "))
-
-
 def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     """The output of the same station in a model of the catalog, for one head if it has heads."""
     model = presets.model(slug)
@@ -383,70 +464,16 @@ def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     return small(html(" · {}: {}", model.name, in_numbers(shape, walkthrough.symbol_values(model, tokens, None))))
 
 
-def _corner(
-    name: str,
-    content: np.ndarray,
-    rows: list[str],
-    heads: list[str],
-    is_share: bool,
-    caption: str = "",
-    columns: int = CORNER,
-) -> Html:
-    """The first columns, each number shaded by its size; for attention weights their sum too."""
-    shown = _shown(content, columns)
-    largest = float(np.abs(content[np.isfinite(content)]).max(initial=0)) or 1.0
-    is_cut = shown < content.shape[1]
-    titles = [*heads[:shown], *(["…"] if is_cut else []), *(["Sum"] if is_share else [])]
-    body = []
-    for word, row in zip(rows, content):
-        cells: list[object] = [Cell(_two(x), cls=_shade(x, largest)) for x in row[:shown]]
-        cells += ["…"] if is_cut else []
-        cells += [_two(row.sum())] if is_share else []
-        body.append([word, *cells])
-    return table(caption, ["", *map(number, titles)], body, name=name, cls="ep-table ep-matrix")
+def _asked(here: Run, operation: Operation, layer: int | None, head: int | None, ask: Live | None) -> Asked:
+    config = here.asked.model.config
+    if ask is None or not isinstance(config, GPT2):
+        return lambda said, i, j, is_first=False: said
+    names = here.names[id(operation)]
+    place: Place = places({*names, operation.about}, layer, head, config)
+    last = len(here.ids) - 1
+    is_last_only = "unembed" in names
 
+    def asked(said: str, i: int, j: int, is_first: bool = False) -> Html | str:
+        return ask.number(said, None if is_last_only and i < last else place(i, j), is_first)
 
-def _shown(content: np.ndarray, columns: int) -> int:
-    """The number of columns shown as numbers: all if only one would be left out."""
-    return content.shape[1] if content.shape[1] <= columns + 1 else columns
-
-
-def _shade(x: float, largest: float) -> str:
-    """The class of a cell: its sign, and its size relative to the largest."""
-    if not np.isfinite(x):
-        return "masked"
-    level = maths.ceil(LEVELS * abs(float(x)) / largest - 1e-9)
-    return f"{'minus' if x < 0 else 'plus'}-{level}" if level else ""
-
-
-WIDE, ROW, HALF = 640, 20, 9  # of a drawing of bars: its width, the height of a row, and the longest bar
-
-
-def _bars(content: np.ndarray, name: str) -> Html:
-    """Every number as a bar: positive is up, negative down, the longest is the largest of the matrix."""
-    largest = float(np.abs(content).max()) or 1.0
-    step, paths = WIDE / content.shape[1], []
-    for sign, cls in ((1, "plus"), (-1, "minus")):
-        drawn = []
-        for i, row in enumerate(content):
-            bars = [(j, round(HALF * abs(float(x)) / largest)) for j, x in enumerate(row) if sign * x > 0]
-            drawn += [f"M{step * (j + 0.5):.1f} {ROW * i + ROW // 2}v{-sign * length}" for j, length in bars if length]
-        paths.append(element("path", d="".join(drawn), cls=cls, stroke_width=f"{min(0.7 * step, HALF):.1f}"))
-    middle = "".join(f"M0 {ROW * i + ROW // 2}H{WIDE}" for i in range(len(content)))
-    return element(
-        "svg",
-        tag("title", f"{name}: each element as a bar, up if it is positive, down if it is negative"),
-        element("path", d=middle, cls="middle"),
-        *paths,
-        viewBox=f"0 0 {WIDE} {ROW * len(content)}",
-        cls="ep-bars",
-        role="img",
-    )
-
-
-def _written_out(content: np.ndarray, rows: list[str]) -> Html:
-    """All numbers, a line for each row."""
-    lines = (
-        html("{}: {}", word, html(" ".join(_places(float(x), 3) for x in row))) for word, row in zip(rows, content)
-    )
-    return joined(lines, "&#10;")
+    return asked

@@ -91,14 +91,31 @@ export function allHeads({ run, config }, state, set) {
  * @param {State} state
  * @param {number} most words to choose from
  * @param {Set} set
+ * @param {import("./matrices.mjs").Ask} ask
  */
-export function wordScore({ run, inside, all, vocabulary, config }, state, most, set) {
+export function wordScore({ run, inside, all, vocabulary, config }, state, most, set, ask) {
   const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0],
     word = vocabulary.words[chosen.id],
     parts = inside.parts(run, chosen.id),
     total = inside.total(parts)
   const options = [...new Set([...all.slice(0, most), chosen])].map(({ id }) => vocabulary.words[id])
-  const heads = Array.from({ length: config.n_head }, (_, head) => `Head ${head}`)
+  const heads = Array.from({ length: config.n_head }, (_, head) => `Head ${head}`),
+    names = [...heads.keys(), "bias", "mlp"]
+  const number = (/** @type {"token" | "position" | "shift" | "taken"} */ what, /** @type {string} */ name) => {
+    const place = `part/0/${what}/${chosen.id}`,
+      said = two(parts[what])
+    return make(
+      "button",
+      {
+        type: "button",
+        class: "ep-word",
+        "data-key": `cell ${place}`,
+        "aria-label": `${name}: ${said}`,
+        onclick: () => ask.open(place),
+      },
+      said,
+    )
+  }
   return [
     make(
       "div",
@@ -122,12 +139,21 @@ export function wordScore({ run, inside, all, vocabulary, config }, state, most,
       parts.layers.map((_, i) => `Layer ${i}`),
       [...heads, "Bias", "Feed-forward"],
       parts.layers.map(({ heads, bias, feedForward }) => [...heads, bias, feedForward]),
+      { place: (layer, j) => `part/${layer}/${names[j]}/${chosen.id}`, ask },
     ),
     make(
       "p",
       { class: "ep-conventions" },
-      `The last word’s embedding adds ${two(parts.token)}, its position ${two(parts.position)}, `,
-      `the shift of the last norm ${two(parts.shift)}. Together: `,
+      "The last word’s embedding adds ",
+      number("token", "Its embedding"),
+      ", its position ",
+      number("position", "Its position"),
+      ", the shift of the last norm ",
+      number("shift", "The shift of the last norm"),
+      [...run.patches].some(patch => patch.includes("stream"))
+        ? [", patches of the residual stream ", number("taken", "Patches")]
+        : null,
+      ". Together: ",
       make("output", { "data-total": total, "data-logit": chosen.score }, two(total)),
       `, the logit of ${word}. The mean and the size by which the last norm divides are held as they are in this text.`,
     ),

@@ -4,14 +4,15 @@ import { make } from "../elements.mjs"
 
 export const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
 export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`
+export const wholePercent = (/** @type {number} */ x) => `${Math.round(100 * x)}%`.replace(/^-(?=[1-9])/, "−")
 
 const SVG = "http://www.w3.org/2000/svg"
 /**
  * @param {string} name
  * @param {Record<string, string | number>} attributes
- * @param {...Element} children
+ * @param {...(Element | string)} children
  */
-function drawn(name, attributes, ...children) {
+export function drawn(name, attributes, ...children) {
   const element = document.createElementNS(SVG, name)
   for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`)
   element.append(...children)
@@ -33,7 +34,7 @@ export const small = (/** @type {number[][]} */ rows) =>
     ),
   )
 
-/** @typedef {{ chosen: string, open(place: string): void }} Ask which place is asked for, and how to ask */
+/** @typedef {{ chosen: string | Set<string>, open(place: string): void }} Ask which is asked for, and how to ask */
 
 /**
  * A matrix with cells shaded by magnitude; `null` is masked.
@@ -41,10 +42,15 @@ export const small = (/** @type {number[][]} */ rows) =>
  * @param {string[]} heads
  * @param {string[]} columns
  * @param {(number | null)[][]} rows
- * @param {{ newest?: number, lit?: number, place?: (i: number, j: number) => string, ask?: Ask }} [how] the row that is
- *   new, the row that is lit, and the place of a cell's number, by which it is asked for
+ * @param {object} [how]
+ * @param {number} [how.newest] the row that is new
+ * @param {number} [how.lit] the row that is lit
+ * @param {(i: number, j: number) => string} [how.place] of a cell's number, by which it is asked for
+ * @param {Ask} [how.ask]
+ * @param {(x: number) => string} [how.said]
+ * @param {[title: string, texts: string[]]} [how.after] a last column of texts
  */
-export function matrix(name, heads, columns, rows, { newest, lit, place, ask } = {}) {
+export function matrix(name, heads, columns, rows, { newest, lit, place, ask, said = two, after } = {}) {
   const largest = Math.max(...rows.flat().map(x => Math.abs(x ?? 0))) || 1
   const shade = (/** @type {number?} */ x) => {
     if (x === null) return "masked"
@@ -66,6 +72,7 @@ export function matrix(name, heads, columns, rows, { newest, lit, place, ask } =
           {},
           make("td"),
           columns.map(title => make("th", { scope: "col", class: "num" }, title)),
+          after && make("th", { scope: "col" }, after[0]),
         ),
       ),
       make(
@@ -78,8 +85,9 @@ export function matrix(name, heads, columns, rows, { newest, lit, place, ask } =
             make("th", { scope: "row" }, heads[i]),
             row.map((x, j) => {
               const of = x === null || !place ? null : place(i, j)
-              return make("td", { class: `num ${shade(x)}`, ...asked(of, ask) }, x === null ? "–" : two(x))
+              return make("td", { class: `num ${shade(x)}`, ...asked(of, ask) }, x === null ? "–" : said(x))
             }),
+            after && make("td", {}, after[1][i]),
           ),
         ),
       ),
@@ -91,10 +99,13 @@ export function matrix(name, heads, columns, rows, { newest, lit, place, ask } =
 const asked = (/** @type {string?} */ of, /** @type {Ask | undefined} */ ask) =>
   of === null || !ask
     ? {}
-    : { "data-place": of, "data-key": `cell ${of}`, tabindex: -1, "aria-selected": `${of === ask.chosen}` }
+    : { "data-place": of, "data-key": `cell ${of}`, tabindex: -1, "aria-selected": `${isChosen(ask, of)}` }
+const isChosen = (/** @type {Ask} */ { chosen }, /** @type {string} */ of) =>
+  typeof chosen === "string" ? chosen === of : chosen.has(of)
 /** @returns {Record<string, any>} */
 const asking = (/** @type {Ask} */ ask) => ({
   role: "grid",
+  "aria-multiselectable": typeof ask.chosen === "string" ? null : "true",
   onclick: (/** @type {MouseEvent} */ event) => {
     const cell = cellOf(event.target)
     if (cell) ask.open(cell.dataset.place ?? "")

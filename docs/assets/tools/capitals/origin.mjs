@@ -1,8 +1,11 @@
 // What a number of a run was made of: the numbers that were multiplied or added, each of which can be asked in turn,
 // back to the row of the token, and where the number goes. A number is named by its place: `score/0/3/4/2`.
 
+import { direction, lens, parts } from "./inside.mjs"
+
 /**
  * @typedef {import("./inside.mjs").Run} Run
+ * @typedef {import("./inside.mjs").Candidate} Candidate
  * @typedef {{ value: number, of?: string }} Part a number, and its place if it was computed
  * @typedef {object} Origin
  * @property {string} title
@@ -16,22 +19,34 @@
 
 // The number of a place's parts, after its name.
 /** @type {Record<string, number>} */
-const KINDS = { logit: 1, norm: 3, stream: 3, map: 4, active: 3, score: 4, share: 4, mixed: 4, token: 2, position: 2 }
-const MAPS = ["c_attn", "out", "c_fc", "down"]
+const KINDS = {
+  ...{ chance: 1, left: 1, logit: 1, lens: 2, ended: 2, part: 3, found: 3 },
+  ...{ norm: 3, stream: 3, map: 4, active: 3, score: 4, share: 4, mixed: 4, token: 2, position: 2 },
+}
+const MAPS = ["c_attn", "out", "c_fc", "down"],
+  PARTS = ["bias", "mlp", "token", "position", "taken", "shift"],
+  MOST = 8 // words of a distribution that have a row each
+const TAKEN = "Taken from the same place in the other sentence."
 
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 const average = (/** @type {number[]} */ numbers) => sum(numbers) / numbers.length
+
+const ended = (/** @type {number} */ n) => (n ? `after layer ${n - 1}` : "before the first layer")
 
 export class Origins {
   /**
    * @param {Run} run
    * @param {string[]} text its words
    * @param {string[]} words of the vocabulary
+   * @param {Candidate[]} all words, by their probability
+   * @param {number} temperature
    */
-  constructor(run, text, words) {
+  constructor(run, text, words, all, temperature) {
     this.run = run
     this.text = text
     this.words = words
+    this.all = all
+    this.temperature = temperature
     const [{ before, mixed }] = run.layers
     this.width = before[0].length
     this.head = mixed[0][0].length
@@ -62,7 +77,9 @@ export class Origins {
     const [kind, ...parts] = place.split("/")
     if (!Object.hasOwn(KINDS, kind) || parts.length !== KINDS[kind]) return false
     const fits = (/** @type {string} */ part, /** @type {number} */ i) =>
-      kind === "map" && i === 1 ? MAPS.includes(part) : /^\d{1,4}$/.test(part)
+      kind === "map" && i === 1
+        ? MAPS.includes(part)
+        : /^\d{1,4}$/.test(part) || (kind === "part" && i === 1 && PARTS.includes(part))
     if (!parts.every(fits)) return false
     return Number.isFinite(this.value(place))
   }
@@ -83,23 +100,81 @@ export class Origins {
     const layer = this.run.layers[Math.floor(n / 2)]
     if (n === 2 * this.layers) return this.run.layers[this.layers - 1].after[t] ?? []
     if (n % 2 === 0) return layer.before[t] ?? []
-    return (this.made(this.tensor((n - 1) / 2, "out"))[t] ?? []).map((x, i) => layer.before[t][i] + x)
+    const added = this.made(this.tensor((n - 1) / 2, "out"))[t] ?? []
+    return this.isAdded ? added.map((x, i) => layer.before[t][i] + x) : added
+  }
+  // Whether attention and the feed-forward network are added to what was there.
+  get isAdded() {
+    return !this.run.without.includes("residual_stream")
+  }
+
+  /** The last token's vector after a layer, normalized as after the last. */
+  ended(/** @type {number} */ n) {
+    if (n > this.layers) return []
+    const x = this.stream(2 * n, this.last),
+      { mean, size } = this.spread(x)
+    if (this.run.isWithoutNorm("ln_f")) return x
+    const [scale, shift] = [this.stored("ln_f.weight"), this.stored("ln_f.bias")]
+    return x.map((one, i) => ((one - mean) / size) * scale[i] + shift[i])
+  }
+  spread(/** @type {number[]} */ x) {
+    const mean = average(x)
+    return { mean, size: Math.sqrt(average(x.map(v => (v - mean) ** 2)) + this.eps) }
+  }
+
+  /** What is kept of a computation that takes longer. */
+  once(/** @type {string} */ name, /** @type {() => any} */ made) {
+    if (!this.read.has(name)) this.read.set(name, made())
+    return this.read.get(name)
+  }
+
+  /** What a part adds to the residual stream of the last token: its elements, with their places if they have one. */
+  added(/** @type {number} */ layer, /** @type {string} */ what) {
+    const { run, last } = this,
+      all = [...Array(this.width).keys()],
+      places = (/** @type {(i: number) => string} */ place) => all.map(i => this.part(place(i))),
+      values = (/** @type {number[]} */ numbers) => numbers.map(value => ({ value }))
+    if (what === "token" || what === "position") return places(i => `${what}/${last}/${i}`)
+    if (what === "taken") {
+      const sums = (/** @type {number} */ i) => sum(run.layers.map(({ taken }) => taken[last]?.[i] ?? 0))
+      return values(all.map(sums))
+    }
+    if (what === "bias") return values(this.stored(`${this.tensor(layer, "out")}.bias`))
+    if (what !== "mlp") return places(i => `found/${layer}/${what}/${i}`)
+    const isOwn = !this.isOff(`${layer}.mlp`) && !this.isTaken(`${layer}.mlp`, last)
+    return isOwn ? places(i => `map/${layer}/down/${last}/${i}`) : values(run.layers[layer].feedForward[last])
+  }
+
+  isTaken(/** @type {string} */ part, /** @type {number} */ t) {
+    return this.run.from !== null && this.run.patches.has(`${part}@${t}`)
   }
 
   /** @returns {number} NaN or undefined if there is none */
   value(/** @type {string} */ place) {
-    const [kind, ...parts] = place.split("/"),
-      [a, b, c, d] = parts.map(Number),
+    const [kind, ...names] = place.split("/"),
+      [a, b, c, d] = names.map(Number),
       layer = this.run.layers[a]
     switch (kind) {
+      case "chance":
+        return this.all.find(({ id }) => id === a)?.share ?? NaN
+      case "left":
+        return this.all.find(({ id }) => id === a)?.left || NaN
       case "logit":
         return this.run.scores[a]
+      case "lens":
+        return this.once("lens", () => lens(this.run.model, this.run.stream, this.run.without))[a]?.[b]
+      case "ended":
+        return this.ended(a)[b]
+      case "part":
+        return c < this.words.length ? this.addedTo(a, names[1], c) : NaN
+      case "found":
+        return layer?.mixed[this.last][b] === undefined ? NaN : this.found(a, b, c)
       case "norm":
         return this.made(this.norm(a))[b]?.[c]
       case "stream":
         return this.stream(a, b)[c]
       case "map":
-        return this.made(this.tensor(a, parts[1]))[c]?.[d]
+        return this.made(this.tensor(a, names[1]))[c]?.[d]
       case "active":
         return this.made(`h.${a}.mlp.act`)[b]?.[c]
       case "score":
@@ -113,6 +188,22 @@ export class Origins {
       default:
         return this.text[a] === undefined ? NaN : this.stored("wpe.weight")[a][b]
     }
+  }
+
+  // What a head writes into the residual stream of the last token.
+  found(/** @type {number} */ layer, /** @type {number} */ head, /** @type {number} */ i) {
+    const matrix = this.stored(`${this.tensor(layer, "out")}.weight`)
+    return sum(this.run.layers[layer].mixed[this.last][head].map((v, k) => v * matrix[head * this.head + k][i]))
+  }
+
+  // What a part adds to the logit of a word.
+  addedTo(/** @type {number} */ layer, /** @type {string} */ what, /** @type {number} */ word) {
+    const { layers, ...rest } = /** @type {import("./inside.mjs").Parts} */ (
+      this.once(`parts ${word}`, () => parts(this.run, word))
+    )
+    if (Object.hasOwn(rest, what)) return layer ? NaN : rest[/** @type {keyof typeof rest} */ (what)]
+    const { heads, bias, feedForward } = layers[layer] ?? { heads: [], bias: NaN, feedForward: NaN }
+    return what === "bias" ? bias : what === "mlp" ? feedForward : (heads[Number(what)] ?? NaN)
   }
 
   part(/** @type {string} */ of) {
@@ -132,8 +223,8 @@ export class Origins {
 
   /** @returns {Origin} */
   of(/** @type {string} */ place) {
-    const [kind, ...parts] = place.split("/"),
-      [a, b, c, d] = parts.map(Number),
+    const [kind, ...names] = place.split("/"),
+      [a, b, c, d] = names.map(Number),
       value = this.value(place),
       numbers = (/** @type {number} */ n) => [...Array(n).keys()],
       element = (/** @type {number} */ i) => `${i + 1}`,
@@ -141,6 +232,76 @@ export class Origins {
     /** @type {Pick<Origin, "then" | "next" | "head" | "rows" | "value">} */
     const rest = { head: [], rows: [], then: [], next: [], value }
     switch (kind) {
+      case "chance": {
+        const shown = this.all.slice(0, MOST),
+          most = this.all[0].score,
+          power = (/** @type {Candidate} */ { score }) => Math.exp((score - most) / this.temperature),
+          heat = this.temperature === 1 ? "" : `, over the temperature of ${this.temperature}`
+        return {
+          ...rest,
+          title: `Probability of “${this.words[a]}”`,
+          how: `Softmax: e to the power of a logit minus the largest${heat}, over the sum of those of all words.`,
+          head: ["Word", "Logit", "Exponential"],
+          rows: shown.map(one => [this.words[one.id], this.part(`logit/${one.id}`), { value: power(one) }]),
+          then: [
+            [
+              `Sum of the other ${this.all.length - shown.length} words`,
+              { value: sum(this.all.slice(MOST).map(power)) },
+            ],
+            [`Of “${this.words[a]}”`, { value: Math.exp((this.run.scores[a] - most) / this.temperature) }],
+          ],
+          next: value && this.value(`left/${a}`) ? [["the share after the cut", `left/${a}`]] : [],
+        }
+      }
+      case "left": {
+        const kept = this.all.filter(({ left }) => left),
+          others = kept.slice(MOST)
+        return {
+          ...rest,
+          title: `Probability of “${this.words[a]}” after the cut`,
+          how: "Its probability over the sum of those of all words that are left.",
+          head: ["Word", "Probability"],
+          rows: kept.slice(0, MOST).map(({ id }) => [this.words[id], this.part(`chance/${id}`)]),
+          then: [
+            [`Sum of the other ${others.length} words that are left`, { value: sum(others.map(({ share }) => share)) }],
+            [`Of “${this.words[a]}”`, this.part(`chance/${a}`)],
+          ],
+        }
+      }
+      case "lens": {
+        const inputs = numbers(this.width).map(i => this.part(`ended/${a}/${i}`)),
+          answer = this.stored("wte.weight")[b].map((/** @type {number} */ x) => ({ value: x }))
+        return {
+          ...rest,
+          title: `Logit of “${this.words[b]}”, if the model ended ${ended(a)}`,
+          how: "The last word’s vector there, after the last norm, times the row of the word, added up.",
+          head: ["Element", "Vector", "Row of the word", "Product"],
+          rows: this.products(numbers(this.width).map(element), inputs, answer),
+        }
+      }
+      case "ended":
+        return {
+          ...rest,
+          title: `Last norm, if the model ended ${ended(a)}: ${word(this.last)}, element ${b + 1}`,
+          ...this.ofNorm("ln_f", `stream/${2 * a}/${this.last}/${b}`, this.stream(2 * a, this.last), b),
+        }
+      case "part":
+        return this.ofPart(a, names[1], c, rest)
+      case "found": {
+        const matrix = this.stored(`${this.tensor(a, "out")}.weight`)
+        return {
+          ...rest,
+          title: `What head ${b} of layer ${a} adds to ${word(this.last)}, element ${c + 1}`,
+          how: "What the head found, times its rows of the output projection, one column, added up.",
+          head: ["Element", "Found", "Column of the matrix", "Product"],
+          rows: this.products(
+            numbers(this.head).map(element),
+            numbers(this.head).map(k => this.part(`mixed/${a}/${b}/${this.last}/${k}`)),
+            numbers(this.head).map(k => ({ value: matrix[b * this.head + k][c] })),
+          ),
+          next: [["the residual stream", `stream/${2 * a + 1}/${this.last}/${c}`]],
+        }
+      }
       case "logit": {
         const inputs = numbers(this.width).map(i => this.part(`norm/${2 * this.layers}/${this.last}/${i}`)),
           answer = this.stored("wte.weight")[a].map((/** @type {number} */ x) => ({ value: x }))
@@ -150,31 +311,22 @@ export class Origins {
           how: `The last vector, times the row of “${this.words[a]}” in the table of words, added up.`,
           head: ["Element", "Last vector", "Row of the word", "Product"],
           rows: this.products(numbers(this.width).map(element), inputs, answer),
+          next: [["its probability", `chance/${a}`]],
         }
       }
-      case "norm": {
-        const x = this.stream(a, b),
-          mean = average(x),
-          size = Math.sqrt(average(x.map(v => (v - mean) ** 2)) + this.eps),
-          name = this.norm(a)
+      case "norm":
         return {
           ...rest,
           title: `Norm of ${word(b)}, element ${c + 1}`,
-          how: "The element minus the mean of its vector, divided by its size, times a scale, plus a shift.",
-          then: [
-            ["Element", this.part(`stream/${a}/${b}/${c}`)],
-            ["Mean of the vector", { value: mean }],
-            ["Size of the vector: its standard deviation", { value: size }],
-            ["Scale", { value: this.stored(`${name}.weight`)[c] }],
-            ["Shift", { value: this.stored(`${name}.bias`)[c] }],
-          ],
+          ...this.ofNorm(this.norm(a), `stream/${a}/${b}/${c}`, this.stream(a, b), c),
           next: this.afterNorm(a, b),
         }
-      }
       case "stream": {
         const title = `Residual stream of ${word(b)}, element ${c + 1}`,
           next = /** @type {Origin["next"]} */ ([["the next norm", `norm/${a}/${b}/${c}`]])
         if (a < 2 * this.layers) next.push(["the next sum of the residual stream", `stream/${a + 1}/${b}/${c}`])
+        if (a % 2 === 0 && a < 2 * this.layers && this.run.layers[a / 2].taken[b])
+          return { ...rest, title: `${title}, into layer ${a / 2}`, how: TAKEN, then: [["There", { value }]], next }
         if (!a)
           return {
             ...rest,
@@ -189,22 +341,33 @@ export class Origins {
         const layer = Math.floor((a - 1) / 2),
           isAttention = a % 2 === 1,
           isSkipped = !isAttention && this.isOff(`${layer}.layer`),
-          isOff = isSkipped || (!isAttention && this.isOff(`${layer}.mlp`))
+          isOff = isSkipped || (!isAttention && this.isOff(`${layer}.mlp`)),
+          isTaken = !isAttention && !isOff && this.isTaken(`${layer}.mlp`, b),
+          own = this.part(`map/${layer}/${isAttention ? "out" : "down"}/${b}/${c}`),
+          added = isTaken ? { value: this.run.layers[layer].feedForward[b][c] } : own
+        if (!this.isAdded && !isSkipped)
+          return {
+            ...rest,
+            title: `${title}, after ${isAttention ? "attention" : "feed-forward"} of layer ${layer}`,
+            how: "Only what this part gives: the residual stream is left out.",
+            then: [["Given", isOff ? { value: 0 } : added]],
+            next,
+          }
         return {
           ...rest,
           title: `${title}, after ${isAttention ? "attention" : "feed-forward"} of layer ${layer}`,
           how: isOff
             ? `What it was before: this ${isSkipped ? "layer" : "part"} is off.`
-            : "What it was before, plus what this part adds.",
+            : `What it was before, plus what this part adds.${isTaken ? ` That is ${TAKEN.toLowerCase()}` : ""}`,
           then: [
             ["Before", this.part(`stream/${isSkipped ? a - 2 : a - 1}/${b}/${c}`)],
-            ["Added", isOff ? { value: 0 } : this.part(`map/${layer}/${isAttention ? "out" : "down"}/${b}/${c}`)],
+            ["Added", isOff ? { value: 0 } : added],
           ],
           next,
         }
       }
       case "map":
-        return this.ofMap(a, parts[1], c, d, rest)
+        return this.ofMap(a, names[1], c, d, rest)
       case "active":
         return {
           ...rest,
@@ -214,23 +377,24 @@ export class Origins {
           next: [["the down projection", `map/${a}/down/${b}/0`]],
         }
       case "score": {
-        const at = numbers(this.head).map(k => b * this.head + k)
+        const at = numbers(this.head).map(k => b * this.head + k),
+          isScaled = !this.run.without.includes("scaling")
         return {
           ...rest,
           title: `Score: ${word(c)} looks at ${word(d)}, layer ${a}, head ${b}`,
-          how: `The query of ${word(c)} times the key of ${word(d)}, added up, then scaled.`,
+          how: `The query of ${word(c)} times the key of ${word(d)}, added up${isScaled ? ", then scaled" : ""}.`,
           head: ["Element", "Query", "Key", "Product"],
           rows: this.products(
             numbers(this.head).map(element),
             at.map(j => this.part(`map/${a}/c_attn/${c}/${j}`)),
             at.map(j => this.part(`map/${a}/c_attn/${d}/${this.width + j}`)),
           ),
-          then: [["Times 1 / √d_head", { value: this.head ** -0.5 }]],
+          then: isScaled ? [["Times 1 / √d_head", { value: this.head ** -0.5 }]] : [],
           next: [["the attention weights of its row", `share/${a}/${b}/${c}/${d}`]],
         }
       }
       case "share": {
-        const all = numbers(c + 1).map(s => this.part(`score/${a}/${b}/${c}/${s}`)),
+        const all = this.seen(c).map(s => this.part(`score/${a}/${b}/${c}/${s}`)),
           most = Math.max(...all.map(one => one.value))
         return {
           ...rest,
@@ -243,22 +407,27 @@ export class Origins {
         }
       }
       case "mixed": {
-        const seen = numbers(c + 1),
-          isOff = this.isOff(`${a}.${b}`)
+        const seen = this.seen(c),
+          isTaken = this.isTaken(`${a}.${b}`, c),
+          isOff = this.isOff(`${a}.${b}`) && !isTaken
         return {
           ...rest,
           title: `What head ${b} of layer ${a} found for ${word(c)}, element ${d + 1}`,
-          how: isOff
-            ? "Nothing: this head is off."
-            : "The values of the words that it looks at, times their attention weights, added up.",
+          how: isTaken
+            ? TAKEN
+            : isOff
+              ? "Nothing: this head is off."
+              : "The values of the words that it looks at, times their attention weights, added up.",
           head: ["Word", "Attention weight", "Value", "Product"],
-          rows: isOff
-            ? []
-            : this.products(
-                seen.map(s => this.text[s]),
-                seen.map(s => this.part(`share/${a}/${b}/${c}/${s}`)),
-                seen.map(s => this.part(`map/${a}/c_attn/${s}/${2 * this.width + b * this.head + d}`)),
-              ),
+          rows:
+            isOff || isTaken
+              ? []
+              : this.products(
+                  seen.map(s => this.text[s]),
+                  seen.map(s => this.part(`share/${a}/${b}/${c}/${s}`)),
+                  seen.map(s => this.part(`map/${a}/c_attn/${s}/${2 * this.width + b * this.head + d}`)),
+                ),
+          then: isTaken ? [["There", { value }]] : [],
           next: [["the output projection", `map/${a}/out/${c}/0`]],
         }
       }
@@ -276,6 +445,89 @@ export class Origins {
           how: "A trained number. It is in the file.",
           next: [["the residual stream", `stream/0/${a}/${b}`]],
         }
+    }
+  }
+
+  // The tokens that one looks at.
+  seen(/** @type {number} */ t) {
+    return [...Array(this.run.isMasked ? t + 1 : this.text.length).keys()]
+  }
+
+  /**
+   * @param {string} name of the norm
+   * @param {string} place of the element
+   * @param {number[]} x the vector
+   * @param {number} i
+   * @returns {Pick<Origin, "how" | "then">}
+   */
+  ofNorm(name, place, x, i) {
+    if (this.run.isWithoutNorm(name))
+      return { how: "As it was: this norm is left out.", then: [["Element", this.part(place)]] }
+    const { mean, size } = this.spread(x)
+    return {
+      how: "The element minus the mean of its vector, divided by its size, times a scale, plus a shift.",
+      then: [
+        ["Element", this.part(place)],
+        ["Mean of the vector", { value: mean }],
+        ["Size of the vector: its standard deviation", { value: size }],
+        ["Scale", { value: this.stored(`${name}.weight`)[i] }],
+        ["Shift", { value: this.stored(`${name}.bias`)[i] }],
+      ],
+    }
+  }
+
+  /**
+   * @param {number} layer
+   * @param {string} what
+   * @param {number} word
+   * @param {Pick<Origin, "then" | "next" | "head" | "rows" | "value">} rest
+   * @returns {Origin}
+   */
+  ofPart(layer, what, word, rest) {
+    const last = `“${this.text[this.last]}”`,
+      name = {
+        bias: `The bias of the output projection of layer ${layer}`,
+        mlp: `The feed-forward network of layer ${layer}`,
+        token: `The embedding of ${last}`,
+        position: `The embedding of position ${this.last}`,
+        taken: "What patches of the residual stream put in",
+        shift: "The shift of the last norm",
+      }[what]
+    const title = `${name ?? `Head ${what} of layer ${layer}`}, in the logit of “${this.words[word]}”`,
+      isInLayer = !["token", "position", "taken", "shift"].includes(what)
+    if (what === "shift") {
+      const isLeftOut = this.run.isWithoutNorm("ln_f"),
+        values = (/** @type {number[]} */ numbers) => numbers.map(value => ({ value })),
+        shift = values(isLeftOut ? [] : this.stored("ln_f.bias"))
+      return {
+        ...rest,
+        title,
+        how: isLeftOut ? "Nothing: this norm is left out." : "Its elements times those of the word’s row, added up.",
+        head: ["Element", "Shift", "Row of the word", "Product"],
+        rows: this.products(
+          shift.map((_, i) => `${i + 1}`),
+          shift,
+          values(this.stored("wte.weight")[word]),
+        ),
+      }
+    }
+    const isReplaced = !this.isAdded && !(what === "mlp" && layer === this.layers - 1),
+      isOff = isReplaced || (isInLayer && this.isOff(`${layer}.layer`)),
+      { along, isCentred } = direction(this.run, word),
+      added = isOff ? [] : this.added(layer, what),
+      mean = isCentred && !isOff ? average(added.map(one => one.value)) : 0
+    return {
+      ...rest,
+      title,
+      how: isOff
+        ? "Nothing: it does not reach the last vector."
+        : "What it adds to the residual stream, without its mean, times a direction: the row of the word times the " +
+          "scale of the last norm, over the size of the last vector, which is held as it is.",
+      head: ["Element", "Added", "Without the mean", "Direction", "Product"],
+      rows: added.map((one, i) => {
+        const centred = one.value - mean
+        return [`${i + 1}`, one, { value: centred }, { value: along[i] }, { value: centred * along[i] }]
+      }),
     }
   }
 

@@ -1,0 +1,56 @@
+// What is read from elsewhere, and what is wrong with it.
+
+import { M, py } from "./engine/base.mjs"
+
+export { py }
+export const BOUNDS = M["engine.bounds"]
+export const { named, Problem, shorten } = M["engine.errors"]
+
+// Whether an error says what is wrong with a config; any other is a mistake in here.
+export const isProblem = (/** @type {unknown} */ error) => {
+  const rules = M["engine.rules"] // there with the forward passes
+  return py.isinstance(error, rules ? [Problem, rules.ShapeError] : [Problem])
+}
+export const said = (/** @type {unknown} */ error) =>
+  isProblem(error) ? py.str(error) : String(error instanceof Error ? error.message : error)
+
+/**
+ * JSON from elsewhere; throws a problem, as the command line says it.
+ * @param {string} source
+ */
+export function parsed(source) {
+  const { whole, special_float, check_data } = M["engine.json_data"]
+  if (source.length > BOUNDS.LARGEST_TEXT) throw tooLarge(source.length, BOUNDS.LARGEST_TEXT)
+  let value
+  try {
+    value = py.parse(source, { whole, table: special_float })
+  } catch (error) {
+    throw error instanceof SyntaxError ? Problem(error.message, "check it") : error
+  }
+  check_data(value)
+  return value
+}
+function tooLarge(/** @type {number} */ size, /** @type {bigint} */ most) {
+  const [bytes, limit] = [BigInt(size), most].map(n => py.format(n, ","))
+  return Problem(`cannot be read: it has ${bytes} bytes, more than ${limit}`, "check the file")
+}
+
+/**
+ * The text of a file, or of a part of it, whose size is looked at first; throws a problem.
+ * @param {Blob} file
+ * @param {bigint} most
+ */
+export async function textOf(file, most) {
+  if (file.size > most) throw tooLarge(file.size, most)
+  let data
+  try {
+    data = await file.arrayBuffer()
+  } catch (error) {
+    throw Problem(`cannot be read: ${said(error)}`, "choose a file")
+  }
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(data)
+  } catch {
+    throw Problem("is not UTF-8", "choose a file of text")
+  }
+}
