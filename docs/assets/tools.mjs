@@ -9,6 +9,7 @@ const TOOLS = {
   fits: "fits",
   plan: "plan",
   capitals: "capitals",
+  run: "run",
 }
 
 async function start() {

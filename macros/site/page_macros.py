@@ -136,7 +136,7 @@ VIEWS = {
     throughput_chart: "throughput_chart",
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
-    tools: "any_config compare plan_deployment what_fits what_if",
+    tools: "any_config compare plan_deployment run_checkpoint what_fits what_if",
     towers: "tower_list tower_table tower_types",
     trace_steps: "part_formula trace_steps",
     training: "training_flops training_memory",
