@@ -16,7 +16,7 @@ import { M } from "../../engine/engine.mjs"
 import { arraysOf, Cache, Checkpoint, ROLES, STORED, unwatched, wholeNumbers } from "../../running.mjs"
 import "../../engine/published.mjs"
 import { candidates, drawn, lens } from "../capitals/inside.mjs"
-import { opened } from "./folder.mjs"
+import { of, opened } from "./folder.mjs"
 import { tokenizerOf } from "./tokens.mjs"
 
 const { Published } = M["engine.published"]
@@ -104,7 +104,7 @@ export class Session {
    */
   static async open(given, came = () => {}) {
     const { config, tokenizer, tensors } = await opened(given),
-      raw = await described(/** @type {Engine.Keys} */ (parsed(config))),
+      raw = await of("config.json", async () => described(keysOf(parsed(config)))),
       counted = modelOf(raw)
     if (counted.head)
       throw Problem(`${counted.head.name} (${counted.head.said}) scores no next token`, "choose one with its own head")
@@ -115,11 +115,20 @@ export class Session {
       throw Problem("reads a spectrogram or an image beside the text", "run it in a terminal: every-parameter run")
     const shapes = new Map([...tensors].map(([name, { shape }]) => [name, shape])),
       layout = layoutOf(counted, shapes),
-      places = tensorsOf(counted).map(([name]) => /** @type {[string, any]} */ ([name, layout.find(name)]))
-    const missing = places.find(([, place]) => !place)
-    if (missing)
-      throw Problem(`the files have no tensor ${named(missing[0])}`, "check that config.json belongs to them")
-    const used = new Set(places.flatMap(([, place]) => place.cuts.map((/** @type {any} */ cut) => cut.stored))),
+      ours = tensorsOf(counted),
+      places = ours.map(([name]) => layout.find(name))
+    ours.forEach(([name, shape], i) => {
+      const place = places[i],
+        its = place && layout.shape(place)
+      if (!place)
+        throw Problem(`the files have no tensor ${named(name)}`, "check that config.json belongs to these files")
+      if (its && its.join() !== shape.join())
+        throw Problem(
+          `${named(name)} is [${its.join(", ")}] in the file and [${shape.join(", ")}] by config.json`,
+          "check that config.json belongs to these files",
+        )
+    })
+    const used = new Set(places.flatMap(place => place?.cuts.map(cut => cut.stored) ?? [])),
       isRead = (/** @type {string} */ name, /** @type {Tensor} */ { shape, dtype }) =>
         used.has(name) || (Object.hasOwn(STORED, dtype) && shape.reduce((n, size) => n * size, 1) < SMALL),
       read = new Map([...tensors].filter(([name, tensor]) => isRead(name, tensor))),
@@ -131,9 +140,13 @@ export class Session {
       )
     let done = 0
     const arrays = await arraysOf(read, slice => came({ done: (done += slice), of: bytes }))
+    const arrayOf = (/** @type {string} */ name) => {
+      if (arrays.has(name)) return arrays.read(name)
+      throw Problem(`${named(name)} is too large to be no parameter`, "run it in a terminal: every-parameter run")
+    }
     const files = {
-      __getitem__: (/** @type {string} */ name) => arrays.read(name),
-      member: (/** @type {string} */ name, /** @type {bigint} */ at) => arrays.read(name).__getitem__(at),
+      __getitem__: arrayOf,
+      member: (/** @type {string} */ name, /** @type {bigint} */ at) => arrayOf(name).__getitem__(at),
     }
     const d_head = sizes.read("d_head", undefined) ?? null,
       published = Published(files, new py.Dict([...shapes].map(([n, s]) => [n, s.map(BigInt)])), architectureOf(raw))
@@ -344,3 +357,8 @@ function lastRow(/** @type {any} */ x) {
 }
 const whole = (/** @type {NDArray} */ map) => ({ dims: map.dims, numbers: map.flat() })
 const gb = (/** @type {number} */ bytes) => `${(bytes / 1e9).toFixed(1)} GB`
+/** @returns {Engine.Keys} */
+function keysOf(/** @type {Engine.Json} */ value) {
+  if (value instanceof py.Dict) return value
+  throw Problem("is not a JSON object", "give a whole config.json")
+}
