@@ -1,8 +1,8 @@
-"""How long a checkpoint of GPT-2's size takes on the page Run a checkpoint: `python tests/benchmarks/checkpoint.py ADDRESS
-[FOLDER]`, of a served site.
+"""How long a checkpoint of GPT-2's size takes on the page Run a checkpoint, of a served site: `python
+tests/benchmarks/checkpoint.py ADDRESS [FOLDER]`.
 
-Seconds of reading it, of the first next token of a text of ten, and of each further one, in the worker: random weights in
-float32 and in bfloat16, or those of a folder. Chromium at /usr/bin/chromium or the one that Playwright installed.
+Seconds of reading it, of the first next token of a text of ten, and of each further one, in the worker: random weights
+in float32 and in bfloat16, or those of a folder. Chromium at /usr/bin/chromium or the one that Playwright installed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import ml_dtypes
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2])]
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from random_checkpoints import gpt2
 
