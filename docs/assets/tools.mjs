@@ -10,6 +10,7 @@ const TOOLS = {
   plan: "plan",
   capitals: "capitals",
   run: "run",
+  station: "stations",
 }
 
 async function start() {

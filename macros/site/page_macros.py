@@ -40,7 +40,7 @@ from ..views.costs import (
     weight_files,
 )
 from ..views.diagrams import model_diagrams
-from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
+from ..views.guide import arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, stations, tools
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
 from ..views.models import (
@@ -134,6 +134,7 @@ VIEWS = {
     speculative: "speculative_table",
     stacked: "flops_chart training_chart",
     throughput_chart: "throughput_chart",
+    stations: "station",
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
     tools: "any_config compare plan_deployment run_checkpoint what_fits what_if",
