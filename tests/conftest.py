@@ -515,7 +515,7 @@ def write_engine(folder, *scripts):
     from macros.browser.bundle import files
 
     for name in {*scripts, "architectures.mjs", "conditions.mjs", "problems.mjs"}:
-        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / "docs/assets" / name, folder / name)
     (folder / "engine").mkdir()
     for name, text in files().items():

@@ -386,7 +386,7 @@ OF_SHAPES = set(
     python_config area_map attention_table worked_score capitals_figure number_matrix logit_lens number_walk real_number
     layer_drawing sentence_table top_words head_habits choose_country attention_of token_rows head_that_looks_at
     ablated ablation_table
-    independent_summary independent_table any_config data_fields rooms_table python_names
+    independent_summary independent_table any_config run_checkpoint station data_fields rooms_table python_names
     engine_buffers_table engine_logs_table message_table training_runs tower_list tower_table tower_types
     """.split()
 )

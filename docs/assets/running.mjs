@@ -2,76 +2,75 @@
 
 import { architectureOf, load } from "./architectures.mjs"
 import { M } from "./engine/base.mjs"
-import { array, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
+import { array, ofHalves, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
 import "./engine/ablations.mjs"
 import "./engine/loaded.mjs"
-import { parsed, Problem, py } from "./problems.mjs"
+import { named, parsed, Problem, py, shorten } from "./problems.mjs"
+import { tensorsIn } from "./safetensors.mjs"
 
-export { array } from "./engine/numpy.mjs"
+export { array, TYPES as STORED, wholeNumbers } from "./engine/numpy.mjs"
 export { py } from "./problems.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
 export const { Ablation } = M["engine.ablations"]
+export const unwatched = (/** @type {() => any} */ run) => watched(null, run)
 export const HOLDS = M["engine.steps"].Holds
 export const ROLES = M["engine.steps"].Role
 
 /**
  * @typedef {import("./engine/numpy.mjs").NDArray} NDArray
+ * @typedef {import("./safetensors.mjs").Tensor} Tensor
  * @typedef {{ call(step: Engine.Step, args: any[], kwargs: Engine.Dict<string, any>): any }} Watch observes the steps
  */
 
-/** @type {Record<string, (bytes: ArrayBuffer) => ArrayLike<number | bigint>>} */
-const READ = {
-  F32: bytes => new Float32Array(bytes),
-  F64: bytes => new Float64Array(bytes),
-  I64: bytes => new BigInt64Array(bytes),
-  BF16: bytes => widened(new Uint16Array(bytes)),
-}
-
-// bfloat16 is the upper half of float32.
-function widened(/** @type {Uint16Array} */ halves) {
-  const bits = new Uint32Array(halves.length)
-  for (let i = 0; i < halves.length; i++) bits[i] = halves[i] << 16
-  return new Float32Array(bits.buffer)
-}
-
 /**
- * The tensors of a safetensors file, each by its name.
- * @param {ArrayBuffer} buffer
- * @returns {Engine.Dict<string, NDArray>}
+ * The numbers of a tensor as an array; those of 16 bits stay so.
+ * @param {string} name
+ * @param {string} dtype
+ * @param {number[]} shape
+ * @param {ArrayBuffer} bytes
+ * @returns {NDArray}
  */
-export function tensors(buffer) {
-  const length = Number(new DataView(buffer).getBigUint64(0, true))
-  /** @type {Record<string, { dtype: string, shape: number[], data_offsets: [number, number] }>} */
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)))
-  delete head.__metadata__
-  return new py.Dict(
-    Object.entries(head).map(
-      ([
-        name,
-        {
-          dtype,
-          shape,
-          data_offsets: [start, end],
-        },
-      ]) => {
-        if (!Object.hasOwn(READ, dtype)) throw Problem(`${name} is stored as ${dtype}`, "store it as float32")
-        const numbers = READ[dtype](buffer.slice(8 + length + start, 8 + length + end))
-        return [name, array(numbers, shape, TYPES[dtype])]
-      },
-    ),
-  )
+function arrayOf(name, dtype, shape, bytes) {
+  if (dtype === "BF16" || dtype === "F16") return ofHalves(new Uint16Array(bytes), shape, dtype)
+  if (dtype === "F32") return array(new Float32Array(bytes), shape)
+  if (dtype === "F64") return array(new Float64Array(bytes), shape, TYPES.F64)
+  if (dtype === "I64") return array(new BigInt64Array(bytes), shape, TYPES.I64)
+  throw Problem(`${named(name)} is stored as ${shorten(dtype)}`, "store it as float32, float16 or bfloat16")
+}
+
+const SLICE = 2 ** 24 // bytes that are read at a time
+/**
+ * The arrays of some tensors of files, each read in slices.
+ * @param {Map<string, Tensor>} tensors
+ * @param {(bytes: number) => void} [came] hears of each slice
+ * @returns {Promise<Engine.Dict<string, NDArray>>}
+ */
+export async function arraysOf(tensors, came = () => {}) {
+  /** @type {Engine.Dict<string, NDArray>} */
+  const arrays = new py.Dict()
+  for (const [name, { file, dtype, shape, start, end }] of tensors) {
+    if (!Object.hasOwn(TYPES, dtype)) arrayOf(name, dtype, shape, new ArrayBuffer(0))
+    const bytes = new Uint8Array(end - start)
+    for (let at = start; at < end; at += SLICE) {
+      const slice = new Uint8Array(await file.slice(at, Math.min(at + SLICE, end)).arrayBuffer())
+      bytes.set(slice, at - start)
+      came(slice.length)
+    }
+    arrays.put(name, arrayOf(name, dtype, shape, bytes.buffer))
+  }
+  return arrays
 }
 
 export class Checkpoint {
   /**
    * @param {Engine.Keys} raw
-   * @param {Engine.Dict<string, NDArray>} weights
+   * @param {Pick<Engine.Dict<string, NDArray>, "read">} weights of the names that the forward pass asks for
    */
   constructor(raw, weights) {
     this.architecture = architectureOf(raw)
     this.config = this.architecture.config.read(raw)[0]
-    this.weights = weights
+    this.weights = /** @type {Engine.Dict<string, NDArray>} */ (weights)
   }
 
   /**
@@ -96,5 +95,5 @@ export class Checkpoint {
 export async function checkpoint(config, weights) {
   const raw = /** @type {Engine.Keys} */ (parsed(config))
   await load(raw.read("model_type"))
-  return new Checkpoint(raw, tensors(weights))
+  return new Checkpoint(raw, await arraysOf(await tensorsIn(new Blob([weights]))))
 }

@@ -9,6 +9,8 @@ const TOOLS = {
   fits: "fits",
   plan: "plan",
   capitals: "capitals",
+  run: "run",
+  station: "stations",
 }
 
 async function start() {

@@ -24,13 +24,17 @@ from . import run_memory
 from .conditions import warn
 from .fits import amount
 from .tables import Row, Table, Tabular
+from .tracing import TracedStep, traced
 
 
 class Prediction(Tabular):
-    """The input tokens, their logits ([T V] float32, or [1 V] for the last one) and the likeliest next tokens."""
+    """The input tokens, their logits ([T V] float32, or [1 V] for the last one) and the likeliest next tokens.
 
-    def __init__(self, tokens: list[int], scores: np.ndarray, top: Table):
-        self.tokens, self.logits, self.top = tokens, scores, top
+    `steps`: with `trace`, each step with its output.
+    """
+
+    def __init__(self, tokens: list[int], scores: np.ndarray, top: Table, steps: Sequence[TracedStep] = ()):
+        self.tokens, self.logits, self.top, self.steps = tokens, scores, top, tuple(steps)
 
     @property
     def table(self) -> Table:
@@ -50,6 +54,7 @@ def run(
     all_logits: bool = False,
     memory: str | None = None,
     without: str | Sequence[str] = (),
+    trace: bool = False,
 ) -> Prediction:
     """The likeliest next tokens after a text, or after token ids, with the weights of a checkpoint folder.
 
@@ -57,7 +62,8 @@ def run(
     splits a text. `source` is the input of an encoder: token ids, or a [2M bands] spectrogram or its .npy file.
     `all_logits` returns the logits of every token. Refuses a run that needs more memory than there is, or than `memory`
     ("8GB"). `without` leaves out designs, one or several: `scaling` of the attention scores, `causal_mask`, `norms` (or
-    one by its name, such as `ln_f`), `residual_stream`. Gives the warnings of `load`. Raises `Problem`.
+    one by its name, such as `ln_f`), `residual_stream`. `trace` keeps the output of each step: `steps`. Gives the
+    warnings of `load`. Raises `Problem`.
     """
     name, most = os.fspath(folder) if isinstance(folder, (str, os.PathLike)) else None, whole("top", top, 10**9)
     if not isinstance(name, str):
@@ -79,13 +85,14 @@ def run(
                 scores = _ablated(asked, reading.tokens, left_out, is_last=not all_logits)
             else:
                 scores = next(continued(asked, reading.tokens, reading.source, None, is_last=not all_logits))
+            steps = traced(asked, reading.tokens, reading.source) if trace else ()
         except Problem as problem:
             raise problem.at(name) from None
     warn((*said, *asked.model.warnings, *asked.files.warnings()))
     found = likeliest(scores, most)
     texts = [None] * len(found) if text is None else asked.tokenizer.texts([[n] for n, _ in found])
     rows: list[Row] = [{"token": n, "probability": share, "text": said} for (n, share), said in zip(found, texts)]
-    return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows))
+    return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows), steps)
 
 
 def _ablated(asked: Checkpoint, tokens: list[int], without: tuple[str, ...], is_last: bool) -> np.ndarray:

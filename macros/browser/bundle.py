@@ -33,7 +33,7 @@ OF_ONE_TOOL = (
     *("counting.adapters", "counting.training_setup", "counting.training_compute", "counting.training_plan"),
 )
 # What runs a forward pass on numbers, for which NUMPY makes the arrays.
-WITH_NUMBERS = ("engine.loaded", "engine.ablations")
+WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published")
 LEFT_OUT = frozenset({"engine.checkpoint", "engine.files", *WITH_NUMBERS})
 ARCHITECTURES = "engine.architectures"
 HEADS = f"{ARCHITECTURES}.heads"  # with what makers call their classes, which stands in a file

@@ -24,6 +24,7 @@ declare module "*/engine/numpy.mjs" {
     __mul__(other: NDArray | number): NDArray
   }
   export const TYPES: Record<string, unknown>
+  export function ofHalves(halves: Uint16Array, dims: number[], type: string): NDArray
   export function array(numbers: ArrayLike<number | bigint>, dims: number[], dtype?: unknown): NDArray
   export function wholeNumbers(numbers: number[]): NDArray
   export function watched<T>(tracer: object | null, run: () => T): T
@@ -35,6 +36,7 @@ declare module "*/engine/treemap.mjs"
 declare module "*/engine/gguf.mjs"
 declare module "*/engine/differing.mjs"
 declare module "*/engine/variations.mjs"
+declare module "*/engine/published.mjs"
 declare module "*/engine/fitting.mjs"
 declare module "*/engine/engines.mjs"
 declare module "*/engine/spreads.mjs"
@@ -96,6 +98,8 @@ declare namespace Engine {
   }
 
   interface Modules {
+    "engine.ops.recurrence": PythonModule
+    "engine.published": PythonModule
     "counting.accelerators": { Accelerator(): Accelerator; Link(): Link }
     "counting.adapters": PythonModule
     "counting.asked": {
@@ -158,7 +162,7 @@ declare namespace Engine {
     "engine.architectures.likeness": { unknown_type(keys: Keys, known: Dict<unknown, Architecture>): Problem }
     "engine.bounds": Bounds
     "engine.errors": {
-      Problem(what: string, mend?: string): Problem
+      Problem(what: string, mend?: string, where?: string): Problem
       shorten(value: unknown): string
       named(name: string, width?: bigint): string
     }
@@ -194,6 +198,7 @@ declare namespace Engine {
   /** How much is read, in bytes, and what can be asked for: those of the command line. */
   interface Bounds {
     LARGEST_TEXT: bigint
+    LARGEST_TOKENIZER: bigint
     LARGEST_INDEX: bigint
     LARGEST_HEADER: bigint
     MOST_DIGITS: bigint
@@ -213,6 +218,7 @@ declare namespace Engine {
     read_otherwise(keys: Keys): string[]
   }
   interface Problem extends Error {
+    at(where: string): Problem
     what: string
   }
   /** What stands on a trunk in the place of its own head. */

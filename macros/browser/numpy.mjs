@@ -1,6 +1,7 @@
 // Arrays with numbers, for the modules that the build compiles to JavaScript: as much of NumPy as a forward pass uses.
 // They come in by NumPy's own protocols, as the arrays of shapes do, so the forward passes know of neither. Numbers are
 // stored as float32 (or float64, 64-bit integers, booleans), with NumPy's types of results; sums are made in float64.
+// What a file stores in 16 bits stays so, and is widened where it is read.
 
 import { py } from "./python.mjs"
 
@@ -18,7 +19,7 @@ const OF_TYPES = [
 ]
 const STORES = new Map(OF_TYPES)
 // The types that files have, by the names of safetensors.
-export const TYPES = { F32: FLOAT, BF16: FLOAT, F64: DOUBLE, I64: WHOLE }
+export const TYPES = { F32: FLOAT, BF16: FLOAT, F16: FLOAT, F64: DOUBLE, I64: WHOLE }
 
 let watching = null // observes each step of a run: a tracer, as steps.py says
 /**
@@ -155,9 +156,68 @@ export class NDArray {
 }
 Object.defineProperty(NDArray.prototype, "$isArray", { value: true })
 
+// Numbers of 16 bits, for everybody else those of float32: `data` are all of them, `widened` those of a view.
+class Halves extends NDArray {
+  constructor(halves, type, dims, strides, offset) {
+    super(null, dims, FLOAT, strides, offset)
+    this.halves = halves
+    this.type = type
+    Object.defineProperty(this, "data", { get: () => this.between(0, halves.length) })
+  }
+  // The numbers from one place in the file to another, or into an array that is there.
+  between(from, to, into = new Float32Array(to - from), at = 0) {
+    const { halves } = this
+    if (this.type === "BF16") {
+      const bits = new Uint32Array(into.buffer, into.byteOffset, into.length)
+      for (let i = from; i < to; i++) bits[at++] = halves[i] << 16
+    } else {
+      const table = ofF16()
+      for (let i = from; i < to; i++) into[at++] = table[halves[i]]
+    }
+    return into
+  }
+  widened() {
+    const size = product(this.dims),
+      result = empty(this.dims, FLOAT)
+    if (this.isWhole) return array(this.between(this.offset, this.offset + size), this.dims)
+    const table = this.type === "BF16" ? null : ofF16(),
+      bits = new Uint32Array(result.data.buffer)
+    rows(this.dims, [result, this], (n, [, s], [i, j]) => {
+      if (table) for (let k = 0; k < n; k++, j += s) result.data[i + k] = table[this.halves[j]]
+      else for (let k = 0; k < n; k++, j += s) bits[i + k] = this.halves[j] << 16
+    })
+    return result
+  }
+  flat() {
+    return this.widened().data
+  }
+  item() {
+    return this.between(this.offset, this.offset + 1)[0]
+  }
+  view(dims, strides, offset = this.offset) {
+    return new Halves(this.halves, this.type, dims, strides, offset)
+  }
+}
+const widened = a => (a instanceof Halves ? a.widened() : a)
+let halfTable // what each of the 65,536 stands for
+const ofF16 = () =>
+  (halfTable ??= Float32Array.from({ length: 65536 }, (_, bits) => {
+    const exponent = (bits >> 10) & 31,
+      part = bits & 1023,
+      size = exponent === 31 ? (part ? NaN : Infinity) : (exponent ? 1024 + part : part) * 2 ** ((exponent || 1) - 25)
+    return bits & 32768 ? -size : size
+  }))
+/**
+ * An array of numbers that a file stores in 16 bits, by the name of their type there.
+ * @param {Uint16Array} halves
+ * @param {number[]} dims
+ * @param {string} type
+ */
+export const ofHalves = (halves, dims, type) => new Halves(halves, type, dims)
+
 const row = (a, i) => a.view(a.dims.slice(1), a.strides.slice(1), a.offset + i * a.strides[0])
 const empty = (dims, dtype) => new NDArray(new (STORES.get(dtype))(product(dims)), dims, dtype)
-const copied = a => copy(empty(a.dims, a.dtype), a)
+const copied = a => (a instanceof Halves ? a.widened() : copy(empty(a.dims, a.dtype), a))
 const whole = a => (a.isWhole ? a : copied(a))
 
 /**
@@ -185,7 +245,7 @@ const arrayOf = (x, dtype) => {
 }
 // In another type, if it has one.
 const as = (a, dtype) => {
-  if (a.dtype === dtype) return a
+  if (a.dtype === dtype) return widened(a)
   const from = a.flat(),
     to = empty(a.dims, dtype)
   if (dtype === WHOLE) for (let i = 0; i < from.length; i++) to.data[i] = BigInt(Math.trunc(Number(from[i])))
@@ -258,6 +318,7 @@ const rows = (dims, arrays, inner) => {
   }
 }
 function copy(to, from) {
+  from = widened(from)
   const a = to.data,
     b = from.data
   rows(to.dims, [to, from], (n, [s, t], [i, j]) => {
@@ -389,7 +450,7 @@ const largest = reduced(same, UFUNCS.maximum, same, same)
 const smallest = reduced(same, UFUNCS.minimum, same, same)
 
 // Each row along an axis by another of the same length.
-const byRow = (make, dtypeOf) => (a, axis) => {
+const eachRow = (make, dtypeOf) => (a, axis) => {
   const { at, last, rest } = alongLast(a, axis ?? -1),
     n = a.dims[at],
     from = last.flat(),
@@ -400,8 +461,8 @@ const byRow = (make, dtypeOf) => (a, axis) => {
   return transposed(result, back)
 }
 const upwards = (a, b) => (a < b ? -1 : a > b ? 1 : 0)
-const sorted = byRow(numbers => numbers.slice().sort(), same)
-const argsort = byRow(
+const sorted = eachRow(numbers => numbers.slice().sort(), same)
+const argsort = eachRow(
   numbers =>
     BigInt64Array.from(
       Array.from(numbers.keys()).sort((i, j) => upwards(numbers[i], numbers[j])),
@@ -423,7 +484,7 @@ const reshaped = (a, dims) => {
   if (product(all) !== product(a.dims)) throw py.ValueError(`[${a.dims}] cannot be reshaped to [${dims}]`)
   return whole(a).view(all, inRows(all), a.isWhole ? a.offset : 0)
 }
-const widened = (a, axis) => a.view(a.dims.toSpliced(axis, 0, 1), a.strides.toSpliced(axis, 0, 0))
+const withAxis = (a, axis) => a.view(a.dims.toSpliced(axis, 0, 1), a.strides.toSpliced(axis, 0, 0))
 
 // What an index gives: a view, and the arrays among its parts, with the axes of the view that they pick from.
 const indexed = (a, key) => {
@@ -556,8 +617,8 @@ const merged = (a, groups) => {
 function einsum(spec, a, b) {
   const [[left, right], out] = spec.split("->").map((part, i) => (i ? part : part.split(",")))
   const dtype = common([a, b])
-  a = arrayOf(a, dtype)
-  b = arrayOf(b, dtype)
+  if (!(a instanceof NDArray) || a.dtype !== dtype) a = arrayOf(a, dtype)
+  if (!(b instanceof NDArray) || b.dtype !== dtype) b = arrayOf(b, dtype)
   const sizes = {}
   for (const [letters, one] of [
     [left, a],
@@ -588,35 +649,117 @@ function einsum(spec, a, b) {
     [...out].map(letter => order.indexOf(letter)),
   )
 }
-// [B M K], [B N K] -> [B M N]
+const BLOCK = 32768 // numbers of the second factor that are at hand at a time
+// [B M K], [B N K] -> [B M N], in blocks, so that each number of the second is read from memory, and widened, once.
 function products(x, y, to) {
   const [B, M, K] = x.dims,
     N = y.dims[1],
-    [xb, xm, xk] = x.strides,
+    isByColumn = y.strides[1] === 1 && y.strides[2] !== 1
+  if (y.strides[2] !== 1 && !isByColumn) y = whole(y)
+  const left = widened(x),
+    [xb, xm, xk] = left.strides,
     [yb, yn, yk] = y.strides,
-    left = x.data,
-    right = y.data,
-    sums = new Float64Array(N)
-  let o = 0
-  for (let b = 0; b < B; b++)
-    for (let m = 0; m < M; m++) {
-      const from = x.offset + b * xb + m * xm,
-        start = y.offset + b * yb
-      if (yn === 1 && yk !== 1) {
-        sums.fill(0)
-        for (let k = 0; k < K; k++) {
-          const one = left[from + k * xk],
-            at = start + k * yk
-          for (let n = 0; n < N; n++) sums[n] += one * right[at + n]
-        }
-        for (let n = 0; n < N; n++) to[o++] = sums[n]
-      } else
-        for (let n = 0; n < N; n++) {
-          let total = 0
-          for (let k = 0, i = from, j = start + n * yn; k < K; k++, i += xk, j += yk) total += left[i] * right[j]
-          to[o++] = total
-        }
+    rows = new Float64Array(M * K)
+  for (let b = 0; b < B; b++) {
+    for (let m = 0, i = 0; m < M; m++)
+      for (let k = 0, at = left.offset + b * xb + m * xm; k < K; k++, at += xk) rows[i++] = left.data[at]
+    const start = y.offset + b * yb,
+      result = to.subarray(b * M * N, (b + 1) * M * N)
+    if (isByColumn) byColumn(rows, y, start, yk, M, K, N, result)
+    else byRow(rows, y, start, yn, M, K, N, result)
+  }
+}
+// The second factor's rows stand in memory one after the other.
+function byRow(rows, y, start, yn, M, K, N, to) {
+  const size = Math.max(1, Math.min(N, Math.ceil(BLOCK / Math.max(K, 1)))),
+    isHalf = y instanceof Halves,
+    right = isHalf ? new Float32Array(size * K) : y.data
+  for (let first = 0; first < N; first += size) {
+    const n = Math.min(size, N - first),
+      from = start + first * yn
+    if (isHalf) for (let i = 0; i < n; i++) y.between(from + i * yn, from + i * yn + K, right, i * K)
+    dots(rows, right, isHalf ? 0 : from, isHalf ? K : yn, M, K, n, to, first, N)
+  }
+}
+function dots(rows, right, start, step, M, K, n, to, first, N) {
+  let m = 0
+  for (; m + 4 <= M; m += 4)
+    for (let i = 0, j = start; i < n; i++, j += step) {
+      let a = 0,
+        b = 0,
+        c = 0,
+        d = 0
+      for (let k = 0, l = m * K; k < K; k++, l++) {
+        const one = right[j + k]
+        a += rows[l] * one
+        b += rows[l + K] * one
+        c += rows[l + 2 * K] * one
+        d += rows[l + 3 * K] * one
+      }
+      const o = m * N + first + i
+      to[o] = a
+      to[o + N] = b
+      to[o + 2 * N] = c
+      to[o + 3 * N] = d
     }
+  for (; m < M; m++) {
+    const from = m * K
+    let i = 0,
+      o = m * N + first
+    for (let j = start; i + 4 <= n; i += 4, j += 4 * step) {
+      let a = 0,
+        b = 0,
+        c = 0,
+        d = 0
+      for (let k = 0, l = j; k < K; k++, l++) {
+        const one = rows[from + k]
+        a += one * right[l]
+        b += one * right[l + step]
+        c += one * right[l + 2 * step]
+        d += one * right[l + 3 * step]
+      }
+      to[o++] = a
+      to[o++] = b
+      to[o++] = c
+      to[o++] = d
+    }
+    for (; i < n; i++) {
+      let a = 0
+      for (let k = 0, l = start + i * step; k < K; k++, l++) a += rows[from + k] * right[l]
+      to[o++] = a
+    }
+  }
+}
+// Its columns do: as GPT-2 stores a matrix. Four of their parts are added at a time.
+function byColumn(rows, y, start, yk, M, K, N, to) {
+  const sums = new Float64Array(M * N),
+    isHalf = y instanceof Halves,
+    right = isHalf ? new Float32Array(4 * N) : y.data,
+    step = isHalf ? N : yk
+  let k = 0
+  for (; k + 4 <= K; k += 4) {
+    const from = start + k * yk
+    if (isHalf) for (let i = 0; i < 4; i++) y.between(from + i * yk, from + i * yk + N, right, i * N)
+    fours(rows, right, isHalf ? 0 : from, step, M, K, k, N, sums)
+  }
+  for (; k < K; k++) {
+    const from = start + k * yk
+    if (isHalf) y.between(from, from + N, right)
+    const at = isHalf ? 0 : from
+    for (let m = 0, o = 0; m < M; m++)
+      for (let n = 0, one = rows[m * K + k]; n < N; n++) sums[o++] += one * right[at + n]
+  }
+  to.set(sums)
+}
+function fours(rows, right, at, step, M, K, k, N, sums) {
+  for (let m = 0, o = 0; m < M; m++) {
+    const a = rows[m * K + k],
+      b = rows[m * K + k + 1],
+      c = rows[m * K + k + 2],
+      d = rows[m * K + k + 3]
+    for (let n = 0, j = at; n < N; n++, j++, o++)
+      sums[o] += a * right[j] + b * right[j + step] + c * right[j + 2 * step] + d * right[j + 3 * step]
+  }
 }
 
 // NumPy's functions: each with the names of its parameters.
@@ -661,14 +804,14 @@ const FUNCTIONS = {
   stack: made("arrays axis", (arrays, axis) => {
     const at = axisOf(axis ?? 0, arrays[0].dims.length + 1)
     return joined(
-      arrays.map(a => widened(a, at)),
+      arrays.map(a => withAxis(a, at)),
       at,
     )
   }),
   split: made("a where axis", split),
   repeat: made("a repeats axis", (a, repeats, axis) => {
     const at = axisOf(axis, a.dims.length),
-      wide = widened(a, at + 1),
+      wide = withAxis(a, at + 1),
       times = number(repeats)
     return reshaped(broadcast(wide, wide.dims.with(at + 1, times)), a.dims.with(at, a.dims[at] * times))
   }),
@@ -682,7 +825,7 @@ const FUNCTIONS = {
     copy(result.view(a.dims, result.strides, start), a)
     return result
   }),
-  astype: made("a dtype", (a, dtype) => as(a, np.dtype(dtype))),
+  astype: made("a dtype", (a, dtype) => (a.dtype === np.dtype(dtype) ? a : as(a, np.dtype(dtype)))),
   arange: made("start stop step", (start, stop, step) => {
     const [from, to, by] = stop === undefined ? [0, number(start), 1] : [number(start), number(stop), number(step ?? 1)]
     return wholeNumbers(Array.from({ length: Math.max(0, Math.ceil((to - from) / by)) }, (_, i) => from + i * by))

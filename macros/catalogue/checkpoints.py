@@ -6,10 +6,11 @@ import os
 from functools import cached_property
 from pathlib import Path
 
-from ..engine.checkpoint import Files, Published
+from ..engine.checkpoint import Files, Shapes
 from ..engine.errors import Problem
 from ..engine.forward import renaming
 from ..engine.loaded import Arrays
+from ..engine.published import Published
 from ..engine.steps import Tracer
 from . import presets
 from .tokenizers import Tokenizer, tokenizer
@@ -30,7 +31,8 @@ class Checkpoint:
         """Its tensors, under the names that the forward pass requests; `watch` observes the steps that request them."""
         renamed = renaming(self.model.architecture, self.model.config, self.model.head)
         d_head = self.model.config.symbols.get("d_head")
-        return Arrays(Published(self.files, self.model.architecture, renamed, d_head), watch=watch)
+        published = Published(self.files, Shapes(self.files), self.model.architecture, renamed, d_head)
+        return Arrays(published, watch=watch)
 
     @cached_property
     def tokenizer(self) -> Tokenizer:

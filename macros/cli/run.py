@@ -14,16 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from ..api.running import check, continued, likeliest, read
-from ..catalogue.checkpoints import Checkpoint, checkpoint
-from ..engine import numbers
+from ..api.tracing import TracedStep, Watch, traced
+from ..catalogue.checkpoints import checkpoint
 from ..engine.errors import Problem, cut, seen
 from ..engine.files import writing
-from ..engine.forward import logits
-from ..engine.loaded import Cache
 from ..engine.steps import Role, Step, Tracer
 from ..views.trace.layers import n_layers
-from ..views.trace.operations import Operation, Section, sections_of
-from ..views.words import descriptions
 from .printing import Column, Grid, show
 
 LONGEST_TOKEN = 100  # characters of one that are printed
@@ -45,7 +41,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
                 chosen += likeliest(row, 1)
                 if len(chosen) == options.generate:
                     break
-            stations = trace(asked, tokens, source) if options.trace else None
+            stations = trace(traced(asked, tokens, source)) if options.trace else None
         except Problem as problem:
             raise problem.at(options.folder) from None
     found, ids = likeliest(scores, options.top), [*tokens, *(token for token, _ in chosen)]
@@ -65,33 +61,11 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
         print(texts[-1] if texts else ",".join(map(str, ids)))
 
 
-def trace(asked: Checkpoint, tokens: list[int], source: np.ndarray | None) -> Grid:
-    """Each step of the text's way, with the shape, the mean and the largest absolute value of its output; if layers
-    keep something other than a row per token, each step with weights and each layer."""
-    model = asked.model
-    try:
-        run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens)
-        rows = [_row(*row, run) for row in _stations(sections_of(run.root), "")]
-    except numbers.NotByToken:
-        watch = Stations()
-        scores, _ = logits(model.architecture, model.config, asked.weights(watch), tokens, Cache(read=source))
-        rows = [*watch.rows, ["", descriptions.of_call(Role.FORWARD, None, "").title, *_figures(scores)]]
+def trace(steps: Sequence[TracedStep]) -> Grid:
+    """Each step, with the shape, the mean and the largest absolute value of its output."""
+    rows = [["" if layer is None else str(layer), title, *_figures(output)] for layer, title, output in steps]
     columns = [Column("layer"), Column("station"), *(Column(c, True) for c in ("shape", "mean", "largest"))]
     return Grid(columns, rows)
-
-
-def _stations(section: Section, layer: str) -> Iterator[tuple[str, Operation]]:
-    """Every operation with the number of its layer, in order."""
-    for item in section.content:
-        if isinstance(item, Operation):
-            yield layer, item
-        else:
-            yield from _stations(item, str(item.node.layers[0]) if item.node.layers else layer)
-
-
-def _row(layer: str, operation: Operation, run: numbers.Numbers) -> list[str]:
-    about = f" ({operation.about})" if operation.about else ""
-    return [layer, operation.words.title + about, *_figures(run.of(operation.node.outputs[0]))]
 
 
 def _figures(given: np.ndarray) -> list[str]:
@@ -113,35 +87,6 @@ def save(scores: np.ndarray, path: str) -> None:
     with writing(Path(path)) as file:
         sink: Any = SimpleNamespace(write=file.write)  # to a file itself NumPy writes without saying what failed
         np.save(sink, scores)
-
-
-class Watch:
-    """Observes the steps that have weights."""
-
-    def repeat(self, body: Callable[..., Any], state: Any, xs: tuple[Any, ...]) -> Any:
-        raise AssertionError("weights carry no recurrence")
-
-
-class Stations(Watch):
-    """The output of each innermost step with weights, and of each layer, as they are computed."""
-
-    def __init__(self):
-        self.rows: list[list[str]] = []
-        self.around: list[Role] = []
-
-    def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        inside, before = self.around[-1] if self.around else None, len(self.rows)
-        self.around.append(step.role)
-        result = step.function(*args, **kwargs)
-        self.around.pop()
-        arrays = [a for a in (result if isinstance(result, tuple) else (result,)) if isinstance(a, np.ndarray)]
-        if arrays and (before == len(self.rows) or step.role is Role.LAYER):
-            weights = next(a for a in args if getattr(a, "__tracer__", None) is not None)
-            layer = str(weights.index) if Role.LAYER in (step.role, *self.around) else ""
-            name = next((f" ({a})" for a in args if isinstance(a, str)), "")
-            title = descriptions.of_call(step.role, inside, step.doc).title
-            self.rows.append([layer, title + name, *_figures(arrays[0])])
-        return result
 
 
 class Layers(Watch):

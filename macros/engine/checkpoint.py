@@ -1,4 +1,4 @@
-"""A checkpoint's files: their tensors under the names that a forward pass requests."""
+"""A checkpoint's files: their tensors, each read on request."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Protocol
 
 import msgspec
-import numpy as np
 
 from .architectures import Architecture
 from .bounds import LARGEST_HEADER, LARGEST_INDEX
 from .errors import Problem, named, shorten
 from .files import read_json
 from .interface import Array
-from .layouts import Cut, Layout, rows_axis
+from .published import uneven
 
 
 def published_parts(
@@ -36,14 +35,6 @@ def published_parts(
             rows, *rest = shape if members is None else shape[1:]
             return [(prefix + part, (rows // len(parts), *rest), members) for part in parts]
     return [(name, tuple(shape), None)]
-
-
-def uneven(name: str, shape: Sequence[int], parts: int) -> Problem:
-    """The message for a stored tensor that cannot be cut into this many parts."""
-    return Problem(
-        f"{name} is {list(shape)} in the file, and holds {parts} tensors one below the other",
-        "check that config.json belongs to these files",
-    )
 
 
 class TensorSlice(Protocol):
@@ -171,62 +162,6 @@ def _check_header(path: Path) -> None:
         length = int.from_bytes(file.read(8), "little")
     if LARGEST_HEADER < length < path.stat().st_size:  # else it is no header at all
         raise OSError(f"its list of tensors has {length:,} bytes, more than {LARGEST_HEADER:,}")
-
-
-class Published(Mapping[str, Array]):
-    """A folder's tensors under the names that the forward pass requests, however this file spells or packs them.
-
-    `renamed`: the prefix of the trunk's tensors here, and in a file with another head. `d_head`: the width of a head,
-    if all have the same.
-    """
-
-    def __init__(
-        self,
-        files: Files,
-        architecture: Architecture,
-        renamed: tuple[str, str] = ("", ""),
-        d_head: int | None = None,
-    ):
-        self.files, self.layout, self.d_head = files, Layout(architecture, Shapes(files), renamed), d_head
-
-    def __getitem__(self, name: str) -> Array:
-        place = self.layout.find(name)
-        if place is None:
-            raise KeyError(name)
-        members = [[self._read(cut) for cut in cuts] for cuts in place.members]
-        try:
-            arrays = [cuts[0] if len(cuts) == 1 else np.concatenate(cuts) for cuts in members]
-            return np.stack(arrays) if place.is_stack else arrays[0]
-        except ValueError:
-            first = place.members[0][0].stored
-            raise Problem(
-                f"{name} is {first} and others in the file, whose shapes differ", "download the files again"
-            ) from None
-
-    def _read(self, cut: Cut) -> Array:
-        array = self.files[cut.stored] if cut.member is None else self.files.member(cut.stored, cut.member)
-        if cut.in_pairs:
-            if not self.d_head or array.ndim < 2 or array.shape[0] % self.d_head or self.d_head % 2:
-                raise Problem(
-                    f"{cut.stored} is {list(array.shape)} in the file, and has whole heads of pairs of rows",
-                    "check that config.json belongs to these files",
-                )
-            pairs = array.reshape(-1, self.d_head // 2, 2, *array.shape[1:])
-            return pairs.swapaxes(1, 2).reshape(array.shape)
-        if cut.parts == 1:
-            return array
-        axis = rows_axis(array.ndim)
-        if not array.ndim or array.shape[axis] % cut.parts:
-            raise uneven(cut.stored, self.files.shape(cut.stored), cut.parts)
-        if cut.in_turn:
-            return np.take(array, range(cut.position, array.shape[axis], cut.parts), axis=axis)
-        return np.split(array, cut.parts, axis=axis)[cut.position]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.files)
-
-    def __len__(self) -> int:
-        return len(self.files)
 
 
 class Shapes(Mapping[str, Sequence[int]]):

@@ -28,6 +28,7 @@ ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / 
 FOLDER = "every-parameter"
 OF_OUR_SITE = {"site.css", "logo.svg", "search", "tips.mjs"}
 STYLES = "components.css"
+OF_SMALL = {"capitals", "station"}  # the tools that load the small model, and no list of models
 SCRIPTS = "site.mjs", "tools.mjs", "tables.mjs"
 
 # The styles are written in the size of Material's root element; that of other themes is a browser's.
@@ -140,7 +141,7 @@ def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[
     the other tools ask for."""
     for file in tool_files.tool_files(address) if tools else ():
         is_small, is_script = file.path.startswith(f"{tool_files.SMALL}/"), file.path.endswith(".mjs")
-        if is_script or ("capitals" in tools if is_small else tools - {"capitals"}):
+        if is_script or (tools & OF_SMALL if is_small else tools - OF_SMALL - {"run"}):
             content = file.content
             yield (
                 f"{FOLDER}/{file.path.removeprefix('assets/')}",

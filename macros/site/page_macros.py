@@ -40,7 +40,18 @@ from ..views.costs import (
     weight_files,
 )
 from ..views.diagrams import model_diagrams
-from ..views.guide import ablations, arithmetic, capitals, designs, growth, matmul, model_size, real_numbers, tools
+from ..views.guide import (
+    ablations,
+    arithmetic,
+    capitals,
+    designs,
+    growth,
+    matmul,
+    model_size,
+    real_numbers,
+    stations,
+    tools,
+)
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
 from ..views.models import (
@@ -135,9 +146,10 @@ VIEWS = {
     speculative: "speculative_table",
     stacked: "flops_chart training_chart",
     throughput_chart: "throughput_chart",
+    stations: "station",
     style: "style_table",
     time_bounds: "accelerator accelerator_table time_table",
-    tools: "any_config compare plan_deployment what_fits what_if",
+    tools: "any_config compare plan_deployment run_checkpoint what_fits what_if",
     towers: "tower_list tower_table tower_types",
     trace_steps: "part_formula trace_steps",
     training: "training_flops training_memory",

@@ -214,7 +214,10 @@ def test_a_run_gives_the_reference_logits(name, tmp_path):
         np.save(tmp_path / "sound.npy", g.source)
         sources.append(tmp_path / "sound.npy")
     for source in sources:
-        close(ep.run(tmp_path, tokens=g.ids, source=source, all_logits=True).logits, g.logits)
+        answer = ep.run(tmp_path, tokens=g.ids, source=source, all_logits=True, trace=True)
+        close(answer.logits, g.logits)
+        assert {None, 0} <= {step.layer for step in answer.steps}
+        close(answer.steps[-1].output, g.logits)
     if g.source is not None:
         with pytest.raises(ep.Problem, match="--source: 3 is not an input of an encoder; give"):
             ep.run(tmp_path, tokens=[1], source=3)

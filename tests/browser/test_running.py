@@ -3,6 +3,7 @@
 import json
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 from conftest import served, until, write_engine
@@ -11,6 +12,7 @@ from safetensors.numpy import save_file
 from sampling import sampled
 
 from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
 
 pytestmark = pytest.mark.browser
 
@@ -20,9 +22,15 @@ FEW = (
     *("qwen3_next", "jamba", "rwkv", "t5", "whisper", "kolibri1", "inkling2_text"),
 )
 
+OF_FOLDERS = (
+    *(f"tools/run/{name}.mjs" for name in ("session", "folder", "tokens")),
+    *(f"tools/capitals/{name}.mjs" for name in ("inside", "vocabulary")),
+)
+
 RUN = """
 import { array, Cache, checkpoint, py } from "./running.mjs"
-import { wholeNumbers } from "./engine/numpy.mjs"
+import { ofHalves, wholeNumbers } from "./engine/numpy.mjs"
+import { Session } from "./tools/run/session.mjs"
 const read = async (name, as) => (await fetch(name))[as]()
 globalThis.run = async (name, parts, source, shape) => {
   const model = await checkpoint(await read(`${name}.json`, "text"), await read(`${name}.safetensors`, "arrayBuffer"))
@@ -43,6 +51,7 @@ const meant = x => {
   if ("float" in x) return x.float
   const { dims, numbers, type } = x
   if (type === "int64") return array(BigInt64Array.from(numbers, BigInt), dims, np.int64.$dtype)
+  if (type !== "float32") return ofHalves(Uint16Array.from(numbers), dims, type)
   return array(Float32Array.from(numbers), dims)
 }
 globalThis.called = calls => calls.map(([name, args, given]) => {
@@ -50,6 +59,12 @@ globalThis.called = calls => calls.map(([name, args, given]) => {
   const one = a => [a.dtype.name, a.dims, Array.from(a.flat(), Number)]
   return Array.isArray(made) ? made.map(one) : [one(made)]
 })
+globalThis.opened = async (name, files, ids, source) => {
+  const given = await Promise.all(files.map(async path => ({ path, file: await read(`${name}/${path}`, "blob") })))
+  const session = await Session.open(given)
+  session.run(ids, source ?? [])
+  return session.scores
+}
 globalThis.ready = true
 """
 
@@ -58,7 +73,7 @@ globalThis.ready = true
 def folder(tmp_path_factory):
     """A folder with the compiled engine, and a page that runs checkpoints."""
     folder = tmp_path_factory.mktemp("running")
-    write_engine(folder, "conditions.mjs", "model.mjs", "running.mjs")
+    write_engine(folder, "model.mjs", "running.mjs", "safetensors.mjs", *OF_FOLDERS)
     (folder / "run.mjs").write_text(RUN, "utf-8")
     (folder / "index.html").write_text('<!doctype html><script type="module" src="run.mjs"></script>', "utf-8")
     return folder
@@ -127,6 +142,12 @@ def calls():
     yield from (("unique", (i,)), ("nonzero", (i,)), ("pad", (a[0], [[1, 0], [2, 1]])))
     yield from (("arange", (7,)), ("arange", (1, 12, 3)), ("zeros", ([2, 3],)))
     yield from (("einsum", (spec, *of)) for spec, *of in products(a, b, row))
+    for kind in np.float16, ml_dtypes.bfloat16:  # as files store them
+        matrix, rows = rng.normal(size=(6, 9)).astype(kind), rng.normal(size=(5, 6)).astype(np.float32)
+        yield from (("einsum", ("ti,io->to", rows, matrix)), ("einsum", ("ti,oi->to", rows, matrix.T.copy())))
+        yield from (("take", (matrix, i, 0)), ("transpose", (matrix, [1, 0])), ("multiply", (matrix, rows[0, 0])))
+        yield from (("sum", (matrix, 0)), ("concatenate", ([matrix, matrix], 0)), ("split", (matrix, 3, 1)))
+    yield "multiply", (np.array([0, -0.0, 6e-8, 1e-5, 65504, np.inf, -np.inf], np.float16), 1.0)
 
 
 def products(a, b, row):
@@ -135,12 +156,22 @@ def products(a, b, row):
 
 def written(x):
     """An argument as the page takes it."""
+    if isinstance(x, np.ndarray) and x.dtype.itemsize == 2:
+        kind = "F16" if x.dtype == np.float16 else "BF16"
+        return {"dims": list(x.shape), "numbers": x.view(np.uint16).ravel().tolist(), "type": kind}
     if isinstance(x, np.ndarray):
         kind = "int64" if x.dtype.kind in "ib" else "float32"
         return {"dims": list(x.shape), "numbers": x.ravel().astype(float).tolist(), "type": kind}
     if isinstance(x, float):
         return "inf" if x == math.inf else {"float": x} if x > -math.inf else {"float": -1e30}
     return [written(one) for one in x] if isinstance(x, list) else x
+
+
+def widened(x):
+    """What 16 bits stand for, in float32."""
+    if isinstance(x, list):
+        return list(map(widened, x))
+    return x.astype(np.float32) if isinstance(x, np.ndarray) and x.dtype.itemsize == 2 else x
 
 
 def test_functions_are_numpys(open_page, folder):
@@ -151,13 +182,70 @@ def test_functions_are_numpys(open_page, folder):
         until(page, "globalThis.ready")
         answers = page.evaluate("calls => called(calls)", [[name, [*map(written, args)], {}] for name, args in given])
     for (name, args), answer in zip(given, answers, strict=True):
-        known = getattr(np, name)(*args)
+        known = getattr(np, name)(*map(widened, args))
         for (kind, dims, numbers), there in zip(
             answer, known if isinstance(known, (tuple, list)) else [known], strict=True
         ):
             assert (kind, dims) == (str(there.dtype), list(there.shape)), (name, args)
             there = np.where(np.isneginf(there), np.float32(-1e30), there)
             assert np.allclose(numbers, there.ravel(), rtol=1e-6, atol=1e-6), (name, args)
+
+
+def test_folders_are_read_as_a_checkpoint(open_page, folder):
+    """A type whose file packs experts, one with an index, one with 16 bits, one with an encoder."""
+    assert not from_folders(open_page, folder, ("mixtral", "gpt2", "qwen3_next", "t5"))
+
+
+@pytest.mark.slow("the forward pass of every type, in Chromium")
+@pytest.mark.timeout(600)
+def test_every_folder_is_read_as_a_checkpoint(open_page, folder):
+    assert not from_folders(open_page, folder, [name for name in goldens() if name not in WITH_PICTURES])
+
+
+WITH_PICTURES = {"whisper", "mllama_text_model"}
+
+
+def from_folders(open_page, folder, names):
+    """The names whose folder gives other scores of the next token than Python, each with how."""
+    wrong = {}
+    with served(folder) as address:
+        page = open_page(address)
+        until(page, "globalThis.ready")
+        for i, name in enumerate(names):
+            g = golden(name)
+            is_half = i % 3 == 2
+            try:
+                tensors = {key: np.ascontiguousarray(a) for key, a in g.tensors.items()}
+                if is_half:
+                    tensors = {key: halved(a) for key, a in tensors.items()}
+                files = save(folder / "folders" / name, g.raw, tensors, i % 3 == 1)
+                source = None if g.source is None else g.source.tolist()
+                scores = page.evaluate("asked => opened(...asked)", [f"folders/{name}", files, g.ids.tolist(), source])
+                weights = Arrays({key: a.astype(np.float32) for key, a in tensors.items()}) if is_half else g.weights()
+                known = logits(g.architecture, g.config, weights, g.ids, g.start())[0]
+                close(np.array(scores), known[-1])
+            except Exception as error:  # each is said
+                wrong[name] = str(error)[:300]
+    return wrong
+
+
+def halved(array):
+    return array.astype(ml_dtypes.bfloat16) if array.dtype == np.float32 else array
+
+
+def save(folder, config, tensors, has_index):
+    """Writes a checkpoint, and returns the names of its files."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
+    if not has_index:
+        save_file(tensors, folder / "model.safetensors")
+    else:
+        names = list(tensors)
+        files = {name: f"model-{i % 2 + 1:05}-of-00002.safetensors" for i, name in enumerate(names)}
+        for file in set(files.values()):
+            save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}), "utf-8")
+    return [path.name for path in folder.iterdir()]
 
 
 @pytest.mark.slow("the forward pass of every type, in Chromium")

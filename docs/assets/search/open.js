@@ -22,7 +22,7 @@
 
   if (!location.protocol.startsWith("http")) {
     link?.setAttribute("data-lists", "")
-    for (const tool of document.querySelectorAll(".ep-tool")) {
+    for (const tool of document.querySelectorAll(".ep-tool:not([data-tool=station])")) {
       const said = document.createElement("p")
       said.className = "ep-problem"
       said.textContent =

@@ -2,7 +2,8 @@
 // shape by shape.
 
 import { BOUNDS, layoutOf, named, Problem, tensorsOf, textOf } from "../model.mjs"
-import { grouped, make, said } from "./kit.mjs"
+import { entriesOf, headerOf, isTable, shapeOf } from "../safetensors.mjs"
+import { grouped, make } from "./kit.mjs"
 
 const MOST_NAMES = 20
 
@@ -15,56 +16,13 @@ const MOST_NAMES = 20
  */
 export async function tensorList(file) {
   if (file.name.endsWith(".safetensors")) {
-    const text = await headerOf(file),
-      listed = entriesOf(text, "has no valid header").filter(([name]) => name !== "__metadata__")
-    return new Map(listed.map(([name, tensor]) => [name, shapeOf(name, tensor)]))
+    const { entries } = await headerOf(file)
+    return new Map(entries.map(([name, tensor]) => [name, shapeOf(name, tensor)]))
   }
   const index = new Map(entriesOf(await textOf(file, BOUNDS.LARGEST_INDEX), "is not an index of tensors")),
     map = index.get("weight_map")
   if (!isTable(map)) throw Problem("weight_map is missing", "give a model.safetensors.index.json")
   return new Map(Object.keys(map).map(name => [name, null]))
-}
-
-async function headerOf(/** @type {File} */ file) {
-  if (file.size < 8) throw Problem("is too short to have a header", "give a safetensors file")
-  const length = new DataView(await file.slice(0, 8).arrayBuffer()).getBigUint64(0, true)
-  if (length > BOUNDS.LARGEST_HEADER)
-    throw Problem(`has a header of ${grouped(length)} bytes, which is too large`, "give a safetensors file")
-  if (file.size < length + 8n)
-    throw Problem(`ends within its header, which has ${grouped(length)} bytes`, "download the whole header")
-  return textOf(file.slice(8, 8 + Number(length)), BOUNDS.LARGEST_HEADER)
-}
-
-/** @returns {value is Record<string, unknown>} */
-const isTable = (/** @type {unknown} */ value) => typeof value === "object" && value !== null && !Array.isArray(value)
-
-/**
- * @param {string} text
- * @param {string} otherwise what is said of a text that is no table
- * @returns {[string, unknown][]}
- */
-function entriesOf(text, otherwise) {
-  /** @type {unknown} */
-  let table
-  try {
-    table = JSON.parse(text)
-  } catch (error) {
-    throw Problem(`${otherwise}: ${said(error)}`, "choose another file")
-  }
-  if (!isTable(table)) throw Problem(otherwise, "choose another file")
-  return Object.entries(table)
-}
-
-/**
- * @param {string} name
- * @param {unknown} tensor
- * @returns {number[]}
- */
-function shapeOf(name, tensor) {
-  const shape = isTable(tensor) ? tensor.shape : null
-  if (Array.isArray(shape) && shape.length <= BOUNDS.MOST_AXES && shape.every(n => Number.isSafeInteger(n) && n >= 0))
-    return shape
-  throw Problem(`${named(name)} has no valid shape`, "give a safetensors file")
 }
 
 /** @type {{ listed: Tensors, type: unknown, head: string | undefined, layout: Engine.Layout } | undefined} */

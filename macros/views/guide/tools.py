@@ -106,6 +106,15 @@ def any_config() -> Html:
     )
 
 
+def run_checkpoint() -> Html:
+    """A checkpoint's folder of the reader's own, run in the browser; without a script, the command that does it."""
+    return _tool(
+        "run",
+        html("<p>This page needs JavaScript. Without it, the command line does the same:</p>"),
+        tag("pre", code('every-parameter run path/to/folder --text "The capital of France is" --trace')),
+    )
+
+
 def plan_deployment(link: Link | None = None) -> Html:
     """A model served by an engine, on several devices, offloaded, with a draft, or trained; without a script, an
     example of each task.

@@ -322,7 +322,7 @@ const dot = (/** @type {number[]} */ a, /** @type {number[]} */ b) => a.reduce((
  * @returns {Candidate[]}
  */
 export function candidates(scores, { temperature, topK, topP }) {
-  const most = Math.max(...scores),
+  const most = scores.reduce((all, x) => Math.max(all, x)),
     powers = scores.map(x => Math.exp((x - most) / temperature)),
     all = sum(powers)
   const order = scores.map((_, id) => id).sort((a, b) => scores[b] - scores[a] || a - b),

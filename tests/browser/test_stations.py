@@ -1,0 +1,57 @@
+"""The stations of the guide: a static figure, until a reader tries a sentence of their own."""
+
+from urllib.parse import urljoin
+
+import numpy as np
+import pytest
+from conftest import accessibility, overflow
+
+from macros.catalogue.checkpoints import checkpoint
+from macros.engine.forward import logits
+
+pytestmark = pytest.mark.browser
+
+TRY = "Try a sentence of your own"
+
+
+def rows(place):
+    return [row.split("\t") for row in place.get_by_role("row").all_inner_texts()[1:]]
+
+
+def test_a_station_takes_a_sentence_of_ones_own(open_page, site):
+    """The next word of another sentence is Python's; nothing of the model is loaded before."""
+    asked = []
+    page = open_page(
+        urljoin(site, "what-happens/final-vector-to-token/"),
+        before=lambda page: page.on("request", lambda request: asked.append(request.url)),
+        viewport={"width": 390, "height": 844},
+    )
+    place = page.locator("[data-station=next]")
+    place.get_by_role("button", name=TRY).wait_for()
+    assert "Paris" in place.get_by_role("row").nth(1).inner_text()
+    assert not [url for url in asked if "safetensors" in url or "/engine/" in url]
+    place.get_by_role("button", name=TRY).click()
+    field = place.get_by_label("Sentence")
+    field.fill("The capital of Japan is")
+    place.get_by_text("Tokyo").wait_for()
+    small = checkpoint("capitals")
+    ids = small.tokenizer.encode("The capital of Japan is")
+    scores = logits(small.model.architecture, small.model.config, small.weights(), ids, last=True)[0][0]
+    for (word, logit, *_), id in zip(rows(place), np.argsort(-scores, kind="stable"), strict=False):
+        assert word == small.tokenizer.token(int(id))
+        assert float(logit.replace("−", "-")) == pytest.approx(float(scores[id]), abs=0.0051)
+    field.fill("The capital of Jupiter is")
+    place.get_by_text("“Jupiter” is not one of the").wait_for()
+    assert not overflow(page) and not accessibility(page)
+
+
+def test_rope_turns_by_the_distance(open_page, site):
+    """Both moved by the same amount, the score stays."""
+    page = open_page(urljoin(site, "what-happens/attention-deep-dive/"))
+    place = page.locator("[data-station=rope]")
+    place.get_by_role("button", name="Turn them yourself").click()
+    score = place.get_by_role("status")
+    for query, key in (7, 2), (12, 7):
+        place.get_by_label("Position of the query").fill(str(query))
+        place.get_by_label("Position of the key").fill(str(key))
+        assert f"Their score: {np.cos(5 * 0.25):.2f}, the cosine of {5 * 0.25:.2f}" in score.inner_text()
