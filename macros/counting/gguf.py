@@ -187,6 +187,11 @@ class GgufFile:
         """Bytes of all tensors in a format."""
         return sum(stored.size for stored in self.in_format(format))
 
+    @cached_property
+    def elements(self) -> int:
+        """Numbers in all tensors."""
+        return sum(math.prod(t.shape) * (1 if t.layers is None else len(t.layers)) for t in self.tensors)
+
     def needs_matrix(self, format: str) -> bool:
         """Whether llama.cpp makes a format only with an importance matrix."""
         needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
