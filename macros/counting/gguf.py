@@ -8,7 +8,7 @@ config (the factors of a scaled RoPE) come on top. Layers for multi-token predic
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,10 +54,6 @@ class Tensor:
     def is_matrix(self) -> bool:
         """Whether it has two axes or more, leading axes of length one aside."""
         return math.prod(self.shape[:-1]) > 1
-
-    def order(self, layer: int) -> tuple[int, str]:
-        """Where the quantizer comes to one copy: by layer, or by name alone where that does not begin with it."""
-        return (layer, self.name) if self.name.startswith("blk.") else (-1, self.named(layer))
 
     def named(self, layer: int | None) -> str:
         """The name of one copy."""
@@ -187,6 +183,11 @@ class GgufFile:
         """Bytes of all tensors in a format."""
         return sum(stored.size for stored in self.in_format(format))
 
+    @cached_property
+    def elements(self) -> int:
+        """Numbers in all tensors."""
+        return sum(math.prod(t.shape) * (1 if t.layers is None else len(t.layers)) for t in self.tensors)
+
     def needs_matrix(self, format: str) -> bool:
         """Whether llama.cpp makes a format only with an importance matrix."""
         needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
@@ -197,16 +198,12 @@ class GgufFile:
 
     @cached_property
     def _numbers(self) -> tuple[tuple[int, ...], ...]:
-        """For each tensor and layer, the number of earlier ones with the same use: the quantizer goes by layer, then by
-        name."""
-        copies = sorted(
-            [(p, layer) for p, t in enumerate(self.tensors) if self.is_quantized(t) for layer in t.layers or (-1,)],
-            key=lambda copy: self.tensors[copy[0]].order(copy[1]),
-        )
+        """For each tensor and layer, the number of earlier ones with the same use."""
         found: list[dict[int, int]] = [{} for _ in self.tensors]
         seen: dict[str, int] = {}
-        for position, layer in copies:
-            use = use_of(self.tensors[position].name)
+        uses = [use_of(t.name) for t in self.tensors]
+        for position, layer in self._in_order():
+            use = uses[position]
             found[position][layer] = seen.get(use, 0)
             seen[use] = seen.get(use, 0) + 1
         return tuple(
@@ -215,6 +212,26 @@ class GgufFile:
                 for t, numbers in zip(self.tensors, found)
             ]
         )
+
+    def _in_order(self) -> Iterator[tuple[int, int]]:
+        """The copies that the quantizer comes to, as the positions of their tensors and their layers: by layer, then by
+        name; before these, by name alone, the tensors whose name does not begin with the layer."""
+        quantized = [p for p, t in enumerate(self.tensors) if self.is_quantized(t)]
+        names = [t.name for t in self.tensors]
+        blocks = sorted([p for p in quantized if names[p].startswith("blk.")], key=lambda p: names[p])
+        others = [
+            (self.tensors[p].named(layer), p, layer)
+            for p in quantized
+            if not names[p].startswith("blk.")
+            for layer in self.tensors[p].layers or (-1,)
+        ]
+        for _, position, layer in sorted(others):
+            yield position, layer
+        layers = [frozenset(self.tensors[p].layers or ()) for p in blocks]
+        for layer in range(1 + max([max(some) for some in layers if some], default=-1)):
+            for position, some in zip(blocks, layers):
+                if layer in some:
+                    yield position, layer
 
     @cached_property
     def _values(self) -> int:

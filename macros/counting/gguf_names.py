@@ -701,9 +701,13 @@ WITHOUT: dict[str, str] = {
     "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
     **dict.fromkeys(
         """
-        axk1 axk2 bart codegen cwm diffllama doge flex_olmo flint gpt_neo gptj helium inkling2_text inkling_text jetmoe
-        kolibri1 lfm3 longcat_flash mimo muse_spark_text nanochat olmo_hybrid openai-gpt opt persimmon recurrent_gemma
-        whisper xglm zamba2 zaya
+        albert aria_text axk1 axk2 bart beam bert-generation biogpt blenderbot blenderbot-small codegen ctrl cwm
+        data2vec-text deberta-v2 diffllama doge electra ernie flex_olmo flint git gpt_neo gptj gte helium
+        hyperclovax inkling2_text inkling_text jetmoe kolibri1 kosmos_2_5_text_model kosmos_2_text_model lfm3
+        longcat_flash m2m_100 marian mbart megatron-bert mimo ministral mistral_large4_text mllama_text_model
+        modernbert-decoder molmo2_text mpnet muse_spark_text mvp nanochat olmo_hybrid openai-gpt opt pegasus
+        persimmon plbart recurrent_gemma rembert roberta-prelayernorm roformer switch_transformers t5gemma
+        vaultgemma whisper xglm xlm-roberta-xl zamba2 zaya
         """.split(),
         NO_CLASS,
     ),

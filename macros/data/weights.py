@@ -16,13 +16,14 @@ Row = list[Any]
 def summary(costs: Costs, format: str) -> dict[str, Any]:
     """The format, the bytes of all tensors, and the bits per weight.
 
-    For a GGUF file also llama.cpp's name for the architecture, and whether the format needs an importance matrix.
+    For a GGUF file also llama.cpp's name for the architecture, and whether the format needs an importance matrix. Its
+    bits are per weight of the file, which may lack a head or have constants besides.
     """
     size, file = costs.weight_bytes(format), costs.formats.gguf if format in GGUF else None
     return {
         "format": format,
         "bytes": size,
-        "bits_per_weight": round(size * 8 / costs.counts.total, 4),
+        "bits_per_weight": round(size * 8 / (file.elements if file else costs.counts.total), 4),
         "gguf_architecture": file and file.architecture,
         "needs_importance_matrix": file is not None and file.needs_matrix(format),
     }

@@ -89,6 +89,12 @@ def test_a_format_is_meant_in_any_case(name):
     assert format_meant(7) == 7
 
 
+def test_bits_are_per_weight_of_the_file():
+    """An encoder's file lacks the head; one that keeps all in float32 has 32 bits per weight."""
+    for slug in ("bert-base", "llama3-8b"):
+        assert weights.summary(costs_of(presets.model(slug).counts), "F32")["bits_per_weight"] == 32
+
+
 def test_what_has_no_file_says_so():
     with pytest.raises(Problem, match="no GGUF format is known for 'opt': llama.cpp's converter has no class for it"):
         presets.model("opt-125m").counts.formats.size(presets.model("opt-125m").counts.weights[0], "Q4_0")

@@ -38,14 +38,14 @@ FILE, OF_OTHERS = GOLDEN / "gguf.json", GOLDEN / "gguf_of_others.json"
 MODELS = """
     apertus-8b aya-23-8b bitnet-2b-4t bloom-560m command-r-35b dbrx deepseek-v2-lite deepseek-v3 deepseek-v3.2
     deepseek-v4-flash dots.llm1 ernie-4.5-21b-a3b exaone-4.0-32b falcon-180b falcon-h1-0.5b gemma-2b gemma-4-26b-a4b
-    gemma-4-e2b gemma3-1b gemma3-27b glm-4-9b glm-4.5 glm-4.7-flash glm-5 gpt-oss-120b gpt-oss-20b gpt2-xl
-    granite-3.1-1b-a400m granite-3.3-8b granite-4.0-h-small hy3-preview internlm3-8b jais-2-8b jamba-v0.1 kimi-k2
-    kimi-linear-48b-a3b laguna-xs-2.1 lfm2-1.2b lfm2-8b-a1b ling-3.0-flash llama-65b llama2-70b llama4-scout
+    gemma-4-e2b gemma3-1b gemma3-27b glm-4-9b glm-4-9b-0414 glm-4.5 glm-4.7-flash glm-5 gpt-oss-120b gpt-oss-20b
+    gpt2-xl granite-3.1-1b-a400m granite-3.3-8b granite-4.0-h-small hy3-preview internlm3-8b jais-2-8b jamba-v0.1
+    kimi-k2 kimi-linear-48b-a3b laguna-xs-2.1 lfm2-1.2b lfm2-8b-a1b ling-3.0-flash llama-65b llama2-70b llama4-scout
     mamba-2.8b mellum2-12b minicpm3-4b minimax-m2 mistral-small-24b mistral-small-4-119b mixtral-8x22b mpt-7b
-    nemotron-3-nano-30b-a3b nemotron-4-340b olmo-7b olmo2-7b olmo3-32b olmoe-1b-7b phi-2 phi-3-medium phi-4-mini
-    pythia-160m qwen1.5-moe-a2.7b qwen2.5-72b qwen3-0.6b qwen3-235b-a22b qwen3-next-80b-a3b qwen3-vl-30b-a3b
-    qwen3.5-27b qwen3.5-35b-a3b seed-oss-36b smollm3-3b solar-open-100b stablelm-2-1.6b starcoder starcoder2-3b
-    t5-base t5-large t5-small youtu-llm-2b
+    nemotron-3-nano-30b-a3b nemotron-4-340b olmo-7b olmo2-7b olmo3-32b olmoe-1b-7b phi-2 phi-3-medium phi-3.5-moe
+    phi-4-mini pythia-160m qwen1.5-moe-a2.7b qwen2.5-72b qwen3-0.6b qwen3-235b-a22b qwen3-next-80b-a3b
+    qwen3-vl-30b-a3b qwen3-vl-4b qwen3.5-27b qwen3.5-35b-a3b seed-oss-36b smollm3-3b solar-open-100b stablelm-2-1.6b
+    starcoder starcoder2-3b t5-base t5-large t5-small youtu-llm-2b
 """.split()
 # Models that are no preset, of types that no preset has: configs of this size, with numbers that tell layers apart.
 CONFIGS: dict[str, dict[str, Any]] = json.loads((Path(__file__).parent / "gguf_configs.json").read_bytes())
@@ -56,6 +56,7 @@ FORMATS = """
 
 # What the class of a type is called in a config.json, where transformers does not say.
 CLASSES = {
+    "ministral3": "Ministral3ForCausalLM",
     "bailing_hybrid": "BailingMoeV3ForCausalLM",
     "bailing_moe": "BailingMoeForCausalLM",
     "bert": "BertForMaskedLM",
@@ -113,12 +114,16 @@ CLASSES = {
     "qwen3_vl_moe_text": "Qwen3VLMoeForConditionalGeneration",
     "qwen3_vl_text": "Qwen3VLForConditionalGeneration",
     "mt5": "MT5ForConditionalGeneration",
+    "phimoe": "PhiMoEForCausalLM",
     "t5": "T5ForConditionalGeneration",
 }
 # Types whose presets have the names of transformers, which stacks the experts that the maker's files have one by one.
 GATE_UP_DOWN = ("gate_proj", "up_proj", "down_proj")
 STACKED = {
+    "afmoe": GATE_UP_DOWN,
     "bailing_hybrid": GATE_UP_DOWN,
+    "cohere2_moe": GATE_UP_DOWN,
+    "exaone_moe": GATE_UP_DOWN,
     "hy_v3": GATE_UP_DOWN,
     "kimi_linear": ("w1", "w3", "w2"),
     "laguna": GATE_UP_DOWN,
@@ -127,6 +132,7 @@ STACKED = {
     "minimax_m1": ("w1", "w3", "w2"),
     "minimax_text_01": ("w1", "w3", "w2"),
     "nemotron_h": GATE_UP_DOWN,
+    "phimoe": ("w1", "w3", "w2"),
     "solar_open": GATE_UP_DOWN,
 }
 # The same for names: what a file of the maker's says instead.
@@ -172,6 +178,7 @@ RENAMED = {
     },
     "minimax_m1": {"mlp.": "block_sparse_moe."},
     "minimax_text_01": {"mlp.": "block_sparse_moe."},
+    "phimoe": {"mlp.": "block_sparse_moe.", "block_sparse_moe.router": "block_sparse_moe.gate"},
     "nomic_bert": {
         "nomic_bert.": "",
         "embeddings.LayerNorm": "emb_ln",
@@ -255,6 +262,10 @@ FILLED = {
         "norm_topk_prob": True,
     },
     "deepseek_v4": {"first_k_dense_replace": 0, "num_hash_layers": 3},
+    "cohere2": {"rotary_pct": 1.0},
+    "exaone_moe": {"scoring_func": "sigmoid"},
+    "phimoe": {"original_max_position_embeddings": 4096},
+    "qwen3_vl_text": {"rope_scaling": {"rope_type": "default", "mrope_section": [24, 20, 20]}},
     "eurobert": {"classifier_pooling": "mean"},
     "glm5_next_text": {
         "linear_attn_config": {"num_heads": 8, "head_dim": 128, "short_conv_kernel_size": 4},
