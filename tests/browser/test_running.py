@@ -160,11 +160,12 @@ def test_functions_are_numpys(open_page, folder):
             assert np.allclose(numbers, there.ravel(), rtol=1e-6, atol=1e-6), (name, args)
 
 
+@pytest.mark.share(1)
 @pytest.mark.slow("the forward pass of every type, in Chromium")
 @pytest.mark.timeout(600)
 def test_every_type_runs_as_in_python(open_page, folder):
-    """At once and, but for encoders, in parts; another quarter of the types for each commit."""
-    names = sampled(goldens(), 4)
+    """At once and, but for encoders, in parts; another sixth of the types for each commit."""
+    names = sampled(goldens(), 6)
     assert not each(open_page, folder, names)
     parted = [name for name in names if name not in (DYNAMIC, *ENCODERS)]
     assert not each(open_page, folder, parted, 3)
