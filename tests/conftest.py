@@ -50,15 +50,15 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.is_of_all = config.args_source is not config.ArgsSource.ARGS
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
-            (Path(folder) / "site").mkdir()
-            config.site = folder, stack.enter_context(served(Path(folder) / "site"))
             if sys.dont_write_bytecode:  # each of many processes would compile every module: what comes goes at the end
                 stack.callback(remove_compiled, set(compiled()))
                 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
                 sys.dont_write_bytecode = False
             if config.option.dist != "no" and hasattr(os, "fork"):
                 compile_modules(config)
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
+            (Path(folder) / "site").mkdir()
+            config.site = folder, stack.enter_context(served(Path(folder) / "site"))
             config.add_cleanup(stack.pop_all().close)
     else:
         config.site, config.is_of_all = config.workerinput["site"], config.workerinput["is_of_all"]
