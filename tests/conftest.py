@@ -54,7 +54,7 @@ def pytest_configure(config):
                 stack.callback(remove_compiled, set(compiled()))
                 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
                 sys.dont_write_bytecode = False
-            if config.option.dist != "no" and hasattr(os, "fork"):
+            if config.is_of_all and config.option.dist != "no" and hasattr(os, "fork"):
                 compile_modules(config)
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
             (Path(folder) / "site").mkdir()
