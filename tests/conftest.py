@@ -50,15 +50,15 @@ def pytest_configure(config):
     if not hasattr(config, "workerinput"):
         config.is_of_all = config.args_source is not config.ArgsSource.ARGS
         with contextlib.ExitStack() as stack:
-            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
-            (Path(folder) / "site").mkdir()
-            config.site = folder, stack.enter_context(served(Path(folder) / "site"))
             if sys.dont_write_bytecode:  # each of many processes would compile every module: what comes goes at the end
                 stack.callback(remove_compiled, set(compiled()))
                 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
                 sys.dont_write_bytecode = False
-            if config.option.dist != "no" and hasattr(os, "fork"):
+            if config.is_of_all and config.option.dist != "no" and hasattr(os, "fork"):
                 compile_modules(config)
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="every-parameter-"))
+            (Path(folder) / "site").mkdir()
+            config.site = folder, stack.enter_context(served(Path(folder) / "site"))
             config.add_cleanup(stack.pop_all().close)
     else:
         config.site, config.is_of_all = config.workerinput["site"], config.workerinput["is_of_all"]
@@ -409,7 +409,17 @@ class Tab:
         page.on("pageerror", lambda error: self.complaints.append(f"{page.url}: {error}"))
         page.on("requestfailed", self.look_at)
         page.on("response", lambda response: self.look_at(response.request, response.status))
+        page.add_init_script(CAME)
         self.session = self.context.new_cdp_session(page)
+        for name in LEAVES:
+            setattr(page, name, self.leaving(getattr(page, name)))
+
+    def leaving(self, does):
+        def left(*args, **how):
+            self.is_left = True
+            return does(*args, **how)
+
+        return left
 
     def look_at(self, request, status=0):
         url = urlsplit(request.url)
@@ -417,17 +427,6 @@ class Tab:
             self.complaints.append(f"asked another host: {request.url}")
         if status >= 400:
             self.complaints.append(f"{self.page.url}: {status} {request.url}")
-
-    def watch_for_what_is_left(self):
-        def leaving(does):
-            def left(*args, **how):
-                self.is_left = True
-                return does(*args, **how)
-
-            return left
-
-        for name in LEAVES:
-            setattr(self.page, name, leaving(getattr(self.page, name)))
 
     def as_new(self, size, address):
         """As if nobody had been here. What a page of the same address would be given back is not kept either."""
@@ -477,11 +476,9 @@ def open_page(browser, tabs, pytestconfig):
             tab.as_new(size, address)
         else:
             tab = Tab(browser, size, options)
+            tab.is_left = not is_shared
             if before:
                 before(tab.page)
-            tab.is_left = not is_shared
-            tab.page.add_init_script(CAME)
-            tab.watch_for_what_is_left()
         opened.append(tab)
         tab.complaints, tab.asked = complaints, address
         tab.page.goto(address)

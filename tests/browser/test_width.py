@@ -86,8 +86,9 @@ def test_nothing_is_cut_off(open_page, site, path):
     assert not [line for width in (390, WHOLE) for line in off(page, width)]
 
 
+@pytest.mark.share(1)
 @pytest.mark.slow("opens dozens of pages at four widths")
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(3600)
 def test_nothing_is_cut_off_on_other_pages(open_page, site, site_folder):
     """A share of all pages but the models', and of the longest of the models' in each family."""
     page = open_page(site)

@@ -237,7 +237,7 @@ def test_many_layers_of_a_gguf_file_take_no_time():
     [w] = [w for w in counts.weights if w.name.endswith("q_proj.weight")]
     start = time.process_time()
     assert counts.formats.part_size(w, "Q8_0", w.shape, layers, 1) == 10_000 * 4096 * 4096 // 32 * 34
-    assert time.process_time() - start < 0.25
+    assert time.process_time() - start < 1
 
 
 def test_lists_of_names_with_stars_take_no_time():
