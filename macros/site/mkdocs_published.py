@@ -98,12 +98,12 @@ def on_post_template(output, template_name, config):
 def write_in_both(env, config, files) -> None:
     """The second process, which has no page left to read, writes generated pages, the last ones first."""
     pages = [file for file in files.documentation_pages() if not file.inclusion.is_excluded()]
-    own = [file for file in reversed(pages) if isinstance(file, Generated)]
+    own = [file.page for file in reversed(pages) if isinstance(file, Generated) and file.page]
     mathml.close()  # a process with threads is not to be copied
     contents.flush()
-    if second_process.start({task_of(file.page): partial(written, file.page, env, config, pages) for file in own}):
-        for file in own:
-            file.page.meta["template"] = WRITTEN
+    if second_process.start({task_of(page): partial(written, page, env, config, pages) for page in own}):
+        for page in own:
+            page.meta["template"] = WRITTEN
 
 
 def task_of(page) -> str:
@@ -123,13 +123,17 @@ def written(page, env, config, pages) -> tuple[str, int, Listed]:
     return output, place, listed.pop(place)
 
 
+def not_written() -> tuple[str, int, Listed] | None:
+    """In place of `written`, in this process: MkDocs writes the page."""
+
+
 def on_page_content_late(html, page, config, files):
     waiting[page.file.src_uri] = contents.put(html.encode())
     return ""
 
 
 def on_page_context_early(context, page, config, nav):
-    if there := second_process.computed(task_of(page), lambda: None):
+    if there := second_process.computed(task_of(page), not_written):
         context["written"], place, listed[place] = there
         return
     page.content = contents.get(waiting[page.file.src_uri]).decode()
