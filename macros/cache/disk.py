@@ -67,8 +67,15 @@ class SpillFile:
         start = self.file.seek(0, os.SEEK_END)
         return start, self.file.write(content)
 
+    def flush(self) -> None:
+        """Before this process is copied."""
+        self.file.flush()
+
     def get(self, place: tuple[int, int]) -> bytes:
         start, length = place
+        self.file.flush()
+        if hasattr(os, "pread"):  # a copy of this process shares the place in the file
+            return os.pread(self.file.fileno(), length, start)
         self.file.seek(start)
         return self.file.read(length)
 

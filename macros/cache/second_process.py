@@ -145,12 +145,14 @@ class _Complaints(logging.Handler):
 _under_way: list[SecondProcess] = []
 
 
-def start(tasks: Mapping[str, Callable[[], Any]]) -> None:
-    """Begin with these tasks, by their names: first those that `computed` will ask for last."""
+def start(tasks: Mapping[str, Callable[[], Any]]) -> bool:
+    """Begin with these tasks, by their names: first those that `computed` will ask for last. Whether there is a second
+    process."""
     end()
     if is_worthwhile():
         with suppress(OSError):  # no room for a process or a file: one is enough
             _under_way.append(SecondProcess(tasks))
+    return bool(_under_way)
 
 
 def computed(name: str, compute: Callable[[], T]) -> T:

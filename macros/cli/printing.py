@@ -11,16 +11,18 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from fractions import Fraction
 from io import StringIO
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rich.cells import cell_len
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from ..counting.figures import BYTES, FLOPS, NUMBERS, PARAMETERS, SECONDS
 from ..engine.errors import seen
 from ..views.kit import rounding
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
 
 Number = int | float | Fraction
 ROUNDED = {
@@ -63,6 +65,19 @@ class Grid(NamedTuple):
         kept = [width if c.is_number else min(width, c.least) for c, width in zip(self.columns, widths)]
         return sum(kept) + GAP * (len(kept) - 1)
 
+    def lines(self) -> list[str]:
+        """Its rows, with columns as wide as they have to be."""
+        heading = [c.heading for c in self.columns]
+        rows = [list(map(seen, row)) for row in ([heading] if any(heading) else []) + [*map(list, self.rows)]]
+        widths = [max(map(cell_len, cells)) for cells in zip(*rows)]
+        return [
+            (" " * GAP).join(
+                " " * (width - cell_len(cell)) + cell if c.is_number else cell + " " * (width - cell_len(cell))
+                for cell, c, width in zip(row, self.columns, widths)
+            )
+            for row in rows
+        ]
+
     def reduced(self) -> Grid:
         """The grid without the columns that may go, and with the stackable ones below the first."""
         kept = [i for i, c in enumerate(self.columns) if not (c.may_go or c.may_stack)]
@@ -98,21 +113,46 @@ def exact(value: Number | None) -> str:
 def show(blocks: Iterable[Block]) -> None:
     """Print to standard output, with an empty line between two blocks but none below a title."""
     if sys.stdout.isatty():
+        from rich.console import Console
+
         write(Console(), blocks)
     else:
         print(plain(blocks), end="")
 
 
 def plain(blocks: Iterable[Block]) -> str:
-    """The same as text without any codes."""
+    """The same as text without any codes; by Rich only if something is too wide, for to load it takes as long as NumPy
+    does."""
+    blocks = list(blocks)
+    lines = _lines(blocks)
+    if max(map(cell_len, lines), default=0) <= WIDTH.get():
+        return "".join(f"{line.rstrip()}\n" for line in lines)
+    from rich.console import Console
+
     lines = StringIO()
     console = Console(file=lines, width=WIDTH.get(), color_system=None, legacy_windows=False)
     write(console, blocks)
     return "".join(f"{line.rstrip()}\n" for line in lines.getvalue().splitlines())
 
 
+def _lines(blocks: Iterable[Block]) -> list[str]:
+    """Every block in lines of any length."""
+    lines: list[str] = []
+    is_below = True
+    for block in blocks:
+        lines += [] if is_below else [""]
+        is_below = isinstance(block, Title)
+        if isinstance(block, Grid):
+            lines += block.lines()
+        else:
+            lines.append(seen(block.text if isinstance(block, Title) else block))
+    return lines
+
+
 def write(console: Console, blocks: Iterable[Block]) -> None:
     """Print in the width of the console."""
+    from rich.text import Text
+
     is_below = True  # a title, or nothing
     for block in blocks:
         if not is_below:
@@ -128,6 +168,9 @@ def write(console: Console, blocks: Iterable[Block]) -> None:
 
 def _fitting(grid: Grid, width: int) -> Table | Text:
     """A grid as a table that is not too wide; if not even its numbers fit, its rows as lines."""
+    from rich.table import Table
+    from rich.text import Text
+
     layout = next((g for g in (grid, grid.reduced()) if g.least <= width), None)
     if layout is None:
         return Text("\n".join("  ".join(map(_seen, filter(None, row))) for row in grid.rows), overflow="fold")

@@ -34,9 +34,6 @@ class Weight:
     routed: tuple[Dim, Dim] | None = None
     numbers: tuple[int, ...] | None = None
 
-    def __hash__(self) -> int:
-        return hash(self.name)
-
     @cached_property
     def copies(self) -> Dim:
         """The number of tensors of the checkpoint that this represents."""

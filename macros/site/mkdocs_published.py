@@ -5,28 +5,37 @@ from __future__ import annotations
 import gc
 import os
 import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import urljoin
 
+from mkdocs.commands.build import get_context
 from mkdocs.structure.files import File
+from mkdocs.structure.nav import Navigation
 
 from ..browser.bundle import without_comments
 from ..cache import disk, memory, second_process
+from ..views.kit import mathml
 from ..views.kit.mathml import without_tex
 from . import hashed, links
 from .mkdocs_markdown import title_text
-from .mkdocs_pages import made_later
+from .mkdocs_pages import Generated, made_later, put_back
 from .plain_markdown import markdown
 from .published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
 
 THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
+navigation: list[Navigation] = []
 places: dict[str, int] = {}  # of the pages in the navigation
 listed: dict[int, Listed] = {}  # by these places
 
 # MkDocs makes the content of all pages before it writes the first: each waits in a file, for a thousand are too much.
 waiting: dict[str, tuple[int, int]] = {}
 contents = disk.SpillFile()
+
+WRITTEN = "written.html"  # the template of a page that the second process may have written
+writing: list[Callable[[], None]] = []  # until the first page is written
 
 
 def on_config(config):
@@ -68,6 +77,7 @@ def on_files(files, config):
 
 
 def on_nav(nav, config, files):
+    navigation[:] = [nav]
     places.clear()
     places.update({page.file.src_uri: n for n, page in enumerate(nav.pages)})
 
@@ -76,6 +86,45 @@ def on_env(env, config, files):
     """The date of every page in the sitemap is the edition's: the same files give the same site on any day."""
     for file in files.documentation_pages():
         file.page.update_date = config.extra["day"] or file.page.update_date
+    writing[:] = [partial(write_in_both, env, config, files)]
+
+
+def on_post_template(output, template_name, config):
+    """Templates come behind all files, and before the pages."""
+    while writing:
+        writing.pop()()
+
+
+def write_in_both(env, config, files) -> None:
+    """The second process, which has no page left to read, writes generated pages, the last ones first."""
+    pages = [file for file in files.documentation_pages() if not file.inclusion.is_excluded()]
+    own = [file.page for file in reversed(pages) if isinstance(file, Generated) and file.page]
+    mathml.close()  # a process with threads is not to be copied
+    contents.flush()
+    if second_process.start({task_of(page): partial(written, page, env, config, pages) for page in own}):
+        for page in own:
+            page.meta["template"] = WRITTEN
+
+
+def task_of(page) -> str:
+    return f"written {page.file.src_uri}"
+
+
+def written(page, env, config, pages) -> tuple[str, int, Listed]:
+    """A page as MkDocs writes it, with its place among those in llms.txt."""
+    page.active = True
+    [nav] = navigation
+    context = get_context(nav, pages, config, page)
+    context = config.plugins.on_page_context(context, page=page, config=config, nav=nav)
+    output = env.get_template("main.html").render(context)
+    put_back()
+    page.active, page.content = False, None
+    [place] = listed
+    return output, place, listed.pop(place)
+
+
+def not_written() -> tuple[str, int, Listed] | None:
+    """In place of `written`, in this process: MkDocs writes the page."""
 
 
 def on_page_content_late(html, page, config, files):
@@ -84,6 +133,9 @@ def on_page_content_late(html, page, config, files):
 
 
 def on_page_context_early(context, page, config, nav):
+    if there := second_process.computed(task_of(page), not_written):
+        context["written"], place, listed[place] = there
+        return
     page.content = contents.get(waiting[page.file.src_uri]).decode()
 
 
@@ -93,6 +145,8 @@ def on_post_page_late(output, page, config):
 
 def on_page_context(context, page, config, nav):
     """The page as Markdown, next to it; the page without the parts that only this needs; the metadata in its head."""
+    if "written" in context:
+        return
     copy = f"{os.path.splitext(page.file.dest_uri)[0]}.md"
     path = os.path.join(config.site_dir, copy)
     os.makedirs(os.path.dirname(path), exist_ok=True)

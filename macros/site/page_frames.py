@@ -10,8 +10,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from markdown.extensions.toc import slugify
-
+from .extensions.glossary import term_anchor
 from .extensions.large_blocks import MARK, anchors
 
 # A whole element on a line, as the generator and macros write it, or anchors, and a place for it in a frame.
@@ -51,7 +50,7 @@ class Frames:
             rendered = render(frame)
             links = {HERE if page == source else page: to for page, to in rendered.links.items()}
             self.rendered[frame] = rendered._replace(links=links)
-        found, anchor = self.rendered[frame], slugify(named[1], "-")
+        found, anchor = self.rendered[frame], term_anchor(named[1])
         own = dict.fromkeys(name for element in elements for name in anchors(element))
         if anchor in found.anchors or anchor in own or len(_PLACE.findall(found.html)) != len(elements):
             return render(markdown)

@@ -25,6 +25,7 @@ import pytest
 from copies import ROOT
 from fuzz.configs import described, filled
 from reference import TOLERANCE, checkpoint, close, golden, goldens
+from rich.console import Console
 
 from macros.__main__ import main
 from macros.api.run_memory import needed
@@ -34,6 +35,8 @@ from macros.catalogue.checkpoints import SHIPPED
 from macros.catalogue.stored import BITS, INDEX, header
 from macros.cli.commands import HERE
 from macros.cli.other_commands import COMMANDS
+from macros.cli.printing import EXACT, ROUND, WORDS, Column, Grid, Title, plain
+from macros.cli.printing import write as write_blocks
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
 from macros.engine.files import write, writing
@@ -75,6 +78,15 @@ def refused(result) -> str:
 
 CAPITALS = SHIPPED["capitals"]
 FORGED = "a\x1b[31m\x9b1m\r\u202e\u2028b"
+
+
+def test_tables_without_a_terminal_are_those_of_rich():
+    grid = Grid([WORDS, ROUND, EXACT, WORDS], [("a", "1 GB", "1,000,000,000", ""), ("日本 §", "", "7", "− b\u200b")])
+    headed = Grid([Column("name"), Column("copies", is_number=True)], [("w.{i}", "× 2"), ("", "")])
+    blocks = [Title("模型 ×"), grid, "two words", headed, Grid([WORDS], [])]
+    by_rich = io.StringIO()
+    write_blocks(Console(file=by_rich, width=1000, color_system=None, legacy_windows=False), blocks)
+    assert plain(blocks) == "".join(f"{line.rstrip()}\n" for line in by_rich.getvalue().splitlines())
 
 
 def test_no_text_of_others_acts_on_the_terminal(run, tmp_path):
