@@ -145,7 +145,7 @@ def calls():
     for kind in np.float16, ml_dtypes.bfloat16:  # as files store them
         matrix, rows = rng.normal(size=(6, 9)).astype(kind), rng.normal(size=(5, 6)).astype(np.float32)
         yield from (("einsum", ("ti,io->to", rows, matrix)), ("einsum", ("ti,oi->to", rows, matrix.T.copy())))
-        yield from (("take", (matrix, i, 0)), ("transpose", (matrix, [1, 0])), ("multiply", (matrix, rows[0, 0])))
+        yield from (("take", (matrix, i, 0)), ("transpose", (matrix, [1, 0])), ("multiply", (matrix, 0.75)))
         yield from (("sum", (matrix, 0)), ("concatenate", ([matrix, matrix], 0)), ("split", (matrix, 3, 1)))
     yield "multiply", (np.array([0, -0.0, 6e-8, 1e-5, 65504, np.inf, -np.inf], np.float16), 1.0)
 
