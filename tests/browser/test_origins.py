@@ -34,7 +34,7 @@ ORIGINS = """async ([assets, ids, changes, most]) => {
     origins = new Origins(run, ids.map(String), Array(590).fill(""), all, 2),
     seen = new Map(),
     open = ["logit/7", "logit/100", "token/2/5", "position/3/7", "lens/0/7", "lens/1/9", "lens/3/100", "chance/7"]
-  open.push("part/1/2/7", "part/0/mlp/7", "part/2/bias/9", `chance/${all[20].id}`, `left/${all[0].id}`)
+  open.push("found/1/2/3", "part/1/2/7", "part/0/mlp/7", "part/2/bias/9", `chance/${all[20].id}`, `left/${all[0].id}`)
   open.push(...["token", "position", "taken", "shift"].map(part => `part/0/${part}/7`))
   while (open.length && seen.size < most) {
     const place = seen.size % 2 ? open.shift() : open.pop()
@@ -155,7 +155,7 @@ def test_the_numbers_are_those_of_python(asked):
 def test_where_an_attention_weight_comes_from(choose):
     """By keyboard: Enter on a cell, back along the chain to the token's row, Escape to the cell; a link keeps it."""
     page = choose("?country=Peru")
-    weights = page.get_by_role("grid").first
+    weights = page.get_by_role("grid", name=re.compile("^Attention weights"))
     weights.wait_for()
     weights.locator("td[tabindex='0']").focus()
     for key in ("ArrowDown", "End", "Home", "ArrowDown", "ArrowDown", "ArrowDown", "End", "ArrowLeft"):

@@ -84,8 +84,9 @@ const facts = () =>
 const theModel = () => (loaded ??= load())
 /** @returns {Promise<Known>} */
 async function load() {
-  for (const name of ["python", "engine", "numpy", "loaded", "ablations", "gpt2"])
-    import(`../engine/${name}.mjs`).catch(() => {}) // at once, and not as each asks for the next; who needs it says why
+  // At once, and not as each asks for the next; an error is of the one that needs it.
+  const scripts = ["python", "engine", "numpy", "loaded", "ablations", "gpt2"].map(name => `engine/${name}`)
+  for (const name of [...scripts, "architectures"]) import(`../${name}.mjs`).catch(() => {})
   const [config, tokenizer, weights, { checkpoint }, ...parts] = await Promise.all([
     text("config.json"),
     text("tokenizer.json"),
@@ -274,7 +275,9 @@ export async function mount(/** @type {HTMLElement} */ place) {
     )
     Object.assign(state, values)
     const [, layer, head] = /^(?:share|score|mixed|found)\/(\d+)\/(\d+)\//.exec(state.number) ?? []
-    if (head && !given.has("layer") && !given.has("head")) Object.assign(state, { layer, head })
+    if (!given.has("layer") && !given.has("head"))
+      if (upTo(config?.n_layer).includes(layer) && upTo(config?.n_head).includes(head))
+        Object.assign(state, { layer, head })
     const isNew = state.number !== "" && state.number !== began
     began = state.number
     await show()

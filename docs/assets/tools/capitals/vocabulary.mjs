@@ -17,8 +17,8 @@ export class Vocabulary {
     /** @type {string[]} */
     this.words = []
     for (const [word, id] of this.ids) this.words[id] = word
-    const whole = names.map(name => `(?<!${LETTER})${quoted(name)}(?!${LETTER})`)
-    this.pieces = new RegExp([...whole, `${LETTER}+`, `[^\\s${LETTER.slice(1)}+`].join("|"), "gu")
+    const whole = `(?<!${LETTER})(?:${names.map(quoted).join("|")})(?!${LETTER})` // each class of letters takes time
+    this.pieces = new RegExp([whole, `${LETTER}+`, `[^\\s${LETTER.slice(1)}+`].join("|"), "gu")
   }
 
   /**
