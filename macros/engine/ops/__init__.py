@@ -90,6 +90,7 @@ from .experts import (
     zero_experts,
 )
 from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
+from .local import local_attention
 from .ngrams import ngram_embedding
 from .recurrence import (
     Mixed,
