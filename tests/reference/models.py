@@ -126,7 +126,7 @@ AROUND = (
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
 )
-BESIDE_TOWERS = {"chameleon", "git", "phi4_multimodal"}  # whose keys stand beside those of the towers
+BESIDE_TOWERS = {"chameleon", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside those of the towers
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
