@@ -355,6 +355,41 @@ def t5gemma(c):
     return Form(reading + writing + tables, 2 * L * K * H)
 
 
+def fsmt(c):
+    D, tables = c["d_model"], 1 if c.get("tie_word_embeddings") else 2
+    form = like_bart()(c | {"vocab_size": c["tgt_vocab_size"]})
+    return form._replace(total=form.total + (0 if tables == 1 else D * (c["src_vocab_size"] + c["tgt_vocab_size"])))
+
+
+def longt5(c):
+    form, D, N = t5(c | {"tie_word_embeddings": True}), c["d_model"], c["num_heads"]
+    around = c["num_layers"] * D + c["relative_attention_num_buckets"] * N
+    return form._replace(total=form.total + (around if c.get("encoder_attention_type") != "local" else 0))
+
+
+def led(c):
+    D, E = c["d_model"], c["encoder_layers"]
+    places = (c["max_encoder_position_embeddings"] + c["max_decoder_position_embeddings"]) * D
+    form = like_bart(norms=2)(c)
+    return form._replace(total=form.total + places + E * 3 * (D * D + D))
+
+
+def zamba(c):
+    D, L, N, K, H, F = sizes(c | {"head_dim": c["attention_head_dim"]})
+    C, heads, R, Z = c["mamba_expand"] * D, c["n_mamba_heads"], c["mamba_dt_rank"], c["mamba_d_state"]
+    P, hybrids = C // heads, c["layers_block_type"].count("hybrid")
+    by_heads = heads * (P * (R + 2 * Z) + P * R + P + P * Z + P)
+    mixer = 3 * D * C + C * c["mamba_d_conv"] + (C if c.get("mamba_conv_bias", True) else 0) + by_heads + D
+    shared = 2 * D * (N + 2 * K) * H + N * H * D + gated(D, F) + 3 * D
+    tables = c["vocab_size"] * D * (1 if c.get("tie_word_embeddings", True) else 2)
+    return Form(tables + L * mixer + hybrids * D * D + (shared if hybrids else 0) + D, hybrids * 2 * K * H)
+
+
+def moshi(c):
+    form, D = llama_like()(c | {"intermediate_size": c["ffn_dim"] // 2, "tie_word_embeddings": False}), c["hidden_size"]
+    return form._replace(total=form.total + D)
+
+
 def switch(c):
     D, F, E = c["d_model"], c["d_ff"], c["num_experts"]
     layers, sparse = c["num_layers"], 0
@@ -1130,6 +1165,11 @@ FORMS |= {
     "jina_embeddings_v3": jina_v3,
     "deberta-v2": deberta_v2,
     "switch_transformers": switch,
+    "fsmt": fsmt,
+    "moshi": moshi,
+    "zamba": zamba,
+    "longt5": longt5,
+    "led": led,
     "t5gemma": t5gemma,
     # of remote code
     "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
@@ -1729,6 +1769,35 @@ RANDOM |= {
     "modernbert-decoder": RANDOM["modernbert"],
     "biogpt": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
     **dict.fromkeys(("mbart", "pegasus", "blenderbot", "blenderbot-small", "plbart", "mvp", "m2m_100"), RANDOM["bart"]),
+    "fsmt": both(
+        RANDOM["bart"].map(lambda c: renamed(c, vocab_size="")),
+        fixed(src_vocab_size=(97, 101), tgt_vocab_size=(89, 101), tie_word_embeddings=(False,)),
+    ),
+    "zamba": both(
+        blocks().map(lambda c: renamed(c, head_dim="attention_head_dim", num_hidden_layers="")),
+        fixed(
+            num_hidden_layers=(4,),
+            layers_block_type=(["mamba"] * 2 + ["hybrid"] * 2, ["mamba", "hybrid"] * 2),
+            n_mamba_heads=(1, 2),
+            mamba_expand=(2, 4),
+            mamba_dt_rank=(3, 5),
+            mamba_d_state=(7, 9),
+            mamba_d_conv=(3, 4),
+        ),
+        flags(mamba_conv_bias=BOOL),
+    ),
+    "moshi": both(
+        blocks(square=True).map(lambda c: renamed(c, intermediate_size="")),
+        fixed(ffn_dim=(62, 74), sliding_window=(13, 20)),
+    ),
+    "led": both(
+        RANDOM["bart"].map(lambda c: renamed(c, max_position_embeddings="max_decoder_position_embeddings")),
+        fixed(max_encoder_position_embeddings=(12, 24), attention_window=(4, 6)),
+    ),
+    "longt5": both(
+        RANDOM["t5"],
+        fixed(encoder_attention_type=("local", "transient-global"), local_radius=(2, 3), global_block_size=(3, 4)),
+    ),
     "marian": both(RANDOM["bart"], flags(share_encoder_decoder_embeddings=BOOL)),
     **dict.fromkeys(
         ("megatron-bert", "data2vec-text", "xlm-roberta-xl", "roberta-prelayernorm"),

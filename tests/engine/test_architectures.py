@@ -87,7 +87,7 @@ def test_an_encoder_runs_in_the_first_step_alone(name):
     assert all(after.kept[place] is rows for place, rows in of_source.items())
     for end in (0, -1):
         other = g.source.copy()
-        other[end] = (other[end] + 1) % g.raw["vocab_size"]
+        other[end] = (other[end] + 1) % int(g.config.vocab_size)
         changed, _ = logits(g.architecture, g.config, g.weights(), g.ids[:4], Cache(read=other))
         assert np.abs(changed[0] - first[0]).max() > 1e-5
 

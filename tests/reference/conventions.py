@@ -206,6 +206,23 @@ def every_score(ours: Model, new: int, context: int) -> int:
     return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
 
 
+def chunks_overlap(ours: Model, new: int, context: int) -> int:
+    """Scores of chunks of two windows, each of which begins in the middle of the one before, beyond three windows."""
+    if ours.model_type != "led" or context > new:
+        return 0
+    rows, width = int(ours.config.n_source), int(ours.config.d_model)
+    windows = [size // 2 for size in ours.config.windows]
+    return sum(2 * width * (w * -(-rows // w // 2) * 2 * w - 4 * w * w) for w in windows)
+
+
+def sums_by_products(ours: Model, new: int, context: int) -> int:
+    """The sums of blocks of a text, as products with zeros and ones."""
+    if ours.model_type != "longt5" or context > new or ours.config.kind == "local":
+        return 0
+    rows = int(ours.config.n_source)
+    return 2 * int(ours.config.n_encoder_layers) * rows * (rows // ours.config.block) * int(ours.config.d_model)
+
+
 def recurrence(ours: Model, new: int, context: int) -> int:
     """What torch counts of the form that it runs, without what we count of the plain recurrence."""
     more = 0
@@ -394,6 +411,15 @@ FLOPS = {
     ),
     "scores again": Convention(
         "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
+    ),
+    "overlap": Convention(
+        "transformers’ code of LED computes scores in chunks of two windows that overlap by one. This site counts "
+        "three windows for each block.",
+        chunks_overlap,
+    ),
+    "block sums": Convention(
+        "transformers’ code of LongT5 adds up the vectors of a block by a product with zeros and ones.",
+        sums_by_products,
     ),
     "recurrence": Convention(
         "This site counts a recurrence token by token, with the writes into the state. transformers writes by "

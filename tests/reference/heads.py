@@ -66,6 +66,8 @@ REFUSED = {
         [f"{name}ForCausalLM" for name in ("Data2VecText", "RobertaPreLayerNorm", "XLMRobertaXL")],
         "RoBERTa as a decoder, with a cache",
     ),
+    "FSMTModel": "its decoder has the head",
+    **dict.fromkeys(("LongT5EncoderModel", "LEDForSequenceClassification"), "the encoder alone, or a class of its own"),
     "ElectraForMultipleChoice": "a class of its own for it",
     "T5GemmaForSequenceClassification": "reads what its config says",
     "T5GemmaForTokenClassification": "reads what its config says",

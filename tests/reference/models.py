@@ -126,7 +126,7 @@ AROUND = (
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
 )
-BESIDE_TOWERS = {"chameleon", "git", "phi4_multimodal"}  # whose keys stand beside those of the towers
+BESIDE_TOWERS = {"chameleon", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside those of the towers
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
@@ -174,6 +174,9 @@ def unsaved(model: torch.nn.Module) -> torch.nn.Module:
         if (table := module._parameters.get(last)) is not None and not table.requires_grad:
             del module._parameters[last]
             module.register_buffer(last, table.data, persistent=False)
+    for module in model.modules():
+        if type(module).__name__ == "SinusoidalPositionalEmbedding" and "weight" in module._parameters:
+            module.register_buffer("weight", module._parameters.pop("weight").data, persistent=False)  # FSMT's
     return model
 
 
@@ -222,7 +225,8 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
     stack = getattr(config, "encoder", config)
-    length = getattr(stack, "n_positions", None) or stack.max_position_embeddings
+    lengths = "n_positions", "max_encoder_position_embeddings", "max_position_embeddings"
+    length = next(getattr(stack, name) for name in lengths if getattr(stack, name, None))
     return torch.randint(0, config.vocab_size, (1, length), generator=generator)
 
 
@@ -234,6 +238,8 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
         return model(ids, cross_attention_states=read, **more)
     if read.ndim == 3:
         return model(input_features=read.transpose(1, 2), decoder_input_ids=ids, **more)
+    if model.config.model_type == "fsmt":  # with a cache, its code takes one token at a time and hides none
+        more = {"use_cache": False} | more
     return model(input_ids=read, decoder_input_ids=ids, **more)
 
 

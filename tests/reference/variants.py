@@ -36,6 +36,8 @@ SEEDS = models.SEED, 7
 # Keys that stay as they are, and why; besides those that a config class says transformers reads otherwise.
 FIXED = {
     "longcat_flash zero_expert_num": "transformers 5.23 keeps matrices of the experts that are nothing",
+    "moshi sliding_window": "transformers 5.23 keeps a window of a text, and hides nothing of a prompt",
+    "fsmt max_position_embeddings": "transformers makes a longer table of places for a longer text",
     **dict.fromkeys(
         [f"{name} tie_word_embeddings" for name in ("t5", "mt5", "umt5", "switch_transformers")],
         "transformers 5.23 builds it tied, until it reads a file with a head of its own",

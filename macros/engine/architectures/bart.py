@@ -87,9 +87,18 @@ class Bart(Config):
         """How many tokens the decoder knows."""
         return self.vocab_size
 
+    def rows(self, stack: str) -> int:
+        """How many tokens a stack knows."""
+        return self.vocabulary if stack == "decoder" else self.vocab_size
+
     def table(self, stack: str) -> str:
         """The name of the embedding of a stack."""
         return "model.shared.weight"
+
+    @property
+    def head(self) -> str:
+        """The name of the head's matrix."""
+        return self.table("decoder")
 
     def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
         """The vectors of tokens plus those of their positions, after `earlier` ones: [T D] -> [T D]."""
@@ -99,8 +108,8 @@ class Bart(Config):
 
     def embedded(self, ids: Array, earlier: int, w: Weights, name: str) -> Array:
         """The vector of each token plus that of its position, after `earlier` ones, for a stack: [T] -> [T D]."""
-        rows, stack = self.vocabulary if name == "decoder" else self.vocab_size, w.at(f"model.{name}")
-        x = embed(ids, w, self.table(name), rows, self.d_model)
+        stack = w.at(f"model.{name}")
+        x = embed(ids, w, self.table(name), self.rows(name), self.d_model)
         x = self.placed(x * self.d_model**0.5 if self.scale_embedding else x, earlier, stack)
         return layer_norm(x, stack, "layernorm_embedding", NORM_EPS) if self.norm_embedding else x
 
@@ -234,7 +243,7 @@ def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) 
         "model.decoder.layers", ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers
     ):
         x = decoder_layer(x, w_layer, c, kept, read)
-    logits = unembed(c.finished(x, w, "decoder"), w, c.table("decoder"), c.vocabulary, last=last)
+    logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
     return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False) if c.final_bias else logits
 
 

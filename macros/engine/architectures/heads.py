@@ -365,6 +365,13 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForQuestionAnswering": Kind("question answering", find_answer),
     },
     "t5gemma": {"ForConditionalGeneration": OWN, "Model": BASE},
+    "fsmt": {"ForConditionalGeneration": OWN},
+    "longt5": {"ForConditionalGeneration": OWN, "Model": BASE},
+    "led": {
+        "ForConditionalGeneration": OWN,
+        "Model": BASE,
+        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+    },
     "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
 }
 

@@ -168,6 +168,11 @@ def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) ->
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
+    return decode(ids, read, w, c, cache, last)
+
+
+def decode(ids: Array, read: Array, w: Weights, c: T5, cache: KVCache, last: bool) -> Array:
+    """The decoder's scores after what the encoder made of its text: [T], [M D] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "shared.weight", c.vocab_size, c.d_model)
     here = positions(ids, cache)
     seen = np.arange(ids.shape[0] + cache.length, like=ids)
