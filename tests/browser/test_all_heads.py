@@ -64,6 +64,7 @@ def without(off):
     return lambda ids: logits(small.model.architecture, small.model.config, Arrays(tensors), ids, last=True)[0][0]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("off", OFF)
 def test_what_is_off_adds_nothing_and_the_parts_add_up(choose, site, site_folder, texts, off):
     assets = urljoin(site, f"{own_assets(site_folder).name}/")

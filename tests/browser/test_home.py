@@ -65,6 +65,7 @@ def test_the_field_answers(home, site, question):
     assert time.monotonic() - begun < 30  # ten on a machine that does nothing else
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("question", ANSWERED)
 def test_what_is_asked_most_is_answered_in_the_first_result(home, question):
     begun = time.monotonic()

@@ -331,7 +331,7 @@ COUNTED = {
 }
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(5)
 @pytest.mark.parametrize("task", COUNTED)
 @pytest.mark.timeout(600)
 def test_the_browser_plans_what_python_plans(tool, task):
