@@ -21,6 +21,7 @@ _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
     (re.compile(r"\n\s*(?=</?t[dhr]\b)"), ""),  # a row is one line
+    (re.compile(r'<a href="[^"]*" tabindex="-1">([^<]*)</a>'), lambda m: m[1]),  # one of many beside each other
     (re.compile(r'<a\b[^>]*?\shref="([^"]*)"[^>]*+>(.*?)</a>', re.S), lambda m: f"[{m[2]}]({m[1]})"),
     (re.compile(r"<math\b([^>]*)>.*?</math>", re.S), lambda m: _formula(m[1])),
     (re.compile(rf"<thead>.*?</thead>|{_SPANNED.pattern}", re.S), lambda m: _cells(m) if m[1] else _head(m[0])),

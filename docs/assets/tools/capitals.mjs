@@ -610,7 +610,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         "p",
         { class: "ep-conventions" },
         `Each word adds a key and a value in every head of every layer: ${numbers} numbers. For ${text.length} words, `,
-        `the cache holds ${(numbers * text.length).toLocaleString("en")}. Only the last row is new; the others were `,
+        `the cache holds ${grouped(numbers * text.length)}. Only the last row is new; the others were `,
         "already cached.",
       ),
     ]
@@ -746,6 +746,8 @@ function otherText(countries) {
   return { element, show }
 }
 
+// 1,440; a browser takes longer to load its own words for it.
+const grouped = (/** @type {number} */ n) => `${n}`.replace(/\B(?=(\d{3})+$)/g, ",")
 // A text for a message, with every character visible.
 const quoted = (/** @type {string} */ text) =>
   JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text).replace(/[\p{C}\p{Z}]/gu, c =>
