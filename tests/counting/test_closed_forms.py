@@ -374,6 +374,17 @@ def led(c):
     return form._replace(total=form.total + places + E * 3 * (D * D + D))
 
 
+def zamba(c):
+    D, L, N, K, H, F = sizes(c | {"head_dim": c["attention_head_dim"]})
+    C, heads, R, Z = c["mamba_expand"] * D, c["n_mamba_heads"], c["mamba_dt_rank"], c["mamba_d_state"]
+    P, hybrids = C // heads, c["layers_block_type"].count("hybrid")
+    by_heads = heads * (P * (R + 2 * Z) + P * R + P + P * Z + P)
+    mixer = 3 * D * C + C * c["mamba_d_conv"] + (C if c.get("mamba_conv_bias", True) else 0) + by_heads + D
+    shared = 2 * D * (N + 2 * K) * H + N * H * D + gated(D, F) + 3 * D
+    tables = c["vocab_size"] * D * (1 if c.get("tie_word_embeddings", True) else 2)
+    return Form(tables + L * mixer + hybrids * D * D + (shared if hybrids else 0) + D, hybrids * 2 * K * H)
+
+
 def moshi(c):
     form, D = llama_like()(c | {"intermediate_size": c["ffn_dim"] // 2, "tie_word_embeddings": False}), c["hidden_size"]
     return form._replace(total=form.total + D)
@@ -1156,6 +1167,7 @@ FORMS |= {
     "switch_transformers": switch,
     "fsmt": fsmt,
     "moshi": moshi,
+    "zamba": zamba,
     "longt5": longt5,
     "led": led,
     "t5gemma": t5gemma,
@@ -1760,6 +1772,19 @@ RANDOM |= {
     "fsmt": both(
         RANDOM["bart"].map(lambda c: renamed(c, vocab_size="")),
         fixed(src_vocab_size=(97, 101), tgt_vocab_size=(89, 101), tie_word_embeddings=(False,)),
+    ),
+    "zamba": both(
+        blocks().map(lambda c: renamed(c, head_dim="attention_head_dim", num_hidden_layers="")),
+        fixed(
+            num_hidden_layers=(4,),
+            layers_block_type=(["mamba"] * 2 + ["hybrid"] * 2, ["mamba", "hybrid"] * 2),
+            n_mamba_heads=(1, 2),
+            mamba_expand=(2, 4),
+            mamba_dt_rank=(3, 5),
+            mamba_d_state=(7, 9),
+            mamba_d_conv=(3, 4),
+        ),
+        flags(mamba_conv_bias=BOOL),
     ),
     "moshi": both(
         blocks(square=True).map(lambda c: renamed(c, intermediate_size="")),
