@@ -31,7 +31,6 @@ class Led(Bart):
         Bart.caveat + " Its tokens see those near to them; those that a text may name, and that see all others, are "
         "not counted."
     )
-    rewritten = Bart.rewritten | {"attention_window"}
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

@@ -11,7 +11,7 @@ from ...engine.steps import ACTIVATIONS
 from ..kit.html import Html, number, table, tag
 from . import real_numbers
 from .capitals import strongest_head
-from .real_numbers import FOLDER, TEXT
+from .live_numbers import FOLDER, TEXT
 
 MOST = 6  # elements that are shown
 STEP = 0.25  # radians by which the example turns at each position
