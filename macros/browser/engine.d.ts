@@ -130,7 +130,7 @@ declare namespace Engine {
       in_words(format: string, said: string): string
       order_of_machines(said: Fitting | null, enough: Split | null, machine: Machine): [boolean, bigint, bigint]
     }
-    "counting.gguf_mixes": { FORMATS: string[] }
+    "counting.gguf_types": { FORMATS: string[] }
     "counting.formats": {
       WEIGHTS: Dict<string, unknown>
       CACHE_BYTES: Dict<string, unknown>

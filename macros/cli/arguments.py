@@ -8,7 +8,7 @@ import sys
 from ..counting.engines import names as engines
 from ..counting.fitting import BEST
 from ..counting.formats import CACHE_BYTES, FORMATS, PUBLISHED, WEIGHTS, cache_meant, format_meant
-from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.links import DISPATCH_TYPES
 from ..counting.quantizers import QUANTIZERS
 from ..counting.speculative import MOST_DRAFTED

@@ -9,8 +9,8 @@ from fractions import Fraction
 from typing import TypeAlias
 
 from ..engine.tensors import Weight
-from .gguf_mixes import BLOCKS, OTHER_NAMES
-from .gguf_mixes import FORMATS as GGUF
+from .gguf_types import BLOCKS, OTHER_NAMES
+from .gguf_types import FORMATS as GGUF
 from .quantizers import OTHER_QUANTIZERS, QUANTIZERS
 
 

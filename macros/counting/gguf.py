@@ -19,7 +19,6 @@ from .gguf_mixes import (
     MIXES,
     NEED_MATRIX,
     NEVER_QUANTIZED,
-    PLAIN,
     Mix,
     Place,
     fitting,
@@ -29,6 +28,7 @@ from .gguf_mixes import (
     zone_of,
 )
 from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, WITHOUT, Converted
+from .gguf_types import PLAIN
 
 Shape = tuple[int, ...]
 STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder

@@ -11,35 +11,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-# Elements of a block, and its bytes. A row of a tensor is a whole number of blocks.
-BLOCKS: dict[str, tuple[int, int]] = {
-    "F32": (1, 4),
-    "F16": (1, 2),
-    "BF16": (1, 2),
-    "I32": (1, 4),
-    "Q8_0": (32, 34),
-    "Q5_0": (32, 22),
-    "Q5_1": (32, 24),
-    "Q4_0": (32, 18),
-    "Q4_1": (32, 20),
-    "Q6_K": (256, 210),
-    "Q5_K": (256, 176),
-    "Q4_K": (256, 144),
-    "Q3_K": (256, 110),
-    "Q2_K": (256, 84),
-    "IQ4_NL": (32, 18),
-    "IQ4_XS": (256, 136),
-    "IQ3_S": (256, 110),
-    "IQ3_XXS": (256, 98),
-    "IQ2_S": (256, 82),
-    "IQ2_XS": (256, 74),
-    "IQ2_XXS": (256, 66),
-    "IQ1_M": (256, 56),
-    "IQ1_S": (256, 50),
-    "TQ2_0": (256, 66),
-    "TQ1_0": (256, 54),
-    "MXFP4": (32, 17),
-}
+from .gguf_types import BLOCKS
 
 # What a row that is no whole number of blocks of 256 is stored in; where 32 do not divide it either, in float16.
 INSTEAD: dict[str, str] = {
@@ -218,11 +190,6 @@ MIXES: dict[str, Mix] = {
     "TQ2_0": Mix("TQ2_0", {"table": (("", "Q4_K"),)}),
     "TQ1_0": Mix("TQ1_0", {"table": (("", "Q4_K"),)}),
 }
-# What the converter writes as it is.
-PLAIN = ("F32", "BF16", "F16")
-FORMATS = (*PLAIN, *MIXES)
-OTHER_NAMES = {"Q5_K": "Q5_K_M", "Q4_K": "Q4_K_M", "Q3_K": "Q3_K_M"}
-
 # Types that llama.cpp quantizes a matrix to only where it is told which of its columns matter.
 NEED_MATRIX = frozenset(("IQ3_XXS", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_M", "IQ1_S"))
 

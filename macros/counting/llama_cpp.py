@@ -16,7 +16,7 @@ from ..engine.errors import Problem
 from ..engine.steps import Holds
 from ..engine.tensors import CacheEntry
 from .costs import Costs
-from .gguf_mixes import BLOCKS
+from .gguf_types import BLOCKS
 from .peak import laid_out
 from .serving import MANY, padded, row_of, steps_of, window_of, written_out
 

@@ -17,8 +17,7 @@ from ..engine.tensors import Weight
 from ..engine.trace import Trace
 from .arrays import origin
 from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of, is_matrix
-from .gguf_mixes import FORMATS as GGUF
-from .gguf_mixes import MIXES
+from .gguf_types import FORMATS as GGUF
 from .modules import MEND
 from .parts import HEAD, LOOKED_UP
 from .quantization import KEY, Quantization, read
@@ -146,6 +145,8 @@ class WeightFormats:
             self.check()
             return tuple(dict.fromkeys(name for form in self.quantized for name in form.types))
         if format in GGUF:
+            from .gguf_mixes import MIXES  # loaded as late as its file
+
             return GGUF_TYPES[MIXES[format].base].types if format in MIXES else ()
         if format in QUANTIZERS:
             quantization = self._of_quantizer(format)

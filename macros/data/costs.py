@@ -14,7 +14,7 @@ from ..counting.engines import exact_terms
 from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES
 from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
-from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.links import limits, transfers
 from ..counting.quantizers import QUANTIZERS
 from ..counting.speculative import lengths

@@ -11,7 +11,7 @@ from ..counting.accelerators import accelerator, common
 from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES, PARAMETERS
 from ..counting.formats import CACHE_BYTES, FORMATS, WEIGHTS
-from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.quantizers import QUANTIZERS
 from ..counting.splits import Split
 from .catalogue import SIZES

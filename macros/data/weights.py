@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..counting.costs import Costs
-from ..counting.gguf_mixes import FORMATS as GGUF
+from ..counting.gguf_types import FORMATS as GGUF
 from ..engine.tensors import Weight, runs
 
 # A tensor's name, its type, its bytes; of a pattern the bytes of all copies.

@@ -64,7 +64,7 @@ def test_a_folder_answers_as_in_python(opened, tmp_path):
     shares = [step.output for step in answer.steps if step.title == "Softmax" and step.layer == 2][0]
     last = table.get_by_role("row").last.get_by_role("cell").all_inner_texts()
     assert [float(x) for x in last] == pytest.approx(shares[3, -1].tolist(), abs=0.0051)
-    page.get_by_text("Logit lens").click()
+    page.locator("summary", has_text="Logit lens").click()
     lens = page.get_by_role("group", name="The most likely next tokens if the model ended there").get_by_role("row")
     lens.nth(3 + 1).wait_for()
     until(page, IDLE)

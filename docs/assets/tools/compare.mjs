@@ -179,6 +179,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
   // The first chosen model with such a problem, and why.
   async function refusal() {
+    await loadFormats(state.weights)
     const all = await Promise.all(chosen.map(async slug => modelOf((await about(slug)).keys)))
     const reasons = all.map(impossible),
       first = reasons.findIndex(Boolean)

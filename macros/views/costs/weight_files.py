@@ -7,7 +7,7 @@ from ...catalogue.presets import Model
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
 from ...counting.formats import is_matrix
-from ...counting.gguf_mixes import FORMATS as GGUF
+from ...counting.gguf_types import FORMATS as GGUF
 from ...counting.weight_formats import Kind
 from ...data.weights import patterns, summary
 from ..kit import disclosure, rounding
