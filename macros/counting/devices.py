@@ -4,6 +4,7 @@ split."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -64,12 +65,14 @@ class Devices(Training):
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
         totals = [0] * split.pipeline
-        alike: dict[Weight, dict[int, int]] = {}  # bytes of a part by the number of its layers
-        for stage, w, shape, here, members in self.parts_by_stage(split):
-            of_weight = alike.setdefault(w, {})
-            if len(here) not in of_weight or format not in FORMATS:
-                of_weight[len(here)] = self.formats.part_size(w, format, shape, here, members)
-            totals[stage] += of_weight[len(here)]
+        cuts, routed = self._local(split)
+        for w, layers in self._placed:
+            shape, members = self._part(w, split, cuts, routed)
+            alike: dict[int, int] = {}  # bytes of a part by the number of its layers
+            for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
+                if here and (len(here) not in alike or format not in FORMATS):
+                    alike[len(here)] = self.formats.part_size(w, format, shape, here, members)
+                totals[stage] += alike[len(here)] if here else 0
         return totals
 
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
@@ -132,14 +135,10 @@ class Devices(Training):
         return {w: weight_axis(w) for w in (*self.counts.weights, *self.counts.buffers)}
 
     def _by_stage(self, layers: tuple[int, ...], stages: int) -> list[tuple[int, ...]]:
-        """The subset of these layers in each stage."""
-        if stages == 1:
-            return [layers]
+        """The subset of these layers, in ascending order, in each stage."""
         each = self.n_layers // stages
-        found: list[list[int]] = [[] for _ in range(stages)]
-        for layer in layers:
-            found[layer // each].append(layer)
-        return [tuple(here) for here in found]
+        bounds = [*(bisect_left(layers, stage * each) for stage in range(stages)), len(layers)]
+        return [layers[start:end] for start, end in zip(bounds, bounds[1:])]
 
     @cached_property
     def _placed(self) -> list[tuple[Weight, tuple[int, ...]]]:

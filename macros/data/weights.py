@@ -70,16 +70,15 @@ def _by_layer(costs: Costs, format: str) -> Iterable[tuple[Row, tuple[int, ...] 
             for form, copies in costs.formats.of(w, format):
                 yield [w.name, form.name, form.size(costs.formats.rows_and_columns(w, form), copies)], None
             continue
-        found: dict[str, tuple[list[int], int]] = {}
+        numbered: dict[str, list[int]] = {}
+        sizes: dict[str, int] = {}
         for layer, number in zip(w.layers, w.numbered or ()):
             for form, copies in costs.formats.of(w, format, (layer,)):
-                layers, size = found.setdefault(form.name, ([], 0))
-                found[form.name] = (
-                    [*layers, number],
-                    size + form.size(costs.formats.rows_and_columns(w, form), copies),
-                )
-        for name, (layers, size) in found.items():
-            yield [w.name, name, size], tuple(layers)
+                size = form.size(costs.formats.rows_and_columns(w, form), copies)
+                numbered.setdefault(form.name, []).append(number)
+                sizes[form.name] = sizes.get(form.name, 0) + size
+        for name, layers in numbered.items():
+            yield [w.name, name, sizes[name]], tuple(layers)
 
 
 def _numbered(w: Weight, layer: int | None) -> str:

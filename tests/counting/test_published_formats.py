@@ -15,6 +15,7 @@ from macros.counting.costs import of as costs_of
 from macros.counting.formats import FORMATS, PUBLISHED
 from macros.counting.modules import Modules
 from macros.counting.parameters import Counts
+from macros.data import weights
 from macros.engine.errors import Problem
 
 EXPERT_AND_REST = "experts in mxfp4, the rest in bfloat16"
@@ -238,6 +239,15 @@ def test_many_layers_of_a_gguf_file_take_no_time():
     start = time.process_time()
     assert counts.formats.part_size(w, "Q8_0", w.shape, layers, 1) == 10_000 * 4096 * 4096 // 32 * 34
     assert time.process_time() - start < 1
+
+
+def test_patterns_of_many_layers_take_no_time():
+    """No list of layers is made anew for each layer, which took a second."""
+    counts = presets.make("x", {**presets.preset("llama3-8b").config, "num_hidden_layers": 10_000}).counts
+    costs, start = costs_of(counts), time.process_time()
+    rows, layers = weights.patterns(costs, "bfloat16")
+    assert layers[1] == [[0, 9_999, 1]] and sum(size for *_, size in rows) == 2 * counts.total
+    assert time.process_time() - start < 0.75
 
 
 def test_lists_of_names_with_stars_take_no_time():
