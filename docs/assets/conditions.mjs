@@ -14,8 +14,9 @@ export const WEIGHTS = M["counting.formats"].WEIGHTS,
  * @param {...string} formats
  */
 export async function loadFormats(...formats) {
-  if (formats.some(name => M["counting.gguf_types"].FORMATS.includes(name))) await import("./engine/gguf.mjs")
+  if (formats.some(name => M["counting.gguf_types"].FORMATS.includes(name))) await loadGguf()
 }
+export const loadGguf = () => import("./engine/gguf.mjs")
 
 // What is asked for, by its name and as it is written: a whole number, a share, or one of several names.
 const { whole, share, one_of } = M["counting.asked"]

@@ -15,7 +15,7 @@ import {
   order_of_machines,
   smallest,
 } from "../fitting.mjs"
-import { conditions, loadFormats, machine, Problem, py, shorten } from "../conditions.mjs"
+import { conditions, loadGguf, machine, Problem, py, shorten } from "../conditions.mjs"
 import { order } from "../tables.mjs"
 import {
   about,
@@ -286,7 +286,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
    * @param {() => void} drawn
    */
   async function counted(able, given, on, mine, add, drawn) {
-    const [keys] = await Promise.all([allKeys(), loadFormats(...LADDER)])
+    const [keys] = await Promise.all([allKeys(), loadGguf()])
     let last = performance.now()
     for (const [slug, one] of [...able].sort(([, a], [, b]) => (a.sized.total < b.sized.total ? 1 : -1))) {
       if (leastBytes(one.sized) > on.memory_bytes * given.devices) add(slug, one, null)
@@ -398,7 +398,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   async function ofModel(able, given, on, mine) {
     const one = /** @type {Able} */ (able.get(state.model)),
       { keys, page, caveat } = await about(state.model),
-      [{ costs, counts }] = await Promise.all([modelOf(keys), loadFormats(...LADDER)])
+      [{ costs, counts }] = await Promise.all([modelOf(keys), loadGguf()])
     if (mine !== turn) return
     const sized = given.devices === 1n && isListed(state.weights) ? one.sized : costs
     const isBest = state.weights === BEST,

@@ -2,7 +2,7 @@
 // next ones, the attention weights of every head, and what each layer would answer. Nothing leaves the browser.
 
 import { labelled, make, replace, select, table } from "./elements.mjs"
-import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
+import { bar, matrix, percent, tableOfHeads, two } from "./capitals/matrices.mjs"
 
 const MOST_MAPS = 400, // small maps that are drawn at once
   MOST_IN_TABLE = 32 // tokens of an opened map
@@ -321,24 +321,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const isMany = heads.reduce((sum, n) => sum + n, 0) > MOST_MAPS,
       shown = isMany ? [opened.layer] : heads.map((_, i) => i),
       most = Math.max(...shown.map(i => heads[i]))
+    /** @type {Parameters<typeof tableOfHeads>[2]} */
     const rows = []
     for (const layer of shown) {
       const bytes = await asked.ask("small", { layer }),
         size = all.length ** 2
-      rows.push(
-        make(
-          "tr",
-          {},
-          make("th", { scope: "row" }, `${layer}`),
-          Array.from({ length: most }, (_, head) =>
-            make(
-              "td",
-              {},
-              head < heads[layer] ? thumb(layer, head, bytes.subarray(head * size, (head + 1) * size), all.length) : "",
-            ),
-          ),
+      rows.push([
+        `${layer}`,
+        ...Array.from({ length: most }, (_, head) =>
+          head < heads[layer] ? thumb(layer, head, bytes.subarray(head * size, (head + 1) * size), all.length) : "",
         ),
-      )
+      ])
     }
     const choice = select(
       "layer",
@@ -354,30 +347,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
     replace(
       maps,
       isMany ? make("div", { class: "ep-whatif" }, labelled("Layer", choice)) : null,
-      make(
-        "div",
-        { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": "All heads" },
-        make(
-          "table",
-          { class: "ep-table ep-heads" },
-          make(
-            "caption",
-            {},
-            "All heads: a row for each token, a column for each token that it looks at. Press one to open it.",
-          ),
-          make(
-            "thead",
-            {},
-            make(
-              "tr",
-              {},
-              ["Layer", ...Array.from({ length: most }, (_, head) => `Head ${head}`)].map(h =>
-                make("th", { scope: "col" }, h),
-              ),
-            ),
-          ),
-          make("tbody", {}, rows),
-        ),
+      tableOfHeads(
+        "token",
+        Array.from({ length: most }, (_, head) => `Head ${head}`),
+        rows,
       ),
     )
     await showLarge()

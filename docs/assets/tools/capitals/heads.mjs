@@ -1,7 +1,7 @@
 // All heads of the small model at a glance, what is switched off, and what each part adds to a word's score.
 
 import { labelled, make, select } from "../elements.mjs"
-import { matrix, small, two } from "./matrices.mjs"
+import { matrix, small, tableOfHeads, two } from "./matrices.mjs"
 
 /**
  * @typedef {import("../capitals.mjs").Now} Now
@@ -44,44 +44,16 @@ export function allHeads({ run, config }, state, set) {
       },
       small(run.layers[layer].shares.map(heads => heads[head])),
     )
-  const cell = (/** @type {import("../elements.mjs").Children[]} */ ...children) => make("td", {}, ...children)
-  return make(
-    "div",
-    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": "All heads" },
-    make(
-      "table",
-      { class: "ep-table ep-heads" },
-      make(
-        "caption",
-        {},
-        "All heads: a row for each word, a column for each word that it looks at. Press one to open it.",
-      ),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          ["Layer", ...heads.map(head => `Head ${head}`), "Feed-forward", "Whole layer"].map(title =>
-            make("th", { scope: "col" }, title),
-          ),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        run.layers.map((_, layer) =>
-          make(
-            "tr",
-            {},
-            make("th", { scope: "row" }, `${layer}`),
-            heads.map(head => cell(map(layer, head), toggle(`${layer}.${head}`, `Layer ${layer}, head ${head}`))),
-            cell(toggle(`${layer}.mlp`, `Feed-forward of layer ${layer}`)),
-            cell(toggle(`${layer}.layer`, `Layer ${layer}`)),
-          ),
-        ),
-      ),
-    ),
+  const titles = [...heads.map(head => `Head ${head}`), "Feed-forward", "Whole layer"]
+  return tableOfHeads(
+    "word",
+    titles,
+    run.layers.map((_, layer) => [
+      `${layer}`,
+      ...heads.map(head => [map(layer, head), toggle(`${layer}.${head}`, `Layer ${layer}, head ${head}`)]),
+      toggle(`${layer}.mlp`, `Feed-forward of layer ${layer}`),
+      toggle(`${layer}.layer`, `Layer ${layer}`),
+    ]),
   )
 }
 

@@ -148,3 +148,45 @@ export function reach(/** @type {Element} */ table, /** @type {Element?} */ cell
     one = cell ?? cells.find(each => each.getAttribute("aria-selected") === "true") ?? cells[0]
   for (const each of cells) each.setAttribute("tabindex", each === one ? "0" : "-1")
 }
+
+/**
+ * A table of small maps, one of each head in each layer, and of what stands beside them.
+ * @param {string} one what a row and a column of a map is for
+ * @param {string[]} titles of the columns after that of the layers
+ * @param {[layer: string, ...cells: import("../elements.mjs").Children[]][]} rows
+ */
+export const tableOfHeads = (one, titles, rows) =>
+  make(
+    "div",
+    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": "All heads" },
+    make(
+      "table",
+      { class: "ep-table ep-heads" },
+      make(
+        "caption",
+        {},
+        `All heads: a row for each ${one}, a column for each ${one} that it looks at. Press one to open it.`,
+      ),
+      make(
+        "thead",
+        {},
+        make(
+          "tr",
+          {},
+          ["Layer", ...titles].map(title => make("th", { scope: "col" }, title)),
+        ),
+      ),
+      make(
+        "tbody",
+        {},
+        rows.map(([layer, ...cells]) =>
+          make(
+            "tr",
+            {},
+            make("th", { scope: "row" }, layer),
+            cells.map(cell => make("td", {}, cell)),
+          ),
+        ),
+      ),
+    ),
+  )

@@ -2,7 +2,7 @@
 
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
-import { asked, loadFormats } from "../../conditions.mjs"
+import { asked, loadGguf } from "../../conditions.mjs"
 import { bytes, choice, exact, grouped, make, py } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
@@ -33,7 +33,7 @@ export function counted({ costs }, given, on, engine) {
 
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, given, on }) {
-  if (state.engine === "llama.cpp") await loadFormats("F16") // it reads nothing else
+  if (state.engine === "llama.cpp") await loadGguf() // in whatever format: it names the architectures
   const { serving, context, batch } = counted(model, given, on, state.engine),
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)
