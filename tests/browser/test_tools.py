@@ -314,7 +314,7 @@ def test_a_model_is_found_by_typing_part_of_its_name(tool):
     page.wait_for_url("**/?model=qwen3-235b-a22b")
     assert field.input_value() == "Qwen3 235B-A22B" and field.get_attribute("aria-expanded") == "false"
     page.go_back()
-    until(page, "name => document.querySelector('.ep-find input').value === name", "Llama 3 8B")
+    until(page, "name => document.querySelector('.ep-find input')?.value === name", "Llama 3 8B")
     field.click()
     options.get_by_text("Llama 3.2 1B", exact=True).click()
     page.wait_for_url("**/?model=llama3.2-1b")
