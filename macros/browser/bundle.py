@@ -28,7 +28,14 @@ LAYERS = {
 OF_ONE_TOOL = (
     *("counting.gguf", "counting.differing", "engine.variations", "views.charts.treemap"),
     *("counting.capacity", "counting.fitting"),
-    *("counting.peak", "counting.serving", "counting.llama_cpp", "counting.vllm", "counting.engines"),
+    *(
+        "counting.peak",
+        "counting.serving",
+        "counting.llama_cpp",
+        "counting.llama_server",
+        "counting.vllm",
+        "counting.engines",
+    ),
     *("counting.links", "counting.spreads", "counting.offload", "counting.prefix", "counting.speculative"),
     *("counting.adapters", "counting.training_setup", "counting.training_compute", "counting.training_plan"),
 )

@@ -16,7 +16,7 @@ from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.steps import Holds
 from ..engine.tensors import CacheEntry
-from . import llama_cpp, vllm
+from . import vllm
 from .conditions import Conditions
 from .costs import Costs
 from .formats import CACHE_BYTES
@@ -24,16 +24,17 @@ from .parameters import INDEX
 from .peak import peak
 from .serving import (
     GIB,
-    MIB,
     Pool,
     Serving,
     Term,
     between,
     estimate,
     exact,
+    has_cuda,
     padded,
     row_of,
     steps_of,
+    weights_term,
     window_of,
     written_out,
 )
@@ -42,9 +43,6 @@ PYTORCH = "https://github.com/pytorch/pytorch/"
 # Bytes on the device after the first small tensor, kernels loaded as they are needed, and all at once.
 CONTEXT_OF_PYTORCH = 287_047_680, 666_632_192
 CONTEXT_SOURCE = f"{PYTORCH}pull/86509"
-# What llama.cpp's own breakdown leaves unaccounted for on three RTX 4090, in MiB.
-CONTEXT_OF_LLAMA_CPP = 451 * MIB, 456 * MIB
-LLAMA_CPP = "https://github.com/ggml-org/llama.cpp/"
 # `non_torch_memory` of its log, in hundredths of a GiB.
 OUTSIDE_OF_PYTORCH = 15 * GIB // 100, 39 * GIB // 100
 # `Graph capturing finished … took`, and its estimate before, in hundredths of a GiB.
@@ -64,7 +62,6 @@ MLX_WINDOWED = frozenset(
 ACTIVATION_BYTES = 2
 
 LIVE = "the arrays that are alive at once, by the order of the operations"
-WEIGHTS = "every tensor in its format"
 
 
 def names() -> tuple[str, ...]:
@@ -133,10 +130,6 @@ def _largest(is_enough: Callable[[int], bool], most: int) -> int | None:
     return low
 
 
-def _weights(costs: Costs, given: Conditions) -> Term:
-    return exact("weights", "weights", costs.weight_bytes(given.format), WEIGHTS, "")
-
-
 def _alive(costs: Costs, tokens: int, context: int) -> int:
     """Elements that are alive at the same time if attention is computed in blocks."""
     values = costs.counts.values(T=tokens, S=max(context, tokens))
@@ -147,74 +140,16 @@ def _alive(costs: Costs, tokens: int, context: int) -> int:
     return peak(steps_of(costs, pairs=False), at)[1]
 
 
-def _has_cuda(vendor: str) -> bool:
-    """Whether a device is NVIDIA's, or has no stated vendor."""
-    return vendor in ("", "NVIDIA")
-
-
-def _setting(given: Conditions) -> llama_cpp.Setting:
-    return llama_cpp.Setting(
-        given.tokens * given.batch, given.batch, dtype=given.dtype, outputs=given.batch, step=llama_cpp.STEP
-    )
-
-
 def _of_llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
-    """The cache, states and logits."""
-    setting = _setting(given)
-    llama_cpp.architecture(costs)
-    terms: list[Term] = []
-    source = f"{LLAMA_CPP}blob/master/src/"
-    if size := llama_cpp.cache_bytes(costs, setting):
-        rule = f"all {given.tokens:,} tokens of each sequence from the start, padded to {llama_cpp.CELLS}"
-        if llama_cpp.has_windows(costs):
-            rule += f"; a window keeps its length and a step of {setting.step}"
-        unused = size - llama_cpp.cache_bytes(costs, replace(setting, unit=1))
-        terms.append(exact("cache", "KV buffer", size, rule, f"{source}llama-kv-cache.cpp", unused))
-    if size := llama_cpp.state_bytes(costs, setting):
-        rule = "states and convolutions in 32 bits, per sequence"
-        terms.append(exact("state", "RS buffer (recurrent state)", size, rule, f"{source}llama-memory-recurrent.cpp"))
-    terms += [
-        exact(
-            "outputs",
-            "output buffer (logits)",
-            llama_cpp.output_bytes(costs, setting),
-            "one row of the vocabulary per sequence, in 32 bits",
-            f"{source}llama-context.cpp",
-        ),
-    ]
-    return terms
+    from .llama_server import terms  # a browser loads its rules if it is the engine
+
+    return terms(costs, given)
 
 
 def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
-    """llama-server with `--ctx-size` for all sequences and `--parallel` for their number."""
-    setting = _setting(given)
-    exactly = _of_llama_cpp(costs, given, memory_bytes, device)
-    terms = [_weights(costs, given), *exactly, _computing(costs, setting)]
-    if _has_cuda(vendor):
-        rule = "what its breakdown leaves unaccounted for on three RTX 4090"
-        terms.append(between("context", "CUDA context", *CONTEXT_OF_LLAMA_CPP, rule, f"{LLAMA_CPP}pull/15860"))
-    options: dict[str, int | str] = {
-        "--ctx-size": given.tokens * given.batch,
-        "--parallel": given.batch,
-        "--ubatch-size": setting.step,
-        "--flash-attn": "on",
-        "--cache-type-k": llama_cpp.NAMES.get(given.dtype, given.dtype),
-        "--cache-type-v": llama_cpp.NAMES.get(given.dtype, given.dtype),
-    }
-    return Serving("llama.cpp", tuple(terms), options)
+    from .llama_server import serving
 
-
-def _computing(costs: Costs, setting: llama_cpp.Setting) -> Term:
-    """The buffer of a step: an estimate; for a model with an indexer, which has additional arrays, a range."""
-    name = f"compute buffer at {setting.tokens:,} tokens per step"
-    size, source = llama_cpp.compute_bytes(costs, setting), f"{LLAMA_CPP}blob/master/ggml/src/ggml-alloc.c"
-    rule = "arrays in 32 bits, laid out in order as its allocator does, and the masks"
-    if any(k.holds is INDEX for k in costs.counts.kept):
-        most = size * llama_cpp.WITH_INDEXER.numerator // llama_cpp.WITH_INDEXER.denominator
-        return between(
-            "compute", name, size, most, f"{rule}; models with an indexer printed up to that much more", source
-        )
-    return estimate("compute", name, size, rule, source)
+    return serving(costs, given, vendor)
 
 
 def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
@@ -240,7 +175,7 @@ def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendo
     logits = step * width * ACTIVATION_BYTES + sequences * vocabulary * (ACTIVATION_BYTES + 4)
     source = f"{VLLM}blob/main/vllm/v1/"
     others = [
-        _weights(costs, given),
+        weights_term(costs, given),
         estimate(
             "activations",
             f"activation peak at {step:,} tokens per step",
@@ -313,7 +248,7 @@ def _transformers(costs: Costs, given: Conditions, memory_bytes: int, device: st
     """`generate` with its dynamic cache: the whole prompt in one step."""
     *cached, outputs = _of_transformers(costs, given, memory_bytes, device)
     terms = [
-        _weights(costs, given),
+        weights_term(costs, given),
         *cached,
         estimate(
             "activations",
@@ -324,7 +259,7 @@ def _transformers(costs: Costs, given: Conditions, memory_bytes: int, device: st
         ),
         outputs,
     ]
-    if _has_cuda(vendor):
+    if has_cuda(vendor):
         rule = "measured after the first tensor, kernels loaded as needed and all at once"
         terms.append(between("context", "CUDA context", *CONTEXT_OF_PYTORCH, rule, CONTEXT_SOURCE))
     return Serving("transformers", tuple(terms), {"cache_implementation": "dynamic", "attn_implementation": "sdpa"})
@@ -390,7 +325,7 @@ def _mlx(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor
     *cached, outputs = _of_mlx(costs, given, memory_bytes, device)
     step = min(MLX_STEP, given.tokens)
     terms = [
-        _weights(costs, given),
+        weights_term(costs, given),
         *cached,
         estimate(
             "activations",

@@ -9,6 +9,7 @@ from fractions import Fraction
 from weakref import WeakKeyDictionary
 
 from ..engine.tensors import CacheEntry
+from .conditions import Conditions
 from .costs import Costs
 from .peak import Operation, operations
 
@@ -56,6 +57,15 @@ def estimate(key: str, name: str, size: int, rule: str, source: str) -> Term:
 
 def between(key: str, name: str, least: int, most: int, rule: str, source: str) -> Term:
     return Term(key, name, least, most, How.RANGE, rule, source)
+
+
+def weights_term(costs: Costs, given: Conditions) -> Term:
+    return exact("weights", "weights", costs.weight_bytes(given.format), "every tensor in its format", "")
+
+
+def has_cuda(vendor: str) -> bool:
+    """Whether a device is NVIDIA's, or has no stated vendor."""
+    return vendor in ("", "NVIDIA")
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ export function counted({ costs }, given, on, engine) {
 
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, given, on }) {
-  if (state.engine === "llama.cpp") await loadGguf() // in whatever format: it names the architectures
+  if (state.engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
   const { serving, context, batch } = counted(model, given, on, state.engine),
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)
