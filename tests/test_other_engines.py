@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -15,7 +16,7 @@ from copies import ROOT
 from test_package import CONSTRAINTS, DEPENDENCIES, environment, run, uv
 
 from macros.catalogue import page_paths, presets
-from macros.site import links, model_pages, sources
+from macros.site import elsewhere, links, model_pages, sources
 
 # Zensical does without MkDocs, ProperDocs has plugins of it in its place. Newer ones are tried by hand.
 ZENSICAL, PROPERDOCS = ("zensical==0.0.73",), ("properdocs==1.6.7", "mkdocs-macros-plugin", "mkdocs-material")
@@ -34,7 +35,7 @@ def test_the_settings_name_what_the_hooks_do(monkeypatch):
     monkeypatch.setenv("SITE_URL", "https://x.example/")
     said = settings()
     assert said["site_url"] == "https://x.example/" and said["repo_url"] == ""
-    assert not {"hooks", "watch"} & said.keys() and "custom_dir" not in said["theme"]
+    assert not {"hooks", "watch"} & said.keys() and said["extra"].keys() == {"paths", "edition"}
     assert said["plugins"][-1]["macros"]["modules"] == ["every_parameter"]
     (models,) = (entry["Models"] for entry in said["nav"] if "Models" in entry)
     families = [entry for entry in models if isinstance(entry, dict)]  # besides the written pages
@@ -67,10 +68,14 @@ def test_links_are_written_as_an_author_does():
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys, monkeypatch):
     (tmp_path / "mine").write_text("")
-    assert sources.main([str(tmp_path)]) == 2 and "is not empty" in capsys.readouterr().err
-    assert sources.main([]) == 2 and "expected one folder" in capsys.readouterr().err
+    assert elsewhere.main([str(tmp_path)]) == 2 and "is not empty" in capsys.readouterr().err
+    assert elsewhere.main([]) == 2 and "expected one folder" in capsys.readouterr().err
+    (tmp_path / "mkdocs.yml").write_text("nav: []")
+    unbuilt = ["--finish", str(tmp_path), str(tmp_path / "new")]
+    assert elsewhere.main(unbuilt) == 2 and "run zensical build" in capsys.readouterr().err
+    (tmp_path / "mkdocs.yml").unlink()
     monkeypatch.chdir(tmp_path)
-    assert sources.main(["new"]) == 2 and "run it where mkdocs.yml stands" in capsys.readouterr().err
+    assert elsewhere.main(["new"]) == 2 and "run it where mkdocs.yml stands" in capsys.readouterr().err
 
 
 # --- built ------------------------------------------------------------------------------------------------------------
@@ -114,6 +119,35 @@ def few(tmp_path_factory) -> Path:
     return folder
 
 
+def without_links(copy: str) -> str:
+    """A page as Markdown with the words of its links: of most models there is no page."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", copy)
+
+
+def assert_finished(site: Path, ours: Path, pages: set[str]) -> None:
+    """Of each page the Markdown copy, the policy and the hashed names, and the files of the search, as in `ours`."""
+    copies = {page: page.replace("index.html", "index.md") for page in pages}
+    assert [
+        page for page, copy in copies.items()
+        if without_links((site / copy).read_text("utf-8")) != without_links((ours / copy).read_text("utf-8"))
+    ] == []  # fmt: skip
+    listed, in_ours = ((folder / "llms.txt").read_text("utf-8").splitlines() for folder in (site, ours))
+    assert len(listed) > len(pages) and set(listed) <= set(in_ours)
+    assert listed == [line for line in in_ours if line in set(listed)], "another order"
+    (assets,) = site.glob("assets-*")
+    for page in [*pages, "404.html"]:
+        html = (site / page).read_text("utf-8")
+        assert html.count('rel="stylesheet"') == 1 and f"{assets.name}/styles.css" in html, page
+        assert 'http-equiv="Content-Security-Policy"' in html and "data-tex" not in html, page
+        assert 'class="ep-search-link"' in html and "md-search" not in html, page
+        for address in re.findall(r'(?:href|src)="((?:\.\./|\./|/)*assets[^"?#]*)"', html):
+            place = site / address.lstrip("/") if page == "404.html" else site / page / ".." / address
+            assert place.resolve().is_file(), (page, address)
+        assert page == "404.html" or 'type="text/markdown"' in html, page
+    core, whole = (json.loads((folder / "search/core.json").read_text("utf-8")) for folder in (site, ours))
+    assert core.keys() == whole.keys()
+
+
 @pytest.mark.share(9, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow(LEFT_OUT)
@@ -133,6 +167,8 @@ def test_every_number_is_that_of_mkdocs(engine, asked, few, tmp_path, site_folde
     assert {f"{links.page_address(page_paths.model_page(slug))}index.html" for slug in KEPT} <= pages
     different = [page for page in sorted(pages) if numbers(site / page) != numbers(site_folder / page)]
     assert different == []
+    run(sys.executable, "-m", "macros.site", "--finish", folder, tmp_path / "finished", cwd=ROOT, env=QUIET)
+    assert_finished(tmp_path / "finished", site_folder, pages)
     around = re.sub(r"<article\b.*?</article>", "", (site / "models/index.html").read_text("utf-8"), flags=re.S)
     assert {"gpt", "llama"} <= set(re.findall(r'href="(?:\./)?(\w+)/"', around)), "the navigation has no families"
     glossary = (site / "reference/glossary/index.html").read_text("utf-8")

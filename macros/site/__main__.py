@@ -1,4 +1,8 @@
-"""`python -m macros.site FOLDER`: the sources of the whole site, for another builder."""
+"""The site for another builder: its sources, and what is published of what it has built.
+
+python -m macros.site FOLDER                      from the repository
+python -m macros.site --finish SOURCES FOLDER     after the builder has run in the folder of the sources
+"""
 
 import importlib.util
 import sys
@@ -6,6 +10,6 @@ import sys
 if __name__ == "__main__":
     if importlib.util.find_spec("yaml") is None:
         sys.exit("what builds the site is not installed; pip install 'every-parameter[site]'")
-    from .sources import main
+    from .elsewhere import main
 
     sys.exit(main(sys.argv[1:]))

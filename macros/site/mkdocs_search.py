@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from posixpath import dirname, join, normpath
 
 from . import links, mkdocs_markdown
 from .preview import preview
 from .search.index import index_files
-from .search.records import Page
+from .search.records import GLOSSARY, Page, glossary_terms
 from .search.sections import sections
-
-GLOSSARY = "reference/glossary.md"  # the page that the glossary's links start from
 
 entries: list[Page] = []  # of the written pages that this build has come to; the live preview gives those that it kept
 
@@ -34,14 +31,10 @@ def on_post_build(config):
         return
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)
-    terms = [
-        ([term for term in entry.terms if "_" not in term], entry.says, normpath(join(dirname(GLOSSARY), entry.see)))
-        for entry in mkdocs_markdown.glossary  # what has an underscore is the name of a tensor, and found as one
-    ]
     is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
     written = index_files(
         entries,
-        terms,
+        glossary_terms(mkdocs_markdown.glossary, GLOSSARY),
         lambda source: links.page_address(source, config.use_directory_urls),
         lambda source: any(page.source == source for page in entries),
         is_preview,

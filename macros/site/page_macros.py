@@ -292,6 +292,8 @@ def register(env) -> None:
             name: cached_on_disk(name, with_glossary_links(function, env), place)
             for name, function in macros(env).items()
         }
+        if reads_sources(env):
+            known = {name: with_links_of_sources(function, env) for name, function in known.items()}
     for name, function in known.items():
         env.macro(with_call_errors(name, function, place), name)
     page_errors.register(set(known), only_ours=is_elsewhere(env))
@@ -309,10 +311,22 @@ def with_glossary_links(function: Callable, env) -> Callable:
             return result
         if TERMS.search(result) is not None and (page := link_to_page(env, GLOSSARY)):
             result = Html(TERMS.sub(lambda m: m[1] + linked_terms(m[2], page, terms()), result))
-        if reads_sources(env):
-            files = env.variables["files"]
-            return Html(with_source_links(result, current_source(env), files, env.conf.get("use_directory_urls", True)))
         return result
+
+    return macro
+
+
+def with_links_of_sources(function: Callable, env) -> Callable:
+    """The macro, with each link as a path between sources: for a builder that reads them, and outside what is kept on
+    the disk, which every builder shares."""
+    has_folders = env.conf.get("use_directory_urls", True)
+
+    @wraps(function)
+    def macro(*args, **kwargs):
+        result = function(*args, **kwargs)
+        if not isinstance(result, Html):
+            return result
+        return Html(with_source_links(result, current_source(env), env.variables["files"], has_folders))
 
     return macro
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -107,6 +107,13 @@ def front_matter_mend(text: str) -> Mend | None:
     if said is not None and not isinstance(said, dict):
         return Mend(2, "the metadata above the page are no list of settings", "write name: value, one a line")
     return None
+
+
+def front_matter(text: str) -> dict[str, Any]:
+    """A page's metadata; empty if it has none, or if they cannot be read."""
+    found = FRONT_MATTER.match(text)
+    said = yaml.safe_load(found[1]) if found and not front_matter_mend(text) else None
+    return said or {}
 
 
 def without_front_matter(text: str) -> str:

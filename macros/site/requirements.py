@@ -1,9 +1,11 @@
 """The packages that building the site needs besides the library; mkdocs.yml asks for them before MkDocs looks for the
 theme."""
 
+import os
 from importlib.util import find_spec
 
 SITE = "material", "mkdocs_macros", "py_mini_racer", "pymdownx", "rcssmin", "watchdog", "yaml"
+os.environ.setdefault("NO_MKDOCS_2_WARNING", "1")  # the theme's notice, which the README has in a sentence
 MEND = "pip install -c .ci/constraints.txt -e '.[site]'"
 
 if missing := [name for name in SITE if find_spec(name) is None]:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,14 @@ import yaml
 from ..engine.errors import Problem
 from . import model_pages, tool_files
 from .editors import is_an_editors
+from .published import CHANGELOG, edition
 from .whole_folder import WholeFolder
 
 SETTINGS, DOCS = "mkdocs.yml", "docs"
 PACKAGE = "every_parameter"  # by which builders find the macros; the extensions have it in their names
 OF_MKDOCS = "extra", "hooks", "watch", "validation"
-OWN_SEARCH = "assets/search/open.js"  # its index is written by the hooks
+TEMPLATES = "overrides"
+FOR_MKDOCS = "sitemap.xml", "written.html"  # templates of files that others write themselves
 
 
 class _Loader(yaml.SafeLoader):
@@ -42,16 +43,20 @@ _Loader.add_constructor("!ENV", _variable)
 _Loader.add_multi_constructor("tag:yaml.org,2002:python/name:", lambda loader, name, node: name)  # not imported here
 
 
-def settings(text: str) -> dict[str, Any]:
-    """mkdocs.yml for a builder without our hooks and without our theme's templates, which are Jinja's."""
+def settings(text: str, changelog: str = "") -> dict[str, Any]:
+    """mkdocs.yml for a builder without our hooks, of the edition that a changelog names."""
     said = yaml.load(text, _Loader)
+    paths = said["extra"]["paths"]
     for name in OF_MKDOCS:
         said.pop(name, None)
-    said["theme"].pop("custom_dir", None)
+    said["theme"] |= {
+        "custom_dir": TEMPLATES,
+        "variant": "classic",
+    }  # Zensical's other look is not the one of our styles
+    said["extra"] = {"paths": paths, "edition": (found := edition(changelog)) and found._asdict()}
     said["nav"] = model_pages.with_families(said["nav"])
-    said["extra_javascript"] = [path for path in said["extra_javascript"] if path != OWN_SEARCH]
     macros = {"modules": [PACKAGE], "on_undefined": "strict", "on_error_fail": True}
-    said["plugins"] = ["search", {"macros": macros}]
+    said["plugins"] = [{"search": {"enabled": False}}, {"macros": macros}]
     return said
 
 
@@ -66,7 +71,7 @@ def generated() -> Iterator[model_pages.Generated]:
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
     """The contents of a folder of `docs/` that no other builder gets."""
-    return [name for name in names if name == "overrides" or is_an_editors(name)]
+    return [name for name in names if name == TEMPLATES or is_an_editors(name)]
 
 
 def write(root: Path, folder: Path) -> int:
@@ -85,7 +90,11 @@ def write(root: Path, folder: Path) -> int:
 def _write(root: Path, folder: Path) -> int:
     text = (root / SETTINGS).read_text("utf-8")
     shutil.copytree(root / DOCS, folder / DOCS, ignore=_left_out, dirs_exist_ok=True)
-    (folder / SETTINGS).write_text(yaml.safe_dump(settings(text), allow_unicode=True, sort_keys=False), "utf-8")
+    changelog = (root / DOCS / CHANGELOG).read_text("utf-8-sig")
+    said = settings(text, changelog)
+    (folder / SETTINGS).write_text(yaml.safe_dump(said, allow_unicode=True, sort_keys=False), "utf-8")
+    left_out = shutil.ignore_patterns(*FOR_MKDOCS)
+    shutil.copytree(root / DOCS / TEMPLATES, folder / TEMPLATES, ignore=left_out)
     files = list(generated())
     for file in files:
         path = folder / DOCS / file.path
@@ -94,21 +103,3 @@ def _write(root: Path, folder: Path) -> int:
             content = file.content
             path.write_bytes(content.encode() if isinstance(content, str) else content)
     return len(files)
-
-
-def main(arguments: list[str]) -> int:
-    """Write the named folder; returns the exit status."""
-    try:
-        if len(arguments) != 1 or arguments[0].startswith("-"):
-            raise Problem("expected one folder", "call it as `python -m macros.site FOLDER`", "macros.site")
-        count = write(Path.cwd(), Path(arguments[0]))
-    except Problem as problem:
-        print(problem, file=sys.stderr)
-        return 2
-    except OSError as error:
-        is_elsewhere = isinstance(error, FileNotFoundError)
-        mend = "run it where mkdocs.yml stands" if is_elsewhere else "check the path and the disk"
-        print(Problem(error.strerror or str(error), mend, str(error.filename or arguments[0])), file=sys.stderr)
-        return 2
-    print(f"{arguments[0]}: {count} generated files")
-    return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable
+from posixpath import dirname, join, normpath
 from typing import NamedTuple
 
 from ...cache.disk import cached_on_disk
@@ -17,6 +18,7 @@ from ...views.trace.layers import n_layers
 from ...views.trace.parts import is_sparse
 from ...views.words import notation
 from .. import model_pages
+from ..extensions.glossary import Entry
 from . import asked
 from .sections import Section
 
@@ -24,6 +26,8 @@ from .sections import Section
 FIRST, TITLE, NAMES, NAME, ABOVE, NUMBER, SIZE, ABOUT, TEXT = 10.0, 8.0, 8.0, 5.0, 2.0, 8.0, 2.5, 1.5, 1.0
 
 USUAL = 800  # characters of a section
+
+GLOSSARY = "reference/glossary.md"  # the page that the glossary's links start from
 
 Address = Callable[[str], str]  # from a page's source to where it is served
 
@@ -130,6 +134,12 @@ def section_records(pages: Iterable[Page]) -> Iterable[Record]:
 
 
 Term = tuple[list[str], str, str]  # terms, what they mean, and the page and section that teach them: `a/b.md#c`
+
+
+def glossary_terms(glossary: Iterable[Entry], page: str) -> list[Term]:
+    """The entries of a glossary whose links start from a page, without names of tensors, which are found as such."""
+    folder = dirname(page)
+    return [([t for t in e.terms if "_" not in t], e.says, normpath(join(folder, e.see))) for e in glossary]
 
 
 def glossary_records(glossary: Iterable[Term], address: Address) -> Iterable[Record]:
