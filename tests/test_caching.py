@@ -29,7 +29,7 @@ OF_PLAIN_VALUES = set(
     catalogue/transformers_types:vllm_classes
     site/search/asked:_topics site/search/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:relative_link
-    site/mkdocs_pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
+    site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:wrapped_lines views/diagrams/layout:_level
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
@@ -70,17 +70,17 @@ BY_HAND = {
     "engine/dims:self._symbols": "pure: with slots there is no cached_property",
     "engine/dims:self._text": "pure: with slots there is no cached_property",
     "engine/trace:self._leaves": "the trace itself: a weight is one leaf",
-    "site/mkdocs_elsewhere:_tools": "of the build under way",
-    "site/mkdocs_markdown:glossary": "of the build under way",
-    "site/mkdocs_markdown:lines": "of the page under way",
-    "site/mkdocs_output:under_way": "of the build under way",
-    "site/mkdocs_pages:whole": "of the page under way",
-    "site/mkdocs_published:listed": "of the build under way",
-    "site/mkdocs_published:navigation": "of the build under way",
-    "site/mkdocs_published:places": "of the build under way",
-    "site/mkdocs_published:waiting": "of the build under way",
-    "site/mkdocs_published:writing": "of the build under way",
-    "site/mkdocs_search:entries": "of the build under way",
+    "site/mkdocs/other_sites:_tools": "of the build under way",
+    "site/mkdocs/markdown:glossary": "of the build under way",
+    "site/mkdocs/markdown:lines": "of the page under way",
+    "site/mkdocs/output:under_way": "of the build under way",
+    "site/mkdocs/pages:whole": "of the page under way",
+    "site/mkdocs/published:listed": "of the build under way",
+    "site/mkdocs/published:navigation": "of the build under way",
+    "site/mkdocs/published:places": "of the build under way",
+    "site/mkdocs/published:waiting": "of the build under way",
+    "site/mkdocs/published:writing": "of the build under way",
+    "site/mkdocs/search:entries": "of the build under way",
     "site/page_frames:self.rendered": "of the build under way",
     "views/diagrams/dataflow:self.outside": "the drawing itself: an item is drawn in one place",
     "views/diagrams/dataflow:self.states": "the drawing itself: an item is drawn in one place",

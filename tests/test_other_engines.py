@@ -16,7 +16,8 @@ from copies import ROOT
 from test_package import CONSTRAINTS, DEPENDENCIES, environment, run, uv
 
 from macros.catalogue import page_paths, presets
-from macros.site import elsewhere, links, model_pages, sources
+from macros.site import links, model_pages
+from macros.site.other_engines import command, sources
 
 # Zensical does without MkDocs, ProperDocs has plugins of it in its place. Newer ones are tried by hand.
 ZENSICAL, PROPERDOCS = ("zensical==0.0.73",), ("properdocs==1.6.7", "mkdocs-macros-plugin", "mkdocs-material")
@@ -68,14 +69,14 @@ def test_links_are_written_as_an_author_does():
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys, monkeypatch):
     (tmp_path / "mine").write_text("")
-    assert elsewhere.main([str(tmp_path)]) == 2 and "is not empty" in capsys.readouterr().err
-    assert elsewhere.main([]) == 2 and "expected one folder" in capsys.readouterr().err
+    assert command.main([str(tmp_path)]) == 2 and "is not empty" in capsys.readouterr().err
+    assert command.main([]) == 2 and "expected one folder" in capsys.readouterr().err
     (tmp_path / "mkdocs.yml").write_text("nav: []")
     unbuilt = ["--finish", str(tmp_path), str(tmp_path / "new")]
-    assert elsewhere.main(unbuilt) == 2 and "run zensical build" in capsys.readouterr().err
+    assert command.main(unbuilt) == 2 and "run zensical build" in capsys.readouterr().err
     (tmp_path / "mkdocs.yml").unlink()
     monkeypatch.chdir(tmp_path)
-    assert elsewhere.main(["new"]) == 2 and "run it where mkdocs.yml stands" in capsys.readouterr().err
+    assert command.main(["new"]) == 2 and "run it where mkdocs.yml stands" in capsys.readouterr().err
 
 
 # --- built ------------------------------------------------------------------------------------------------------------

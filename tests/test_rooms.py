@@ -39,18 +39,10 @@ FLOORS_OF_VIEWS = (
 VIEWS = {name: {name}.union(*FLOORS_OF_VIEWS[:floor]) for floor, names in enumerate(FLOORS_OF_VIEWS) for name in names}
 LIBRARIES = {"numpy", "msgspec", "ml_dtypes", "safetensors"}  # and no others in `engine`
 BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
-    "mkdocs": (
-        "hooks",
-        "mkdocs_elsewhere",
-        "mkdocs_markdown",
-        "mkdocs_output",
-        "mkdocs_pages",
-        "mkdocs_published",
-        "preview.",
-    ),
+    "mkdocs": ("mkdocs.",),
     "mkdocs_macros": ("page_errors",),
     "material": (),
-    "jinja2": ("page_arguments", "page_errors", "preview."),
+    "jinja2": ("page_arguments", "page_errors", "mkdocs.preview."),
     "markdown": ("extensions.", "page_frames"),
     "pymdownx": ("extensions.",),
 }
@@ -228,8 +220,8 @@ RIGHT = {
     "views/models/families": "from ..charts import treemap",
     "views/guide/designs": "from ..models.families import members",
     "cli/describe": "from ..catalogue import presets",
-    "site/hooks": "import mkdocs\nfrom ..views.kit import html\nfrom ..cli import describe\nfrom ..cache import memory",
-    "site/preview/server": "from mkdocs.plugins import event_priority\nfrom ...cache.memory import use",
+    "site/mkdocs/hooks": "import mkdocs\nfrom ...views.kit import html\nfrom ...cache import memory",
+    "site/mkdocs/preview/server": "from mkdocs.plugins import event_priority\nfrom ....cache.memory import use",
     "site/links": "from ..views.tables import comparison",
 }
 WRONG = {

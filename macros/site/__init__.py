@@ -1,15 +1,8 @@
-"""All that knows MkDocs: it hands the events of a build on, and takes pages and files.
+"""The pages of the site, for whatever builds them: generated pages and files, the macros of pages, links, the search.
 
-The order of these events, by hooks.py:
+mkdocs          what connects these to MkDocs' events, and the live preview
+other_engines   what connects them to Zensical and ProperDocs: files before a build, files after it
+extensions      of Markdown, for any of them
 
-on_config         mkdocs_markdown tells the Markdown extensions what MkDocs knows; mkdocs_pages completes the navigation
-on_files          mkdocs_pages adds the pages of models and families, which model_pages wrote
-on_page_markdown  a page's macros (page_macros, links, page_errors); a large result is marked (extensions.large_blocks)
-                  before: mkdocs_pages takes a generated page that was kept, or makes it, and the next line is done
-(Markdown)        extensions: `$…$` to MathML, the glossary; large blocks go around Markdown
-on_page_context   mkdocs_search reads the sections of a written page
-on_post_build     mkdocs_search writes the index
-preview           under `mkdocs serve`, before and after all these: what did not change is not done again
-
-extensions, model_pages, page_macros and links serve any builder; mkdocs_*, hooks and preview are MkDocs' own.
+All other modules know no engine, except that macros are handed the environment that the engine gives them.
 """

@@ -10,6 +10,6 @@ import sys
 if __name__ == "__main__":
     if importlib.util.find_spec("yaml") is None:
         sys.exit("what builds the site is not installed; pip install 'every-parameter[site]'")
-    from .elsewhere import main
+    from .other_engines.command import main
 
     sys.exit(main(sys.argv[1:]))

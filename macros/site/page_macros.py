@@ -261,7 +261,7 @@ def prepare(env) -> None:
 def note(env) -> None:
     """After a page of another site: record which additional files it needs."""
     if is_elsewhere(env):
-        from .mkdocs_elsewhere import note_tools
+        from .mkdocs.other_sites import note_tools
 
         note_tools(env.markdown)
 
@@ -269,7 +269,7 @@ def note(env) -> None:
 def finish(env) -> None:
     """After a build of another site: the files that its pages load."""
     if is_elsewhere(env):
-        from .mkdocs_elsewhere import write_files
+        from .mkdocs.other_sites import write_files
 
         write_files(env.conf, env.variables["files"])
 
@@ -284,7 +284,7 @@ def register(env) -> None:
     if reads_sources(env):
         env.variables["files"] = files_below(str(docs_folder(env)))
     if is_elsewhere(env):
-        from .mkdocs_elsewhere import start  # there is no MkDocs where another engine builds
+        from .mkdocs.other_sites import start  # there is no MkDocs where another engine builds
 
         known = macros(env, start(env.conf).prefix)  # another site's glossary is not ours: no term leads there
     else:

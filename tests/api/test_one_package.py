@@ -93,7 +93,7 @@ first, second = sys.argv[1:]
 old = importlib.import_module(f"{first}.views.kit.rounding")
 assert importlib.import_module(f"{second}.views.kit.rounding") is old
 importlib.import_module(f"{second}.api.fits")
-from macros.site.preview.modules import PACKAGE, Modules
+from macros.site.mkdocs.preview.modules import PACKAGE, Modules
 modules = Modules()
 modules.read({*PACKAGE.rglob("*.py")})
 gone = modules.forget({"macros.views.kit.rounding"})

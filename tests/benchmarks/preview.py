@@ -4,8 +4,8 @@ two copies of the whole site.
     python tests/benchmarks/preview.py [--rounds 3] [--saves 200]
 
 The tab is Chromium's. `whole` is the time until a page that no tab has open is new, too. Plain means: the same hooks
-and modules, without macros/site/preview/, not published. `--saves` saves that often in a row and prints the memory and
-the open files of the process.
+and modules, without macros/site/mkdocs/preview/, not published. `--saves` saves that often in a row and prints the
+memory and the open files of the process.
 """
 
 import argparse
@@ -130,7 +130,7 @@ def started(names: tuple[str, ...]):
             for name in names:
                 folder = copy(pathlib.Path(temporary) / name / "site")
                 if name == "plain":
-                    rewrite(folder / "macros/site/hooks.py", "    preview.on_startup(command)", "    pass")
+                    rewrite(folder / "macros/site/mkdocs/hooks.py", "    preview.on_startup(command)", "    pass")
                 start = time.perf_counter()
                 servers[name], tabs[name] = Serve(folder, 300), browser.new_page()
                 print(f"{name}: served after {time.perf_counter() - start:.1f} s")

@@ -17,9 +17,9 @@ ROOT = pathlib.Path(__file__).parents[2]
 
 PARTS = [  # what it is, the function that all of it goes through: its file's end and its name
     ("Macros in the pages: tables, diagrams, formulas", "mkdocs_macros/plugin.py", "on_page_markdown"),
-    ("Generated pages: traces, their totals, data files", "macros/site/mkdocs_pages.py", "on_files"),
+    ("Generated pages: traces, their totals, data files", "macros/site/mkdocs/pages.py", "on_files"),
     ("Markdown", "mkdocs/structure/pages.py", "render"),
-    ("The index of the search", "macros/site/mkdocs_search.py", "on_post_build"),
+    ("The index of the search", "macros/site/mkdocs/search.py", "on_post_build"),
     ("Pages as Markdown, for machines", "macros/site/plain_markdown.py", "markdown"),
     ("Copying the theme's and the site's files", "mkdocs/structure/files.py", "copy_static_files"),
     ("Writing the pages", "mkdocs/utils/__init__.py", "write_file"),

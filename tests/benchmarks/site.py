@@ -28,8 +28,8 @@ import yaml
 OUT = pathlib.Path({out!r})
 
 def on_config(config):
-    from macros.site import mkdocs_pages
-    del mkdocs_pages.on_page_markdown_early  # it would hand on no Markdown
+    from macros.site.mkdocs import pages
+    del pages.on_page_markdown_early  # it would hand on no Markdown
 
 @event_priority(-100)
 def on_page_markdown(markdown, page, config, files):
@@ -63,7 +63,7 @@ def build(what: str, work: Path) -> None:
     if what == "capture":
         hook = work / "capture.py"
         hook.write_text(CAPTURE.format(out=str(work / "pages")))
-        options |= {"hooks": [str(ROOT / "macros" / "site" / "hooks.py"), str(hook)]}
+        options |= {"hooks": [str(ROOT / "macros" / "site" / "mkdocs" / "hooks.py"), str(hook)]}
     elif what in ("written", "plain"):
         options |= {"docs_dir": str(work / "pages"), "plugins": [], "hooks": [], "nav": None}
     config = load_config(str(ROOT / "mkdocs.yml"), **options)

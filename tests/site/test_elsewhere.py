@@ -18,7 +18,8 @@ from mkdocs.exceptions import PluginError
 
 from macros.catalogue import presets
 from macros.engine.errors import Problem
-from macros.site import mkdocs_elsewhere, page_macros
+from macros.site import page_macros
+from macros.site.mkdocs import other_sites
 
 PRESET = (presets.FOLDER / "gpt" / "gpt2.toml").read_text("utf-8")
 
@@ -55,18 +56,18 @@ def site(tmp_path):
 def test_a_wrong_option_is_one_line(tmp_path, said, message):
     (tmp_path / "empty").mkdir()
     with pytest.raises(Problem) as raised:
-        mkdocs_elsewhere.read_options(said, tmp_path)
+        other_sites.read_options(said, tmp_path)
     assert str(raised.value).startswith(message) and "\n" not in str(raised.value)
 
 
 @pytest.mark.parametrize("said", [None, {}, {"prefix": None, "presets": None}])
 def test_no_option_is_needed(tmp_path, said):
-    assert mkdocs_elsewhere.read_options(said, tmp_path) == mkdocs_elsewhere.Options(None, "")
+    assert other_sites.read_options(said, tmp_path) == other_sites.Options(None, "")
 
 
 def test_what_the_macros_need_is_added_to_the_configuration(site):
     assert page_macros.is_elsewhere(env_of(site))
-    options = mkdocs_elsewhere.start(site)
+    options = other_sites.start(site)
     assert options.prefix == "ep_" and site["watch"] == [str(options.presets)]
     assert site["extra_css"] == ["every-parameter/components.css", "theirs.css"]
     assert {script.path: script.type for script in site["extra_javascript"]} == {
@@ -74,7 +75,7 @@ def test_what_the_macros_need_is_added_to_the_configuration(site):
     }
     assert site["markdown_extensions"] == ["tables", "macros.site.extensions.large_blocks"]
     site["markdown_extensions"] = named = ["every_parameter.site.extensions.large_blocks"]
-    mkdocs_elsewhere.start(site)
+    other_sites.start(site)
     assert named == ["every_parameter.site.extensions.large_blocks"]
     assert page_macros.is_elsewhere(env_of(site))
 
@@ -89,7 +90,7 @@ def test_our_own_site_has_its_styles_once(site_folder):
 
 
 def test_a_preset_of_the_site_stands_beside_ours_and_is_read_again(site, tmp_path):
-    mkdocs_elsewhere.start(site)
+    other_sites.start(site)
     ours = presets.model("gpt2").counts.total
     assert presets.preset("theirs").name.startswith("Theirs") and presets.model("theirs").counts.total == ours
     file = tmp_path / "models" / "deeper" / "theirs.toml"
@@ -98,7 +99,7 @@ def test_a_preset_of_the_site_stands_beside_ours_and_is_read_again(site, tmp_pat
     file.write_text(
         file.read_text("utf-8").partition("[published]")[0].replace("n_layer = 12", "n_layer = 13"), "utf-8"
     )
-    mkdocs_elsewhere.start(site)
+    other_sites.start(site)
     assert presets.model("theirs").counts.total > ours == presets.model("gpt2").counts.total
     presets.read_also(None)
     assert "theirs" not in presets.paths()
@@ -108,10 +109,10 @@ def test_wrong_presets_of_the_site_end_the_build(site, tmp_path):
     file = tmp_path / "models" / "theirs.toml"
     file.write_text(file.read_text("utf-8").replace("n_layer = 12", "n_layer = 13"), "utf-8")
     with pytest.raises(PluginError, match=r"theirs\.toml: published.parameters = .* and the forward pass gives"):
-        mkdocs_elsewhere.start(site)
+        other_sites.start(site)
     file.rename(file.with_name("gpt2.toml"))
     with pytest.raises(PluginError, match=r"gpt2\.toml: duplicate slug, also in macros/presets/gpt/gpt2\.toml"):
-        mkdocs_elsewhere.start(site)
+        other_sites.start(site)
 
 
 def env_of(site, *pages: str) -> SimpleNamespace:
@@ -166,18 +167,18 @@ def test_a_link_to_a_page_that_is_not_there_is_text(site):
 
 def test_lengths_are_scaled_to_the_theme_and_nothing_else():
     styles = ".ep-a1.5rem { margin: .5rem 1rem 2em; width: calc(100vw - 3.4rem); color: #1f1rem }"
-    assert mkdocs_elsewhere.scaled_styles(styles, 1.25) == (
+    assert other_sites.scaled_styles(styles, 1.25) == (
         ".ep-a1.5rem { margin: 0.625rem 1.25rem 2em; width: calc(100vw - 4.25rem); color: #1f1rem }"
     )
 
 
 @pytest.mark.slow("compiles the engine and reads every model")
 def test_what_tools_load_is_written_for_those_that_are_there():
-    small = {f"every-parameter/capitals/{name}" for name in mkdocs_elsewhere.tool_files.OF_SMALL}
-    assert not list(mkdocs_elsewhere.loaded_by(set(), str))
-    names = {name for name, _ in mkdocs_elsewhere.loaded_by({"capitals"}, str)}
+    small = {f"every-parameter/capitals/{name}" for name in other_sites.tool_files.OF_SMALL}
+    assert not list(other_sites.loaded_by(set(), str))
+    names = {name for name, _ in other_sites.loaded_by({"capitals"}, str)}
     assert small < names and all(name.endswith(".mjs") for name in names - small)
-    files = dict(mkdocs_elsewhere.loaded_by({"what-if"}, lambda slug: "x/" if slug == "gpt2" else ""))
+    files = dict(other_sites.loaded_by({"what-if"}, lambda slug: "x/" if slug == "gpt2" else ""))
     assert {
         "every-parameter/engine/engine.mjs",
         "every-parameter/engine/data.json",

@@ -15,7 +15,7 @@ from markdown import Markdown
 from macros.catalogue import presets
 from macros.data.model import as_json
 from macros.site.extensions.large_blocks import MARK, LargeBlocks
-from macros.site.mkdocs_pages import with_macros_called
+from macros.site.mkdocs.pages import with_macros_called
 from macros.site.model_pages import header, macro_call, paragraphs
 from macros.site.page_frames import Frames, Rendered
 

@@ -28,10 +28,10 @@ from macros.cache.memory import Packed
 from macros.catalogue import page_paths, presets
 from macros.catalogue.preset_schema import schema_text
 from macros.site.editors import is_an_editors
-from macros.site.preview import lines, modules
-from macros.site.preview.lines import Once
-from macros.site.preview.requests import Hosts, path_of
-from macros.site.preview.server import Served, pages_of_presets
+from macros.site.mkdocs.preview import lines, modules
+from macros.site.mkdocs.preview.lines import Once
+from macros.site.mkdocs.preview.requests import Hosts, path_of
+from macros.site.mkdocs.preview.server import Served, pages_of_presets
 
 pytestmark = pytest.mark.processes
 
@@ -160,7 +160,7 @@ def test_a_save_has_no_other_page_made_again_and_its_tab_told_once(serve):
         )
         rewrite(folder / "docs/guide/three.md", "title: Three", "title: Three & <i>more")
         # Who looks for what the system did not tell, looks whenever a save is being told.
-        rewrite(folder / "macros/site/preview/server.py", "LOOK = 2 ", "LOOK = 0.1 ")
+        rewrite(folder / "macros/site/mkdocs/preview/server.py", "LOOK = 2 ", "LOOK = 0.1 ")
 
     server = serve(noting)
     calls = server.folder / "calls"
@@ -326,7 +326,7 @@ def test_no_file_makes_the_server_hang(serve, as_it_was):
     (docs / "assets/data/x.txt").write_text("two")
     until(lambda: server.get("assets/data/x.txt") == "two", 20)
     config.write_text(good[: good.index("hooks:")], "utf-8")
-    server.shows("guide/two/", "mkdocs.yml: hooks: macros/site/hooks.py is missing")
+    server.shows("guide/two/", "mkdocs.yml: hooks: macros/site/mkdocs/hooks.py is missing")
     config.write_text(good, "utf-8")
     shutil.rmtree(docs / "assets/data")
     (docs / "old.html").unlink()
@@ -501,11 +501,11 @@ BROKEN = {
         'theem: there is no such setting; did you mean "theme"?',
     ),
     "the preview itself": (
-        "macros/site/preview/pages.py",
+        "macros/site/mkdocs/preview/pages.py",
         "import jinja2\n",
         "import jinja3\n",
         "guide/one/",
-        "macros/site/preview/pages.py: ",
+        "macros/site/mkdocs/preview/pages.py: ",
     ),
 }
 
@@ -573,11 +573,11 @@ def test_the_preview_waits_for_its_own_modules(serve):
     def mend(folder):
         until(lambda: "pages.py: SyntaxError" in (folder.parent / "serve.log").read_text(), 30)
         told.append(True)
-        rewrite(folder / "macros/site/preview/pages.py", "from contextlib import (", "from contextlib import ")
+        rewrite(folder / "macros/site/mkdocs/preview/pages.py", "from contextlib import (", "from contextlib import ")
 
     def break_it(folder):
         (folder.parent / "serve.log").touch()
-        rewrite(folder / "macros/site/preview/pages.py", "from contextlib import ", "from contextlib import (")
+        rewrite(folder / "macros/site/mkdocs/preview/pages.py", "from contextlib import ", "from contextlib import (")
         threading.Thread(target=mend, args=(folder,)).start()
 
     server = serve(break_it)
@@ -588,7 +588,7 @@ def test_the_preview_waits_for_its_own_modules(serve):
 def test_a_save_that_the_system_does_not_tell_is_found(serve):
     """As on a drive of another machine."""
     server = serve(
-        lambda folder: rewrite(folder / "macros/site/preview/server.py", "event_filter=SAVES", "event_filter=[]")
+        lambda folder: rewrite(folder / "macros/site/mkdocs/preview/server.py", "event_filter=SAVES", "event_filter=[]")
     )
     server.get("guide/two/")
     rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
@@ -601,13 +601,13 @@ def test_an_edit_of_the_preview_starts_it_again(serve):
 
     def late(folder):
         rewrite(
-            folder / "macros/site/preview/pages.py",
+            folder / "macros/site/mkdocs/preview/pages.py",
             "        self.inputs.begin()\n",
             "        while not os.path.exists('go'):\n            os.sched_yield()\n        self.inputs.begin()\n",
         )
 
     server = serve(late)
-    rewrite(server.folder / "macros/site/preview/server.py", "Not built", "Not yet built")
+    rewrite(server.folder / "macros/site/mkdocs/preview/server.py", "Not built", "Not yet built")
     (server.folder / "go").touch()
     until(lambda: "the server restarts" in server.log.read_text(), 30)
     until(lambda: server.epoch() and "<h1" in server.get("guide/two/"), 120)

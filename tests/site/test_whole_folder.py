@@ -16,7 +16,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.utils import CountHandler
 
 from macros.engine.errors import Problem
-from macros.site import mkdocs_output, sources
+from macros.site.mkdocs import output
+from macros.site.other_engines import command, sources
 from macros.site.whole_folder import WholeFolder
 
 
@@ -139,18 +140,18 @@ def test_a_build_that_is_refused_leaves_the_site(site, warned, stands):
     logger = logging.getLogger("mkdocs")
     logger.addHandler(counter)
     try:
-        mkdocs_output.on_config(config)
+        output.on_config(config)
         beside = Path(config.site_dir)
         (beside / "a").mkdir()
         (beside / "a/index.html").write_text("new")
         record = logging.makeLogRecord({"msg": f"Building to {beside}"})
-        assert mkdocs_output.in_place.filter(record) and record.msg == f"Building to {site}"
+        assert output.in_place.filter(record) and record.msg == f"Building to {site}"
         for _ in range(warned):
             logger.warning("something")
-        mkdocs_output.on_post_build_late(config)
+        output.on_post_build_late(config)
     finally:
         logger.removeHandler(counter)
-        mkdocs_output.end()
+        output.end()
     assert content(site) == stands and os.listdir(site.parent) == ["site"]
     assert warned or config.site_dir == str(site)
 
@@ -158,25 +159,25 @@ def test_a_build_that_is_refused_leaves_the_site(site, warned, stands):
 def test_where_nothing_can_be_written_beside_it_mkdocs_builds_in_place(site):
     config = SimpleNamespace(site_dir=str(site))
     with mock.patch.object(Path, "mkdir", side_effect=PermissionError):
-        mkdocs_output.on_config(config)
-    mkdocs_output.on_post_build_late(config)
-    mkdocs_output.end()
+        output.on_config(config)
+    output.on_post_build_late(config)
+    output.end()
     assert config.site_dir == str(site) and content(site) == OLD
 
 
 def test_a_fault_of_the_disk_is_one_line(site):
     config = SimpleNamespace(site_dir=str(site))
-    mkdocs_output.on_config(config)
+    output.on_config(config)
     for error, line in (
         (OSError(28, "No space left on device", f"{config.site_dir}/x"), f"{site}/x: No space left on device; check"),
         (OSError(28, "No space left on device"), "No space left on device; check the path and the disk"),
         (UnicodeDecodeError("utf-8", b"\xe9", 0, 1, "unexpected end of data"), "; save it as UTF-8"),
     ):
         with pytest.raises(PluginError) as refused:
-            mkdocs_output.refuse(error)
+            output.refuse(error)
         assert line in str(refused.value) and "\n" not in str(refused.value)
-    mkdocs_output.refuse(ValueError("a fault of ours keeps its place in the code"))
-    mkdocs_output.end()
+    output.refuse(ValueError("a fault of ours keeps its place in the code"))
+    output.end()
     assert content(site) == OLD and os.listdir(site.parent) == ["site"]
 
 
@@ -186,6 +187,6 @@ def test_sources_for_another_builder_are_whole_or_not_there(tmp_path, capsys):
         raise OSError(28, "No space left on device", str(folder / "half"))
 
     with mock.patch.object(sources, "_write", fails):
-        assert sources.main([str(tmp_path / "out")]) == 2
+        assert command.main([str(tmp_path / "out")]) == 2
     assert os.listdir(tmp_path) == []
     assert capsys.readouterr().err.endswith("/half: No space left on device; check the path and the disk\n")

@@ -19,15 +19,15 @@ from mkdocs.structure.nav import Section
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
-from ..cache import disk, memory, second_process
-from ..catalogue import page_paths, preset_schema, presets
-from ..catalogue.names import check_path
-from ..engine.errors import Problem
-from ..engine.files import write
-from . import data_files, model_pages, tool_files
-from .editors import is_an_editors
-from .mkdocs_markdown import glossary
-from .page_frames import Frames, Rendered
+from ...cache import disk, memory, second_process
+from ...catalogue import page_paths, preset_schema, presets
+from ...catalogue.names import check_path
+from ...engine.errors import Problem
+from ...engine.files import write
+from .. import data_files, model_pages, tool_files
+from ..editors import is_an_editors
+from ..page_frames import Frames, Rendered
+from .markdown import glossary
 from .preview import preview
 from .preview.inputs import Inputs
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from stat import S_ISREG
 
-from ..editors import is_an_editors
+from ...editors import is_an_editors
 from .modules import PACKAGE, ROOT
 
 # Besides macros/ and docs/: what the pages say was checked comes from here.

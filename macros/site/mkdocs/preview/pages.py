@@ -34,7 +34,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_markdown_title, meta
 
-from ...cache.memory import (
+from ....cache.memory import (
     Dependency,
     Latest,
     Packed,
@@ -56,10 +56,10 @@ SERVED = InclusionLevel.is_in_serve  # drafts, too
 
 UNCHANGED = "unchanged.html"  # the empty template
 SKIPPED = "render_macros"  # of a page's metadata: where it is false, no macro is called
-SEARCH = "macros.site.mkdocs_search"
+SEARCH = "macros.site.mkdocs.search"
 AT_ONCE = 50  # pages, before what making them has left behind is cleared
 NOTHING = Packed("")
-MARKDOWN = "macros.site.mkdocs_markdown", "macros.site.extensions."
+MARKDOWN = "macros.site.mkdocs.markdown", "macros.site.extensions."
 
 
 def clear(pages: int) -> None:
@@ -159,7 +159,7 @@ class Preview:
             yield
             if not self.is_under_way:
                 raise PluginError(
-                    "mkdocs.yml: hooks: macros/site/hooks.py is missing; add it: no page can be built without"
+                    "mkdocs.yml: hooks: macros/site/mkdocs/hooks.py is missing; add it: no page can be built without"
                 )
             if first is None:
                 self.modules.read(self.unread)
@@ -241,7 +241,7 @@ class Preview:
             return
         name = kept[0].relative_to(ROOT)
         tried = subprocess.run(
-            [sys.executable, "-B", "-c", "import macros.site.hooks"], cwd=ROOT, capture_output=True, text=True
+            [sys.executable, "-B", "-c", "import macros.site.mkdocs.hooks"], cwd=ROOT, capture_output=True, text=True
         )
         if tried.returncode:
             raise PluginError(

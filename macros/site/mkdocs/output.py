@@ -7,7 +7,7 @@ import logging
 from mkdocs.exceptions import PluginError
 from mkdocs.utils import CountHandler
 
-from .whole_folder import WholeFolder
+from ..whole_folder import WholeFolder
 
 under_way: list[WholeFolder] = []
 

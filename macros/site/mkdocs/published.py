@@ -14,15 +14,15 @@ from mkdocs.commands.build import get_context
 from mkdocs.structure.files import File
 from mkdocs.structure.nav import Navigation
 
-from ..browser.bundle import without_comments
-from ..cache import disk, memory, second_process
-from ..views.kit import mathml
-from ..views.kit.mathml import without_tex
-from . import hashed, links
-from .mkdocs_markdown import title_text
-from .mkdocs_pages import Generated, made_later, put_back
-from .plain_markdown import markdown
-from .published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
+from ...browser.bundle import without_comments
+from ...cache import disk, memory, second_process
+from ...views.kit import mathml
+from ...views.kit.mathml import without_tex
+from .. import hashed, links
+from ..plain_markdown import markdown
+from ..published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
+from .markdown import title_text
+from .pages import Generated, made_later, put_back
 
 THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 

@@ -1,7 +1,7 @@
 """The live preview: at a save, only what depends on it is computed and rendered again.
 
 MkDocs builds the whole site at each save. The preview follows that build through MkDocs' own events
-(macros/site/hooks.py calls a method here before and after all other plugins' methods of an event).
+(macros/site/mkdocs/hooks.py calls a method here before and after all other plugins' methods of an event).
 
     inputs.py     knows which files were saved since they were last taken in
     pages.py      hands each page what it gave last time, where nothing that went into it has changed

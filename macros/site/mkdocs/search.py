@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from . import links, mkdocs_markdown
+from .. import links
+from ..search.index import index_files
+from ..search.records import GLOSSARY, Page, glossary_terms
+from ..search.sections import sections
+from .markdown import glossary, title_text
 from .preview import preview
-from .search.index import index_files
-from .search.records import GLOSSARY, Page, glossary_terms
-from .search.sections import sections
 
 entries: list[Page] = []  # of the written pages that this build has come to; the live preview gives those that it kept
 
@@ -22,7 +23,7 @@ def on_page_context(context, page, config, nav):
     """Read the sections of a written page; those of a generated one are known without it."""
     asked = page.meta.get("search", {})  # as Material's own search: exclude, boost
     if page.file.generated_by is None and not asked.get("exclude"):
-        title = mkdocs_markdown.title_text(page.title)
+        title = title_text(page.title)
         entries.append(Page(page.url, title, sections(page.content, title), page.file.src_uri, asked.get("boost", 1)))
 
 
@@ -34,7 +35,7 @@ def on_post_build(config):
     is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
     written = index_files(
         entries,
-        glossary_terms(mkdocs_markdown.glossary, GLOSSARY),
+        glossary_terms(glossary, GLOSSARY),
         lambda source: links.page_address(source, config.use_directory_urls),
         lambda source: any(page.source == source for page in entries),
         is_preview,

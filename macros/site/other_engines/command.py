@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from ..engine.errors import Problem
+from ...engine.errors import Problem
 from .finished import finish
 from .sources import write
 

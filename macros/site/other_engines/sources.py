@@ -17,11 +17,11 @@ from typing import Any
 
 import yaml
 
-from ..engine.errors import Problem
-from . import model_pages, tool_files
-from .editors import is_an_editors
-from .published import CHANGELOG, edition
-from .whole_folder import WholeFolder
+from ...engine.errors import Problem
+from .. import model_pages, tool_files
+from ..editors import is_an_editors
+from ..published import CHANGELOG, edition
+from ..whole_folder import WholeFolder
 
 SETTINGS, DOCS = "mkdocs.yml", "docs"
 PACKAGE = "every_parameter"  # by which builders find the macros; the extensions have it in their names

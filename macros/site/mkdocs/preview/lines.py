@@ -146,7 +146,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     message = " ".join(str(error).split())
     if isinstance(error, PluginError) or type(error).__name__ == "Problem":  # its class is a new one after each edit
         return message
-    own = PACKAGE / "site" / "hooks.py", *Path(__file__).parent.glob("*.py")
+    own = PACKAGE / "site" / "mkdocs" / "hooks.py", *Path(__file__).parent.glob("*.py")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
     inside = [f for f in frames if Path(f.filename) not in own] or (frames if isinstance(error, NameError) else [])
     pages = [m[1] for x in logged if (m := re.match(r"Error (?:reading|building) page '(.*?)':", x))]

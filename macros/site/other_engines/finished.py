@@ -18,20 +18,20 @@ from urllib.parse import urljoin
 
 import yaml
 
-from ..browser.bundle import without_comments
-from ..catalogue import page_paths, presets
-from ..engine.errors import Problem
-from ..views.kit.mathml import without_tex
-from . import hashed, links
-from .content_security import with_policy
-from .extensions.glossary import entries
-from .page_syntax import front_matter
-from .plain_markdown import markdown
-from .published import Listed, json_ld, llms_txt
-from .search.index import index_files
-from .search.records import GLOSSARY, Page, glossary_terms
-from .search.sections import sections
-from .whole_folder import WholeFolder
+from ...browser.bundle import without_comments
+from ...catalogue import page_paths, presets
+from ...engine.errors import Problem
+from ...views.kit.mathml import without_tex
+from .. import hashed, links
+from ..content_security import with_policy
+from ..extensions.glossary import entries
+from ..page_syntax import front_matter
+from ..plain_markdown import markdown
+from ..published import Listed, json_ld, llms_txt
+from ..search.index import index_files
+from ..search.records import GLOSSARY, Page, glossary_terms
+from ..search.sections import sections
+from ..whole_folder import WholeFolder
 
 SETTINGS, DOCS = "mkdocs.yml", "docs"
 LISTED = "includes/glossary.md"

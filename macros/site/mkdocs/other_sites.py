@@ -13,17 +13,17 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..catalogue import page_paths, presets
-from ..engine.errors import Problem, nearest, shorten
-from . import links, model_pages, tool_files
-from .editors import is_an_editors
+from ...catalogue import page_paths, presets
+from ...engine.errors import Problem, nearest, shorten
+from .. import links, model_pages, tool_files
+from ..editors import is_an_editors
 
 PLACE = "extra.every_parameter"
-EXTENSION = f"{__package__}.extensions.large_blocks"
+EXTENSION = f"{__package__.rpartition('.')[0]}.extensions.large_blocks"
 
 # Styles and scripts, in the installed package or in the repository; below which folder of a site, one below its root,
 # as the scripts expect; which of them are our own site's alone; which are named by a page.
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE = Path(__file__).parent.parent.parent
 ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / "assets") if path.is_dir())
 FOLDER = "every-parameter"
 OF_OUR_SITE = {"site.css", "logo.svg", "search", "tips.mjs"}

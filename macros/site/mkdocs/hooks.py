@@ -1,7 +1,7 @@
 """MkDocs' events, passed to `preview` before and after everything else, and to the adapters in between.
 
-MkDocs keeps this file for the life of the process, and this file does the same with `macros.site.preview`; the adapters
-are imported again after an edit, so they are looked up at each event.
+MkDocs keeps this file for the life of the process, and this file does the same with `macros.site.mkdocs.preview`; the
+adapters are imported again after an edit, so they are looked up at each event.
 """
 
 import gc
@@ -19,7 +19,7 @@ from mkdocs.plugins import CombinedEvent, event_priority
 # A .pyc in a watched folder makes a second rebuild of every edit, and hides one of the same second and size.
 sys.dont_write_bytecode = True
 
-PACKAGE = pathlib.Path(__file__).parent.parent
+PACKAGE = pathlib.Path(__file__).parent.parent.parent
 ROOT = str(PACKAGE.parent)
 if ROOT not in sys.path:
     sys.path.insert(0, ROOT)
@@ -31,7 +31,7 @@ def the_preview():
     while True:
         before = {path: path.stat().st_mtime_ns for path in PACKAGE.rglob("[!.]*.py")}
         try:
-            return importlib.import_module("macros.site.preview").preview
+            return importlib.import_module("macros.site.mkdocs.preview").preview
         except Exception as error:
             if "serve" not in sys.argv:
                 raise
@@ -46,12 +46,12 @@ def the_preview():
 
 
 preview = the_preview()
-logging.getLogger("mkdocs.config").addFilter(importlib.import_module("macros.site.preview.lines").Settings())
-ADAPTERS = "macros.site.mkdocs_markdown", "macros.site.mkdocs_pages", "macros.site.mkdocs_search"
+logging.getLogger("mkdocs.config").addFilter(importlib.import_module("macros.site.mkdocs.preview.lines").Settings())
+ADAPTERS = "macros.site.mkdocs.markdown", "macros.site.mkdocs.pages", "macros.site.mkdocs.search"
 # And of a site to be published: not of a preview, nor of a build that is told to be as one by PUBLISHED=no.
-PUBLISHED = "macros.site.mkdocs_published", "macros.site.content_security"
+PUBLISHED = "macros.site.mkdocs.published", "macros.site.content_security"
 SECOND = "macros.cache.second_process"  # of a build that has one
-OUTPUT = "macros.site.mkdocs_output"  # and of one that replaces what stands in its folder
+OUTPUT = "macros.site.mkdocs.output"  # and of one that replaces what stands in its folder
 is_replacing = False
 
 

@@ -7,7 +7,7 @@ import os
 import jinja2
 from mkdocs.structure.files import File, Files
 
-from ...cache.memory import depends_on
+from ....cache.memory import depends_on
 
 
 class Watched:

@@ -13,15 +13,15 @@ from pathlib import Path
 from markupsafe import escape
 from mkdocs.exceptions import PluginError
 
-from ..cache.memory import depends_on
-from ..engine.errors import Problem
-from .extensions.glossary import Entry, entries, tooltips
-from .page_syntax import front_matter_mend, without_front_matter
+from ...cache.memory import depends_on
+from ...engine.errors import Problem
+from ..extensions.glossary import Entry, entries, tooltips
+from ..page_syntax import front_matter_mend, without_front_matter
 
 log = logging.getLogger("mkdocs.macros.markdown")
 
 INSTALLED = "every_parameter.site.extensions."
-EXTENSIONS = f"{__package__}.extensions."
+EXTENSIONS = f"{__package__.rpartition('.')[0]}.extensions."
 
 WRITTEN = {"title", "description", "author"}  # what authors write as text above a page, and themes into its head
 

@@ -7,15 +7,15 @@ import importlib
 import sys
 from pathlib import Path
 
-from ...api import one_package
+from ....api import one_package
 
-PACKAGE = Path(__file__).parent.parent.parent
+PACKAGE = Path(__file__).parent.parent.parent.parent
 ROOT = PACKAGE.parent
 
 
 KEPT = {
     *("macros", "macros.api", "macros.api.one_package", "macros.cache", "macros.cache.memory"),
-    *("macros.site", "macros.site.editors", "macros.site.hooks"),
+    *("macros.site", "macros.site.editors", "macros.site.mkdocs", "macros.site.mkdocs.hooks"),
 }
 
 
@@ -28,7 +28,7 @@ def module_name(path: Path) -> str:
 def is_kept(name: str) -> bool:
     """Whether the process keeps a module: MkDocs keeps the hooks, the hooks keep the preview, and both keep cached
     results."""
-    return name in KEPT or f"{name}.".startswith("macros.site.preview.")
+    return name in KEPT or f"{name}.".startswith("macros.site.mkdocs.preview.")
 
 
 def imports_of(name: str, tree: ast.AST, takes_all: bool, is_package: bool) -> set[str]:
