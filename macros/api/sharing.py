@@ -31,10 +31,14 @@ def shared_prefix(model: Asked, prefix: int, context: int = 4096, batch: int = 2
     for a prefix that is not shorter than the context.
     """
     given = conditions(context, batch, cache=cache)
+    return with_prefix(_read(model, given), prefix, given)
+
+
+def with_prefix(read: Model, prefix: int, given: Conditions) -> Table:
+    """The table of `shared_prefix`. Raises `Problem` for a prefix that is not shorter than the context."""
     length = whole("prefix", prefix, given.tokens - 1) if given.tokens > 1 else 0
     if not length:
         raise Problem("context = 1: no prefix is shorter", "give a longer context")
-    read = _read(model, given)
     found = shared(costs_of(read.counts), length, given)
     rows: list[Row] = [
         {

@@ -88,6 +88,7 @@ def parser() -> argparse.ArgumentParser:
     _fits(commands)
     _split(commands)
     _speculative(commands)
+    _prefix(commands)
     _train(commands)
     _check(commands)
     _run(commands)
@@ -298,6 +299,21 @@ def _speculative(commands) -> None:
     )
 
 
+def _prefix(commands) -> None:
+    sharing = _command(
+        commands,
+        "prefix",
+        "count what sequences save that share a prefix",
+        f"{MODEL}\n"
+        "The KV cache and the FLOPs of prefill for a batch of sequences whose first tokens are the same: with a\n"
+        "prefix for each, with the prefix stored and computed once, and the difference.",
+        "every-parameter prefix llama3-8b --prefix 2048 --context 8192 --batch 16",
+    )
+    sharing.add_argument("model", metavar="MODEL")
+    sharing.add_argument("--prefix", type=_tokens, required=True, metavar="N", help="tokens that the sequences share")
+    _conditions(sharing, batch=2)
+
+
 def _train(commands) -> None:
     training = _command(
         commands,
@@ -495,6 +511,7 @@ def _conditions(
     command: argparse.ArgumentParser,
     written: tuple[str, ...] = ("table", "json"),
     weights: str | None = PUBLISHED,
+    batch: int = 1,
 ) -> None:
     """Context, batch size, formats, and the output format."""
     command.add_argument(
@@ -504,7 +521,11 @@ def _conditions(
         "--context", type=_tokens, default=4096, metavar="N", help="tokens of context; 32k is 32,768 (default 4096)"
     )
     command.add_argument(
-        "--batch", type=_at_least_one, default=1, metavar="N", help="batch size: sequences in one step (default 1)"
+        "--batch",
+        type=_at_least_one,
+        default=batch,
+        metavar="N",
+        help=f"batch size: sequences in one step (default {batch})",
     )
     _formats(command, weights)
 

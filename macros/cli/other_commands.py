@@ -1,5 +1,5 @@
-"""The commands besides `describe` and `check`: `compare`, `what-if`, `fits`, `split`, `speculative`, `train`, `run`,
-`add`, `scaffold`, `totals`, `schema`, `diff`, `publish-check`."""
+"""The commands besides `describe` and `check`: `compare`, `what-if`, `fits`, `split`, `speculative`, `prefix`, `train`,
+`run`, `add`, `scaffold`, `totals`, `schema`, `diff`, `publish-check`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..api.fits import Memory, amount, as_machine, fit, memory, served
 from ..api.offloading import Offloaded, host_memory, offloaded
 from ..api.parallel import as_data as as_splits
 from ..api.parallel import every_spread
-from ..api.sharing import speculated, vocabularies_differ
+from ..api.sharing import speculated, vocabularies_differ, with_prefix
 from ..api.training import as_data as training_as_data
 from ..api.training import plan
 from ..catalogue import preset_schema, presets
@@ -168,6 +168,19 @@ def speculative(options) -> int:
     return 0
 
 
+def prefix(options) -> int:
+    """What a batch of sequences saves by sharing its prefix."""
+    given = Conditions(options.context, options.batch, options.weights, options.cache)
+    model = loaded(options.model, options.context)
+    table = with_prefix(model, options.prefix, given)
+    if options.format == "json":
+        said = {"prefix": options.prefix, "context": given.tokens, "batch": given.batch, "cache": given.dtype}
+        print_json({"model": model.slug, "conditions": said, **{row.pop("figure"): row for row in table}})
+    else:
+        show(parallel.prefix(table))
+    return 0
+
+
 def training(options) -> int:
     """The cost of training each model; 1 if any does not fit on the machine."""
     on = memory(options.on) if options.on else None
@@ -281,6 +294,7 @@ COMMANDS = {
     "fits": fitting,
     "split": split,
     "speculative": speculative,
+    "prefix": prefix,
     "train": training,
     "run": run,
     "add": add,

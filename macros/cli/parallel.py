@@ -7,6 +7,7 @@ from fractions import Fraction
 from ..api.fits import TERMS, Memory
 from ..api.offloading import Offloaded
 from ..api.sharing import Speculative
+from ..api.tables import Table
 from ..catalogue.presets import Model
 from ..counting.conditions import Conditions
 from ..counting.figures import BYTES
@@ -15,6 +16,7 @@ from ..views.kit.rounding import decimal_bytes, duration, significant
 from .printing import EXACT, ROUND, WORDS, Block, Column, Grid, Title, exact, rounded
 
 NUMBER = Column(is_number=True)
+PREFIX = {"cache_bytes": "KV cache, bytes", "prefill_flops": "prefill, FLOPs"}
 
 
 def _bytes(n: Fraction) -> str:
@@ -89,6 +91,15 @@ def offloaded(answer: Offloaded) -> list[Block]:
     ]
     table = [[name, rounded(size, BYTES), exact(size)] for name, size in rows]
     return [answer.sentence, Grid((WORDS, ROUND, EXACT), table), *([answer.speed] if answer.speed else [])]
+
+
+def prefix(table: Table) -> list[Block]:
+    """The cache and the FLOPs of prefill, without sharing, with it, and the difference."""
+    rows = [
+        [PREFIX[figure], *(f"{number:,}" for number in numbers)] for figure, *numbers in (row.values() for row in table)
+    ]
+    columns = "a prefix for each", "shared", "saved"
+    return [f"{table.caption}.", Grid((Column("", least=24), *map(_number, columns)), rows)]
 
 
 def speculated(answer: Speculative) -> list[Block]:

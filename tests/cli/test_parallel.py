@@ -53,9 +53,13 @@ def test_speculative_says_what_the_api_says(capsys):
     assert "vocabularies of" in asked(capsys, "speculative llama3-8b gpt2 --on h200")[2]
 
 
-def test_a_shared_prefix():
+def test_a_shared_prefix(capsys):
     table = ep.shared_prefix("llama3-8b", prefix=1000, context=8192, batch=5)
     assert table[0]["saved"] == 4 * 1000 * 131072 and table[0]["each"] - table[0]["shared"] == table[0]["saved"]
+    call = "prefix llama3-8b --prefix 1000 --context 8k --batch 5"
+    said = json.loads(asked(capsys, f"{call} --format json")[1])
+    assert said["cache_bytes"] == {name: table[0][name] for name in ("each", "shared", "saved")}
+    assert f"{said['prefill_flops']['saved']:,}" in asked(capsys, call)[1]
 
 
 @pytest.mark.parametrize(
@@ -67,6 +71,7 @@ def test_a_shared_prefix():
         ("split mixtral-8x7b --on h100 --data 2", "more groups than the batch size of 1"),
         ("split llama3-70b --on h100 --devices 7", "no split over 7 devices"),
         ("split llama3-70b --on h100 --tensor 0", "not a whole number above 0"),
+        ("prefix gpt2 --prefix 1024 --context 1k", "prefix = 1024: expected a whole number from 1 to 1,023"),
         ("fits gpt2 --on 8GB --gpu-layers 3", "--gpu-layers without --host"),
         ("fits gpt2 --on 8GB --host 4GB --n-cpu-moe 3", "no routed experts"),
         ("fits gpt2 --on 8GB --host 4GB --gpu-layers 30", "the model has 12 layers"),

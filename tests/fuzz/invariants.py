@@ -131,6 +131,14 @@ def train(said: Answer) -> None:
     assert whole == said["trainable_parameters"], "what is trained does not add up"
 
 
+def prefix(said: Answer) -> None:
+    """What a shared prefix saves: the rest is what is needed with it."""
+    for figure in ("cache_bytes", "prefill_flops"):
+        numbers = said[figure]
+        assert numbers["each"] - numbers["shared"] == numbers["saved"] >= 0
+        assert numbers["saved"] * said["conditions"]["batch"] <= numbers["each"] * (said["conditions"]["batch"] - 1)
+
+
 def choices(said: Answer) -> None:
     """A list of `fits`: of models, or of machines."""
     rows = said["models" if "models" in said else "machines"]
@@ -165,6 +173,7 @@ KINDS: dict[str, Callable[[Answer], None]] = {
     "describe": described,
     "split": splits,
     "speculative": speculative,
+    "prefix": prefix,
     "train": train,
 }
 

@@ -34,6 +34,7 @@ COMMANDS = (
     "split",
     "split",
     "speculative",
+    "prefix",
     "train",
     "train",
     "describe",
@@ -123,12 +124,14 @@ def settings(rng: random.Random, command: str) -> Iterator[tuple[str, Any]]:
     if command == "train":
         yield from _of_training(wanted)
         return
+    if command == "prefix" and wanted(0.98):
+        yield "prefix", CONTEXTS
     for name, values, share in (
         ("context", CONTEXTS, 0.7),
         ("batch", BATCHES, 0.5),
         ("weights", (*OF_WEIGHTS, *("best", "Best") * 9) if command in ("fits", "list") else OF_WEIGHTS, 0.5),
         ("cache", (*CACHE_BYTES, "Q8_0", "f16"), 0.5),
-        ("devices", DEVICES, {"split": 0.9, "served": 0.05, "offloaded": 0.05}.get(command, 0.3)),
+        ("devices", DEVICES, {"split": 0.9, "served": 0.05, "offloaded": 0.05, "prefix": 0.02}.get(command, 0.3)),
     ):
         if wanted(share):
             yield name, values
