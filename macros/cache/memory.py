@@ -196,7 +196,7 @@ _packs: list[bool] = []  # whether long texts are kept compressed, if so
 
 def limit_large_results(most: int = 20) -> None:
     """From now on, a long text, or a value that says `is_large_result`, stays only for the neighboring pages: in a
-    build, few pages ask for it, one after another."""
+    build, few pages ask for it, one after another. Texts that are packed stay."""
     _most[:] = [most]
 
 

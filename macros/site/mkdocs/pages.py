@@ -57,6 +57,7 @@ def on_config(config):
     inputs = preview.inputs if preview.serving else Inputs(config)
     if preview.serving:
         memory.pack_long_texts()
+        memory.limit_large_results()
     else:
         inputs.begin()
     if not (preview.serving and preview.is_complete):  # what was kept is remembered then

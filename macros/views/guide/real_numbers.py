@@ -10,6 +10,7 @@ import math as maths
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 
@@ -58,6 +59,7 @@ WITHOUT = {
 class Run:
     """One forward pass over a text: its tokens as words, and the trace with the numbers."""
 
+    is_large_result: ClassVar = True
     asked: Checkpoint
     text: str
     ids: list[int]
