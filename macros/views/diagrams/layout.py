@@ -104,7 +104,7 @@ class Layout:
     labels: list[Point] = field(default_factory=list)  # where a line around others can be named: the text's middle
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=128)
 def lay_out(content: tuple[Leaf | Group, ...], flows: tuple[Flow, ...]) -> Layout:
     """The layout of a drawing. Flows lead forward in the order of the leaves."""
     top, _, _ = _placed(Group(content), 0, flows)
@@ -242,7 +242,7 @@ class _Entry(NamedTuple):
     side: int = 0
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def _level(children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], title_width: int, title_height: int) -> _Level:
     level = _Placing(children, nets, LINES_STRAIGHT).level(title_width, title_height)
     if level.width > TOO_WIDE:

@@ -43,7 +43,7 @@ def text(content: Any) -> Html:
     return Html(content) if hasattr(content, "__html__") else _inert(str(content))
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=16384)
 def _inert(plain: str) -> Html:
     """Each character that has a meaning in some syntax, as a character reference."""
     if _PLAIN.fullmatch(plain):
