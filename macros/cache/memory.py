@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
 from contextvars import ContextVar, Token
 from functools import wraps
-from hashlib import blake2b
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
@@ -209,6 +208,8 @@ class Packed:
     """A long text, compressed to a tenth; two are compared without unpacking."""
 
     def __init__(self, text: str):
+        from hashlib import blake2b  # only a live preview packs texts
+
         content = text.encode("utf-8", "surrogatepass")
         self.digest, self.content = blake2b(content).digest(), zlib.compress(content, 1)
 

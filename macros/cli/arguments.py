@@ -1,22 +1,16 @@
-"""The options of every command, in one module."""
+"""The options of every command, in one module. A command imports what only its options need: it is asked for alone."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
-from ..counting.engines import names as engines
-from ..counting.fitting import BEST
 from ..counting.formats import CACHE_BYTES, FORMATS, PUBLISHED, WEIGHTS, cache_meant, format_meant
 from ..counting.gguf_types import FORMATS as GGUF
-from ..counting.links import DISPATCH_TYPES
 from ..counting.quantizers import QUANTIZERS
-from ..counting.speculative import MOST_DRAFTED
 from ..engine.architectures import architectures
 from ..engine.bounds import MOST_DEVICES, MOST_TOKENS
 from ..engine.errors import Problem, nearest
-from . import training_arguments
-from .publish_check import LARGEST
 
 PROGRAM = "every-parameter"
 MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one."
@@ -60,8 +54,8 @@ class Version(Types):
         parser.exit()
 
 
-def parser() -> argparse.ArgumentParser:
-    """The arguments of every command; `command` is its name."""
+def parser(asked: str | None = None) -> argparse.ArgumentParser:
+    """The arguments of the command that is asked for, or of every one; `command` is its name."""
     whole = Parser(
         prog=PROGRAM,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -82,22 +76,9 @@ def parser() -> argparse.ArgumentParser:
     )
     whole.add_argument("--version", action=Version, help="print the version and exit")
     commands = whole.add_subparsers(required=True, metavar="COMMAND", dest="command")
-    _describe(commands)
-    _compare(commands)
-    _what_if(commands)
-    _fits(commands)
-    _split(commands)
-    _speculative(commands)
-    _prefix(commands)
-    _train(commands)
-    _check(commands)
-    _run(commands)
-    _add(commands)
-    _scaffold(commands)
-    _totals(commands)
-    _schema(commands)
-    _diff(commands)
-    _publish_check(commands)
+    for name, add in COMMANDS.items():
+        if asked not in COMMANDS or name == asked:
+            add(commands)
     return whole
 
 
@@ -192,6 +173,8 @@ def _what_if(commands) -> None:
 
 
 def _fits(commands) -> None:
+    from ..counting.engines import names as engines
+
     fitting = _command(
         commands,
         "fits",
@@ -240,6 +223,8 @@ def _fits(commands) -> None:
 
 
 def _split(commands) -> None:
+    from ..counting.links import DISPATCH_TYPES
+
     splitting = _command(
         commands,
         "split",
@@ -270,6 +255,8 @@ def _split(commands) -> None:
 
 
 def _speculative(commands) -> None:
+    from ..counting.speculative import MOST_DRAFTED
+
     speculating = _command(
         commands,
         "speculative",
@@ -315,6 +302,8 @@ def _prefix(commands) -> None:
 
 
 def _train(commands) -> None:
+    from . import training_arguments
+
     training = _command(
         commands,
         "train",
@@ -478,6 +467,8 @@ def _diff(commands) -> None:
 
 
 def _publish_check(commands) -> None:
+    from .publish_check import LARGEST
+
     checking = _command(
         commands,
         "publish-check",
@@ -533,7 +524,7 @@ def _conditions(
 def _formats(command: argparse.ArgumentParser, weights: str | None) -> None:
     """The formats of weights and cache; `--format-weights` and `--dtype` are their first names in `describe`. `best` is
     a format where none is given."""
-    default = weights or f"{PUBLISHED}; in a list {BEST}, the first that fits"
+    default = weights or f"{PUBLISHED}; in a list best, the first that fits"
     command.add_argument(
         *("--weights", "--format-weights"),
         type=_weights if weights else _weights_or_best,
@@ -581,6 +572,8 @@ def _weights(text: str) -> str:
 
 def _weights_or_best(text: str) -> str:
     """The same, or `best`."""
+    from ..counting.fitting import BEST
+
     return BEST if text.lower() == BEST else _weights(text)
 
 
@@ -630,6 +623,8 @@ def _layers(text: str) -> int:
 
 
 def _drafted(text: str) -> int:
+    from ..counting.speculative import MOST_DRAFTED
+
     n = _at_least_one(text)
     if n > MOST_DRAFTED:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is too many tokens: give at most {MOST_DRAFTED}")
@@ -641,3 +636,23 @@ def _devices(text: str) -> int:
     if n > MOST_DEVICES:
         raise argparse.ArgumentTypeError(f"{text[:40]!r} is too many devices: give at most {MOST_DEVICES:,}")
     return n
+
+
+COMMANDS = {
+    "describe": _describe,
+    "compare": _compare,
+    "what-if": _what_if,
+    "fits": _fits,
+    "split": _split,
+    "speculative": _speculative,
+    "prefix": _prefix,
+    "train": _train,
+    "check": _check,
+    "run": _run,
+    "add": _add,
+    "scaffold": _scaffold,
+    "totals": _totals,
+    "schema": _schema,
+    "diff": _diff,
+    "publish-check": _publish_check,
+}

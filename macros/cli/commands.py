@@ -38,7 +38,8 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        options = parser().parse_args(arguments)
+        given = sys.argv[1:] if arguments is None else arguments
+        options = parser(given[0] if given else None).parse_args(given)
         status = command(options.command)(options)
         sys.stdout.flush()
         return status

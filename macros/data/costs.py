@@ -10,14 +10,11 @@ from typing import Any, NamedTuple
 from ..counting.accelerators import Accelerator, accelerator, common
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
-from ..counting.engines import exact_terms
-from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES
 from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
 from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.links import limits, transfers
 from ..counting.quantizers import QUANTIZERS
-from ..counting.speculative import lengths
 from ..counting.splits import Split
 from ..counting.spreads import Step
 from ..engine.errors import Problem
@@ -184,6 +181,8 @@ def _sent(costs: Costs, split: Split, asked: Asked) -> dict[str, int | float]:
 def engine_bytes(costs: Costs, asked: Asked) -> dict[str, Any]:
     """Each engine's memory in addition to the weights, exact terms only, for one sequence of the first context on a
     machine with `ENGINE_MEMORY`; None if no rule is known for its cache of the model."""
+    from ..counting.engines import exact_terms, names  # only an object in JSON has them
+
     given = asked.at(asked.contexts[0])
 
     def terms(engine: str) -> dict[str, int] | None:
@@ -192,7 +191,7 @@ def engine_bytes(costs: Costs, asked: Asked) -> dict[str, Any]:
         except Problem:
             return None
 
-    return {"context": given.tokens, "memory_bytes": ENGINE_MEMORY, **{name: terms(name) for name in engines()}}
+    return {"context": given.tokens, "memory_bytes": ENGINE_MEMORY, **{name: terms(name) for name in names()}}
 
 
 def published(costs: Costs) -> dict | None:
@@ -255,6 +254,8 @@ def _throughput(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, fl
 
 def _verify(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, dict[str, float]]:
     """By batch size, how many times as long as a decoding step one takes at least that checks so many draft tokens."""
+    from ..counting.speculative import lengths  # here: no table asks for it
+
     split, given = _least(costs, a, given)
     return {
         str(at.batch): {

@@ -9,14 +9,14 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..counting.costs import Costs
 from ..counting.costs import of as costs_of
 from ..counting.expressions import expression
 from ..engine.dims import Poly
 from ..engine.errors import UNSEEN, Problem, seen
-from . import components, training, weights
+from . import components, weights
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
@@ -108,13 +108,19 @@ def _json(model: Model, tensors: list, asked: Asked) -> str:
             "kv_cache": keyed(costs, "kv_cache", asked),
             "flops": keyed(costs, "flops", asked),
             "formulas": formulas(model),
-            "costs": {**data(costs, asked), **training.data(model, costs)},
+            "costs": {**data(costs, asked), **_training(model, costs)},
             "sources": sources(model.preset, model.published) if model.preset else None,
             "class_defaults": {"keys": list(model.default_keys), "context": model.has_default_context},
             "warnings": [*model.warnings, *beyond(model, asked)],
             **({"components": components.data(model, asked.components, is_collapsed)} if asked.components else {}),
         }
     )
+
+
+def _training(model: Model, costs: Costs) -> dict[str, Any]:
+    from .training import data  # here: no table asks for it
+
+    return data(model, costs)
 
 
 def _weights(costs: Costs, format: str, is_each: bool) -> dict[str, object]:
