@@ -22,7 +22,7 @@ class Memory(CacheCosts):
     def weight_bytes(self, format: str = "bfloat16") -> int:
         """Bytes of all weights, as published or with matrices in `format`, vectors (norms, biases) in 16 bits, or 32
         with float32; in a GGUF format those of its file's tensors. Raises `Problem` if the format is not known."""
-        return sum(self.formats.size(w, format) for w in (*self.counts.weights, *self.counts.buffers))
+        return self.formats.total(format)
 
     def converted_weight_bytes(self, format: str) -> int:
         """Bytes of all weights with every matrix in `format`, whatever the maker published."""

@@ -69,6 +69,7 @@ class WeightFormats:
         self.problem: Problem | None = None  # why the published format is not known
         self._quantizers: dict[str, Quantization] = {}
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
+        self._totals: dict[str, int] = {}
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
         try:
@@ -93,6 +94,12 @@ class WeightFormats:
         if format in QUANTIZERS:
             return self._quantized(w, self._of_quantizer(format), FORMATS["bfloat16"], layers)
         return ((format_of(w, format), _copies(w, layers)),)
+
+    def total(self, format: str) -> int:
+        """Bytes of all weights."""
+        if format not in self._totals:
+            self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
+        return self._totals[format]
 
     def size(self, w: Weight, format: str) -> int:
         """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""
