@@ -93,12 +93,18 @@ function lay() {
   const later = [
     ...document.querySelectorAll(
       ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, " +
-        ".ep-many > .ep-catalogue tbody > tr",
+        ".ep-many > .ep-catalogue tbody > tr, .ep-gallery > li",
     ),
   ]
   /** @type {IdleRequestCallback} */
   function next({ didTimeout }) {
-    const n = didTimeout ? later.length : later[0]?.localName === "tr" ? 16 : 1
+    const n = didTimeout
+      ? later.length
+      : later[0]?.localName === "tr"
+        ? 16
+        : later[0]?.matches(".ep-gallery > li")
+          ? 4
+          : 1
     for (const one of later.splice(0, n)) one.classList.add("ep-laid")
     if (later.length) soon(next)
   }
