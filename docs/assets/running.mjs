@@ -2,13 +2,14 @@
 
 import { architectureOf, load } from "./architectures.mjs"
 import { M } from "./engine/base.mjs"
-import { array, ofHalves, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
+import { array, NDArray, ofHalves, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
 import "./engine/ablations.mjs"
 import "./engine/loaded.mjs"
 import { named, parsed, Problem, py, shorten } from "./problems.mjs"
 import { tensorsIn } from "./safetensors.mjs"
 
-export { array, NDArray, TYPES as STORED, wholeNumbers } from "./engine/numpy.mjs"
+export { array, TYPES as STORED, wholeNumbers } from "./engine/numpy.mjs"
+export { NDArray }
 export { py } from "./problems.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
@@ -25,7 +26,6 @@ export const ROLES = M["engine.steps"].Role
 export const { ACTIVATIONS, FEED_FORWARDS, NORMS } = M["engine.steps"]
 
 /**
- * @typedef {import("./engine/numpy.mjs").NDArray} NDArray
  * @typedef {import("./safetensors.mjs").Tensor} Tensor
  * @typedef {object} Watch observes the steps, and each call of NumPy
  * @property {(step: Engine.Step, args: any[], kwargs: Engine.Dict<string, any>) => any} call

@@ -84,7 +84,7 @@ export class Changed {
   }
   /** @returns {L} */
   empty(/** @type {number} */ number) {
-    return /** @type {L} */ ({ number, before: [], taken: [], mixed: [], after: [], feedForward: [] })
+    return /** @type {any} */ ({ number, before: [], taken: [], mixed: [], after: [], feedForward: [] })
   }
 
   /**
@@ -191,7 +191,7 @@ export class Changed {
   }
 }
 
-/** @type {Call} */
+/** @type {(step: { function: any }, args: any[], kwargs: any) => any} */
 export const asItIs = (step, args, kwargs) => py.apply(step.function, args, Object.fromEntries(py.entries(kwargs)))
 /**
  * @param {string[]} without

@@ -15,8 +15,8 @@ import { affine } from "./tape.mjs"
  * @property {Called | null} out the output projection
  * @typedef {import("../capitals/changes.mjs").Layer & Attention} Layer
  * @typedef {object} Parts of a token's score: they add up to it
- * @property {{ heads: number[], bias: number, feedForward: number, whole: number }[]} layers without heads, the parts of
- *   a layer are not told apart
+ * @property {{ heads: number[], bias: number, feedForward: number, whole: number }[]} layers whose parts are not told
+ *   apart have no heads
  * @property {number} embedding
  * @property {number} between layers: patches, and what a model adds there
  * @property {number} shift of the last norm, and bias
@@ -51,7 +51,9 @@ export class Seen extends Changed {
   // What keeps nothing looks both ways: it gets the whole text.
   isStartOf(/** @type {number[]} */ ids) {
     const { length } = this.ids
-    return this.ids.every((id, i) => id === ids[i]) && (length === ids.length || !length || this.cache.kept.map.size > 0)
+    return (
+      this.ids.every((id, i) => id === ids[i]) && (length === ids.length || !length || this.cache.kept.map.size > 0)
+    )
   }
 
   /** @type {Changed["call"]} */
@@ -62,7 +64,12 @@ export class Seen extends Changed {
     if (step.role === ROLES.LAYER) this.came(1)
     return result
   }
-  computed(/** @type {string} */ name, /** @type {any[]} */ args, /** @type {object} */ given, /** @type {any} */ result) {
+  computed(
+    /** @type {string} */ name,
+    /** @type {any[]} */ args,
+    /** @type {object} */ given,
+    /** @type {any} */ result,
+  ) {
     this.tape?.computed(name, args, given, result)
   }
   /** @type {Changed["repeat"]} */
@@ -177,11 +184,12 @@ export class Seen extends Changed {
       centre = isCentred ? average(x) : 0,
       size = Math.sqrt(average(x.map(v => (v - centre) ** 2)) + Number(norm.args[3])),
       [, weights, name] = head.args,
-      row = (/** @type {string} */ name) => this.model.weights.read(`${weights.prefix}${name}`).__getitem__(BigInt(token)),
+      row = (/** @type {string} */ name) =>
+        this.model.weights.read(`${weights.prefix}${name}`).__getitem__(BigInt(token)),
       answer = Array.from(row(name).flat(), Number),
       along = answer.map((v, i) => (v * scale[i]) / size),
       bias = head.kwargs.read("bias", null),
-      shifted = dot(shift, answer) + (bias ? Number(row(bias).item()) : 0)
+      shifted = dot(shift, answer) + (bias ? Number(row(bias).flat()[0]) : 0)
     const by = (/** @type {number[]} */ part) => {
       const mean = isCentred ? average(part) : 0
       return sum(part.map((v, i) => (v - mean) * along[i]))

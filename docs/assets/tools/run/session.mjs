@@ -90,7 +90,7 @@ class Weights {
 }
 
 /**
- * What is changed in a run: parts that are off, and parts that are taken from the run of another text of as many tokens.
+ * What is changed in a run: parts that are off, and parts that are taken from that of another text of as many tokens.
  * @typedef {{ off: string[], patches: string[], other: number[] | null }} Changes
  */
 
@@ -184,6 +184,8 @@ export class Session {
   begin() {
     /** @type {Map<string, { name: string, run: Seen }>} */
     this.runs = new Map()
+    /** @type {number[] | null} */
+    this.source = null
     /** @type {(Origins & { run: Seen }) | null} */
     this.origins = null
   }
@@ -252,11 +254,15 @@ export class Session {
     const { off = new Set(), patches = new Set(), from = null } = changes,
       name = JSON.stringify([this.source, [...off], [...patches], from?.ids]),
       before = this.runs.get(role)
-    const run = before?.name === name && before.run.isStartOf(ids) ? before.run : new Seen(this.model, changes, this.source)
+    const run =
+      before?.name === name && before.run.isStartOf(ids) ? before.run : new Seen(this.model, changes, this.source)
     run.came = came
     run.add(ids.slice(run.ids.length))
     if (!run.scores.every(Number.isFinite))
-      throw Problem("the logits are not finite numbers", "the files hold NaN or infinity, or belong to another config.json")
+      throw Problem(
+        "the logits are not finite numbers",
+        "the files hold NaN or infinity, or belong to another config.json",
+      )
     this.runs.set(role, { name, run })
     return run
   }
@@ -370,7 +376,7 @@ export class Session {
     let done = 0
     const how = new Map(
       all.map(patch => {
-        const run = new Seen(this.model, { off: base.off, from, patches: new Set([patch]) }, this.source ?? null)
+        const run = new Seen(this.model, { off: base.off, from, patches: new Set([patch]) }, this.source)
         run.add(base.ids)
         came({ done: ++done, of: all.length })
         return [patch, (apart(run.scores) - apart(base.scores)) / (apart(from.scores) - apart(base.scores))]
@@ -381,7 +387,7 @@ export class Session {
   }
 
   /**
-   * What a number was made of; null if there is none at this place. The text is computed once more, to keep each number.
+   * What a number was made of; null if there is none at this place. The text is computed again, to keep each number.
    * @param {string} place
    * @param {How} how
    * @param {(progress: Progress) => void} came
@@ -434,9 +440,9 @@ export class Session {
     const layer = (/** @type {number} */ n) => came({ done: (done += n), of: this.about.layers }),
       tape = new Tape(),
       changes = { off: now.off, from: now.from, patches: now.patches },
-      run = new Seen(this.model, changes, this.source ?? null, layer, tape)
+      run = new Seen(this.model, changes, this.source, layer, tape)
     run.add(now.ids)
-    const stored = new Map(this.model.weights.stored()),
+    const stored = new Map(/** @type {any} */ (this.model.weights).stored()),
       text = now.ids.map(id => this.token(id).text)
     return Object.assign(new Origins(tape, stored, text, id => this.token(id).text), { run })
   }

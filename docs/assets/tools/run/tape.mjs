@@ -8,7 +8,14 @@ import { ACTIVATIONS, array, NDArray, py, ROLES, STORED } from "../../running.mj
 /**
  * @typedef {import("../capitals/origin.mjs").Origin} Origin
  * @typedef {import("../capitals/origin.mjs").Part} Part
- * @typedef {{ role: any, function: any, args: any[], kwargs: any, layer: number | null, start: number }} Frame an open step
+ * @typedef {object} Frame a step
+ * @property {any} role
+ * @property {any} function
+ * @property {any[]} args
+ * @property {any} kwargs
+ * @property {number?} layer
+ * @property {number} start the number of its first call
+ * @property {Made} [made] the call that made its result, if that has words of its own
  * @typedef {object} Made a call that made an array
  * @property {number} number
  * @property {string} name
@@ -30,8 +37,17 @@ const MOVES = new Set(
 )
 const FIRST_MOVES = new Set("take pick take_along_axis repeat reshape pad broadcast_to".split(" ")) // not the indices
 const OF_SCORES = new Set([ROLES.SCORES, ROLES.LATENT_SCORES, ROLES.CAUSAL_MASK, ROLES.WINDOW_MASK, ROLES.SOFTMAX])
+const REDUCING = new Set(["sum", "mean", "max", "min"])
 const COMPOSED = new Set([ROLES.SOFTMAX, ROLES.LAYER_NORM, ROLES.RMS_NORM])
-const TITLES = { conv1d: "Linear layer", linear: "Linear layer", unembed: "Logit", scores: "Score", rope: "RoPE" }
+const TITLES = {
+  ...{ conv1d: "Linear layer", linear: "Linear layer", unembed: "Logit", scores: "Score", rope: "RoPE" },
+  ...{ layer: "Residual stream", rms_norm: "RMSNorm", layer_norm: "LayerNorm" },
+}
+/** @type {Map<unknown, [string, string]>} */
+const FACTORS = new Map([
+  [ROLES.SCORES, ["Query", "Key"]],
+  [ROLES.WEIGHTED_SUM, ["Attention weight", "Value"]],
+])
 /** @type {Record<string, [how: string, labels: string[]]>} */
 const OPERATIONS = {
   add: ["One number plus another.", ["First", "Second"]],
@@ -64,14 +80,24 @@ export class Tape {
     this.frames = []
     this.bytes = 0
   }
-  computed(/** @type {string} */ name, /** @type {any[]} */ args, /** @type {object} */ given, /** @type {any} */ result) {
+  computed(
+    /** @type {string} */ name,
+    /** @type {any[]} */ args,
+    /** @type {object} */ given,
+    /** @type {any} */ result,
+  ) {
     const before = new Set(args.flat().filter(isArray).map(storeOf))
     for (const one of Array.isArray(result) ? result : [result]) {
       const store = storeOf(one)
       if (name === "set" || (!this.made.has(store) && !before.has(store))) this.put(name, args, given, one)
     }
   }
-  put(/** @type {string} */ name, /** @type {any[]} */ args, /** @type {object} */ given, /** @type {NDArray} */ result) {
+  put(
+    /** @type {string} */ name,
+    /** @type {any[]} */ args,
+    /** @type {object} */ given,
+    /** @type {NDArray} */ result,
+  ) {
     const call = { number: this.calls.length, name, args, given, result, frames: this.frames }
     this.bytes += storeOf(result).byteLength
     if (this.bytes > MOST_BYTES)
@@ -89,12 +115,15 @@ export class Tape {
    */
   step({ role, function: f }, args, kwargs, layer, run) {
     const around = this.frames,
-      frame = { role, function: f, args, kwargs, layer, start: this.calls.length }
+      frame = /** @type {Frame} */ ({ role, function: f, args, kwargs, layer, start: this.calls.length })
     this.frames = [frame, ...around]
     const result = run(),
       call = isArray(result) ? this.made.get(storeOf(result)) : null
     this.frames = around
-    if (call && call.number >= frame.start && (COMPOSED.has(role) || ACTIVATIONS.has(role))) call.whole ??= frame
+    if (call && call.number >= frame.start && (COMPOSED.has(role) || ACTIVATIONS.has(role)) && !call.whole) {
+      call.whole = frame
+      frame.made = call
+    }
     return result
   }
 }
@@ -144,8 +173,7 @@ export class Origins {
     this.wordOf = wordOf
   }
 
-  /** @returns {number} */
-  value({ store, at }) {
+  value(/** @type {Place} */ { store, at }) {
     const known = this.stored.get(store)
     return Number(known ? /** @type {any} */ (known.array).view([], [], at).item() : store[at])
   }
@@ -184,7 +212,7 @@ export class Origins {
         made =
           name === "pick"
             ? first.__getitem__(others[0])
-            : py.apply(/** @type {any} */ (py.module("numpy"))[name], given, call.given)
+            : py.apply(/** @type {any} */ (py).module("numpy")[name], given, call.given)
       call.from = Array.from(made.flat(), Number)
       call.arrays = arrays
     }
@@ -232,10 +260,11 @@ export class Origins {
       return {
         ...rest,
         title: `${known.name}, ${index.map(n => `${n}`).join(", ")}`,
-        how: "A trained number. It is in the file, in this row and column.",
+        how: "A trained number. It is in the file, at this place of the tensor.",
       }
     }
-    if (!call) return { ...rest, title: "A number", how: "A constant, or made inside a step whose numbers are not kept." }
+    if (!call)
+      return { ...rest, title: "A number", how: "A constant, or made inside a step whose numbers are not kept." }
     const index = indexIn(call.result, at) ?? [],
       title = this.title(call, index)
     if (call.whole?.role === ROLES.SOFTMAX) return { ...rest, title, ...this.ofSoftmax(call, index) }
@@ -265,13 +294,16 @@ export class Origins {
       layer = frame && frame.layer !== null ? `, layer ${frame.layer}` : ""
     const [a, b, c] = index
     let which = `element ${index.join(", ")}`
-    if (frame && OF_SCORES.has(frame.role) && dims.length === 3 && dims[1] === tokens && dims[2] <= tokens)
-      which = `head ${a}: ${word(b)} looks at ${word(c + tokens - dims[2])}`
+    const isOfScores =
+      frame && OF_SCORES.has(frame.role) && dims.length === 3 && dims[1] === tokens && dims[2] <= tokens
+    if (isOfScores) which = `head ${a}: ${word(b)} looks at ${word(c + tokens - dims[2])}`
     else if (dims.length === 3 && dims[0] === tokens) which = `${word(a)}, head ${b}, element ${c + 1}`
     else if (dims.length === 2 && frame?.role === ROLES.UNEMBED) which = `“${this.wordOf(b)}”`
     else if (dims.length === 2 && (dims[0] === tokens || dims[0] === 1))
       which = `${word(dims[0] === 1 ? tokens - 1 : a)}, element ${b + 1}`
-    return `${frame ? this.stepName(frame) : "A number"}${of}${layer}: ${which}`
+    const outside = call.name === "add" && dims[0] === tokens ? "Embedding" : "A number",
+      step = !frame ? outside : isOfScores && call.whole ? "Attention weight" : this.stepName(frame)
+    return `${step}${of}${layer}, ${which}`
   }
 
   /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
@@ -282,8 +314,7 @@ export class Origins {
       most = Math.max(...all.map(one => one.value)),
       power = (/** @type {Part} */ one) => Math.exp(one.value - most),
       isOfText = all.length <= this.text.length,
-      label = (/** @type {number} */ n) =>
-        isOfText ? `${this.text[n + this.text.length - all.length]}` : `${n + 1}`
+      label = (/** @type {number} */ n) => (isOfText ? `${this.text[n + this.text.length - all.length]}` : `${n + 1}`)
     const shown = [...all.keys()].filter(n => all[n].value > -Infinity)
     return {
       how: "Softmax: e to the power of a score minus the largest, over the sum of them.",
@@ -324,15 +355,16 @@ export class Origins {
    * The rows of terms: all, or the largest.
    * @param {string[]} head
    * @param {Origin["rows"]} rows
-   * @returns {Pick<Origin, "head" | "rows"> & { more: Origin["then"] }}
+   * @returns {Pick<Origin, "head" | "rows">}
    */
   rowsOf(head, rows) {
-    if (rows.length <= MOST) return { head, rows, more: [] }
-    const size = (/** @type {Origin["rows"][number]} */ row) => Math.abs(/** @type {Part} */ (row[row.length - 1]).value),
+    if (rows.length <= MOST) return { head, rows }
+    const size = (/** @type {Origin["rows"][number]} */ row) =>
+        Math.abs(/** @type {Part} */ (row[row.length - 1]).value),
       first = rows.toSorted((a, b) => size(b) - size(a)).slice(0, MOST),
       others = rows.filter(row => !first.includes(row))
     const left = sum(others.map(row => /** @type {Part} */ (row[row.length - 1]).value))
-    return { head, rows: [...first, [`The other ${others.length}`, { value: left }]], more: [] }
+    return { head, rows: [...first, [`The other ${others.length}`, { value: left }]] }
   }
 
   /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
@@ -340,9 +372,12 @@ export class Origins {
     const { name, args } = call,
       none = { head: [], rows: [], then: [] }
     if (name === "einsum") return this.ofProducts(call, index)
-    if (name === "sum" || name === "mean" || name === "max" || name === "min") return this.ofReduced(call, index)
+    if (REDUCING.has(name)) return this.ofReduced(call, index)
     if (name === "put")
-      return { ...none, how: this.value(place) ? "Taken from the same place in the other text." : "Nothing: it is off." }
+      return {
+        ...none,
+        how: this.value(place) ? "Taken from the same place in the other text." : "Nothing: it is off.",
+      }
     const known = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : null
     if (name === "where" || (known === null && !args.some(isArray)))
       return { ...none, how: "A constant: it does not depend on the text." }
@@ -352,17 +387,28 @@ export class Origins {
     // A product of vectors, and what is done to it, is one computation.
     const at = args.findIndex(one => isArray(one) && this.madeOf(one)?.name === "einsum"),
       sums = at < 0 ? null : this.tape.made.get(storeOf(args[at]))
-    if (sums && sums.frames[0] === call.frames[0] && args.length === 2 && (at === 0 || name === "add" || name === "multiply")) {
+    if (
+      sums &&
+      sums.frames[0] === call.frames[0] &&
+      args.length === 2 &&
+      (at === 0 || name === "add" || name === "multiply")
+    ) {
       const inner = indexIn(sums.result, placeIn(args[at], within(args[at], index)).at) ?? [],
         { how, head, rows } = this.ofProducts(sums, inner)
       return {
-        how: how.replace(/\.$/, `, ${THEN[/** @type {keyof typeof THEN} */ (name)]?.toLowerCase() ?? name} another number.`),
+        how: how.replace(
+          /\.$/,
+          `, ${THEN[/** @type {keyof typeof THEN} */ (name)]?.toLowerCase() ?? name} another number.`,
+        ),
         head,
         rows,
         then: [[THEN[/** @type {keyof typeof THEN} */ (name)] ?? name, parts[1 - at]]],
       }
     }
-    const [how, labels] = known ?? [`The function ${name} of ${args.length === 1 ? "a number" : "two numbers"}.`, ["First", "Second"]]
+    const [how, labels] = known ?? [
+      `The function ${name} of ${args.length === 1 ? "a number" : "two numbers"}.`,
+      ["First", "Second"],
+    ]
     return { ...none, how, then: parts.map((one, i) => [labels[i], one]) }
   }
   madeOf(/** @type {NDArray} */ a) {
@@ -391,21 +437,36 @@ export class Origins {
     const summed = [...new Set(left + right)].filter(letter => !out.includes(letter))
     /** @type {number[][]} */
     let each = [[]]
-    for (const letter of summed) each = each.flat().length > 1e6 ? each : each.flatMap(one => [...Array(sizes[letter]).keys()].map(n => [...one, n]))
+    for (const letter of summed)
+      each =
+        each.flat().length > 1e6 ? each : each.flatMap(one => [...Array(sizes[letter]).keys()].map(n => [...one, n]))
     const isOfText = summed.join() === "s" && sizes.s <= this.text.length,
-      named = (/** @type {any} */ one) => this.stored.get(this.source(placeIn(one, one.dims.map(() => 0))).store)?.name,
+      named = (/** @type {any} */ one) =>
+        this.stored.get(
+          this.source(
+            placeIn(
+              one,
+              one.dims.map(() => 0),
+            ),
+          ).store,
+        )?.name,
       index_ = (/** @type {string} */ names, /** @type {number[]} */ numbers) =>
         [...names].map(letter => (letter in at ? at[letter] : numbers[summed.indexOf(letter)]))
+    const names = FACTORS.get(call.frames[0]?.role) ?? [
+      named(a) ?? (named(b) ? "Input" : "First"),
+      named(b) ?? (named(a) ? "Input" : "Second"),
+    ]
     const rows = each.map(numbers => {
       const [x, y] = [this.part(placeIn(a, index_(left, numbers))), this.part(placeIn(b, index_(right, numbers)))]
       const label = isOfText ? this.text[numbers[0] + this.text.length - sizes.s] : numbers.map(n => n + 1).join(", ")
       return /** @type {Origin["rows"][number]} */ ([label, x, y, { value: x.value * y.value }])
     })
-    const all = this.rowsOf([isOfText ? "Token" : "Element", named(a) ?? "First", named(b) ?? "Second", "Product"], rows)
-    const rest = all.rows.at(-1)
+    const all = this.rowsOf([isOfText ? "Token" : "Element", ...names, "Product"], rows)
+    const rest = all.rows.at(-1),
+      isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
     if (rest && rest.length === 2) all.rows[all.rows.length - 1] = [rest[0], NONE, NONE, rest[1]]
     return {
-      how: `A row times a column, number by number, added up${rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""}.`,
+      how: `A row times a column, number by number, added up${isCut}.`,
       head: all.head,
       rows: all.rows,
       then: [],
@@ -423,8 +484,15 @@ export class Origins {
         n => /** @type {Origin["rows"][number]} */ ([`${n + 1}`, this.part(placeIn(x, base.with(along, n)))]),
       ),
       isSum = name === "sum" || name === "mean"
-    const how = { sum: "The sum of these numbers.", mean: "Their sum, divided by how many there are.", max: "The largest of these numbers.", min: "The smallest of these numbers." }
-    const all = isSum ? this.rowsOf(["Element", "Number"], rows) : { head: ["Element", "Number"], rows: rows.slice(0, MOST) }
+    const how = {
+      sum: "The sum of these numbers.",
+      mean: "Their sum, divided by how many there are.",
+      max: "The largest of these numbers.",
+      min: "The smallest of these numbers.",
+    }
+    const all = isSum
+      ? this.rowsOf(["Element", "Number"], rows)
+      : { head: ["Element", "Number"], rows: rows.slice(0, MOST) }
     return {
       how: how[/** @type {keyof typeof how} */ (name)],
       head: all.head,
@@ -440,7 +508,7 @@ export class Origins {
     const look = (/** @type {Place} */ here, /** @type {number} */ depth) => {
       for (const call of this.takers(here.store)) {
         if (found.length >= NEXT) return
-        const to = this.after(call, here)
+        const to = this.ofStep(call, here) ?? this.after(call, here)
         if (!to) continue
         if (MOVES.has(call.name)) {
           if (depth < 8) look(to, depth + 1)
@@ -448,12 +516,19 @@ export class Origins {
         }
         const name = this.name(to),
           frame = call.whole ?? call.frames[0],
-          label = frame ? this.stepName(frame).toLowerCase() : "the next step"
+          step = frame ? this.stepName(frame) : "the next step",
+          label = /[A-Z].*[A-Z]/.test(step) ? step : step.toLowerCase()
         if (name && !found.some(([known]) => known === label)) found.push([label, name])
       }
     }
     if (!this.isStored(place)) look(place, 0)
     return found
+  }
+  /** The result of a step that takes a number, if that has words of its own. @returns {Place | null} */
+  ofStep(/** @type {Made} */ { frames }, /** @type {Place} */ { store, at }) {
+    const frame = frames.find(({ made, args }) => made && storeOf(args[0]) === store),
+      index = frame?.made && indexIn(frame.args[0], at)
+    return frame?.made && index ? placeIn(frame.made.result, index) : null
   }
   /** @returns {Made[]} */
   takers(/** @type {any} */ store) {
@@ -461,7 +536,8 @@ export class Origins {
       /** @type {Map<any, Made[]>} */
       const taken = new Map()
       for (const call of this.tape.calls)
-        for (const of of new Set(call.args.flat().filter(isArray).map(storeOf))) taken.set(of, [...(taken.get(of) ?? []), call])
+        for (const of of new Set(call.args.flat().filter(isArray).map(storeOf)))
+          taken.set(of, [...(taken.get(of) ?? []), call])
       this.taken = taken
     }
     return this.taken.get(store) ?? []
@@ -477,18 +553,26 @@ export class Origins {
       if (size > 1e5) return null
       for (const place of everywhere(result)) {
         const from = this.moved(call, { store: storeOf(result), at: place })
-        if (from?.store === store && from.at === at) return { store: storeOf(result), at: place }
+        if (from && from.store === store && from.at === at) return { store: storeOf(result), at: place }
       }
       return null
     }
     if (name === "einsum") {
       const { left, right, out } = letters(args[0]),
         names = given === args[1] ? left : right
-      return placeIn(result, [...out].map(letter => (names.includes(letter) ? index[names.indexOf(letter)] : 0)))
+      return placeIn(
+        result,
+        [...out].map(letter => (names.includes(letter) ? index[names.indexOf(letter)] : 0)),
+      )
     }
+    const axis = REDUCING.has(name) ? Number(args[1] ?? call.given.axis ?? NaN) : NaN
+    if (REDUCING.has(name) && (Number.isNaN(axis) || result.dims.length < index.length))
+      return Number.isNaN(axis) ? null : placeIn(result, index.toSpliced(axis, 1))
     const more = result.dims.length - index.length
-    if (more < 0) return placeIn(result, index.slice(0, result.dims.length).map((n, i) => Math.min(n, result.dims[i] - 1)))
-    return placeIn(result, result.dims.map((d, i) => (i < more ? 0 : Math.min(index[i - more], d - 1))))
+    return placeIn(
+      result,
+      result.dims.map((d, i) => (i < more ? 0 : Math.min(index[i - more], d - 1))),
+    )
   }
 }
 const NONE = { value: NaN }
@@ -500,7 +584,9 @@ const letters = (/** @type {string} */ spec) => {
 }
 // An index of a result in an array that was broadcast to it.
 const within = (/** @type {any} */ a, /** @type {number[]} */ index) =>
-  index.slice(index.length - a.dims.length).map((n, i) => (a.dims[i] === 1 ? 0 : n))
+  index
+    .slice(index.length - a.dims.length)
+    .map((/** @type {number} */ n, /** @type {number} */ i) => (a.dims[i] === 1 ? 0 : n))
 function* everywhere(/** @type {any} */ a) {
   const size = a.dims.reduce((/** @type {number} */ n, /** @type {number} */ d) => n * d, 1)
   for (let i = 0; i < size; i++) yield a.offset + i
@@ -521,7 +607,12 @@ function standIn(/** @type {any} */ a, /** @type {number} */ number) {
  */
 export function affine({ role, args, kwargs, function: f }, width) {
   const made = (/** @type {number[]} */ x) =>
-    Array.from(py.apply(f, [array(Float32Array.from(x), [1, width]), ...args.slice(1)], Object.fromEntries(py.entries(kwargs))).flat(), Number)
+    Array.from(
+      py
+        .apply(f, [array(Float32Array.from(x), [1, width]), ...args.slice(1)], Object.fromEntries(py.entries(kwargs)))
+        .flat(),
+      Number,
+    )
   const probe = Array.from({ length: width }, (_, i) => (i % 2 ? -1 : 1)),
     shift = made(Array(width).fill(0)),
     mean = role === ROLES.LAYER_NORM ? sum(probe) / width : 0,
