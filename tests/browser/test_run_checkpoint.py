@@ -91,7 +91,7 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     folder = gpt2(tmp_path / "m")
     byte_pairs(folder, [TEXT, OTHER])
     page = opened(folder, viewport={"width": 390, "height": 844})
-    ours, theirs = (ep.run(folder, text) for text in (TEXT, OTHER))
+    ours, theirs = (ep.run(folder, text, trace=True) for text in (TEXT, OTHER))
     assert len(ours.tokens) == len(theirs.tokens)
     apart = [i for i, (a, b) in enumerate(zip(ours.tokens, theirs.tokens, strict=True)) if a != b]
     page.get_by_label("Text", exact=True).fill(TEXT)
@@ -142,6 +142,15 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     page.locator("[data-place='key/0/0/3/1']").click()
     panel.wait_for()
     until(page, IDLE)
+    page.locator("summary", has_text="Every step").click()
+    page.get_by_role("button", name="Logit", exact=True).click()
+    page.get_by_role("grid", name="Logit: the first 16 of 320 columns").wait_for()
+    until(page, IDLE)
+    steps = page.get_by_role("group", name="The steps of layer 0").get_by_role("row").all_inner_texts()
+    told = next(row.split("\t") for row in steps if "h.0.attn.c_attn" in row)
+    traced = next(step for step in ours.steps if step.layer == 0 and step.output.shape == (5, 96))
+    assert told[3:] == ["5 × 96", f"{traced.output.mean():.4f}".replace("-", "−"), f"{abs(traced.output).max():.4f}"]
+    assert "steps=1&step=" in page.url
     assert not overflow(page) and not accessibility(page, "light", "dark")
     panel.get_by_role("button", name="Close").click()
     panel.wait_for(state="detached")
@@ -175,7 +184,7 @@ def test_a_broken_file_is_one_line(opened, tmp_path):
         folder = gpt2(tmp_path / f"{i}")
         breaks(folder)
         choose(page, folder)
-        problem = page.locator(".ep-tool > .ep-problem")
+        problem = page.locator(".ep-tool > .ep-problem:not([hidden])")
         problem.filter(has_text=said).wait_for()
         line = problem.inner_text()
         assert "\n" not in line and len(line) < 400 and not page.locator(".ep-tool img").count()

@@ -25,7 +25,7 @@ const MOST_MAPS = 400, // small maps that are drawn at once
 
 const FIRST = {
   ...{ text: "", source: "", added: "", temperature: "1", top_k: "", top_p: "", layer: "0", head: "0", off: "" },
-  ...{ other: "", patch: "", position: "", word: "", lines: "", number: "" },
+  ...{ other: "", patch: "", position: "", word: "", lines: "", number: "", steps: "", step: "" },
 }
 /** @typedef {typeof FIRST} State */
 const SHOW = 1, // what is there, once more
@@ -59,6 +59,8 @@ const RULES = {
   position: whole("position", 9999),
   word: whole("word", 1e9),
   lines: text => within("lines", text, 1, 1, true),
+  steps: text => within("steps", text, 1, 1, true),
+  step: whole("step", 99_999),
   number: each("number", /^(\w{1,12})(\/\d{1,12}){1,4}$/),
 }
 
@@ -76,7 +78,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     runs = 0, // forward passes of a text, so far
     drawnMaps = "",
     isExact = false,
-    began = ""
+    began = "",
+    told = "" // of the last run
   /** @type {{ of: string, tables: NonNullable<Awaited<ReturnType<Tasks["moved"]>>> } | null} */
   let moved = null
   const names = /** @type {(keyof State)[]} */ (Object.keys(FIRST))
@@ -100,6 +103,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     large = room(),
     parts = room(),
     patches = room(),
+    stepsRoom = room(),
     lensRoom = room()
   /** @type {HTMLElementTagNameMap["details"]} */
   const lens = make(
@@ -107,6 +111,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
     { hidden: true, ontoggle: () => showLens() },
     make("summary", {}, "Logit lens"),
     lensRoom,
+  )
+
+  /** @type {HTMLElementTagNameMap["details"]} */
+  const everyStep = make(
+    "details",
+    {
+      hidden: true,
+      ontoggle: () => everyStep.open !== (state.steps !== "") && set({ steps: everyStep.open ? "1" : "" }),
+    },
+    make("summary", {}, "Every step"),
+    stepsRoom,
   )
 
   const typed = (/** @type {string} */ name) =>
@@ -193,7 +208,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     if (event.dataTransfer) take(await dropped(event.dataTransfer))
   })
   replace(place, drop, refused.line, problem, make("div", { class: "ep-row" }, said, bars, stop), summary, asking)
-  place.append(tokens, words, looks, maps, large, parts, patches, lens)
+  place.append(tokens, words, looks, maps, large, parts, patches, everyStep, lens)
 
   const how = () => ({
     temperature: Number(state.temperature),
@@ -280,8 +295,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     files = given.filter(({ path }) => KEPT.test(path))
     about = now = null
     wanted = 0
-    for (const part of [summary, tokens, words, looks, maps, large, parts, patches, lensRoom]) replace(part)
-    asking.hidden = lens.hidden = true
+    for (const part of [summary, tokens, words, looks, maps, large, parts, patches, stepsRoom, lensRoom]) replace(part)
+    asking.hidden = lens.hidden = everyStep.hidden = true
     // After a stop, which ends the earlier task first.
     setTimeout(() =>
       doing(async () => {
@@ -309,7 +324,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     )
     const isOfIds = !read.hasTokenizer
     textLabel.textContent = isOfIds ? "Token ids, separated by commas: there is no tokenizer.json" : "Text"
-    otherLabel.textContent = isOfIds ? "Other token ids, as many" : "Another text, of as many tokens"
+    otherLabel.textContent = isOfIds ? "As many others" : "Another text, of as many tokens"
     ofSource.hidden = !read.hasSource
     fromOther.hidden = read.hasSource
     asking.hidden = false
@@ -345,7 +360,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       layer: `${layer}`,
       head: `${Math.min(Number(state.head), Math.max(0, (answer.heads[layer] ?? 1) - 1))}`,
     })
-    said.textContent = `${answer.tokens.length} tokens. The last step took ${answer.seconds.toFixed(2)} s.`
+    told = `${answer.tokens.length} tokens. The last step took ${answer.seconds.toFixed(2)} s.`
     otherNote.textContent = answer.problem
     other.setAttribute("aria-invalid", `${answer.problem !== ""}`)
     lens.hidden = !answer.hasLens
@@ -367,9 +382,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
     await showLarge(answer)
     await showParts(answer)
     showPatches(answer)
+    await showSteps()
     await showOrigin()
     place.querySelectorAll("table[role=grid]").forEach(table => reach(table))
     if (at && key(document.activeElement) !== at) focus(at)
+    said.textContent = told
+    bars.hidden = true
     if (lens.open && !lens.hidden && !lensRoom.firstChild) await readLens()
   }
   const focus = (/** @type {string} */ key) => {
@@ -397,8 +415,6 @@ export async function mount(/** @type {HTMLElement} */ place) {
     place.querySelector(".ep-origin")?.remove()
     if (!state.number) return
     const origin = await asked.ask("origin", { place: state.number, how: how() }, came("Computing each number …"))
-    if (!bars.hidden) said.textContent = ""
-    bars.hidden = true
     if (!origin) return
     // Below the table that it was asked in.
     const cell = [...place.querySelectorAll("[data-key]")].find(
@@ -660,7 +676,6 @@ export async function mount(/** @type {HTMLElement} */ place) {
         onclick: () =>
           doing(async () => {
             const tables = await asked.ask("moved", { layer, at }, came("Computing a forward pass for each patch …"))
-            said.textContent = ""
             if (tables) moved = { of: key, tables }
             wanted = Math.max(wanted, SHOW)
           }),
@@ -676,7 +691,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     replace(
       patches,
       patchTables({
-        text: all.map(({ text }) => visible(text)),
+        text: all.map(({ text }) => text.trim() || visible(text)),
         sentence: sentenceOf(all),
         other: sentenceOf(its),
         answers: /** @type {[string, string]} */ (answers.map(({ text }) => visible(text))),
@@ -705,6 +720,45 @@ export async function mount(/** @type {HTMLElement} */ place) {
             ),
           )
         : null,
+    )
+  }
+
+  async function showSteps() {
+    everyStep.hidden = false
+    everyStep.open = state.steps !== ""
+    if (!everyStep.open) return replace(stepsRoom)
+    const { layer, head } = opened(),
+      all = await asked.ask("steps", { layer }, came("Computing each number …")),
+      corner = state.step ? await asked.ask("corner", { step: Number(state.step), head }) : null
+    replace(
+      stepsRoom,
+      table(
+        `The steps of layer ${layer} and those around the layers, in the order in which they end`,
+        ["Step", "Layer", "Weights", "Shape", "#Mean", "#Largest"],
+        all.map(({ number, layer, name, weights, dims, mean, largest }) => [
+          make(
+            "button",
+            {
+              type: "button",
+              class: "ep-word",
+              "data-key": `step ${number}`,
+              "aria-pressed": `${state.step === `${number}`}`,
+              onclick: () => set({ step: `${number}` }),
+            },
+            name,
+          ),
+          layer === null ? "" : `${layer}`,
+          weights,
+          dims.join(" × "),
+          mean.toFixed(4).replace("-", "−"),
+          largest.toFixed(4),
+        ]),
+      ),
+      corner &&
+        matrix(corner.title, corner.heads, corner.columns, corner.numbers, {
+          place: (i, j) => corner.places[i][j],
+          ask: { ...open_, chosen: state.number },
+        }),
     )
   }
 

@@ -434,6 +434,14 @@ export class Session {
     const at = origins.placeOf(place)
     return at && origins.of(at)
   }
+  /** The steps of a layer, and those outside of the layers. */
+  steps(/** @type {number} */ layer, /** @type {(progress: Progress) => void} */ came) {
+    return this.now ? (this.origins ??= this.taped(this.now, came)).steps(layer) : []
+  }
+  /** A corner of what a step made. */
+  corner(/** @type {number} */ step, /** @type {number} */ head, /** @type {(progress: Progress) => void} */ came) {
+    return this.now ? (this.origins ??= this.taped(this.now, came)).corner(step, head) : null
+  }
   /** @returns {Origins & { run: Seen }} */
   taped(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came) {
     let done = 0

@@ -31,6 +31,8 @@ import { ACTIVATIONS, array, NDArray, py, ROLES, STORED } from "../../running.mj
 
 const MOST = 24, // terms that have a row each
   MOST_BYTES = 2 ** 31, // of what a run makes
+  MOST_ROWS = 32, // of a step's result that are shown
+  MOST_COLUMNS = 16,
   NEXT = 3 // places that a number goes to
 const MOVES = new Set(
   "reshape concatenate stack take pick take_along_axis repeat pad where astype put broadcast_to".split(" "),
@@ -78,6 +80,8 @@ export class Tape {
     this.made = new Map()
     /** @type {Frame[]} */
     this.frames = []
+    /** @type {{ frame: Frame, result: NDArray }[]} the steps, in the order in which they end */
+    this.steps = []
     this.bytes = 0
   }
   computed(
@@ -120,6 +124,7 @@ export class Tape {
     const result = run(),
       call = isArray(result) ? this.made.get(storeOf(result)) : null
     this.frames = around
+    if (isArray(result)) this.steps.push({ frame, result })
     if (call && call.number >= frame.start && (COMPOSED.has(role) || ACTIVATIONS.has(role)) && !call.whole) {
       call.whole = frame
       frame.made = call
@@ -282,15 +287,73 @@ export class Origins {
   stepName(/** @type {Frame} */ { role }) {
     return TITLES[/** @type {keyof typeof TITLES} */ (role.value)] ?? capital(role.value.replaceAll("_", " "))
   }
+  // The name of the weights of a step.
+  weightsOf(/** @type {Frame} */ { args }) {
+    const weights = args.find(one => typeof one?.prefix === "string"),
+      name = args[2]
+    return weights && typeof name === "string" ? `${weights.prefix}${name}` : ""
+  }
+  /**
+   * The steps of a layer, and those outside of the layers: each with the shape and the size of its result.
+   * @param {number} layer
+   */
+  steps(layer) {
+    return [...this.tape.steps.entries()]
+      .filter(([, { frame }]) => frame.layer === null || frame.layer === layer)
+      .map(([number, { frame, result }]) => {
+        const finite = Array.from(result.flat(), Number).filter(Number.isFinite),
+          largest = finite.reduce((most, x) => Math.max(most, Math.abs(x)), 0)
+        return {
+          number,
+          layer: frame.layer,
+          name: this.stepName(frame),
+          weights: this.weightsOf(frame),
+          dims: result.dims,
+          mean: finite.length ? sum(finite) / finite.length : 0,
+          largest,
+        }
+      })
+  }
+  /**
+   * The corner of a step's result, of one head if it has several: its numbers, null where masked, and their places.
+   * @param {number} number
+   * @param {number} head
+   */
+  corner(number, head) {
+    const step = this.tape.steps[number]
+    if (!step || step.result.dims.length < 2 || step.result.dims.length > 3) return null
+    const { frame, result } = step,
+      { dims } = result,
+      tokens = this.text.length,
+      isOfScores = OF_SCORES.has(frame.role) && dims.length === 3 && dims[1] === tokens,
+      one = Math.min(head, dims.length === 3 ? dims[isOfScores ? 0 : 1] - 1 : 0),
+      at = (/** @type {number} */ i, /** @type {number} */ j) =>
+        dims.length === 2 ? [i, j] : isOfScores ? [one, i, j] : [i, one, j],
+      height = isOfScores ? dims[1] : dims[0],
+      width = dims[dims.length - 1],
+      [rows, columns] = [Math.min(height, MOST_ROWS), Math.min(width, MOST_COLUMNS)]
+    const word = (/** @type {number} */ i, /** @type {number} */ n) => this.text[i + tokens - n] ?? `${i + 1}`,
+      places = [...Array(rows).keys()].map(i => [...Array(columns).keys()].map(j => placeIn(result, at(i, j))))
+    const shown = (/** @type {Place} */ place) => (this.value(place) > -Infinity ? this.value(place) : null)
+    const where = `${frame.layer === null ? "" : `, layer ${frame.layer}`}${dims.length === 3 ? `, head ${one}` : ""}`,
+      isCut = columns < width ? `: the first ${columns} of ${width} columns` : ""
+    return {
+      title: `${this.stepName(frame)}${where}${isCut}`,
+      heads: [...Array(rows).keys()].map(i => (height <= tokens ? word(i, height) : `${i + 1}`)),
+      columns: [...Array(columns).keys()].map(j => (isOfScores && width <= tokens ? word(j, width) : `${j + 1}`)),
+      numbers: places.map(row => row.map(shown)),
+      places: places.map(row => row.map(place => this.name(this.source(place)) ?? "")),
+    }
+  }
+
   // What a number is, in words: the step, its weights, and which one of its result.
   title(/** @type {Made} */ call, /** @type {number[]} */ index) {
     const frame = call.whole ?? call.frames[0],
       tokens = this.text.length,
       { dims } = call.result,
       word = (/** @type {number} */ n) => `“${this.text[n]}”`
-    const weights = frame?.args.find(one => typeof one?.prefix === "string"),
-      name = typeof frame?.args[2] === "string" ? frame.args[2] : "",
-      of = weights && name ? ` ${weights.prefix}${name}` : "",
+    const weights = frame ? this.weightsOf(frame) : "",
+      of = weights && ` ${weights}`,
       layer = frame && frame.layer !== null ? `, layer ${frame.layer}` : ""
     const [a, b, c] = index
     let which = `element ${index.join(", ")}`

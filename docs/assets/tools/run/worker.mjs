@@ -53,6 +53,10 @@ export const TASKS = {
   moved: ({ layer, at }, /** @type {(progress: Progress) => void} */ came) => open().moved(layer, at, came),
   /** @param {{ place: string, how: How }} asked */
   origin: ({ place, how }, /** @type {(progress: Progress) => void} */ came) => open().origin(place, how, came),
+  /** @param {{ layer: number }} asked */
+  steps: ({ layer }, /** @type {(progress: Progress) => void} */ came) => open().steps(layer, came),
+  /** @param {{ step: number, head: number }} asked */
+  corner: ({ step, head }, /** @type {(progress: Progress) => void} */ came) => open().corner(step, head, came),
   lens: () => open().lens(),
 }
 
