@@ -362,8 +362,8 @@ def _run(commands) -> None:
         action="append",
         default=[],
         metavar="DESIGN",
-        help="leave out a design: scaling, causal_mask, residual_stream, norms, or one norm by its name, such as ln_f; may "
-        "be given several times",
+        help="leave out a design: scaling, causal_mask, residual_stream, norms, or one norm by its name, such as ln_f; "
+        "may be given several times",
     )
     running.add_argument(
         "--trace",

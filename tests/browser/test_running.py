@@ -235,7 +235,8 @@ def test_each_number_says_what_it_was_made_of(open_page, folder):
         until(page, "globalThis.ready")
         for name in TOUCHED:
             g = golden(name)
-            files = save(folder / "touched" / name, g.raw, {k: np.ascontiguousarray(a) for k, a in g.tensors.items()}, 0)
+            tensors = {key: np.ascontiguousarray(a) for key, a in g.tensors.items()}
+            files = save(folder / "touched" / name, g.raw, tensors, False)
             answer = page.evaluate(
                 "asked => touched(...asked)", [f"touched/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], 150]
             )

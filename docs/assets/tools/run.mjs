@@ -79,7 +79,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     drawnMaps = "",
     isExact = false,
     began = "",
-    told = "" // of the last run
+    told = "", // of the last run
+    known = "" // the text of a link, or the last that ran: the next files run it, too
   /** @type {{ of: string, tables: NonNullable<Awaited<ReturnType<Tasks["moved"]>>> } | null} */
   let moved = null
   const names = /** @type {(keyof State)[]} */ (Object.keys(FIRST))
@@ -227,6 +228,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const [values, wrong] = accepted(new URLSearchParams(location.search), RULES, FIRST)
     Object.assign(state, values)
     began = state.number
+    known = state.text
     refused.show(wrong)
     text.value = state.text
     source.value = state.source
@@ -302,7 +304,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       doing(async () => {
         await open()
         text.focus()
-        if (state.text) wanted = RUN
+        if (state.text && state.text === known) wanted = RUN
       }),
     )
   }
@@ -354,6 +356,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     }
     const answer = await asked.ask("run", given, came("Computing …"))
     now = answer
+    known = state.text
     runs++
     const layer = answer.heads[Number(state.layer)] ? Number(state.layer) : Math.max(0, answer.heads.findIndex(Boolean))
     Object.assign(state, {
