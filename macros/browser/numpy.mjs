@@ -21,7 +21,10 @@ const STORES = new Map(OF_TYPES)
 // The types that files have, by the names of safetensors.
 export const TYPES = { F32: FLOAT, BF16: FLOAT, F16: FLOAT, F64: DOUBLE, I64: WHOLE }
 
-// Observes each step of a run: a tracer, as steps.py says. If it has `computed`, it hears of each call of NumPy too.
+/**
+ * Observes each step of a run: a tracer, as steps.py says. If it has `computed`, it hears of each call of NumPy too.
+ * @type {any}
+ */
 let watching = null
 const computed = (name, args, given, result) => {
   watching?.computed?.(name, args, given, result)

@@ -86,8 +86,9 @@ const theModel = () => (loaded ??= load())
 async function load() {
   // At once, and not as each asks for the next; an error is of the one that needs it.
   const scripts = ["python", "engine", "numpy", "loaded", "ablations", "gpt2"].map(name => `engine/${name}`)
-  for (const name of [...scripts, "architectures"]) import(`../${name}.mjs`).catch(() => {})
-  const [config, tokenizer, weights, { checkpoint }, ...parts] = await Promise.all([
+  const parts = ["changes", "chances", "patch_tables"].map(name => `tools/capitals/${name}`)
+  for (const name of [...scripts, ...parts, "architectures"]) import(`../${name}.mjs`).catch(() => {})
+  const [config, tokenizer, weights, { checkpoint }, ...insides] = await Promise.all([
     text("config.json"),
     text("tokenizer.json"),
     bytes("model.safetensors"),
@@ -100,7 +101,7 @@ async function load() {
   ])
   return {
     model: await checkpoint(config, weights),
-    inside: /** @type {Inside} */ (Object.assign({}, ...parts)),
+    inside: /** @type {Inside} */ (Object.assign({}, ...insides)),
     vocabulary: new Vocabulary(JSON.parse(tokenizer)),
     config: JSON.parse(config),
   }

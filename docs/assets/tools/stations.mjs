@@ -75,7 +75,7 @@ const STATIONS = {
       return [
         matrix(
           `The row of each token in the table of ${table.dims[0]} rows of ${table.dims[1]} numbers`,
-          words.map((word, i) => `${word}, row ${run.ids[i]}`),
+          words.map((word, i) => `${word}, row ${run.ids[i]}`.replaceAll(" ", "\u00a0")),
           rows[0].map((_, i) => `${i + 1}`),
           rows,
         ),

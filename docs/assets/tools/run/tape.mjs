@@ -43,7 +43,9 @@ const REDUCING = new Set(["sum", "mean", "max", "min"])
 const COMPOSED = new Set([ROLES.SOFTMAX, ROLES.LAYER_NORM, ROLES.RMS_NORM])
 const TITLES = {
   ...{ conv1d: "Linear layer", linear: "Linear layer", unembed: "Logit", scores: "Score", rope: "RoPE" },
-  ...{ layer: "Residual stream", rms_norm: "RMSNorm", layer_norm: "LayerNorm" },
+  ...{ layer: "Residual stream", rms_norm: "RMSNorm", layer_norm: "LayerNorm", rope_pairs: "RoPE" },
+  ...{ gelu: "GELU", gelu_tanh: "GELU", silu: "SiLU", relu: "ReLU", embed: "Token embedding" },
+  ...{ embed_positions: "Position embedding", feed_forward: "Feed-forward network" },
 }
 /** @type {Map<unknown, [string, string]>} */
 const FACTORS = new Map([
