@@ -32,12 +32,15 @@ def main(address: str, before: str) -> None:
     chromium = Path("/usr/bin/chromium")
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=str(chromium) if chromium.exists() else None)
-        seconds(browser, address), seconds(browser, before)
+        for site in address, before:
+            seconds(browser, site)
         both = [(seconds(browser, address), seconds(browser, before)) for _ in range(PAIRS)]
         browser.close()
     ratios = sorted(now / then for now, then in both)
     each = " and ".join(f"{statistics.median(one):.2f} s" for one in zip(*both))
-    print(f"{each}; the ratio {statistics.median(ratios):.2f} ({ratios[PAIRS // 4]:.2f} to {ratios[-1 - PAIRS // 4]:.2f})")
+    print(
+        f"{each}; the ratio {statistics.median(ratios):.2f} ({ratios[PAIRS // 4]:.2f} to {ratios[-1 - PAIRS // 4]:.2f})"
+    )
 
 
 if __name__ == "__main__":
