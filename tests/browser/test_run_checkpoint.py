@@ -118,6 +118,12 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     assert total == pytest.approx(logit, abs=1e-5 * max(1, abs(logit)))
     assert logit == pytest.approx(ours.logits[-1].max(), abs=1e-5)
 
+    page.locator("[data-place^='part/1/mlp/']").click()
+    panel.get_by_text("The feed-forward network of layer 1, in the logit of").wait_for()
+    value, terms = (panel.locator(f"[data-{name}]").first.get_attribute(f"data-{name}") for name in ("value", "sum"))
+    assert float(terms) == pytest.approx(float(value), abs=1e-6)
+    until(page, IDLE)
+
     press(page, "Patch each part of layer 0")
     stream = page.get_by_role("grid", name="How far a patch of the residual stream moves it")
     moved = [read(x) for x in stream.locator("td[data-place]").all_inner_texts()]

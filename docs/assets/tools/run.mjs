@@ -61,7 +61,7 @@ const RULES = {
   lines: text => within("lines", text, 1, 1, true),
   steps: text => within("steps", text, 1, 1, true),
   step: whole("step", 99_999),
-  number: each("number", /^(\w{1,12})(\/\d{1,12}){1,4}$/),
+  number: each("number", /^\w{1,12}(\/\w{1,12}){1,4}$/),
 }
 
 export async function mount(/** @type {HTMLElement} */ place) {
@@ -636,7 +636,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
         make("p", { class: "ep-conventions" }, `${found} What each part adds to a logit is not told.`),
       )
     const { layers, embedding, between, shift, score } = found,
-      most = Math.max(...layers.map(({ heads }) => heads.length))
+      most = Math.max(...layers.map(({ heads }) => heads.length)),
+      names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"]
     replace(
       parts,
       contributions({
@@ -654,6 +655,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
           ...(most ? (heads.length ? [bias, feedForward] : [null, null]) : []),
           whole,
         ]),
+        how: {
+          place: (layer, j) => `part/${layer}/${names[j]}/${known.id}`,
+          ask: { ...open_, chosen: state.number },
+        },
         others: [
           `The last token’s embedding adds ${two(embedding)}, the shift of the last norm and the bias ${two(shift)}`,
           ...(Math.abs(between) > 1e-6 ? [`, what comes between layers ${two(between)}`] : []),

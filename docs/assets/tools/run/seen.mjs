@@ -167,11 +167,12 @@ export class Seen extends Changed {
   }
 
   /**
-   * What each part adds to the score of a token, with the statistics of the last norm held as they are.
+   * What a vector adds to the score of a token, with the statistics of the last norm held as they are: each number,
+   * without the vector's mean where the norm takes it away, times a direction.
    * @param {number} token
-   * @returns {Parts | string} or why there is no such sum
+   * @returns {{ along: number[], isCentred: boolean, shift: number } | string} or why there is no such sum
    */
-  parts(token) {
+  direction(token) {
     const { norm, head, layers } = this,
       last = layers.at(-1)?.after.at(-1)
     if (!this.hasLens || !last) return "The layers of this model do not follow one another on one residual stream."
@@ -190,14 +191,26 @@ export class Seen extends Changed {
       along = answer.map((v, i) => (v * scale[i]) / size),
       bias = head.kwargs.read("bias", null),
       shifted = dot(shift, answer) + (bias ? Number(row(bias).flat()[0]) : 0)
+    const total = sum(x.map((v, i) => (v - centre) * along[i])) + shifted,
+      score = this.scores[token]
+    if (Math.abs(total - score) > 1e-4 * Math.max(1, Math.abs(score)))
+      return "This model does something else to its logits after the last product."
+    return { along, isCentred, shift: shifted }
+  }
+  /**
+   * What each part adds to the score of a token.
+   * @param {number} token
+   * @returns {Parts | string} or why that cannot be said
+   */
+  parts(token) {
+    const { layers } = this,
+      direction = this.direction(token)
+    if (typeof direction === "string") return direction
+    const { along, isCentred, shift } = direction
     const by = (/** @type {number[]} */ part) => {
       const mean = isCentred ? average(part) : 0
       return sum(part.map((v, i) => (v - mean) * along[i]))
     }
-    // A model may multiply its scores by a number; one that bends them has no such sum.
-    const total = by(x) + shifted,
-      factor = Math.abs(total) > 1e-6 ? this.scores[token] / total : 1
-    if (Math.abs(factor - 1) > 1e-4) return "This model does something else to its logits after the last product."
     let stream = layers[0].before.at(-1) ?? [],
       between = 0
     const embedding = by(stream)
@@ -213,7 +226,18 @@ export class Seen extends Changed {
         feedForward: feedForward ? by(feedForward) : 0,
       }
     })
-    return { layers: each, embedding, between, shift: shifted, score: this.scores[token] }
+    return { layers: each, embedding, between, shift, score: this.scores[token] }
+  }
+  /**
+   * What one part of a layer adds: a head by its number, `bias`, `mlp`, or `whole`.
+   * @param {number} layer
+   * @param {string} what
+   * @returns {number[] | null}
+   */
+  part(layer, what) {
+    if (!this.layers[layer] || !this.hasLens) return null
+    const { whole, heads, bias, feedForward } = this.added(this.layers[layer])
+    return { whole, bias, mlp: feedForward }[what] ?? heads[Number(what)] ?? null
   }
 }
 

@@ -19,7 +19,7 @@ import { ofChance } from "../capitals/chances.mjs"
 import { candidates, drawn, lens } from "../capitals/inside.mjs"
 import { of, opened } from "./folder.mjs"
 import { Seen } from "./seen.mjs"
-import { Origins, placeIn, Tape } from "./tape.mjs"
+import { largest, Origins, placeIn, Tape } from "./tape.mjs"
 import { tokenizerOf } from "./tokens.mjs"
 
 const { Published } = M["engine.published"]
@@ -399,7 +399,7 @@ export class Session {
     const [kind, ...names] = place.split("/"),
       [a, b, c, d] = names.map(Number),
       all = this.candidates(how)
-    if (names.length > 4 || !names.every(name => /^\d{1,12}$/.test(name))) return null
+    if (names.length > 4 || !names.every(name => /^\w{1,12}$/.test(name))) return null
     const wordOf = (/** @type {number} */ id) => this.token(id).text,
       known = (/** @type {number} */ id) => all.find(one => one.id === id)
     const part = (/** @type {string} */ of) => {
@@ -412,6 +412,8 @@ export class Session {
       if (!one || (kind === "left" && !one.left)) return null
       return ofChance(kind, a, { all, temperature: how.temperature, wordOf, part })
     }
+    if (kind === "part") return known(c) ? this.partOf(now, a, names[1], c) : null
+    if (!names.every(name => /^\d+$/.test(name))) return null
     const origins = (this.origins ??= this.taped(now, came)),
       run = origins.run,
       share = run.layers[a]?.maps[0],
@@ -433,6 +435,36 @@ export class Session {
     }
     const at = origins.placeOf(place)
     return at && origins.of(at)
+  }
+  /**
+   * What a part of a layer adds to the score of a token, element by element.
+   * @param {Seen} run
+   * @param {number} layer
+   * @param {string} what
+   * @param {number} token
+   * @returns {import("../capitals/origin.mjs").Origin | null}
+   */
+  partOf(run, layer, what, token) {
+    const added = run.part(layer, what),
+      direction = run.direction(token)
+    if (!added || typeof direction === "string") return null
+    const { along, isCentred } = direction,
+      mean = isCentred ? added.reduce((sum, x) => sum + x, 0) / added.length : 0,
+      products = added.map((x, i) => (x - mean) * along[i]),
+      name = { whole: "All", bias: "The bias of the output projection", mlp: "The feed-forward network" }[what]
+    return {
+      title: `${name ?? `Head ${what}`} of layer ${layer}, in the logit of “${this.token(token).text}”`,
+      how:
+        `What it adds to the residual stream${isCentred ? ", without its mean," : ""} times a direction: the row of ` +
+        "the token times the scale of the last norm, over the size of the last vector, which is held as it is.",
+      ...largest(
+        ["Element", "Added", "Direction", "Product"],
+        added.map((x, i) => [`${i + 1}`, { value: x - mean }, { value: along[i] }, { value: products[i] }]),
+      ),
+      then: [],
+      value: products.reduce((sum, x) => sum + x, 0),
+      next: [],
+    }
   }
   /** The steps of a layer, and those outside of the layers. */
   steps(/** @type {number} */ layer, /** @type {(progress: Progress) => void} */ came) {

@@ -383,7 +383,7 @@ export class Origins {
     const shown = [...all.keys()].filter(n => all[n].value > -Infinity)
     return {
       how: "Softmax: e to the power of a score minus the largest, over the sum of them.",
-      ...this.rowsOf(
+      ...largest(
         [isOfText ? "Token" : "Element", "Score", "Exponential"],
         shown.map(n => [label(n), all[n], { value: power(all[n]) }]),
       ),
@@ -414,22 +414,6 @@ export class Origins {
         : "The element divided by the root mean square of its vector, times a scale.",
       then,
     }
-  }
-
-  /**
-   * The rows of terms: all, or the largest.
-   * @param {string[]} head
-   * @param {Origin["rows"]} rows
-   * @returns {Pick<Origin, "head" | "rows">}
-   */
-  rowsOf(head, rows) {
-    if (rows.length <= MOST) return { head, rows }
-    const size = (/** @type {Origin["rows"][number]} */ row) =>
-        Math.abs(/** @type {Part} */ (row[row.length - 1]).value),
-      first = rows.toSorted((a, b) => size(b) - size(a)).slice(0, MOST),
-      others = rows.filter(row => !first.includes(row))
-    const left = sum(others.map(row => /** @type {Part} */ (row[row.length - 1]).value))
-    return { head, rows: [...first, [`The other ${others.length}`, { value: left }]] }
   }
 
   /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
@@ -526,10 +510,8 @@ export class Origins {
       const label = isOfText ? this.text[numbers[0] + this.text.length - sizes.s] : numbers.map(n => n + 1).join(", ")
       return /** @type {Origin["rows"][number]} */ ([label, x, y, { value: x.value * y.value }])
     })
-    const all = this.rowsOf([isOfText ? "Token" : "Element", ...names, "Product"], rows)
-    const rest = all.rows.at(-1),
-      isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
-    if (rest && rest.length === 2) all.rows[all.rows.length - 1] = [rest[0], NONE, NONE, rest[1]]
+    const all = largest([isOfText ? "Token" : "Element", ...names, "Product"], rows)
+    const isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
     return {
       how: `A row times a column, number by number, added up${isCut}.`,
       head: all.head,
@@ -556,7 +538,7 @@ export class Origins {
       min: "The smallest of these numbers.",
     }
     const all = isSum
-      ? this.rowsOf(["Element", "Number"], rows)
+      ? largest(["Element", "Number"], rows)
       : { head: ["Element", "Number"], rows: rows.slice(0, MOST) }
     return {
       how: how[/** @type {keyof typeof how} */ (name)],
@@ -641,6 +623,21 @@ export class Origins {
   }
 }
 const NONE = { value: NaN }
+
+/**
+ * The rows of terms: all, or the largest with the sum of the others.
+ * @param {string[]} head
+ * @param {Origin["rows"]} rows
+ * @returns {Pick<Origin, "head" | "rows">}
+ */
+export function largest(head, rows) {
+  if (rows.length <= MOST) return { head, rows }
+  const value = (/** @type {Origin["rows"][number]} */ row) => /** @type {Part} */ (row[row.length - 1]).value,
+    first = rows.toSorted((a, b) => Math.abs(value(b)) - Math.abs(value(a))).slice(0, MOST),
+    others = rows.filter(row => !first.includes(row)),
+    blank = head.slice(2).map(() => NONE)
+  return { head, rows: [...first, [`The other ${others.length}`, ...blank, { value: sum(others.map(value)) }]] }
+}
 
 const letters = (/** @type {string} */ spec) => {
   const [from, out] = spec.split("->"),
