@@ -256,8 +256,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
       await task()
     } catch (error) {
       wanted = 0
-      if (error instanceof Stopped) said.textContent = about ? "Stopped. Run reads the weights again." : "Stopped."
-      else {
+      if (error instanceof Stopped) {
+        said.textContent = about ? "Stopped. Run reads the weights again." : "Stopped."
+        now = null
+        replace(patches)
+        lens.hidden = everyStep.hidden = true
+      } else {
         said.textContent = ""
         problem.hidden = false
         problem.textContent = error instanceof Error ? error.message : String(error)
@@ -277,7 +281,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
   async function refresh() {
     while (wanted) {
-      const level = wanted
+      const level = asked.worker ? wanted : RUN // after a stop, what is shown has to be computed first
       wanted = 0
       if (level === RUN) await run()
       else if (level === CHOOSE && now) now = { ...now, ...(await asked.ask("answer", { how: how() })) }
