@@ -238,11 +238,11 @@ def test_each_number_says_what_it_was_made_of(open_page, folder):
             tensors = {key: np.ascontiguousarray(a) for key, a in g.tensors.items()}
             files = save(folder / "touched" / name, g.raw, tensors, False)
             answer = page.evaluate(
-                "asked => touched(...asked)", [f"touched/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], 150]
+                "asked => touched(...asked)", [f"touched/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], 100]
             )
-            assert len(answer["origins"]) == 150
+            assert len(answer["origins"]) == 100
             kept = [one for one in answer["origins"] if "not kept" not in one[0]]
-            assert len(kept) > 120
+            assert len(kept) > 80
             for one in kept:
                 assert_made(*one)
             weights = Arrays(g.tensors, watch=Without())

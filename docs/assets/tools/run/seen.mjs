@@ -180,7 +180,7 @@ export class Seen extends Changed {
     const x = [...norm.args[0].lists().at(-1)]
     if (x.some((v, i) => Math.abs(v - last[i]) > 1e-4 * Math.max(1, Math.abs(v))))
       return "Something comes between the last layer and the last norm of this model."
-    const { scale, shift } = affine(norm, x.length),
+    const { scale, shift } = affine(norm),
       isCentred = norm.role === ROLES.LAYER_NORM,
       centre = isCentred ? average(x) : 0,
       size = Math.sqrt(average(x.map(v => (v - centre) ** 2)) + Number(norm.args[3])),

@@ -400,8 +400,8 @@ export class Origins {
       mean = isCentred ? sum(vector) / vector.length : 0,
       size = Math.sqrt(sum(vector.map(v => (v - mean) ** 2)) / vector.length + Number(eps)),
       // What the step makes of other vectors says what it multiplies by and adds.
-      { scale, shift } = affine(/** @type {Frame} */ (whole), x.dims[last]),
-      i = index[last]
+      { scale, shift } = affine(/** @type {Frame} */ (whole)),
+      i = index.slice(1).reduce((at, n, axis) => at * x.dims[axis + 1] + n, 0)
     /** @type {Origin["then"]} */
     const then = [["Element", this.part(placeIn(x, index))]]
     if (isCentred) then.push(["Mean of the vector", { value: mean }])
@@ -663,21 +663,19 @@ function standIn(/** @type {any} */ a, /** @type {number} */ number) {
 }
 
 /**
- * What a norm multiplies each element by, and adds to it.
+ * What a norm multiplies each element of a token by, and adds to it.
  * @param {{ role: any, args: any[], kwargs: any, function?: any }} frame
- * @param {number} width
  */
-export function affine({ role, args, kwargs, function: f }, width) {
-  const made = (/** @type {number[]} */ x) =>
-    Array.from(
-      py
-        .apply(f, [array(Float32Array.from(x), [1, width]), ...args.slice(1)], Object.fromEntries(py.entries(kwargs)))
-        .flat(),
-      Number,
-    )
-  const probe = Array.from({ length: width }, (_, i) => (i % 2 ? -1 : 1)),
-    shift = made(Array(width).fill(0)),
-    mean = role === ROLES.LAYER_NORM ? sum(probe) / width : 0,
-    size = Math.sqrt(sum(probe.map(v => (v - mean) ** 2)) / width + Number(args[3]))
-  return { shift, scale: made(probe).map((y, i) => (y - shift[i]) / ((probe[i] - mean) / size)) }
+export function affine({ role, args: [x, ...args], kwargs, function: f }) {
+  const dims = [1, ...x.dims.slice(1)],
+    width = dims[dims.length - 1],
+    size = dims.reduce((n, d) => n * d, 1),
+    given = Object.fromEntries(py.entries(kwargs)),
+    made = (/** @type {number[]} */ x) =>
+      Array.from(py.apply(f, [array(Float32Array.from(x), dims), ...args], given).flat(), Number)
+  const probe = Array.from({ length: size }, (_, i) => ((i % width) % 2 ? -1 : 1)),
+    shift = made(Array(size).fill(0)),
+    mean = role === ROLES.LAYER_NORM ? sum(probe.slice(0, width)) / width : 0,
+    spread = Math.sqrt(sum(probe.slice(0, width).map(v => (v - mean) ** 2)) / width + Number(args[2]))
+  return { shift, scale: made(probe).map((y, i) => (y - shift[i]) / ((probe[i] - mean) / spread)) }
 }
