@@ -169,7 +169,8 @@ export class Changed {
       layer.mixed.push(...rows)
       return rows === own ? result : this.put(result, rows)
     }
-    const isLeftOut = role === ROLES.LAYER && isOff("layer") && result?.dims?.join() === args[0]?.dims?.join()
+    const isAlike = Array.isArray(result?.dims) && result.dims.join() === args[0]?.dims?.join(),
+      isLeftOut = role === ROLES.LAYER && isOff("layer") && isAlike
     return isLeftOut ? args[0] : result
   }
 
