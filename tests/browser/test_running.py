@@ -320,7 +320,7 @@ class Without:
             self.is_inside = True
             result = step.function(*args, **kwargs)
             self.is_inside = False
-            return result * 0
+            return result * 0 if isinstance(result, np.ndarray) else result
         return step.function(*args, **kwargs)
 
     def repeat(self, body, state, xs):
