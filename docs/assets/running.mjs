@@ -2,25 +2,34 @@
 
 import { architectureOf, load } from "./architectures.mjs"
 import { M } from "./engine/base.mjs"
-import { array, ofHalves, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
+import { array, NDArray, ofHalves, TYPES, watched, wholeNumbers } from "./engine/numpy.mjs"
 import "./engine/ablations.mjs"
 import "./engine/loaded.mjs"
 import { named, parsed, Problem, py, shorten } from "./problems.mjs"
 import { tensorsIn } from "./safetensors.mjs"
 
 export { array, TYPES as STORED, wholeNumbers } from "./engine/numpy.mjs"
+export { NDArray }
 export { py } from "./problems.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
 export const { Ablation } = M["engine.ablations"]
-export const unwatched = (/** @type {() => any} */ run) => watched(null, run)
+/**
+ * A recurrence over the tokens, as without a tracer.
+ * @param {(state: any, ...rows: any[]) => [any, any]} body
+ * @param {any} state
+ * @param {any[]} xs
+ */
+export const repeated = (body, state, xs) => watched(null, () => M["engine.ops.recurrence"].scan(body, state, xs))
 export const HOLDS = M["engine.steps"].Holds
 export const ROLES = M["engine.steps"].Role
+export const { ACTIVATIONS, FEED_FORWARDS, NORMS } = M["engine.steps"]
 
 /**
- * @typedef {import("./engine/numpy.mjs").NDArray} NDArray
  * @typedef {import("./safetensors.mjs").Tensor} Tensor
- * @typedef {{ call(step: Engine.Step, args: any[], kwargs: Engine.Dict<string, any>): any }} Watch observes the steps
+ * @typedef {object} Watch observes the steps, and each call of NumPy
+ * @property {(step: Engine.Step, args: any[], kwargs: Engine.Dict<string, any>) => any} call
+ * @property {(name: string, args: any[], given: object, result: any) => void} [computed]
  */
 
 /**

@@ -81,11 +81,8 @@ def run(
     said = check(asked, reading, 0, all_logits, memory)
     with np.errstate(all="ignore"):
         try:
-            if left_out:
-                scores = _ablated(asked, reading.tokens, left_out, is_last=not all_logits)
-            else:
-                scores = next(continued(asked, reading.tokens, reading.source, None, is_last=not all_logits))
-            steps = traced(asked, reading.tokens, reading.source) if trace else ()
+            scores = next(continued(asked, reading.tokens, reading.source, None, not all_logits, left_out))
+            steps = traced(asked, reading.tokens, reading.source, left_out) if trace else ()
         except Problem as problem:
             raise problem.at(name) from None
     warn((*said, *asked.model.warnings, *asked.files.warnings()))
@@ -95,7 +92,7 @@ def run(
     return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows), steps)
 
 
-def _ablated(asked: Checkpoint, tokens: list[int], without: tuple[str, ...], is_last: bool) -> np.ndarray:
+def _ablated(asked: Checkpoint, tokens: list[int], without: Sequence[str], is_last: bool) -> np.ndarray:
     """Logits of a text without some designs: [T V], or [1 V] for the last token."""
     model = asked.model
     trace, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens, without=without)
@@ -153,13 +150,26 @@ def check(asked: Checkpoint, reading: Reading, more: int, all_logits: bool, memo
 
 
 def continued(
-    asked: Checkpoint, tokens: list[int], read: np.ndarray | None, watch: Tracer | None, is_last: bool
+    asked: Checkpoint,
+    tokens: list[int],
+    read: np.ndarray | None,
+    watch: Tracer | None,
+    is_last: bool,
+    without: Sequence[str] = (),
 ) -> Iterator[np.ndarray]:
-    """Logits of the text, then of the most likely token after it and so on: float32, [T V] and then [1 V]."""
+    """Logits of the text, then of the most likely token after it and so on: float32, [T V] and then [1 V].
+
+    `without` leaves out designs; each step then computes the whole text, since without a mask its earlier rows change.
+    """
     weights, cache, new = asked.weights(watch), Cache(read=read), tokens
+    text: list[int] = []
     while True:
         last = is_last or new is not tokens
-        scores, cache = logits(asked.model.architecture, asked.model.config, weights, new, cache, last=last)
+        if without:
+            text += new
+            scores = _ablated(asked, text, without, last)
+        else:
+            scores, cache = logits(asked.model.architecture, asked.model.config, weights, new, cache, last=last)
         scores = scores.astype(np.float32)
         if not np.isfinite(scores).all():
             raise Problem(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,17 +29,21 @@ class TracedStep(NamedTuple):
         return f"<{place}{self.title}: {list(self.output.shape)}>"
 
 
-def traced(asked: Checkpoint, tokens: list[int], source: Array | None) -> list[TracedStep]:
+def traced(
+    asked: Checkpoint, tokens: list[int], source: Array | None, without: Collection[str] = ()
+) -> list[TracedStep]:
     """Each step of the text's way; if layers keep something other than a row per token, each step with weights and each
-    layer."""
+    layer. `without` leaves out designs."""
     model = asked.model
     try:
-        run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens)
+        run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens, without=without)
         return [
             TracedStep(layer, _title(operation), run.of(operation.node.outputs[0]))
             for layer, operation in _operations(sections_of(run.root), None)
         ]
     except numbers.NotByToken:
+        if without:
+            raise
         watch = WithWeights()
         scores, _ = logits(model.architecture, model.config, asked.weights(watch), tokens, Cache(read=source))
         return [*watch.steps, TracedStep(None, descriptions.of_call(Role.FORWARD, None, "").title, scores)]

@@ -181,7 +181,13 @@ declare namespace Engine {
       Layout(architecture: Architecture, stored: Dict<string, bigint[] | null>, renamed: [string, string]): Layout
     }
     "engine.loaded": { Arrays(tensors: Dict<string, unknown>): unknown; Cache(...given: unknown[]): Cache }
-    "engine.steps": { Role: Record<string, unknown>; Holds: Record<string, unknown> }
+    "engine.steps": {
+      Role: Record<string, unknown>
+      Holds: Record<string, unknown>
+      ACTIVATIONS: Set<unknown>
+      FEED_FORWARDS: Set<unknown>
+      NORMS: Set<unknown>
+    }
     "engine.keys": {
       sizes_among(names: string[], keys: Keys): string[]
       continued(value: Json | undefined, layers: unknown, wanted: bigint): Json | undefined

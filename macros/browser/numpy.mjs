@@ -21,7 +21,16 @@ const STORES = new Map(OF_TYPES)
 // The types that files have, by the names of safetensors.
 export const TYPES = { F32: FLOAT, BF16: FLOAT, F16: FLOAT, F64: DOUBLE, I64: WHOLE }
 
-let watching = null // observes each step of a run: a tracer, as steps.py says
+/**
+ * Observes each step of a run: a tracer, as steps.py says. If it has `computed`, it hears of each call of NumPy too.
+ * @type {any}
+ */
+let watching = null
+const computed = (name, args, given, result) => {
+  watching?.computed?.(name, args, given, result)
+  return result
+}
+const called = (name, args, given) => computed(name, args, given, FUNCTIONS[name](args, given))
 /**
  * Runs a function while a tracer observes, or replaces, the steps that get real arrays.
  * @template T
@@ -39,6 +48,7 @@ export function watched(tracer, run) {
   }
 }
 
+const NOTHING = {}
 const product = numbers => numbers.reduce((a, b) => a * b, 1)
 const number = x => Number(typeof x === "object" ? (x instanceof NDArray ? x.item() : py.int(x)) : x)
 // The steps through a block of memory, row by row.
@@ -112,18 +122,18 @@ export class NDArray {
     return new NDArray(this.data, dims, this.dtype, strides, offset)
   }
   __array_function__(f, _, args, kwargs) {
-    const called = FUNCTIONS[f.__name__]
-    if (!called) throw new Error(`np.${f.__name__} is not for arrays with numbers`)
-    return called(args, Object.fromEntries(py.entries(kwargs)))
+    if (!FUNCTIONS[f.__name__]) throw new Error(`np.${f.__name__} is not for arrays with numbers`)
+    return called(f.__name__, args, Object.fromEntries(py.entries(kwargs)))
   }
   __array_ufunc__(f, _, ...args) {
     return elementwise(f.__name__, args)
   }
   __getitem__(key) {
     const { view, picked, axes } = indexed(this, key)
-    return picked ? gathered(view, picked, axes) : view
+    return picked ? computed("pick", [this, key], NOTHING, gathered(view, picked, axes)) : view
   }
   __setitem__(key, value) {
+    computed("set", [this, key, value], NOTHING, this)
     const { view, picked, axes } = indexed(this, key),
       given = arrayOf(value, this.dtype)
     if (!picked) return copy(view, broadcast(given, view.dims))
@@ -148,7 +158,7 @@ export class NDArray {
     return Number(this.item()) !== 0
   }
   __matmul__(other) {
-    return einsum("ti,io->to", this, other)
+    return called("einsum", ["ti,io->to", this, other], NOTHING)
   }
   __repr__() {
     return `array ${py.repr(this.shape)}`
@@ -394,7 +404,7 @@ function elementwise(name, args) {
         right = b.data
       for (let k = 0; k < n; k++, j += s, l += t) to[i + k] = f(left[j], right[l])
     })
-  return result
+  return computed(name, args, NOTHING, result)
 }
 function where(condition, x, y) {
   const dtype = common([x, y]),
@@ -834,13 +844,13 @@ const FUNCTIONS = {
   empty: made("shape dtype", (shape, dtype) => filled(shape, 0, typed(dtype, DOUBLE))),
   full: made("shape value dtype", (shape, value, dtype) => filled(shape, value, typed(dtype, common([value])))),
 }
-np.ofNumbers((name, args, given) => FUNCTIONS[name](args, given))
+np.ofNumbers(called)
 
 const method = (name, packed = args => args) => {
   const f = function (...args) {
-    return FUNCTIONS[name]([this, ...packed(args)], {})
+    return called(name, [this, ...packed(args)], NOTHING)
   }
-  f.$keywords = (self, args, given) => FUNCTIONS[name]([self, ...packed(args)], given)
+  f.$keywords = (self, args, given) => called(name, [self, ...packed(args)], given)
   Object.defineProperty(NDArray.prototype, name, { value: f })
 }
 for (const name of "sum mean max min astype swapaxes repeat".split(" ")) method(name)

@@ -363,6 +363,14 @@ def _run(commands) -> None:
         help="also generate N tokens, always the likeliest one",
     )
     running.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="DESIGN",
+        help="leave out a design: scaling, causal_mask, residual_stream, norms, or one norm by its name, such as ln_f; "
+        "may be given several times",
+    )
+    running.add_argument(
         "--trace",
         action="store_true",
         help="also print the shape, mean and largest absolute value of each step's output",

@@ -32,16 +32,17 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
     reading = read(asked, options.text, options.tokens, options.source)
     tokens, source = reading.tokens, reading.source
     warn(options.folder, check(asked, reading, more, options.logits is not None, options.memory))
-    with np.errstate(all="ignore"), progress(n_layers(asked.model) * (1 + more)) as watch:
+    layers = 0 if options.without else n_layers(asked.model) * (1 + more)
+    with np.errstate(all="ignore"), progress(layers) as watch:
         try:
-            steps = continued(asked, tokens, source, watch, is_last=options.logits is None)
+            steps = continued(asked, tokens, source, watch, options.logits is None, options.without)
             scores = next(steps)
             chosen = likeliest(scores, 1) if options.generate else []
             for row in steps if more else ():
                 chosen += likeliest(row, 1)
                 if len(chosen) == options.generate:
                     break
-            stations = trace(traced(asked, tokens, source)) if options.trace else None
+            stations = trace(traced(asked, tokens, source, options.without)) if options.trace else None
         except Problem as problem:
             raise problem.at(options.folder) from None
     found, ids = likeliest(scores, options.top), [*tokens, *(token for token, _ in chosen)]

@@ -45,6 +45,22 @@ def test_a_station_takes_a_sentence_of_ones_own(open_page, site):
     assert not overflow(page) and not accessibility(page)
 
 
+def test_a_word_has_its_row_of_the_table(open_page, site):
+    """The row of a word that a reader types is the file's."""
+    page = open_page(urljoin(site, "what-happens/embeddings/"))
+    place = page.locator("[data-station=embedding]")
+    assert "France" in place.get_by_role("row").nth(4).inner_text()
+    place.get_by_role("button", name="Look up words of your own").click()
+    place.get_by_label("Sentence").fill("Tokyo")
+    place.get_by_role("rowheader", name="Tokyo").wait_for()
+    small = checkpoint("capitals")
+    (id,) = small.tokenizer.encode("Tokyo")
+    row = np.array(small.weights().tensors["transformer.wte.weight"])[id]
+    header, *cells = place.get_by_role("row").nth(1).inner_text().split("\t")
+    assert header.replace("\xa0", " ") == f"Tokyo, row {id}"
+    assert [float(x.replace("−", "-")) for x in cells] == pytest.approx(row.tolist(), abs=0.0051)
+
+
 def test_rope_turns_by_the_distance(open_page, site):
     """Both moved by the same amount, the score stays."""
     page = open_page(urljoin(site, "what-happens/attention-deep-dive/"))

@@ -27,6 +27,7 @@ from fuzz.configs import described, filled
 from reference import TOLERANCE, checkpoint, close, golden, goldens
 from rich.console import Console
 
+import macros as ep
 from macros.__main__ import main
 from macros.api.run_memory import needed
 from macros.cache import memory
@@ -417,6 +418,26 @@ def test_run_says_what_it_did_not_use(run, tmp_path):
     )
     status, out, err = run("run", folder, "--tokens", "1,2")
     assert status == 0 and out and err.count("\n") == 1 and "model.layers.0.extra.weight" in err and "and 2 more" in err
+
+
+def test_run_leaves_out_designs(run, tmp_path):
+    """As `ep.run` does, for each word that is generated, and in the trace; a name that no step has is one line."""
+    text, left_out = "The capital of Japan is", ["causal_mask", "ln_f"]
+    options = [one for name in left_out for one in ("--without", name)]
+    status, out, err = run(
+        "run", "capitals", "--text", text, *options, "--generate", "3", "--trace", "--logits", tmp_path / "out.npy"
+    )
+    assert status == 0 and not err
+    answer = ep.run("capitals", text, without=left_out, all_logits=True, trace=True)
+    close(np.load(tmp_path / "out.npy"), answer.logits)
+    assert f"{answer.logits.mean():.4f}" in next(line for line in out.splitlines() if "unembedding" in line)
+    close(answer.steps[-1].output, answer.logits)
+    tokens = list(answer.tokens)
+    for _ in range(3):
+        tokens.append(ep.run("capitals", tokens=tokens, without=left_out, top=1).rows()[0]["token"])
+    assert [int(row.split()[0]) for row in out.splitlines()[-5:-2]] == tokens[-3:]
+    wrong = refused(run("run", "capitals", "--tokens", "1", "--without", "scalling"))
+    assert "without = 'scalling': no step has it; did you mean \"scaling\"?" in wrong
 
 
 def test_run_reads_only_what_it_needs(tmp_path):

@@ -44,6 +44,7 @@ TOOLS = (
     "compare",
     "compare",
     "capitals",
+    "run",
     "fits",
     "fits",
     "plan",
@@ -92,6 +93,10 @@ NAMES = {
     "capitals": (
         *("country", "sentence", "text", "added", "temperature", "top_k", "top_p", "layer", "head", "off", "word"),
         "number",
+    ),
+    "run": (
+        *("text", "source", "other", "added", "temperature", "top_k", "top_p", "layer", "head", "off", "patch", "word"),
+        *("position", "lines", "number", "steps", "step"),
     ),
 }
 DIGITS = "9" * 20_000

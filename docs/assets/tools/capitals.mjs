@@ -3,15 +3,15 @@
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
 import { combobox } from "./find.mjs"
-import { allHeads, wordScore } from "./capitals/heads.mjs"
-import { panel } from "./capitals/asked.mjs"
-import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
+import { allHeads, contributions } from "./capitals/heads.mjs"
+import { numberOf, panel } from "./capitals/asked.mjs"
+import { bar, matrix, percent, reach, small, two } from "./capitals/matrices.mjs"
+import { LONGEST, oneOf, quoted, short, within } from "./capitals/rules.mjs"
 import { Vocabulary } from "./capitals/vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   SHOWN = 8,
-  COMPARED = 5,
-  LONGEST = 400 // characters of a text
+  COMPARED = 5
 /**
  * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
  * @typedef {"off" | "without" | "with" | "other" | "patch" | "position" | "word" | "lines" | "number"} Chosen
@@ -86,8 +86,9 @@ const theModel = () => (loaded ??= load())
 async function load() {
   // At once, and not as each asks for the next; an error is of the one that needs it.
   const scripts = ["python", "engine", "numpy", "loaded", "ablations", "gpt2"].map(name => `engine/${name}`)
-  for (const name of [...scripts, "architectures"]) import(`../${name}.mjs`).catch(() => {})
-  const [config, tokenizer, weights, { checkpoint }, ...parts] = await Promise.all([
+  const parts = ["changes", "chances", "patch_tables"].map(name => `tools/capitals/${name}`)
+  for (const name of [...scripts, ...parts, "architectures"]) import(`../${name}.mjs`).catch(() => {})
+  const [config, tokenizer, weights, { checkpoint }, ...insides] = await Promise.all([
     text("config.json"),
     text("tokenizer.json"),
     bytes("model.safetensors"),
@@ -100,7 +101,7 @@ async function load() {
   ])
   return {
     model: await checkpoint(config, weights),
-    inside: /** @type {Inside} */ (Object.assign({}, ...parts)),
+    inside: /** @type {Inside} */ (Object.assign({}, ...insides)),
     vocabulary: new Vocabulary(JSON.parse(tokenizer)),
     config: JSON.parse(config),
   }
@@ -429,12 +430,19 @@ export async function mount(/** @type {HTMLElement} */ place) {
       isOf("logit", "chance", "left") ? origin : null,
       layers(now),
       isOf("lens") ? origin : null,
-      allHeads(now, state, set),
+      allHeads({
+        one: "word",
+        layers: now.run.layers.map((layer, i) => ({ number: i, heads: layer.mixed[0].length, hasFeedForward: true })),
+        off: now.run.off,
+        open: { layer: Number(state.layer), head: Number(state.head) },
+        set,
+        picture: (layer, head) => small(now.run.layers[layer].shares.map(heads => heads[head])),
+      }),
       now.inside.designs(now.run.without, set),
       attention(now),
       !isOf("logit", "chance", "left", "lens", "part") ? origin : null,
       now.inside.patching(now, state, set),
-      wordScore(now, state, SHOWN, set, { ...asking, chosen: state.number }),
+      parts(now),
       isOf("part") ? origin : null,
       cache(now),
     )
@@ -469,24 +477,6 @@ export async function mount(/** @type {HTMLElement} */ place) {
     },
   }
 
-  // A number of a table that says what it was made of.
-  const numberOf = (
-    /** @type {string} */ name,
-    /** @type {string} */ place,
-    /** @type {string} */ word,
-    /** @type {string} */ said,
-  ) =>
-    make(
-      "button",
-      {
-        type: "button",
-        class: "ep-word",
-        "data-key": `cell ${place}`,
-        "aria-label": `${name} of ${word}: ${said}`,
-        onclick: () => asking.open(place),
-      },
-      said,
-    )
   // What the numbers are compared with, if something was changed.
   const unchanged = () => (state.without || state.patch ? "Without the changes" : "With everything on")
 
@@ -503,11 +493,15 @@ export async function mount(/** @type {HTMLElement} */ place) {
               { type: "button", class: "ep-word", onclick: () => add(word), title: `Append ${word}` },
               word,
             ),
-        numberOf("Logit", `logit/${id}`, word, two(score)),
-        numberOf("Probability", `chance/${id}`, word, percent(share)),
+        numberOf(`Logit of ${word}`, `logit/${id}`, two(score), asking),
+        numberOf(`Probability of ${word}`, `chance/${id}`, percent(share), asking),
         ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
         ...(isCut
-          ? [left ? numberOf("Probability after the cut", `left/${id}`, word, percent(left)) : `cut by ${by}`]
+          ? [
+              left
+                ? numberOf(`Probability after the cut of ${word}`, `left/${id}`, percent(left), asking)
+                : `cut by ${by}`,
+            ]
           : []),
         bar(isCut ? left : share),
       ]
@@ -585,6 +579,42 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ),
       state.lines ? inside.lines(text, rows, name) : null,
     ]
+  }
+
+  function parts(/** @type {Now} */ { run, inside, all, vocabulary, config }) {
+    const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0],
+      parts = inside.parts(run, chosen.id),
+      names = [...Array(config.n_head).keys(), "bias", "mlp"]
+    const number = (/** @type {"token" | "position" | "shift" | "taken"} */ what, /** @type {string} */ name) =>
+      numberOf(name, `part/0/${what}/${chosen.id}`, two(parts[what]), asking)
+    return contributions({
+      words: [...new Set([...all.slice(0, SHOWN), chosen])].map(({ id }) => {
+        const word = vocabulary.words[id]
+        return [word, word]
+      }),
+      chosen: vocabulary.words[chosen.id],
+      set,
+      layers: parts.layers.map((_, i) => i),
+      columns: [...Array.from({ length: config.n_head }, (_, head) => `Head ${head}`), "Bias", "Feed-forward"],
+      rows: parts.layers.map(({ heads, bias, feedForward }) => [...heads, bias, feedForward]),
+      how: {
+        place: (layer, j) => `part/${layer}/${names[j]}/${chosen.id}`,
+        ask: { ...asking, chosen: state.number },
+      },
+      others: [
+        "The last word’s embedding adds ",
+        number("token", "Its embedding"),
+        ", its position ",
+        number("position", "Its position"),
+        ", the shift of the last norm ",
+        number("shift", "The shift of the last norm"),
+        ...([...run.patches].some(patch => patch.includes("stream"))
+          ? [", patches of the residual stream ", number("taken", "Patches")]
+          : []),
+      ],
+      total: inside.total(parts),
+      score: chosen.score,
+    })
   }
 
   // The row that the number that is asked for comes from.
@@ -748,39 +778,5 @@ function otherText(countries) {
 
 // 1,440; a browser takes longer to load its own words for it.
 const grouped = (/** @type {number} */ n) => `${n}`.replace(/\B(?=(\d{3})+$)/g, ",")
-// A text for a message, with every character visible.
-const quoted = (/** @type {string} */ text) =>
-  JSON.stringify(text.length > 60 ? `${text.slice(0, 60)}…` : text).replace(/[\p{C}\p{Z}]/gu, c =>
-    c === " " ? c : `\\u{${c.codePointAt(0)?.toString(16)}}`,
-  )
-/**
- * @param {string} name
- * @param {string} text
- * @param {string[]} known
- */
-function oneOf(name, text, known) {
-  if (known.includes(text)) return text
-  throw new Error(`${name} = ${quoted(text)}: not in the list`)
-}
-
-function short(/** @type {string} */ name, /** @type {string} */ text) {
-  if (text.length <= LONGEST) return text
-  throw new Error(`${name} = ${quoted(text)}: longer than ${LONGEST} characters`)
-}
-
-/**
- * @param {string} name
- * @param {string} text
- * @param {number} least
- * @param {number} most
- */
-function within(name, text, least, most, isWhole = false) {
-  const number = Number(text)
-  if (text && number >= least && number <= most && (!isWhole || Number.isInteger(number))) return `${number}`
-  throw new Error(
-    `${name} = ${quoted(text)}: expected a ${isWhole ? "whole number" : "number"} from ${least} to ${most}`,
-  )
-}
-
 /** @returns {import("./elements.mjs").Option[]} */
 const numbered = (/** @type {number} */ n) => Array.from({ length: n }, (_, i) => [`${i}`, `${i}`])

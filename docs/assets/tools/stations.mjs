@@ -2,7 +2,7 @@
 // Until the button is pressed, the page shows its static figure and loads nothing more.
 
 import { labelled, make, replace, select, table } from "./elements.mjs"
-import { bar, percent, two } from "./capitals/matrices.mjs"
+import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   TEXT = "The capital of France is",
@@ -47,7 +47,7 @@ const theModel = () =>
 /**
  * What a station asks for besides the text, and what it shows.
  * @typedef {[name: string, label: string, values: number]} Field
- * @typedef {{ fields?: (small: Small) => Field[], show: (now: Now) => Node[] }} Station
+ * @typedef {{ text?: string, fields?: (small: Small) => Field[], show: (now: Now) => Node[] }} Station
  */
 const layerAndHead = (/** @type {Small} */ { config }) =>
   /** @type {[string, string, number][]} */ ([
@@ -66,6 +66,21 @@ const STATIONS = {
         ),
       ),
     ],
+  },
+  embedding: {
+    text: "France",
+    show({ run, words }) {
+      const table = run.model.weights.read("transformer.wte.weight"),
+        rows = run.ids.map(id => Array.from(table.__getitem__(BigInt(id)).flat(), Number))
+      return [
+        matrix(
+          `The row of each token in the table of ${table.dims[0]} rows of ${table.dims[1]} numbers`,
+          words.map((word, i) => `${word}, row ${run.ids[i]}`.replaceAll(" ", "\u00a0")),
+          rows[0].map((_, i) => `${i + 1}`),
+          rows,
+        ),
+      ]
+    },
   },
   scores: {
     fields: layerAndHead,
@@ -126,6 +141,8 @@ const STATIONS = {
   },
 }
 
+const BUTTONS = { rope: "Turn them yourself", embedding: "Look up words of your own" }
+
 export function mount(/** @type {HTMLElement} */ place) {
   const name = place.dataset.station ?? "",
     still = make("div", {}, ...place.childNodes),
@@ -146,7 +163,7 @@ export function mount(/** @type {HTMLElement} */ place) {
         }
       },
     },
-    name === "rope" ? "Turn them yourself" : "Try a sentence of your own",
+    BUTTONS[/** @type {keyof typeof BUTTONS} */ (name)] ?? "Try a sentence of your own",
   )
   replace(place, still, make("div", { class: "ep-whatif" }, make("div", { class: "ep-row" }, begin), problem))
 }
@@ -160,7 +177,7 @@ function ofText(station, small, of) {
   const text = make("input", {
       type: "text",
       maxlength: LONGEST,
-      value: TEXT,
+      value: station.text ?? TEXT,
       autocomplete: "off",
       spellcheck: "false",
     }),

@@ -7,23 +7,25 @@ import numpy as np
 from ...cache.memory import memoized
 from ...engine.errors import Problem, nearest
 from ...engine.ops.rope import Rope, apply_rope, rope_table
-from ...engine.steps import ACTIVATIONS
+from ...engine.steps import ACTIVATIONS, Role
 from ..kit.html import Html, number, table, tag
 from . import real_numbers
 from .capitals import strongest_head
 from .live_numbers import FOLDER, TEXT
 
 MOST = 6  # elements that are shown
+ELEMENTS = 8  # of a row of the table
 STEP = 0.25  # radians by which the example turns at each position
 PAIRS = ((5, 3), (9, 7), (5, 5), (9, 1))  # positions of a query and a key
 
 
 @memoized
 def station(name: str) -> Html:
-    """A station of the forward pass: `tokens`, `rope`, `scores`, `neurons`, `next` or `cache`."""
+    """A station of the forward pass: `tokens`, `embedding`, `rope`, `scores`, `neurons`, `next` or `cache`."""
     layer, head = strongest_head("name")
     known = {
         "tokens": real_numbers.token_rows,
+        "embedding": embedding,
         "rope": turned,
         "scores": lambda: real_numbers.attention_table(layer, head),
         "neurons": lambda: neurons(layer),
@@ -35,6 +37,19 @@ def station(name: str) -> Html:
     return tag(
         "div", known[name](), cls="ep-tool", data_tool="station", data_station=name, data_layer=layer, data_head=head
     )
+
+
+def embedding() -> Html:
+    """The start of each token's row in the table."""
+    here = real_numbers.run(FOLDER, TEXT)
+    node = next(n for n in here.trace.root.walk() if n.role is Role.EMBED)
+    content = here.trace.of(node.outputs[0])
+    rows = [
+        [word, str(id), *(f"{float(x):.2f}".replace("-", "−") for x in row[:ELEMENTS])]
+        for word, id, row in zip(here.words, here.ids, content)
+    ]
+    name = f"The first {ELEMENTS} of {content.shape[1]} numbers of each token’s row"
+    return table(name, ["Token", number("Row"), *(number(str(i + 1)) for i in range(ELEMENTS))], rows, name=name)
 
 
 def turned() -> Html:

@@ -9,11 +9,31 @@ import { make, table } from "../elements.mjs"
  */
 
 /**
+ * A number of a table that says what it was made of.
+ * @param {string} name
+ * @param {string} place
+ * @param {string} said
+ * @param {Pick<Doing, "open">} doing
+ */
+export const numberOf = (name, place, said, { open }) =>
+  make(
+    "button",
+    {
+      type: "button",
+      class: "ep-word",
+      "data-key": `cell ${place}`,
+      "aria-label": `${name}: ${said}`,
+      onclick: () => open(place),
+    },
+    said,
+  )
+
+/**
  * @param {Origin} origin
  * @param {Doing} doing
  */
 export function panel({ title, how, head, rows, then, value, next }, { open, close, toggle, isExact }) {
-  const said = (/** @type {number} */ x) => (isExact ? `${x}` : x.toFixed(4)).replace("-", "−")
+  const said = (/** @type {number} */ x) => (Number.isNaN(x) ? "" : (isExact ? `${x}` : x.toFixed(4)).replace("-", "−"))
   const number = (/** @type {Part} */ { value, of }) =>
     of === undefined
       ? said(value)

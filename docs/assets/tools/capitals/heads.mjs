@@ -1,23 +1,26 @@
-// All heads of the small model at a glance, what is switched off, and what each part adds to a word's score.
+// All heads of a model at a glance, what is switched off, and what each part adds to a word's score.
 
 import { labelled, make, select } from "../elements.mjs"
-import { matrix, small, tableOfHeads, two } from "./matrices.mjs"
+import { matrix, tableOfHeads, two } from "./matrices.mjs"
 
 /**
- * @typedef {import("../capitals.mjs").Now} Now
- * @typedef {import("../capitals.mjs").State} State
- * @typedef {(chosen: Partial<State>) => void} Set
+ * @typedef {{ number: number, heads: number, hasFeedForward: boolean }} Layer
+ * @typedef {object} Heads
+ * @property {string} one what a row and a column of a map is for
+ * @property {Layer[]} layers that are shown
+ * @property {Set<string>} off
+ * @property {{ layer: number, head: number }} open
+ * @property {(chosen: { off: string } | { layer: string, head: string }) => void} set
+ * @property {(layer: number, head: number) => Element} picture
  */
 
 /**
  * A map of each head in each layer, and a switch for each head, each feed-forward network and each layer.
- * @param {Now} now
- * @param {State} state
- * @param {Set} set
+ * @param {Heads} of
  */
-export function allHeads({ run, config }, state, set) {
-  const heads = [...Array(config.n_head).keys()],
-    off = run.off
+export function allHeads({ one, layers, off, open, set, picture }) {
+  const most = Math.max(...layers.map(({ heads }) => heads), 0),
+    heads = [...Array(most).keys()]
   const toggle = (/** @type {string} */ part, /** @type {string} */ name) =>
     make(
       "label",
@@ -39,55 +42,46 @@ export function allHeads({ run, config }, state, set) {
         class: off.has(`${layer}.${head}`) || off.has(`${layer}.layer`) ? "ep-head ep-off" : "ep-head",
         "data-key": `map ${layer}.${head}`,
         "aria-label": `Layer ${layer}, head ${head}`,
-        "aria-pressed": `${state.layer === `${layer}` && state.head === `${head}`}`,
+        "aria-pressed": `${open.layer === layer && open.head === head}`,
         onclick: () => set({ layer: `${layer}`, head: `${head}` }),
       },
-      small(run.layers[layer].shares.map(heads => heads[head])),
+      picture(layer, head),
     )
   const titles = [...heads.map(head => `Head ${head}`), "Feed-forward", "Whole layer"]
   return tableOfHeads(
-    "word",
+    one,
     titles,
-    run.layers.map((_, layer) => [
-      `${layer}`,
-      ...heads.map(head => [map(layer, head), toggle(`${layer}.${head}`, `Layer ${layer}, head ${head}`)]),
-      toggle(`${layer}.mlp`, `Feed-forward of layer ${layer}`),
-      toggle(`${layer}.layer`, `Layer ${layer}`),
+    layers.map(({ number, heads: own, hasFeedForward }) => [
+      `${number}`,
+      ...heads.map(head =>
+        head < own ? [map(number, head), toggle(`${number}.${head}`, `Layer ${number}, head ${head}`)] : "",
+      ),
+      hasFeedForward ? toggle(`${number}.mlp`, `Feed-forward of layer ${number}`) : "",
+      toggle(`${number}.layer`, `Layer ${number}`),
     ]),
   )
 }
 
 /**
- * What each part adds to the score of a word: they add up to it.
- * @param {Now} now
- * @param {State} state
- * @param {number} most words to choose from
- * @param {Set} set
- * @param {import("./matrices.mjs").Ask} ask
+ * @typedef {object} Contributions
+ * @property {import("../elements.mjs").Option[]} words to choose from
+ * @property {string} chosen
+ * @property {(chosen: { word: string }) => void} set
+ * @property {number[]} layers
+ * @property {string[]} columns
+ * @property {(number | null)[][]} rows of the layers
+ * @property {Parameters<typeof matrix>[4]} [how] its cells answer
+ * @property {import("../elements.mjs").Child[]} others what else adds to the score
+ * @property {number} total
+ * @property {number} score
  */
-export function wordScore({ run, inside, all, vocabulary, config }, state, most, set, ask) {
-  const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0],
-    word = vocabulary.words[chosen.id],
-    parts = inside.parts(run, chosen.id),
-    total = inside.total(parts)
-  const options = [...new Set([...all.slice(0, most), chosen])].map(({ id }) => vocabulary.words[id])
-  const heads = Array.from({ length: config.n_head }, (_, head) => `Head ${head}`),
-    names = [...heads.keys(), "bias", "mlp"]
-  const number = (/** @type {"token" | "position" | "shift" | "taken"} */ what, /** @type {string} */ name) => {
-    const place = `part/0/${what}/${chosen.id}`,
-      said = two(parts[what])
-    return make(
-      "button",
-      {
-        type: "button",
-        class: "ep-word",
-        "data-key": `cell ${place}`,
-        "aria-label": `${name}: ${said}`,
-        onclick: () => ask.open(place),
-      },
-      said,
-    )
-  }
+
+/**
+ * What each part adds to the score of a word: they add up to it.
+ * @param {Contributions} of
+ */
+export function contributions({ words, chosen, set, layers, columns, rows, how, others, total, score }) {
+  const word = words.find(([value]) => value === chosen)?.[1] ?? chosen
   return [
     make(
       "div",
@@ -97,38 +91,28 @@ export function wordScore({ run, inside, all, vocabulary, config }, state, most,
         { class: "ep-row" },
         labelled(
           "Logit of",
-          select(
-            "word",
-            options.map(option => [option, option]),
-            word,
-            { "data-key": "word", onchange: (/** @type {Event} */ event) => set({ word: wordOf(event) }) },
-          ),
+          select("word", words, chosen, {
+            "data-key": "word",
+            onchange: (/** @type {Event} */ event) =>
+              set({ word: /** @type {HTMLSelectElement} */ (event.target).value }),
+          }),
         ),
       ),
     ),
     matrix(
       `What each part adds to the logit of ${word}`,
-      parts.layers.map((_, i) => `Layer ${i}`),
-      [...heads, "Bias", "Feed-forward"],
-      parts.layers.map(({ heads, bias, feedForward }) => [...heads, bias, feedForward]),
-      { place: (layer, j) => `part/${layer}/${names[j]}/${chosen.id}`, ask },
+      layers.map(layer => `Layer ${layer}`),
+      columns,
+      rows,
+      how,
     ),
     make(
       "p",
       { class: "ep-conventions" },
-      "The last word’s embedding adds ",
-      number("token", "Its embedding"),
-      ", its position ",
-      number("position", "Its position"),
-      ", the shift of the last norm ",
-      number("shift", "The shift of the last norm"),
-      [...run.patches].some(patch => patch.includes("stream"))
-        ? [", patches of the residual stream ", number("taken", "Patches")]
-        : null,
+      others,
       ". Together: ",
-      make("output", { "data-total": total, "data-logit": chosen.score }, two(total)),
+      make("output", { "data-total": total, "data-logit": score }, two(total)),
       `, the logit of ${word}. The mean and the size by which the last norm divides are held as they are in this text.`,
     ),
   ]
 }
-const wordOf = (/** @type {Event} */ event) => /** @type {HTMLSelectElement} */ (event.target).value

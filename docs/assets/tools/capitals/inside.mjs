@@ -1,53 +1,25 @@
 // What a run of the small model leaves behind: the residual stream, the attention weights, the parts of the answer's
-// score. All of it is seen from outside, step by step by its role; so is what is switched off, left out, or put in its
-// place from the run of another text.
+// score. All of it is seen from outside, step by step by its role.
 
-import { Ablation, array, Cache, HOLDS, py, ROLES } from "../../running.mjs"
+import { HOLDS, ROLES } from "../../running.mjs"
+import { ablated, arrayOf, asItIs, Changed } from "./changes.mjs"
 
 /**
- * @typedef {import("../../running.mjs").Checkpoint} Checkpoint
- * @typedef {import("../../running.mjs").NDArray} NDArray
- * @typedef {import("../../running.mjs").Watch["call"]} Call
- * @typedef {object} Layer what one layer made of the tokens so far, a row each
- * @property {number[][]} before the residual stream that it got
- * @property {(number[] | null)[]} taken what a patch of the residual stream added to it
+ * @typedef {import("./changes.mjs").Checkpoint} Checkpoint
+ * @typedef {import("./changes.mjs").NDArray} NDArray
+ * @typedef {import("./changes.mjs").Call} Call
+ * @typedef {import("./changes.mjs").Changes} Changes
+ * @typedef {object} Seen what attention of a layer made of the tokens so far
  * @property {number[][][]} queries by token and head
  * @property {number[][][]} scores by token and head, of the tokens up to this one
  * @property {number[][][]} shares the same after the softmax
- * @property {number[][][]} mixed what each head found, by token and head
- * @property {number[][]} after
- * @property {number[][]} feedForward
- * @typedef {object} Changes
- * @property {Set<string>} [off] what is switched off: `0.1` (layer, head), `0.mlp`, `0.layer`
- * @property {string[]} [without] designs that are left out, as `Ablation` names them
- * @property {Run | null} [from] the run of another text
- * @property {Set<string>} [patches] what is taken from it: `0.1@4` (layer, head, token), `0.mlp@4`, `0.stream@4`
+ * @typedef {import("./changes.mjs").Layer & Seen} Layer
  */
 
-/** A text that grows token by token: only new tokens are computed, the others are in the cache. */
-export class Run {
-  /**
-   * @param {Checkpoint} model
-   * @param {Changes} [changes]
-   */
-  constructor(model, { off = new Set(), without = [], from = null, patches = new Set() } = {}) {
-    this.model = model
-    this.off = off
-    this.without = without
-    this.from = from
-    this.patches = patches
-    /** @type {number[]} */
-    this.ids = []
-    /** @type {number[]} */
-    this.scores = []
-    this.cache = Cache()
-    /** @type {Layer[]} */
-    this.layers = []
-    /** @type {Map<string, number[][]>} what each norm, map and activation function made: a row for each token */
-    this.made = new Map()
-    this.at = -1
-    this.run = without.length ? ablated(without, (...step) => this.changed(...step)) : this.changed
-  }
+/** @extends {Changed<Layer>} */
+export class Run extends Changed {
+  /** @type {Map<string, number[][]>} what each norm, map and activation function made: a row for each token */
+  made = new Map()
 
   // Whether a text goes on where this run stands; without the mask, new words change the earlier ones.
   isStartOf(/** @type {number[]} */ ids) {
@@ -61,120 +33,34 @@ export class Run {
     return this.without.some(one => one === "norms" || `.${name}`.endsWith(`.${one}`))
   }
 
-  add(/** @type {number[]} */ ids) {
-    if (!ids.length) return
-    this.at = -1
-    const { scores, cache } = this.model.run(ids, { cache: this.cache, last: true, watch: this })
-    this.ids = [...this.ids, ...ids]
-    this.cache = cache
-    this.scores = Array.from(scores.flat(), Number)
-  }
-
-  /** The residual stream of the last token, before the first layer and after each. */
-  get stream() {
-    return [...this.layers.map(layer => layer.before), this.layers[this.layers.length - 1].after].map(
-      rows => rows[rows.length - 1],
-    )
-  }
-
   /** The keys in the cache: by token and head. */
   keys(/** @type {number} */ layer) {
     const place = [BigInt(layer), HOLDS.KEYS, 0n]
     return this.cache.kept.read(place).lists()
   }
 
-  /**
-   * A step: as it is, or what is put in its place; what it makes is kept.
-   * @type {Call}
-   */
-  call(step, args, kwargs) {
-    const { role } = step
-    if (role === ROLES.LAYER) {
-      const kept = (this.layers[++this.at] ??= {
-        before: [],
-        taken: [],
-        queries: [],
-        scores: [],
-        shares: [],
-        mixed: [],
-        after: [],
-        feedForward: [],
-      })
-      const own = args[0].lists(),
-        rows = this.patched(own, "stream", ({ before }, t) => before[t])
-      kept.before.push(...rows)
-      kept.taken.push(...own.map((/** @type {number[]} */ row, /** @type {number} */ t) => difference(rows[t], row)))
-      if (rows !== own) args = [arrayOf(rows), ...args.slice(1)]
-    }
-    const result = this.run(step, args, kwargs),
-      kept = this.layers[this.at]
+  empty(/** @type {number} */ number) {
+    return { ...super.empty(number), queries: [], scores: [], shares: [] }
+  }
+
+  /** @type {Changed["keep"]} */
+  keep({ role }, args, _, result) {
+    const { at } = this
     switch (role) {
       case ROLES.LAYER_NORM:
       case ROLES.CONV1D:
-        this.keep(`${args[1].prefix}${args[2]}`, result)
+        this.keepRows(`${args[1].prefix}${args[2]}`, result)
         break
       case ROLES.GELU_TANH:
-        this.keep(`transformer.h.${this.at}.mlp.act`, result)
+        this.keepRows(`transformer.h.${at?.number}.mlp.act`, result)
         break
       case ROLES.SCORES:
-        kept.queries.push(...args[0].lists())
-        kept.scores.push(...this.byToken(result))
+        at?.queries.push(...args[0].lists())
+        at?.scores.push(...this.byToken(result))
         break
       case ROLES.SOFTMAX:
-        kept.shares.push(...this.byToken(result))
-        break
-      case ROLES.LAYER:
-        kept.after.push(...result.lists())
+        at?.shares.push(...this.byToken(result))
     }
-    return result
-  }
-
-  /**
-   * A step of this run: nothing of what is off, and what is taken from the other.
-   * @type {Call}
-   */
-  changed(step, args, kwargs) {
-    const { role } = step,
-      result = asItIs(step, args, kwargs),
-      kept = this.layers[this.at],
-      isOff = (/** @type {string | number} */ part) => this.off.has(`${this.at}.${part}`)
-    if (role === ROLES.WEIGHTED_SUM) {
-      let rows = result.lists()
-      for (let head = 0; head < rows[0].length; head++) {
-        if (isOff(head)) rows = with_(rows, head, row => row.map(() => 0))
-        rows = this.patched(rows, head, ({ mixed }, t, own) => own.with(head, mixed[t][head]))
-      }
-      kept.mixed.push(...rows)
-      return this.off.size || this.patches.size ? arrayOf(rows) : result
-    }
-    if (role === ROLES.FEED_FORWARD) {
-      const own = result.lists(),
-        rows = this.patched(
-          isOff("mlp") ? own.map((/** @type {number[]} */ row) => row.map(() => 0)) : own,
-          "mlp",
-          ({ feedForward }, t) => feedForward[t],
-        )
-      kept.feedForward.push(...rows)
-      return rows === own ? result : arrayOf(rows)
-    }
-    return role === ROLES.LAYER && isOff("layer") ? args[0] : result
-  }
-
-  /**
-   * The rows of new tokens, with those that are taken from the other run.
-   * @template T
-   * @param {T[]} rows
-   * @param {string | number} part
-   * @param {(layer: Layer, token: number, own: T) => T} taken
-   * @returns {T[]} the same if none is
-   */
-  patched(rows, part, taken) {
-    const { from, patches, at, ids } = this,
-      layer = from?.layers[at]
-    if (!layer || !patches.size) return rows
-    const is = (/** @type {number} */ t) => patches.has(`${at}.${part}@${ids.length + t}`)
-    if (!rows.some((_, t) => is(t))) return rows
-    return rows.map((own, t) => (is(t) ? taken(layer, ids.length + t, own) : own))
   }
 
   // [N T S] by token and head, without the tokens that are masked: those have no score.
@@ -188,35 +74,9 @@ export class Run {
     )
   }
 
-  keep(/** @type {string} */ name, /** @type {NDArray} */ rows) {
+  keepRows(/** @type {string} */ name, /** @type {NDArray} */ rows) {
     this.made.set(name, [...(this.made.get(name) ?? []), ...rows.lists()])
   }
-}
-
-/** @type {Call} */
-const asItIs = (step, args, kwargs) => py.apply(step.function, args, Object.fromEntries(py.entries(kwargs)))
-/**
- * @param {string[]} without
- * @param {Call} run
- * @returns {Call}
- */
-function ablated(without, run) {
-  const ablation = Ablation(without, run)
-  return (step, args, kwargs) => ablation.call(step, args, kwargs)
-}
-/** @returns {number[][][]} */
-const with_ = (
-  /** @type {number[][][]} */ rows,
-  /** @type {number} */ head,
-  /** @type {(row: number[]) => number[]} */ made,
-) => rows.map(heads => heads.with(head, made(heads[head])))
-const difference = (/** @type {number[]} */ a, /** @type {number[]} */ b) =>
-  a === b ? null : a.map((x, i) => x - b[i])
-/** An array of nested lists. */
-function arrayOf(/** @type {any[]} */ rows) {
-  const dims = []
-  for (let one = rows; Array.isArray(one); one = one[0]) dims.push(one.length)
-  return array(Float32Array.from(rows.flat(Infinity)), dims)
 }
 
 /**

@@ -84,7 +84,7 @@ export function matrix(name, heads, columns, rows, { newest, lit, place, ask, sa
             { class: i === newest ? "newest" : i === lit ? "lit" : null },
             make("th", { scope: "row" }, heads[i]),
             row.map((x, j) => {
-              const of = x === null || !place ? null : place(i, j)
+              const of = x === null || !place ? null : place(i, j) || null
               return make("td", { class: `num ${shade(x)}`, ...asked(of, ask) }, x === null ? "–" : said(x))
             }),
             after && make("td", {}, after[1][i]),

@@ -1,6 +1,7 @@
 // What a number of a run was made of: the numbers that were multiplied or added, each of which can be asked in turn,
 // back to the row of the token, and where the number goes. A number is named by its place: `score/0/3/4/2`.
 
+import { ofChance } from "./chances.mjs"
 import { direction, lens, parts } from "./inside.mjs"
 
 /**
@@ -24,8 +25,7 @@ const KINDS = {
   ...{ norm: 3, stream: 3, map: 4, active: 3, score: 4, share: 4, mixed: 4, token: 2, position: 2 },
 }
 const MAPS = ["c_attn", "out", "c_fc", "down"],
-  PARTS = ["bias", "mlp", "token", "position", "taken", "shift"],
-  MOST = 8 // words of a distribution that have a row each
+  PARTS = ["bias", "mlp", "token", "position", "taken", "shift"]
 const TAKEN = "Taken from the same place in the other sentence."
 
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
@@ -206,6 +206,10 @@ export class Origins {
     return what === "bias" ? bias : what === "mlp" ? feedForward : (heads[Number(what)] ?? NaN)
   }
 
+  wordOf(/** @type {number} */ id) {
+    return this.words[id]
+  }
+
   part(/** @type {string} */ of) {
     return { value: this.value(of), of }
   }
@@ -232,42 +236,9 @@ export class Origins {
     /** @type {Pick<Origin, "then" | "next" | "head" | "rows" | "value">} */
     const rest = { head: [], rows: [], then: [], next: [], value }
     switch (kind) {
-      case "chance": {
-        const shown = this.all.slice(0, MOST),
-          most = this.all[0].score,
-          power = (/** @type {Candidate} */ { score }) => Math.exp((score - most) / this.temperature),
-          heat = this.temperature === 1 ? "" : `, over the temperature of ${this.temperature}`
-        return {
-          ...rest,
-          title: `Probability of “${this.words[a]}”`,
-          how: `Softmax: e to the power of a logit minus the largest${heat}, over the sum of those of all words.`,
-          head: ["Word", "Logit", "Exponential"],
-          rows: shown.map(one => [this.words[one.id], this.part(`logit/${one.id}`), { value: power(one) }]),
-          then: [
-            [
-              `Sum of the other ${this.all.length - shown.length} words`,
-              { value: sum(this.all.slice(MOST).map(power)) },
-            ],
-            [`Of “${this.words[a]}”`, { value: Math.exp((this.run.scores[a] - most) / this.temperature) }],
-          ],
-          next: value && this.value(`left/${a}`) ? [["the share after the cut", `left/${a}`]] : [],
-        }
-      }
-      case "left": {
-        const kept = this.all.filter(({ left }) => left),
-          others = kept.slice(MOST)
-        return {
-          ...rest,
-          title: `Probability of “${this.words[a]}” after the cut`,
-          how: "Its probability over the sum of those of all words that are left.",
-          head: ["Word", "Probability"],
-          rows: kept.slice(0, MOST).map(({ id }) => [this.words[id], this.part(`chance/${id}`)]),
-          then: [
-            [`Sum of the other ${others.length} words that are left`, { value: sum(others.map(({ share }) => share)) }],
-            [`Of “${this.words[a]}”`, this.part(`chance/${a}`)],
-          ],
-        }
-      }
+      case "chance":
+      case "left":
+        return ofChance(kind, a, this)
       case "lens": {
         const inputs = numbers(this.width).map(i => this.part(`ended/${a}/${i}`)),
           answer = this.stored("wte.weight")[b].map((/** @type {number} */ x) => ({ value: x }))

@@ -13,10 +13,13 @@ import {
   tensorsOf,
 } from "../../model.mjs"
 import { M } from "../../engine/base.mjs"
-import { arraysOf, Cache, Checkpoint, ROLES, STORED, unwatched, wholeNumbers } from "../../running.mjs"
+import { arraysOf, Checkpoint, HOLDS, STORED } from "../../running.mjs"
 import "../../engine/published.mjs"
+import { ofChance } from "../capitals/chances.mjs"
 import { candidates, drawn, lens } from "../capitals/inside.mjs"
 import { of, opened } from "./folder.mjs"
+import { Seen } from "./seen.mjs"
+import { largest, Origins, placeIn, Tape } from "./tape.mjs"
 import { tokenizerOf } from "./tokens.mjs"
 
 const { Published } = M["engine.published"]
@@ -49,9 +52,13 @@ const LENGTH = 60n // characters of a token that are shown
 
 /** The tensors of the files under the names that the forward pass asks for. */
 class Weights {
-  /** @param {any} published */
-  constructor(published) {
+  /**
+   * @param {any} published
+   * @param {[name: string, array: NDArray][]} files
+   */
+  constructor(published, files) {
     this.published = published
+    this.files = files
     /** @type {Map<string, NDArray>} */
     this.known = new Map()
     this.joined = 0
@@ -73,11 +80,18 @@ class Weights {
   read(name) {
     return this.__getitem__(name)
   }
+  /** What holds each tensor, of the files and what was put together from them. */
+  *stored() {
+    for (const [name, array] of [...this.known, ...this.files]) {
+      const its = /** @type {any} */ (array)
+      yield /** @type {const} */ ([its.halves ?? its.data, { name, array }])
+    }
+  }
 }
 
 /**
- * What a layer made of the tokens so far: the attention weights of each step, [heads, new tokens, seen tokens].
- * @typedef {{ maps: NDArray[], after: Float32Array | null }} Layer
+ * What is changed in a run: parts that are off, and parts that are taken from that of another text of as many tokens.
+ * @typedef {{ off: string[], patches: string[], other: number[] | null }} Changes
  */
 
 export class Session {
@@ -90,11 +104,7 @@ export class Session {
     this.model = model
     this.tokenizer = tokenizer
     this.about = about
-    /** @type {number[]} */
-    this.ids = []
-    /** @type {number[]} */
-    this.source = []
-    this.begin([])
+    this.begin()
   }
 
   /**
@@ -153,7 +163,7 @@ export class Session {
     published.d_head = d_head
     const vocabulary = size("vocab_size")
     return new Session(
-      new Checkpoint(raw, new Weights(published)),
+      new Checkpoint(raw, new Weights(published, py.entries(arrays))),
       tokenizer && (await tokenizerOf(tokenizer, vocabulary)),
       {
         architecture: counted.architecture,
@@ -170,17 +180,20 @@ export class Session {
     )
   }
 
-  /** Forgets the text; `source` is what an encoder reads. */
-  begin(/** @type {number[]} */ source) {
-    this.ids = []
-    this.source = source
-    this.cache = Cache(0n, undefined, 0n, undefined, 0n, this.about.hasSource ? wholeNumbers(source) : undefined)
-    /** @type {number[]} */
-    this.scores = []
-    /** @type {Map<string, Layer>} by the prefix of their weights */
-    this.layers = new Map()
-    /** @type {Float32Array | null} the residual stream of the last token before the first layer */
-    this.before = null
+  /** Forgets the text. */
+  begin() {
+    /** @type {Map<string, { name: string, run: Seen }>} */
+    this.runs = new Map()
+    /** @type {number[] | null} */
+    this.source = null
+    /** @type {(Origins & { run: Seen }) | null} */
+    this.origins = null
+  }
+  get ids() {
+    return this.now?.ids ?? []
+  }
+  get scores() {
+    return this.now?.scores ?? []
   }
 
   /** A text, or token ids as 464,3139. @returns {number[]} */
@@ -201,161 +214,281 @@ export class Session {
   }
 
   /**
-   * Runs a text; what of it stands in the cache is not computed again.
+   * Runs a text; what of it stands in a cache is not computed again.
    * @param {number[]} ids
    * @param {number[]} source
    * @param {(progress: Progress) => void} [came]
+   * @param {Changes} [changes]
    */
-  run(ids, source = [], came = () => {}) {
+  run(ids, source = [], came = () => {}, { off, patches, other } = { off: [], patches: [], other: null }) {
     if (!ids.length) throw Problem("the text has no tokens", "write the beginning of a sentence")
     if (ids.length > this.about.longest)
       throw Problem(`the text has ${ids.length} tokens`, `write at most ${this.about.longest}`)
     if (this.about.hasSource && !source.length) throw Problem("the encoder’s text has no tokens", "write one")
-    const isStart = source.join() === this.source.join() && this.ids.every((id, i) => id === ids[i])
-    // What keeps nothing looks both ways: it gets the whole text.
-    if (!isStart || this.ids.length >= ids.length || !this.cache.kept.map.size) this.begin(source)
-    const fresh = ids.slice(this.ids.length)
-    this.seen = { tokens: fresh.length, done: 0, came }
-    /** @type {Layer | null} */
-    this.at = null
+    const taken = other?.length === ids.length ? patches.filter(patch => Number(patch.split("@")[1]) < ids.length) : []
+    let done = 0
+    const runs = 1 + Number(off.length > 0) + Number(other !== null) + Number(taken.length > 0),
+      layer = (/** @type {number} */ n) => came({ done: (done += n), of: runs * this.about.layers })
+    this.origins = null
+    this.source = this.about.hasSource ? source : null
     try {
-      const { scores, cache } = this.model.run(fresh, { cache: this.cache, last: true, watch: this })
-      const numbers = Array.from(scores.flat(), Number)
-      if (!numbers.every(Number.isFinite))
-        throw Problem(
-          "the logits are not finite numbers",
-          "the files hold NaN or infinity, or belong to another config.json",
-        )
-      this.scores = numbers
-      this.cache = cache
-      this.ids = [...ids]
+      this.plain = this.ran("plain", ids, {}, layer)
+      this.base = off.length ? this.ran("base", ids, { off: new Set(off) }, layer) : this.plain
+      this.from = other && this.ran("from", other, {}, layer)
+      const changes = { off: new Set(off), from: this.from, patches: new Set(taken) }
+      this.now = taken.length ? this.ran("now", ids, changes, layer) : this.base
     } catch (error) {
-      this.begin([])
+      this.begin()
+      this.now = undefined
       throw error
     }
   }
-
   /**
-   * Observes a step.
-   * @param {Engine.Step} step
-   * @param {any[]} args
-   * @param {Engine.Dict<string, any>} kwargs
+   * A run of a text, which goes on where an earlier one with the same changes stands.
+   * @param {string} role
+   * @param {number[]} ids
+   * @param {import("./seen.mjs").Changes} changes
+   * @param {(layers: number) => void} came
    */
-  call({ function: f, role }, args, kwargs) {
-    const around = this.at,
-      isLayer = role === ROLES.LAYER
-    if (isLayer) {
-      const prefix = args.find(one => typeof one?.prefix === "string")?.prefix ?? ""
-      if (!this.layers.size) this.before = lastRow(args[0])
-      this.at = this.layers.get(prefix) ?? { maps: [], after: null }
-      this.layers.set(prefix, this.at)
-    }
-    const result = py.apply(f, args, Object.fromEntries(py.entries(kwargs)))
-    if (isLayer && this.at && this.seen) {
-      this.at.after = lastRow(result)
-      this.at = around
-      this.seen.came({ done: ++this.seen.done, of: this.about.layers })
-    } else if (this.at && (role === ROLES.SOFTMAX || role === ROLES.SOFTMAX_WITH_SINK)) this.keep(this.at, result)
-    return result
-  }
-  /**
-   * A recurrence over the tokens, as without a tracer.
-   * @param {(state: any, ...rows: any[]) => [any, any]} body
-   * @param {any} state
-   * @param {any[]} xs
-   */
-  repeat(body, state, xs) {
-    return unwatched(() => M["engine.ops.recurrence"].scan(body, state, xs))
-  }
-  // The attention weights of the new tokens, if they are some; the first of a layer.
-  keep(/** @type {Layer} */ layer, /** @type {NDArray} */ shares) {
-    const { dims } = shares,
-      end = this.ids.length + (this.seen?.tokens ?? 0),
-      have = layer.maps.reduce((n, map) => n + map.dims[1], 0)
-    if (dims?.length === 3 && dims[1] === this.seen?.tokens && dims[2] <= end && dims[2] >= dims[1] && have < end)
-      layer.maps.push(shares)
-  }
-
-  /** The layers with attention weights of the whole text. */
-  get attending() {
-    return [...this.layers.values()].filter(
-      ({ maps }) => maps.length && maps.reduce((n, map) => n + map.dims[1], 0) === this.ids.length,
-    )
+  ran(role, ids, changes, came) {
+    const { off = new Set(), patches = new Set(), from = null } = changes,
+      name = JSON.stringify([this.source, [...off], [...patches], from?.ids]),
+      before = this.runs.get(role)
+    const run =
+      before?.name === name && before.run.isStartOf(ids) ? before.run : new Seen(this.model, changes, this.source)
+    run.came = came
+    run.add(ids.slice(run.ids.length))
+    if (!run.scores.every(Number.isFinite))
+      throw Problem(
+        "the logits are not finite numbers",
+        "the files hold NaN or infinity, or belong to another config.json",
+      )
+    this.runs.set(role, { name, run })
+    return run
   }
 
   /** The tokens of the text, and how the next one would be chosen. */
   answer(/** @type {How} */ how) {
-    const all = candidates(this.scores, { ...how, topK: how.topK || this.scores.length }),
-      left = all.filter(one => one.left)
+    const { now, plain, base, from } = this
+    if (!now || !plain || !base) throw new Error("no text is read")
+    const all = this.candidates(how),
+      left = all.filter(one => one.left),
+      before = now === plain ? null : this.candidates(how, plain.scores),
+      shareBefore = new Map(before?.map(({ id, share }) => [id, share])),
+      best = before?.[0]
     return {
       tokens: this.ids.map(id => this.token(id)),
-      likely: all.slice(0, SHOWN).map(one => ({ ...one, text: this.token(one.id).text })),
+      likely: all
+        .slice(0, SHOWN)
+        .map(one => ({ ...one, text: this.token(one.id).text, before: shareBefore.get(one.id) ?? null })),
+      // The first without the changes, and what became of it.
+      first: best
+        ? { ...this.token(best.id), share: best.share, place: all.findIndex(({ id }) => id === best.id) + 1 }
+        : null,
+      other: from ? from.ids.map(id => this.token(id)) : null,
+      answers: from ? [base, from].map(run => this.token(likeliest(run.scores))) : null,
       left: left.length,
       kept: left.reduce((sum, { share }) => sum + share, 0),
       vocabulary: all.length,
-      heads: this.attending.map(({ maps }) => maps[0].dims[0]),
+      heads: now.layers.map(layer => (now.isWhole(layer) ? layer.maps[0].dims[0] : 0)),
+      feedForwards: now.layers.map(layer => layer.feedForward.length > 0),
       cached: py
-        .entries(this.cache.kept)
+        .entries(now.cache.kept)
         .reduce((n, [, a]) => n + a.dims.reduce((/** @type {number} */ x, /** @type {number} */ y) => x * y, 1), 0),
       isFull: this.ids.length >= this.about.longest,
-      hasLens: this.hasLens,
+      hasLens: now.hasLens,
     }
   }
+  candidates(/** @type {How} */ how, scores = this.scores) {
+    return candidates(scores, { ...how, topK: how.topK || scores.length })
+  }
   drawn(/** @type {How} */ how, /** @type {number} */ chance) {
-    return drawn(candidates(this.scores, { ...how, topK: how.topK || this.scores.length }), chance)
+    return drawn(this.candidates(how), chance)
   }
 
   /**
    * The attention weights of one head: a row for each token, NaN where it cannot look.
-   * @param {number} layer among those that attend
+   * @param {number} layer
    * @param {number} head
    */
   head(layer, head) {
-    const n = this.ids.length,
-      result = new Float32Array(n * n).fill(NaN)
-    let row = 0
-    for (const { dims, ...map } of this.attending[layer].maps.map(whole)) {
-      const [, T, S] = dims,
-        first = row + T - S
-      for (let t = 0; t < T; t++)
-        for (let s = 0; s < S; s++) {
-          const share = Number(map.numbers[(head * T + t) * S + s])
-          if (share || first + s <= row + t) result[(row + t) * n + first + s] = share
-        }
-      row += T
-    }
-    return result
+    return this.now?.map(layer, head) ?? new Float32Array()
+  }
+  /**
+   * The keys of one head in the cache, a row for each of its last tokens; null where a layer keeps something else.
+   * @param {number} layer
+   * @param {number} head
+   * @returns {number[][] | null}
+   */
+  keys(layer, head) {
+    const keys = this.keysOf(layer),
+      heads = this.now?.layers[layer].maps[0]?.dims[0] ?? 0
+    if (!keys || heads % keys.dims[1]) return null
+    const one = Math.floor(head / (heads / keys.dims[1]))
+    return keys.lists().map((/** @type {number[][]} */ heads) => heads[one])
+  }
+  // [S K H], of as many tokens as the layer still sees.
+  keysOf(/** @type {number} */ layer, run = this.now) {
+    const at = /** @type {any} */ ([BigInt(layer), HOLDS.KEYS, 0n]),
+      keys = this.about.hasSource || !run?.cache.kept.has(at) ? null : run.cache.kept.read(at)
+    return keys?.dims.length === 3 && keys.dims[0] <= this.ids.length ? keys : null
   }
   /** All heads of a layer, a byte for each weight. */
   small(/** @type {number} */ layer) {
     const n = this.ids.length,
-      heads = this.attending[layer].maps[0].dims[0],
+      heads = this.now?.layers[layer].maps[0].dims[0] ?? 0,
       bytes = new Uint8ClampedArray(heads * n * n)
     for (let head = 0; head < heads; head++)
       this.head(layer, head).forEach((x, i) => (bytes[head * n * n + i] = Number.isNaN(x) ? 0 : 255 * x))
     return bytes
   }
 
-  get hasLens() {
-    return !this.about.hasSource && this.before !== null && [...this.layers.values()].every(({ after }) => after)
-  }
   /** The likeliest words if the model ended before its first layer, or after each. */
   lens(most = 3) {
-    const rows = [this.before, ...[...this.layers.values()].map(({ after }) => after)].map(row => [...(row ?? [])])
-    return lens(this.model, rows).map(scores =>
+    return lens(this.model, this.now?.stream ?? []).map(scores =>
       candidates(scores, { temperature: 1, topK: most, topP: 1 })
         .slice(0, most)
         .map(({ id, share }) => ({ ...this.token(id), share })),
     )
   }
+
+  /** What each part adds to the score of a token, or why that cannot be said. */
+  parts(/** @type {number} */ token) {
+    return this.now?.parts(token) ?? ""
+  }
+
+  /**
+   * How far each patch moves the answer towards that of the other text: of each part of a layer at a token, and of the
+   * residual stream into it at every token.
+   * @param {number} layer
+   * @param {number} at
+   * @param {(progress: Progress) => void} came
+   */
+  moved(layer, at, came) {
+    const { base, from } = this
+    if (!base || !from) return null
+    const [ours, theirs] = [base, from].map(run => likeliest(run.scores)),
+      apart = (/** @type {number[]} */ scores) => scores[theirs] - scores[ours],
+      heads = base.layers[layer].mixed[0]?.length ?? 0,
+      parts = [...Array(heads).keys(), "mlp", "stream"].map(part => `${layer}.${part}@${at}`),
+      stream = base.ids.map((_, t) => `${layer}.stream@${t}`),
+      all = [...new Set([...parts, ...stream])]
+    let done = 0
+    const how = new Map(
+      all.map(patch => {
+        const run = new Seen(this.model, { off: base.off, from, patches: new Set([patch]) }, this.source)
+        run.add(base.ids)
+        came({ done: ++done, of: all.length })
+        return [patch, (apart(run.scores) - apart(base.scores)) / (apart(from.scores) - apart(base.scores))]
+      }),
+    )
+    const of = (/** @type {string[]} */ patches) => patches.map(patch => how.get(patch) ?? 0)
+    return { parts: of(parts), stream: of(stream) }
+  }
+
+  /**
+   * What a number was made of; null if there is none at this place. The text is computed again, to keep each number.
+   * @param {string} place
+   * @param {How} how
+   * @param {(progress: Progress) => void} came
+   * @returns {import("../capitals/origin.mjs").Origin | null}
+   */
+  origin(place, how, came) {
+    const { now } = this
+    if (!now) return null
+    const [kind, ...names] = place.split("/"),
+      [a, b, c, d] = names.map(Number),
+      all = this.candidates(how)
+    if (names.length > 4 || !names.every(name => /^\w{1,12}$/.test(name))) return null
+    const wordOf = (/** @type {number} */ id) => this.token(id).text,
+      known = (/** @type {number} */ id) => all.find(one => one.id === id)
+    const part = (/** @type {string} */ of) => {
+      const [kind, id] = of.split("/"),
+        one = known(Number(id))
+      return { of, value: (kind === "logit" ? one?.score : kind === "left" ? one?.left : one?.share) ?? NaN }
+    }
+    if (kind === "chance" || kind === "left") {
+      const one = known(a)
+      if (!one || (kind === "left" && !one.left)) return null
+      return ofChance(kind, a, { all, temperature: how.temperature, wordOf, part })
+    }
+    if (kind === "part") return known(c) ? this.partOf(now, a, names[1], c) : null
+    if (!names.every(name => /^\d+$/.test(name))) return null
+    const origins = (this.origins ??= this.taped(now, came)),
+      run = origins.run,
+      share = run.layers[a]?.maps[0],
+      keys = kind === "key" && run.layers[a] ? this.keysOf(a, run) : null
+    if (kind === "logit") {
+      if (!known(a)) return null
+      const of = origins.of(placeIn(run.logits, [0, a]))
+      return { ...of, next: [["its probability", `chance/${a}`]] }
+    }
+    if (kind === "share")
+      return share && b < share.dims[0] && c < share.dims[1] && d < share.dims[2]
+        ? origins.of(placeIn(share, [b, c, d]))
+        : null
+    if (kind === "key") {
+      const head = keys && share ? Math.floor(b / (share.dims[0] / keys.dims[1])) : NaN
+      if (!keys || !(c < keys.dims[0] && head < keys.dims[1] && d < keys.dims[2])) return null
+      const of = origins.of(placeIn(keys, [c, head, d]))
+      return { ...of, how: `${of.how} Computed once, when its token came in; since then it has been in the cache.` }
+    }
+    const at = origins.placeOf(place)
+    return at && origins.of(at)
+  }
+  /**
+   * What a part of a layer adds to the score of a token, element by element.
+   * @param {Seen} run
+   * @param {number} layer
+   * @param {string} what
+   * @param {number} token
+   * @returns {import("../capitals/origin.mjs").Origin | null}
+   */
+  partOf(run, layer, what, token) {
+    const added = run.part(layer, what),
+      direction = run.direction(token)
+    if (!added || typeof direction === "string") return null
+    const { along, isCentred } = direction,
+      mean = isCentred ? added.reduce((sum, x) => sum + x, 0) / added.length : 0,
+      products = added.map((x, i) => (x - mean) * along[i]),
+      name = { whole: "All", bias: "The bias of the output projection", mlp: "The feed-forward network" }[what]
+    return {
+      title: `${name ?? `Head ${what}`} of layer ${layer}, in the logit of “${this.token(token).text}”`,
+      how:
+        `What it adds to the residual stream${isCentred ? ", without its mean," : ""} times a direction: the row of ` +
+        "the token times the scale of the last norm, over the size of the last vector, which is held as it is.",
+      ...largest(
+        ["Element", "Added", "Direction", "Product"],
+        added.map((x, i) => [`${i + 1}`, { value: x - mean }, { value: along[i] }, { value: products[i] }]),
+      ),
+      then: [],
+      value: products.reduce((sum, x) => sum + x, 0),
+      next: [],
+    }
+  }
+  /** The steps of a layer, and those outside of the layers. */
+  steps(/** @type {number} */ layer, /** @type {(progress: Progress) => void} */ came) {
+    return this.now ? (this.origins ??= this.taped(this.now, came)).steps(layer) : []
+  }
+  /** A corner of what a step made. */
+  corner(/** @type {number} */ step, /** @type {number} */ head, /** @type {(progress: Progress) => void} */ came) {
+    return this.now ? (this.origins ??= this.taped(this.now, came)).corner(step, head) : null
+  }
+  /** @returns {Origins & { run: Seen }} */
+  taped(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came) {
+    let done = 0
+    const layer = (/** @type {number} */ n) => came({ done: (done += n), of: this.about.layers }),
+      tape = new Tape(),
+      changes = { off: now.off, from: now.from, patches: now.patches },
+      run = new Seen(this.model, changes, this.source, layer, tape)
+    run.add(now.ids)
+    const stored = new Map(/** @type {any} */ (this.model.weights).stored()),
+      text = now.ids.map(id => this.token(id).text)
+    return Object.assign(new Origins(tape, stored, text, id => this.token(id).text), { run })
+  }
 }
 
-// The last row of the residual stream; null where a layer has something else.
-function lastRow(/** @type {any} */ x) {
-  if (!Array.isArray(x?.dims) || x.dims.length !== 2) return null
-  return Float32Array.from(x.flat(), Number).slice(-x.dims[1])
-}
-const whole = (/** @type {NDArray} */ map) => ({ dims: map.dims, numbers: map.flat() })
+const likeliest = (/** @type {number[]} */ scores) => scores.reduce((best, x, i) => (x > scores[best] ? i : best), 0)
 const gb = (/** @type {number} */ bytes) => `${(bytes / 1e9).toFixed(1)} GB`
 /** @returns {Engine.Keys} */
 function keysOf(/** @type {Engine.Json} */ value) {

@@ -6,6 +6,7 @@ import { Session } from "./session.mjs"
 /**
  * @typedef {import("./session.mjs").How} How
  * @typedef {import("./session.mjs").Progress} Progress
+ * @typedef {{ off: string[], patches: string[], other: string }} Changed what is switched off or patched, from a text
  */
 
 /** @type {Session | undefined} */
@@ -22,12 +23,19 @@ export const TASKS = {
     session = await Session.open(given, came)
     return session.about
   },
-  /** @param {{ text: string, source: string, added: number[], how: How }} asked */
-  run({ text, source, added, how }, /** @type {(progress: Progress) => void} */ came) {
+  /** @param {{ text: string, source: string, added: number[], how: How, changed: Changed }} asked */
+  run({ text, source, added, how, changed }, /** @type {(progress: Progress) => void} */ came) {
     const one = open(),
-      begin = performance.now()
-    one.run([...one.encode(text), ...added], one.about.hasSource ? one.encode(source) : [], came)
-    return { ...one.answer(how), seconds: (performance.now() - begin) / 1000 }
+      begin = performance.now(),
+      ids = [...one.encode(text), ...added],
+      other = changed.other ? one.encode(changed.other) : null,
+      isOther = other?.length === ids.length
+    one.run(ids, one.about.hasSource ? one.encode(source) : [], came, { ...changed, other: isOther ? other : null })
+    const problem =
+      !other || isOther
+        ? ""
+        : `It has ${other.length} tokens, and the text above has ${ids.length}: a patch needs as many.`
+    return { ...one.answer(how), problem, seconds: (performance.now() - begin) / 1000 }
   },
   /** @param {{ how: How }} asked */
   answer: ({ how }) => open().answer(how),
@@ -37,6 +45,18 @@ export const TASKS = {
   head: ({ layer, head }) => open().head(layer, head),
   /** @param {{ layer: number }} asked */
   small: ({ layer }) => open().small(layer),
+  /** @param {{ layer: number, head: number }} asked */
+  keys: ({ layer, head }) => open().keys(layer, head),
+  /** @param {{ token: number }} asked */
+  parts: ({ token }) => open().parts(token),
+  /** @param {{ layer: number, at: number }} asked */
+  moved: ({ layer, at }, /** @type {(progress: Progress) => void} */ came) => open().moved(layer, at, came),
+  /** @param {{ place: string, how: How }} asked */
+  origin: ({ place, how }, /** @type {(progress: Progress) => void} */ came) => open().origin(place, how, came),
+  /** @param {{ layer: number }} asked */
+  steps: ({ layer }, /** @type {(progress: Progress) => void} */ came) => open().steps(layer, came),
+  /** @param {{ step: number, head: number }} asked */
+  corner: ({ step, head }, /** @type {(progress: Progress) => void} */ came) => open().corner(step, head, came),
   lens: () => open().lens(),
 }
 

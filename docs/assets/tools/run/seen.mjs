@@ -1,0 +1,247 @@
+// What a run of a checkpoint of any type leaves behind: the attention weights of each layer, the residual stream, and
+// the steps that say what each part adds to the score of a token.
+
+import { Cache, NORMS, ROLES, wholeNumbers } from "../../running.mjs"
+import { arrayOf, asItIs, Changed } from "../capitals/changes.mjs"
+import { affine } from "./tape.mjs"
+
+/**
+ * @typedef {import("../../running.mjs").NDArray} NDArray
+ * @typedef {import("../capitals/changes.mjs").Changes} Changes
+ * @typedef {import("./tape.mjs").Tape} Tape
+ * @typedef {{ function: any, role: any, args: any[], kwargs: any }} Called a step with its arguments
+ * @typedef {object} Attention of a layer
+ * @property {NDArray[]} maps attention weights of each pass, [heads, new tokens, seen tokens]
+ * @property {Called | null} out the output projection
+ * @typedef {import("../capitals/changes.mjs").Layer & Attention} Layer
+ * @typedef {object} Parts of a token's score: they add up to it
+ * @property {{ heads: number[], bias: number, feedForward: number, whole: number }[]} layers whose parts are not told
+ *   apart have no heads
+ * @property {number} embedding
+ * @property {number} between layers: patches, and what a model adds there
+ * @property {number} shift of the last norm, and bias
+ * @property {number} score
+ */
+
+/** @extends {Changed<Layer>} */
+export class Seen extends Changed {
+  /** @type {Called | null} */
+  norm = null
+  /** @type {Called | null} */
+  head = null
+
+  /**
+   * @param {import("../../running.mjs").Checkpoint} model
+   * @param {Changes} changes
+   * @param {number[] | null} source what an encoder reads
+   * @param {(layers: number) => void} [came] hears of each layer that is computed
+   * @param {Tape | null} [tape] keeps each number
+   */
+  constructor(model, changes, source, came = () => {}, tape = null) {
+    super(model, changes)
+    this.source = source
+    this.cache = Cache(0n, undefined, 0n, undefined, 0n, source ? wholeNumbers(source) : undefined)
+    this.came = came
+    this.tape = tape
+  }
+  empty(/** @type {number} */ number) {
+    return { ...super.empty(number), maps: [], out: null }
+  }
+
+  // What keeps nothing looks both ways: it gets the whole text.
+  isStartOf(/** @type {number[]} */ ids) {
+    const { length } = this.ids
+    return (
+      this.ids.every((id, i) => id === ids[i]) && (length === ids.length || !length || this.cache.kept.map.size > 0)
+    )
+  }
+
+  /** @type {Changed["call"]} */
+  call(step, args, kwargs) {
+    const layer = step.role === ROLES.LAYER ? this.layers.length : (this.at?.number ?? null),
+      run = () => super.call(step, args, kwargs),
+      result = this.tape ? this.tape.step(step, args, kwargs, layer, run) : run()
+    if (step.role === ROLES.LAYER) this.came(1)
+    return result
+  }
+  computed(
+    /** @type {string} */ name,
+    /** @type {any[]} */ args,
+    /** @type {object} */ given,
+    /** @type {any} */ result,
+  ) {
+    this.tape?.computed(name, args, given, result)
+  }
+  /** @type {Changed["repeat"]} */
+  repeat(body, state, xs) {
+    const made = super.repeat(body, state, xs)
+    for (const one of [made].flat(2)) if (one?.dims) this.tape?.put("scan", [], {}, one)
+    return made
+  }
+  /** @type {Changed["put"]} */
+  put(own, rows) {
+    const made = super.put(own, rows)
+    this.tape?.put("put", [own], {}, made)
+    return made
+  }
+
+  /** @type {Changed["keep"]} */
+  keep({ role, function: f }, args, kwargs, result) {
+    const layer = this.at,
+      called = { role, function: f, args, kwargs }
+    if (!layer) {
+      if (NORMS.has(role)) this.norm = called
+      if (role === ROLES.UNEMBED) this.head = called
+      return
+    }
+    if (role === ROLES.SOFTMAX || role === ROLES.SOFTMAX_WITH_SINK) {
+      const { dims } = result,
+        end = this.ids.length + this.new,
+        have = rowsIn(layer.maps)
+      // The attention weights of the new tokens, if they are some; the first of a layer.
+      if (dims?.length === 3 && dims[1] === this.new && dims[2] <= end && dims[2] >= dims[1] && have < end)
+        layer.maps.push(result)
+    }
+    if ((role === ROLES.LINEAR || role === ROLES.CONV1D) && this.isMixed && !layer.out && this.isOfTokens(args[0])) {
+      const found = layer.mixed[layer.mixed.length - 1].flat(),
+        row = args[0].__getitem__(BigInt(this.new - 1)).flat()
+      if (row.length === found.length && found.every((x, i) => x === row[i])) layer.out = called
+    }
+  }
+
+  isWhole(/** @type {Layer} */ { maps }) {
+    return maps.length > 0 && rowsIn(maps) === this.ids.length
+  }
+  get hasLens() {
+    const { length } = this.ids
+    return !this.source && this.layers.every(({ before, after }) => before.length === length && after.length === length)
+  }
+
+  /**
+   * The attention weights of one head: a row for each token, NaN where it cannot look.
+   * @param {number} layer
+   * @param {number} head
+   */
+  map(layer, head) {
+    const n = this.ids.length,
+      result = new Float32Array(n * n).fill(NaN)
+    let row = 0
+    for (const map of this.layers[layer].maps) {
+      const [, T, S] = map.dims,
+        numbers = map.flat(),
+        first = row + T - S
+      for (let t = 0; t < T; t++)
+        for (let s = 0; s < S; s++) {
+          const share = Number(numbers[(head * T + t) * S + s])
+          if (share || first + s <= row + t) result[(row + t) * n + first + s] = share
+        }
+      row += T
+    }
+    return result
+  }
+
+  /**
+   * What each part adds to the residual stream of the last token; heads only where their output projection is known and
+   * all of it adds up to what the layer adds.
+   * @param {Layer} layer
+   */
+  added(layer) {
+    const [before, after, feedForward, mixed] = [layer.before, layer.after, layer.feedForward, layer.mixed].map(rows =>
+        rows.at(-1),
+      ),
+      whole = /** @type {number[]} */ (after).map((x, i) => x - Number(/** @type {number[]} */ (before)[i])),
+      none = { whole, heads: [], bias: null, feedForward: null }
+    if (!layer.out || !mixed || !feedForward) return none
+    const { function: f, args, kwargs } = layer.out,
+      heads = /** @type {number[][]} */ (mixed),
+      alone = heads.map((_, n) => heads.map((found, i) => (i === n ? found : found.map(() => 0))).flat()),
+      rows = asItIs({ function: f }, [arrayOf([...alone, alone[0].map(() => 0)]), ...args.slice(1)], kwargs).lists(),
+      bias = rows.pop(),
+      own = rows.map((/** @type {number[]} */ row) => row.map((x, i) => x - bias[i])),
+      fed = /** @type {number[]} */ (feedForward),
+      largest = Math.max(...whole.map(Math.abs), 1e-9)
+    const isAll = whole.every(
+      (x, i) => Math.abs(x - bias[i] - fed[i] - sum(own.map((/** @type {number[]} */ row) => row[i]))) < 1e-4 * largest,
+    )
+    return isAll ? { whole, heads: own, bias, feedForward: fed } : none
+  }
+
+  /**
+   * What a vector adds to the score of a token, with the statistics of the last norm held as they are: each number,
+   * without the vector's mean where the norm takes it away, times a direction.
+   * @param {number} token
+   * @returns {{ along: number[], isCentred: boolean, shift: number } | string} or why there is no such sum
+   */
+  direction(token) {
+    const { norm, head, layers } = this,
+      last = layers.at(-1)?.after.at(-1)
+    if (!this.hasLens || !last) return "The layers of this model do not follow one another on one residual stream."
+    if (!norm || !head) return "The last norm of this model is of another kind."
+    const x = [...norm.args[0].lists().at(-1)]
+    if (x.some((v, i) => Math.abs(v - last[i]) > 1e-4 * Math.max(1, Math.abs(v))))
+      return "Something comes between the last layer and the last norm of this model."
+    const { scale, shift } = affine(norm),
+      isCentred = norm.role === ROLES.LAYER_NORM,
+      centre = isCentred ? average(x) : 0,
+      size = Math.sqrt(average(x.map(v => (v - centre) ** 2)) + Number(norm.args[3])),
+      [, weights, name] = head.args,
+      row = (/** @type {string} */ name) =>
+        this.model.weights.read(`${weights.prefix}${name}`).__getitem__(BigInt(token)),
+      answer = Array.from(row(name).flat(), Number),
+      along = answer.map((v, i) => (v * scale[i]) / size),
+      bias = head.kwargs.read("bias", null),
+      shifted = dot(shift, answer) + (bias ? Number(row(bias).flat()[0]) : 0)
+    const total = sum(x.map((v, i) => (v - centre) * along[i])) + shifted,
+      score = this.scores[token]
+    if (Math.abs(total - score) > 1e-4 * Math.max(1, Math.abs(score)))
+      return "This model does something else to its logits after the last product."
+    return { along, isCentred, shift: shifted }
+  }
+  /**
+   * What each part adds to the score of a token.
+   * @param {number} token
+   * @returns {Parts | string} or why that cannot be said
+   */
+  parts(token) {
+    const { layers } = this,
+      direction = this.direction(token)
+    if (typeof direction === "string") return direction
+    const { along, isCentred, shift } = direction
+    const by = (/** @type {number[]} */ part) => {
+      const mean = isCentred ? average(part) : 0
+      return sum(part.map((v, i) => (v - mean) * along[i]))
+    }
+    let stream = layers[0].before.at(-1) ?? [],
+      between = 0
+    const embedding = by(stream)
+    const each = layers.map(layer => {
+      const before = layer.before.at(-1) ?? []
+      between += by(before.map((v, i) => v - stream[i]))
+      stream = layer.after.at(-1) ?? []
+      const { whole, heads, bias, feedForward } = this.added(layer)
+      return {
+        whole: by(whole),
+        heads: heads.map(by),
+        bias: bias ? by(bias) : 0,
+        feedForward: feedForward ? by(feedForward) : 0,
+      }
+    })
+    return { layers: each, embedding, between, shift, score: this.scores[token] }
+  }
+  /**
+   * What one part of a layer adds: a head by its number, `bias`, `mlp`, or `whole`.
+   * @param {number} layer
+   * @param {string} what
+   * @returns {number[] | null}
+   */
+  part(layer, what) {
+    if (!this.layers[layer] || !this.hasLens) return null
+    const { whole, heads, bias, feedForward } = this.added(this.layers[layer])
+    return { whole, bias, mlp: feedForward }[what] ?? heads[Number(what)] ?? null
+  }
+}
+
+const rowsIn = (/** @type {NDArray[]} */ maps) => maps.reduce((n, map) => n + map.dims[1], 0)
+const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
+const average = (/** @type {number[]} */ numbers) => sum(numbers) / numbers.length
+const dot = (/** @type {number[]} */ a, /** @type {number[]} */ b) => a.reduce((all, x, i) => all + x * b[i], 0)
