@@ -19,6 +19,7 @@ from macros.engine.steps import Role
 from .packing import unfuse
 
 TESTS = Path(__file__).parent.parent
+DRAFTS = TESTS / "golden" / "drafts"
 
 # DESIGN.md: logits and hidden states agree within this share of the largest value.
 TOLERANCE = 1e-5

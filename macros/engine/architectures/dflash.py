@@ -13,7 +13,7 @@ import numpy as np
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import apply_rope, attend, embed, heads, last_row, linear, rms_norm, rope_table, unembed
+from ..ops import Full, apply_rope, attend, embed, heads, last_row, linear, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Raw, Size, config, fixed, key, masks_of
@@ -22,7 +22,6 @@ from .llama import Llama, feed_forward
 from .rope_config import OLDER_ROPE_KEYS
 
 IN_TABLE = ("mask_token_id", "target_layer_ids")
-NO_OTHERS = "projector_type"  # of DSpark and Domino, whose code begins like DFlash's
 
 
 @config
@@ -109,7 +108,7 @@ def attention(
     x: Array, context: Array, w: Weights, cache: KVCache, c: DFlash, mask: Mask, table: RopeTable
 ) -> Array:
     """Let each token of the block gather information from the context and from the whole block: [B D], [T D] -> [B D]."""
-    tokens, block = context.shape[0], x.shape[0]
+    tokens = context.shape[0]
     both = np.concatenate([context, x])
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)
     k = heads(linear(both, w, "k_proj", c.n_kv_heads * c.d_head, bias=c.attention_bias), c.n_kv_heads, c.d_head)
@@ -119,4 +118,15 @@ def attention(
     q, k = apply_rope(q, (cos[tokens:], sin[tokens:])), apply_rope(k, table)
     k = np.concatenate([cache.extend(Holds.KEYS, k[:tokens], mask), k[tokens:]])
     v = np.concatenate([cache.extend(Holds.VALUES, v[:tokens], mask), v[tokens:]])
-    return linear(attend(q, k, v, None, c.d_head**-0.5), w, "o_proj", c.d_model, bias=c.attention_bias)
+    mixed = attend(q, k, v, allowed(cache, tokens, q, k, mask), c.d_head**-0.5)
+    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
+
+
+def allowed(cache: KVCache, tokens: int, queries: Array, keys: Array, mask: Mask) -> Array | None:
+    """The keys that each token of the block may look at: all, or with a window the last ones up to itself: [B S+B]."""
+    if isinstance(mask, Full):
+        return None
+    end = queries.shape[0] + tokens + cache.length
+    query = np.arange(queries.shape[0], like=queries) + (end - queries.shape[0])
+    key = np.arange(keys.shape[0], like=keys) + (end - keys.shape[0])
+    return mask.allows(query[:, None], key[None, :])

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, cast
 
 import numpy as np
 
-from ..errors import Problem, shorten
+from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
