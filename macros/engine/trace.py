@@ -29,6 +29,7 @@ class Trace:
         self.root = Node("forward")
         self.here = self.root
         self.weights: dict[str, Weight] = {}
+        self.reads_target = False  # whether this is a draft head, over hidden states of its target
         self.borrowed: dict[str, tuple[Weight, Role | None]] = {}  # what a draft head reads of its target, and where
         self.kept: list[CacheEntry] = []
         self.symbols: dict[str, int] = {}
@@ -54,9 +55,9 @@ class Trace:
         return self._leaves[key]
 
     def borrow(self, weight: Weight, shape: Shape, dtype: DTypeLike) -> ShapeArray:
-        """A tensor of the target, whose draft head this is: an input, which the target's total counts."""
+        """A tensor of the target, whose draft head this is: the target's total counts it."""
         self.borrowed[weight.name] = weight, self.here.role
-        return self.input(shape, dtype, weight.name)
+        return ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
 
     def declare(self, symbol: str, value: int) -> Dim:
         """A new size of this model: a symbol that another size already has gets a number."""

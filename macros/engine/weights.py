@@ -176,6 +176,7 @@ class ShapeCache:
 
     def hidden_states(self, tokens: int, width: int) -> Array:
         """The target's hidden states of the new tokens, which a draft head reads: [T W]."""
+        self.__tracer__.reads_target = True
         return stand_in(self.__tracer__.input((tokens, width), np.float32, "hidden states of the target"))
 
     def part(self, number: int) -> ShapeCache:

@@ -30,7 +30,7 @@ from macros.engine.forward import logits
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.steps import Role
 
-from . import DRAFTS, TESTS, close, digest
+from . import DRAFTS, close, digest
 from .configs import PROMPT
 
 SEED = 20261126
@@ -300,9 +300,9 @@ def compared(name: str, raw: dict[str, Any], seed: int) -> tuple[float, dict[str
 
 
 def flops(ours: Model) -> int:
-    """FLOPs of a step over the prompt with the scores for each token, not only for the last; a block has them anyway."""
+    """FLOPs of a step over the prompt with the scores for each token; a block has them anyway."""
     root, values = ours.counts.trace.root, ours.counts.values(T=1, S=1)
-    heads = (node.flops.at(values) for node in root.children if node.role in (Role.UNEMBED, Role.TASK_HEAD))
+    heads = (node.flops.at(values) for node in root.children if node.role is Role.UNEMBED)
     more = 0 if ours.architecture.name == "dflash" else PROMPT - 1
     return ours.counts.flops_at(PROMPT, PROMPT) + more * sum(heads)
 

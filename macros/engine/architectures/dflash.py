@@ -1,13 +1,13 @@
 """DFlash: a draft head that proposes a block of tokens at once, from hidden states of several target layers.
 
-Sources: z-lab/dflash, dflash/model.py; sgl-project/SpecForge, dflash.py; arXiv 2602.06036. The layers' queries are of the
-block alone; their keys and values are of the target's hidden states, which the cache keeps, and of the block. The
-embedding and the LM head are the target's.
+Sources: z-lab/dflash, dflash/model.py; sgl-project/SpecForge, dflash.py; arXiv 2602.06036. Queries are of the block
+alone; keys and values are of the target's hidden states, which the cache keeps, and of the block. The embedding and the
+LM head are the target's.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -94,9 +94,7 @@ def forward(w: Weights, ids: Array, c: DFlash, cache: KVCache, last: bool = True
 
 
 @step(Role.LAYER)
-def layer(
-    x: Array, context: Array, w: Weights, cache: KVCache, c: DFlash, mask: Mask, table: RopeTable
-) -> Array:
+def layer(x: Array, context: Array, w: Weights, cache: KVCache, c: DFlash, mask: Mask, table: RopeTable) -> Array:
     """One transformer block over the tokens of a block: [B D], [T D] -> [B D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps)
     x = x + attention(y, context, w.at("self_attn"), cache, c, mask, table)
@@ -104,10 +102,8 @@ def layer(
 
 
 @step(Role.ATTENTION)
-def attention(
-    x: Array, context: Array, w: Weights, cache: KVCache, c: DFlash, mask: Mask, table: RopeTable
-) -> Array:
-    """Let each token of the block gather information from the context and from the whole block: [B D], [T D] -> [B D]."""
+def attention(x: Array, context: Array, w: Weights, cache: KVCache, c: DFlash, mask: Mask, table: RopeTable) -> Array:
+    """Let each token of the block gather information from the context and the block: [B D], [T D] -> [B D]."""
     tokens = context.shape[0]
     both = np.concatenate([context, x])
     q = heads(linear(x, w, "q_proj", c.n_heads * c.d_head, bias=c.attention_bias), c.n_heads, c.d_head)

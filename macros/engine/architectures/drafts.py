@@ -1,8 +1,9 @@
 """Draft heads: which configs are of a head that drafts tokens for a larger model, and of which kind.
 
-A head's config.json has the `model_type` of the layers that it is made of; its class, or a key, says what it is. Sources:
-SafeAILab/EAGLE, FasterDecoding/Medusa, z-lab/dflash and sgl-project/SpecForge, their configs; vllm-project/speculators;
-vLLM 0.33, model_executor/models/registry.py and transformers_utils/configs/eagle.py.
+A head's config.json has the `model_type` of the layers that it is made of; its class, or a key, says what it is.
+Sources: configs in SafeAILab/EAGLE, FasterDecoding/Medusa, z-lab/dflash and sgl-project/SpecForge;
+vllm-project/speculators; vLLM 0.33, model_executor/models/registry.py and
+transformers_utils/configs/eagle.py.
 """
 
 from __future__ import annotations
@@ -76,7 +77,9 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)
     if kind is None and named in ("", *PLAIN):
-        kind = str(given) if given in KINDS else next((OF_KEY[name] for name in OF_KEY if raw.get(name) is not None), None)
+        kind = (
+            str(given) if given in KINDS else next((OF_KEY[name] for name in OF_KEY if raw.get(name) is not None), None)
+        )
     if kind is None or (raw.get("speculators_model_type") or kind) != kind:
         refuse(raw, classes)
         return None

@@ -14,7 +14,6 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
-    Rope,
     apply_rope,
     attend,
     causal_mask,
@@ -67,9 +66,12 @@ class Eagle3(Llama):
         inside: dict[str, Any] = cast("dict[str, Any]", table) if isinstance(table, dict) else {}
         if inside.get("use_aux_hidden_state") is False:
             raise Problem(
-                "eagle_config.use_aux_hidden_state = false: a head that fuses nothing", "no maker's code for it was read"
+                "eagle_config.use_aux_hidden_state = false: a head that fuses nothing",
+                "no maker's code for it was read",
             )
-        ids: object = raw.pop("eagle_aux_hidden_state_layer_ids", None) or inside.get("eagle_aux_hidden_state_layer_ids")
+        ids: object = raw.pop("eagle_aux_hidden_state_layer_ids", None) or inside.get(
+            "eagle_aux_hidden_state_layer_ids"
+        )
         count: object = raw.pop("num_aux_layers", None)
         if isinstance(ids, list):
             count = len(cast("list[object]", ids))
@@ -107,9 +109,8 @@ def forward(w: Weights, ids: Array, c: Eagle3, cache: KVCache, last: bool = True
         else:
             x = layer(x, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "norm", c.norm_eps)
-    if c.draft_vocab_size != c.vocab_size:
-        w.buffer("d2t", c.draft_vocab_size, whole=True)  # from the head's tokens to the target's, and back
-        w.buffer("t2d", c.vocab_size, whole=True)
+    w.buffer("d2t", c.draft_vocab_size, whole=True)  # from the head's tokens to the target's, and back
+    w.buffer("t2d", c.vocab_size, whole=True)
     return unembed(x, w, "lm_head.weight", c.draft_vocab_size, last=last)
 
 
@@ -126,9 +127,7 @@ def fused(states: Array, w: Weights, c: Eagle3) -> Array:
 
 
 @step(Role.LAYER)
-def first_layer(
-    x: Array, token: Array, w: Weights, cache: KVCache, c: Eagle3, mask: Mask, table: RopeTable
-) -> Array:
+def first_layer(x: Array, token: Array, w: Weights, cache: KVCache, c: Eagle3, mask: Mask, table: RopeTable) -> Array:
     """A transformer block whose attention reads two vectors of each token, side by side: [T D], [T D] -> [T D]."""
     normed = rms_norm(x, w, "hidden_norm", c.norm_eps)
     both = np.concatenate([rms_norm(token, w, "input_layernorm", c.norm_eps), normed], axis=-1)

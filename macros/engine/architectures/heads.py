@@ -394,6 +394,7 @@ OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
     },
 }
 
+
 def classes(raw: Mapping[str, Any]) -> list[str]:
     """The classes that a config.json names. Raises `Problem` if it is not a list of names."""
     given: object = raw.get("architectures")

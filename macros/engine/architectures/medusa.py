@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
-from ..ops import last_row, linear, silu
+from ..ops import linear, silu, unembed
 from ..steps import Role, step
 from . import architecture
 from .config import Config, Size, config, key
@@ -46,13 +46,14 @@ class Medusa(Config):
 @architecture("medusa", config=Medusa)
 def forward(w: Weights, ids: Array, c: Medusa, cache: KVCache, last: bool = True) -> Array:
     """Scores for the tokens after the next: the target's hidden states [T D] -> [T N V], or [1 N V] with `last`."""
-    x = cache.hidden_states(ids.shape[0], c.d_model)
-    x = last_row(x) if last else x
-    return np.stack([draft_head(x, w.at(str(number)), c) for number in range(int(c.n_draft_heads))], axis=1)
+    x, scores = cache.hidden_states(ids.shape[0], c.d_model), list[Array]()
+    for number in range(int(c.n_draft_heads)):
+        w_head = w.at(str(number))
+        scores.append(unembed(block(x, w_head, c), w_head, "1.weight", c.vocab_size, last=last))
+    return np.stack(scores, axis=1)
 
 
-@step(Role.TASK_HEAD)
-def draft_head(x: Array, w: Weights, c: Medusa) -> Array:
-    """Scores for one of the tokens to come: a residual block and an LM head: [T D] -> [T V]."""
-    x = x + silu(linear(x, w, "0.linear", c.d_model, bias=c.has_bias))
-    return linear(x, w, "1", c.vocab_size)
+@step(Role.FEED_FORWARD)
+def block(x: Array, w: Weights, c: Medusa) -> Array:
+    """Turn what the target knows of the next token into what is known of a later one: [T D] -> [T D]."""
+    return x + silu(linear(x, w, "0.linear", c.d_model, bias=c.has_bias))
