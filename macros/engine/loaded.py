@@ -123,7 +123,10 @@ class Cache:
     def hidden_states(self, tokens: int, width: int) -> Array:
         """The target's hidden states of the new tokens: [T W]."""
         if self.states is None:
-            raise Problem("the target's hidden states are missing", "pass them to the first step: Cache(states=rows)")
+            raise Problem(
+                "a draft head reads hidden states of its target, and none are given",
+                "pass them to the first step in Python: Cache(states=rows)",
+            )
         new = self.states[self.length : self.length + int(tokens)]
         if new.shape != (int(tokens), int(width)):
             raise Problem(

@@ -153,7 +153,7 @@ def test_other_heads_are_refused_by_name(raw, said):
 
 def test_without_hidden_states_there_is_an_error():
     g = draft("eagle")
-    with pytest.raises(Problem, match="hidden states are missing"):
+    with pytest.raises(Problem, match="none are given"):
         logits(g.architecture, g.config, Arrays(g.tensors), g.ids)
     with pytest.raises(Problem, match="give 24 numbers for each of 10 tokens"):
         logits(g.architecture, g.config, Arrays(g.tensors), g.ids, Cache(states=g.states[:9]))

@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Full, apply_rope, attend, embed, heads, last_row, linear, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Raw, Size, config, fixed, key, masks_of
+from .config import Raw, Size, config, fixed, key, masks_of
 from .eagle import EMBEDDING, HEAD
 from .llama import Llama, feed_forward
 from .rope_config import OLDER_ROPE_KEYS
@@ -29,8 +29,8 @@ class DFlash(Llama):
     """Hyperparameters of a DFlash head, in forward order."""
 
     n_features: Size = key("num_target_features", lambda c: c.n_layers)
-    block_size: Size = key("block_size")
-    mask_token_id: Count = key("mask_token_id", 0)
+    draft_block_size: Size = key("block_size")
+    mask_token_id: int = key("mask_token_id", 0)
     mlp_bias: bool = fixed(False)
     layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
     sliding_window: Size | None = key("sliding_window", None)
@@ -66,8 +66,10 @@ class DFlash(Llama):
 
     def check(self) -> None:
         super().check()
-        if self.block_size < 2:
+        if self.draft_block_size < 2:
             raise Problem("block_size = 1: nothing is proposed", "correct the value")
+        if not 0 <= self.mask_token_id < self.vocab_size:
+            raise Problem(f"mask_token_id = {self.mask_token_id}: no token of the vocabulary", "correct the value")
 
     @property
     def masks(self) -> list[Mask]:
@@ -83,9 +85,9 @@ def forward(w: Weights, ids: Array, c: DFlash, cache: KVCache, last: bool = True
     tokens = ids.shape[0]
     states = cache.hidden_states(tokens, c.n_features * c.d_model)
     context = rms_norm(linear(states, w, "fc", c.d_model), w, "hidden_norm", c.norm_eps)
-    block = np.concatenate([last_row(ids), np.arange(c.block_size - 1, like=ids) * 0 + c.mask_token_id])
+    block = np.concatenate([last_row(ids), np.arange(c.draft_block_size - 1, like=ids) * 0 + c.mask_token_id])
     x = embed(block, w.of_target(), EMBEDDING, c.vocab_size, c.d_model)
-    table = rope_table(np.arange(tokens + c.block_size, like=ids) + cache.length, c.d_head, c.rope)
+    table = rope_table(np.arange(tokens + c.draft_block_size, like=ids) + cache.length, c.d_head, c.rope)
     for mask, w_layer, cache_layer in w.layers("layers", c.masks, cache):
         x = layer(x, context, w_layer, cache_layer, c, mask, table)
     x = rms_norm(x, w, "norm", c.norm_eps)

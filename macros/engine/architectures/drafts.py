@@ -43,7 +43,7 @@ OTHERS = {
     "eagle3": "EAGLE-3 over other layers",
     "eagle": "EAGLE over other layers",
     "medusa": "Medusa",
-    "dflash": "DFlash",
+    "dflash": "DFlash over other layers",
     "dspark": "DSpark",
     "domino": "Domino",
     "hydra": "Hydra",
@@ -77,9 +77,8 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)
     if kind is None and named in ("", *PLAIN):
-        kind = (
-            str(given) if given in KINDS else next((OF_KEY[name] for name in OF_KEY if raw.get(name) is not None), None)
-        )
+        by_key = next((OF_KEY[name] for name in OF_KEY if raw.get(name) is not None), None)
+        kind = given if isinstance(given, str) and given in KINDS else by_key
     if kind is None or (raw.get("speculators_model_type") or kind) != kind:
         refuse(raw, classes)
         return None

@@ -5,18 +5,44 @@ Sources: SafeAILab/EAGLE, eagle/model/cnets1.py; arXiv 2401.15077. The embedding
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
+from ..ops import (
+    Full,
+    apply_rope,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+)
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Size, config, fixed, key
 from .llama import Llama, feed_forward
 
 EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"  # the target's tensors, as the heads' own code names them
+
+
+@dataclass(frozen=True)
+class DraftLayer:
+    """The mask of a layer, and whether it is the first, which reads the token beside the hidden state."""
+
+    mask: Mask
+    is_first: bool
+
+    def __str__(self) -> str:
+        if not self.is_first:
+            return str(self.mask)
+        return "first" if self.mask == Full() else f"{self.mask}, first"
 
 
 @config
@@ -33,9 +59,9 @@ class Eagle(Llama):
     checked: ClassVar[tuple[str, ...]] = ("rope", "kinds")
 
     @property
-    def kinds(self) -> list[tuple[Mask, bool]]:
-        """The mask of each layer, and whether it begins with a norm: all but the first."""
-        return [(mask, index > 0) for index, mask in enumerate(self.masks)]
+    def kinds(self) -> list[DraftLayer]:
+        """The mask of each layer; the first has no norm before attention."""
+        return [DraftLayer(mask, index == 0) for index, mask in enumerate(self.masks)]
 
 
 @architecture("eagle", config=Eagle)
@@ -45,16 +71,16 @@ def forward(w: Weights, ids: Array, c: Eagle, cache: KVCache, last: bool = True)
     x = np.concatenate([embed(ids, w.of_target(), EMBEDDING, c.vocab_size, c.d_model), states], axis=-1)
     x = linear(x, w, "fc", c.d_model, bias=c.fc_bias)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
-    for (mask, has_norm), w_layer, cache_layer in w.layers("layers", c.kinds, cache):
-        x = layer(x, w_layer, cache_layer, c, mask, table, has_norm)
+    for kind, w_layer, cache_layer in w.layers("layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, kind, table)
     return unembed(x, w.of_target(), HEAD, c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, cache: KVCache, c: Eagle, mask: Mask, table: RopeTable, has_norm: bool) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: Eagle, kind: DraftLayer, table: RopeTable) -> Array:
     """One transformer block, the first without the norm before attention: [T D] -> [T D]."""
-    y = rms_norm(x, w, "input_layernorm", c.norm_eps) if has_norm else x
-    x = x + attention(y, w.at("self_attn"), cache, c, mask, table)
+    y = x if kind.is_first else rms_norm(x, w, "input_layernorm", c.norm_eps)
+    x = x + attention(y, w.at("self_attn"), cache, c, kind.mask, table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 

@@ -28,7 +28,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Raw, Size, config, fixed, key, masks_of
-from .eagle import EMBEDDING
+from .eagle import EMBEDDING, DraftLayer
 from .llama import Llama, feed_forward
 from .rope_config import OLDER_ROPE_KEYS
 
@@ -86,11 +86,11 @@ class Eagle3(Llama):
             raise Problem("norm_before_fc and fc_norm are both true", "one of the two is: correct one")
 
     @property
-    def kinds(self) -> list[tuple[Mask, bool]]:
-        """The mask of each layer, and whether it is the first, which also reads the embedding."""
+    def kinds(self) -> list[DraftLayer]:
+        """The mask of each layer; the first also reads the embedding."""
         types = self.layer_types
         masks = [Full()] * self.n_layers if types is None else masks_of(types, self.n_layers, self.sliding_window)
-        return [(mask, index == 0) for index, mask in enumerate(masks)]
+        return [DraftLayer(mask, index == 0) for index, mask in enumerate(masks)]
 
 
 @architecture("eagle3", config=Eagle3, spellings=(("^layers.0.", "midlayer."),))
@@ -103,11 +103,11 @@ def forward(w: Weights, ids: Array, c: Eagle3, cache: KVCache, last: bool = True
     token = embed(ids, w.of_target(), EMBEDDING, c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     name, several = ("layers", True) if c.n_layers > 1 else ("midlayer", False)
-    for (mask, is_first), w_layer, cache_layer in w.layers(name, c.kinds, cache, numbered=several):
-        if is_first:
-            x = first_layer(x, token, w_layer, cache_layer, c, mask, table)
+    for kind, w_layer, cache_layer in w.layers(name, c.kinds, cache, numbered=several):
+        if kind.is_first:
+            x = first_layer(x, token, w_layer, cache_layer, c, kind.mask, table)
         else:
-            x = layer(x, w_layer, cache_layer, c, mask, table)
+            x = layer(x, w_layer, cache_layer, c, kind.mask, table)
     x = rms_norm(x, w, "norm", c.norm_eps)
     w.buffer("d2t", c.draft_vocab_size, whole=True)  # from the head's tokens to the target's, and back
     w.buffer("t2d", c.vocab_size, whole=True)
