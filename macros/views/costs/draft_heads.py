@@ -97,6 +97,7 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
             f"All with the target’s sizes. EAGLE and EAGLE-3 have one layer, and EAGLE-3 proposes one of {PROPOSED:,} "
             f"tokens; Medusa has {HEADS} heads; DFlash has {LAYERS} layers, reads as many of the target’s, and fills "
             f"in blocks of {BLOCK} tokens, of which one is known.",
+            "The acceptance rate is the same for each head and token; measured rates differ.",
             html(
                 "{}. Moved: weights, the target’s among them, and cache.", formats_note([model], PUBLISHED, "bfloat16")
             ),
