@@ -105,6 +105,7 @@ def test_eagle_3_of_llama_3_1_8b():
         ({"model_type": "medusa", "architectures": ["MedusaModel"], "num_heads": 4, "num_hidden_layers": 1}
          | {"hidden_size": 40, "vocab_size": 90, "truncated_vocab_size": 50}, "medusa"),
         (DFLASH, "dflash"),
+        ({"speculators_model_type": "eagle3", "transformer_layer_config": LLAMA, "draft_vocab_size": 90}, "eagle3"),
     ],
 )  # fmt: skip
 def test_each_spelling_is_read(raw, kind):
@@ -131,6 +132,10 @@ def test_what_the_spelling_decides():
         (EAGLE3 | {"draft_vocab_size": 128257}, "draft_vocab_size = 128257 exceeds vocab_size"),
         (EAGLE3 | {"eagle_config": {"use_aux_hidden_state": False}}, "a head that fuses nothing"),
         (EAGLE3 | {"norm_before_fc": True, "fc_norm": True}, "are both true"),
+        (EAGLE3 | {"num_aux_hidden_states": 10**6, "fc_norm": True}, "expected at most 128"),
+        (DFLASH | {"mask_token_id": 128256}, "no token of the vocabulary"),
+        ({"model_type": ["medusa"], "medusa_num_heads": 3}, "vocab_size is missing"),
+        ({"model_type": {}, "hidden_size": 3}, "model_type = "),
         (DFLASH | {"dflash_config": {"projector_type": "dspark"}}, "a variant of DFlash"),
         (DFLASH | {"block_size": 1}, "block_size = 1"),
         ({"medusa_num_heads": 65, "hidden_size": 4, "vocab_size": 9}, "expected at most 64"),

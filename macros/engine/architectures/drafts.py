@@ -66,6 +66,11 @@ OF_SPECULATORS = (
 )
 
 
+def is_draft(keys: Mapping[str, Any]) -> bool:
+    """Whether these are a draft head's keys, by their type."""
+    return isinstance(keys.get("model_type"), str) and keys["model_type"] in KINDS
+
+
 def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any] | None:
     """The keys of a draft head's config, with its type here as `model_type`; None for any other model.
 
@@ -74,18 +79,20 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     if text_table(raw) is not None:
         return None  # a whole model: one that reads images is called Eagle, too
     given: object = raw.get("model_type")
+    kept: object = raw.get("speculators_model_type")
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)
     if kind is None and named in ("", *PLAIN):
         by_key = next((OF_KEY[name] for name in OF_KEY if raw.get(name) is not None), None)
-        kind = given if isinstance(given, str) and given in KINDS else by_key
-    if kind is None or (raw.get("speculators_model_type") or kind) != kind:
+        known = [name for name in (given, kept) if isinstance(name, str) and name in KINDS]
+        kind = known[0] if known else by_key
+    if kind is None or (kept or kind) != kind:
         refuse(raw, classes)
         return None
     keys = {**raw, "model_type": kind}
     if isinstance(raw.get("model"), Mapping):
         return of_vllm(keys, cast("Mapping[str, Any]", raw["model"]))
-    if raw.get("speculators_model_type") is not None:
+    if kept is not None:
         return of_speculators(keys)
     if named == "Eagle3Qwen3ForCausalLM":
         keys["use_qk_norm"] = True

@@ -32,6 +32,7 @@ from .eagle import EMBEDDING, DraftLayer
 from .llama import Llama, feed_forward
 from .rope_config import OLDER_ROPE_KEYS
 
+MOST_FEATURES = 128
 USUAL_FEATURES = 3  # layers of the target, where a config names none
 OF_FEATURES = ("eagle_config", "eagle_aux_hidden_state_layer_ids", "num_aux_layers")
 
@@ -82,6 +83,10 @@ class Eagle3(Llama):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("draft_vocab_size", "vocab_size")
+        if self.n_features > MOST_FEATURES:
+            raise Problem(
+                f"num_aux_hidden_states = {int(self.n_features)}: expected at most {MOST_FEATURES}", "correct the value"
+            )
         if self.norm_before_fc and self.fc_norm:
             raise Problem("norm_before_fc and fc_norm are both true", "one of the two is: correct one")
 

@@ -56,7 +56,9 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
         head = head_of(model, kind)
         costs = model_costs(head)
         best = best_length(target, costs, rate, given)
-        read = ["embedding" if role in LOOKED_UP else "LM head" for _, role in head.counts.trace.borrowed.values()]
+        borrowed = head.counts.trace.borrowed.values()
+        read = ["embedding" if role in LOOKED_UP else "LM head" for _, role in borrowed]
+        of_target = sum(int(weight.count) for weight, _ in borrowed)
         own_head = head.counts.embedding
         rows.append(
             [
@@ -66,7 +68,7 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
                     rounding.short(head.counts.total),
                     html("<br>{}", small(f"{rounding.short(own_head)} in LM heads")) if own_head else "",
                 ),
-                ", ".join(read) or "–",
+                html("{}<br>{}", ", ".join(read), small(rounding.short(of_target))) if read else "–",
                 rounding.decimal_bytes(head.counts.cache_bytes_per_token()) if head.counts.kept else "–",
                 f"{proposed_at_once(costs):,}",
                 rounding.decimal_bytes(costs.bytes_moved(1, given)),
