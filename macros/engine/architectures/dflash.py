@@ -17,7 +17,7 @@ from ..ops import Full, apply_rope, attend, embed, heads, last_row, linear, rms_
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Raw, Size, config, fixed, key, masks_of
-from .eagle import EMBEDDING, HEAD
+from .eagle import EMBEDDING, HEAD, Eagle
 from .llama import Llama, feed_forward
 from .rope_config import OLDER_ROPE_KEYS
 
@@ -44,6 +44,8 @@ class DFlash(Llama):
         "max_window_layers",
         "use_sliding_window",
     }
+
+    caveat = Eagle.caveat
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

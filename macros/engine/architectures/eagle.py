@@ -56,6 +56,7 @@ class Eagle(Llama):
     tied: bool = fixed(False)
 
     ignored = Llama.ignored | {"attention_bias", "mlp_bias", "tie_word_embeddings"}
+    caveat = "A draft head. The embedding and the LM head belong to its target and are not in these totals."
     checked: ClassVar[tuple[str, ...]] = ("rope", "kinds")
 
     @property

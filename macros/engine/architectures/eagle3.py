@@ -58,6 +58,7 @@ class Eagle3(Llama):
     rewritten = frozenset({*OLDER_ROPE_KEYS, *OF_FEATURES})
     ignored = Llama.ignored | {"tie_word_embeddings", "norm_output", "use_sliding_window", "max_window_layers"}
     checked: ClassVar[tuple[str, ...]] = ("rope", "kinds")
+    caveat = "A draft head. The embedding belongs to its target and is not in these totals."
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

@@ -31,6 +31,7 @@ class Medusa(Config):
 
     ignored = frozenset({"base_model_name_or_path", "medusa_choices", "max_paths", "topk", "max_seq_len"})
     checked: ClassVar[tuple[str, ...]] = ()
+    caveat = "Draft heads. The target, whose hidden states they read, is not in these totals."
 
     def check(self) -> None:
         if self.n_draft_heads > MOST_HEADS:
