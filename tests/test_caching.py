@@ -60,6 +60,7 @@ BY_HAND = {
     "counting/serving:_STEPS": "pure: of costs that do not change, and goes with them",
     "counting/weight_formats:self._names": "pure: the names in files of the model's own weights",
     "counting/weight_formats:self._sizes": "pure: the sizes in one format, of the model itself",
+    "counting/weight_formats:self._totals": "pure: the bytes in each format, of the model itself",
     "counting/weight_formats:self._quantizers": "pure: what each quantizer comes to, of the model itself",
     "counting/gguf:self._kept": "pure: what each format comes to, of the file itself",
     "engine/architectures/__init__:_registered": "what `@architecture` lists",

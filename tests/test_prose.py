@@ -347,7 +347,7 @@ OF_ONE = set(
     kv_cache flops costs flops_table bytes_table cache_layers cache_formula training_memory split_table time_table
     walkthrough model_sheet what_if training_split fine_tuning_memory
     offload_table speculative_table throughput_chart memory_chart model_changes cite_numbers flops_chart
-    training_chart
+    training_chart draft_head_table
     """.split()
 )
 ELSEWHERE = {

@@ -92,7 +92,27 @@ class Speculative(Tabular):
             "tokens_per_second": plain_number(self.given.batch / s.seconds_per_token),
             "plain_tokens_per_second": plain_number(self.given.batch / s.plain.seconds),
             "speedup": plain_number(s.speedup),
+            "draft_weight_bytes": self.draft_weight_bytes,
+            "draft_cache_bytes": self.draft_cache_bytes,
+            "draft_target_bytes": self.draft_target_bytes,
         }
+
+    @property
+    def draft_weight_bytes(self) -> int:
+        """The draft's weights. A head's are its own: the target's embedding and LM head, which it reads, are there."""
+        return costs_of(self.draft.counts).weight_bytes(self.given.format) if self.draft else 0
+
+    @property
+    def draft_cache_bytes(self) -> int:
+        """The draft's KV cache of the batch."""
+        if self.draft is None:
+            return 0
+        return self.draft.counts.cache_bytes(self.given.tokens, self.given.item_bytes) * self.given.batch
+
+    @property
+    def draft_target_bytes(self) -> int:
+        """What a head reads of its target's embedding and LM head in each step; of any other draft 0."""
+        return costs_of(self.draft.counts).target_bytes_read(self.given.batch, self.given.format) if self.draft else 0
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `every-parameter speculative --format json` prints."""

@@ -14,6 +14,7 @@ from ..counting import quantization
 from ..counting.parameters import Counts
 from ..engine.architectures import Architecture, architectures, find, is_known, modules_by_type
 from ..engine.architectures.config import Config, fields_of
+from ..engine.architectures.drafts import is_draft
 from ..engine.architectures.heads import Head, described, find_head, of_whole
 from ..engine.architectures.likeness import unknown_type
 from ..engine.class_names import class_names
@@ -278,6 +279,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
     strange, whole = None, raw
     if preset is None:
         raw, parts, strange = described(raw, modules_by_type(), class_names())
+        whole = raw if is_draft(raw) else whole
     else:
         named = preset.sources.left_out
         parts = Parts(preset.sources.part, tuple((key, None) for key in named)) if named else None

@@ -113,4 +113,14 @@ def speculated(answer: Speculative) -> list[Block]:
         ["the target alone", duration(found.plain.seconds)],
         ["speedup at best", significant(found.speedup)],
     ]
-    return [answer.sentence, Title("minimum times"), Grid((WORDS, NUMBER), rows)]
+    times = [answer.sentence, Title("minimum times"), Grid((WORDS, NUMBER), rows)]
+    if answer.draft is None:
+        return times
+    sizes = [
+        ["the draft’s weights, bytes", answer.draft_weight_bytes],
+        ["the draft’s cache, bytes", answer.draft_cache_bytes],
+    ]
+    if answer.draft_target_bytes:
+        sizes.append(["read of the target’s embedding and LM head per step, bytes", answer.draft_target_bytes])
+    held = [[name, rounded(size, BYTES), exact(size)] for name, size in sizes]
+    return [*times, Title("memory"), Grid((WORDS, ROUND, EXACT), held)]

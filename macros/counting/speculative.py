@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ..engine.errors import Problem
 from .conditions import Conditions
 from .costs import Bound, Costs
 from .parts import HEAD
@@ -26,6 +27,7 @@ class Speculation:
     plain: Bound
     draft: Bound | None
     verify: Bound
+    at_once: int = 1
 
     @property
     def tokens(self) -> Fraction:
@@ -34,8 +36,9 @@ class Speculation:
 
     @property
     def draft_seconds(self) -> Fraction:
-        """The draft's steps, one for each proposed token; 0 if proposals cost nothing."""
-        return self.draft.seconds * self.drafted if self.draft else Fraction(0)
+        """The draft's steps, one for each proposed token, or for all that it proposes at once; 0 if proposals cost
+        nothing."""
+        return self.draft.seconds * -(-self.drafted // self.at_once) if self.draft else Fraction(0)
 
     @property
     def seconds(self) -> Fraction:
@@ -58,11 +61,36 @@ def expected_tokens(acceptance: Fraction, drafted: int) -> Fraction:
 
 
 def vocabularies_differ(target: Costs, draft: Costs | None) -> tuple[str, ...]:
-    """A warning if a draft's tokens cannot be the target's."""
-    sizes = [costs.counts.values().get("vocab_size") for costs in (target, draft) if costs]
-    if len(set(sizes)) < 2:
+    """A warning if a draft's tokens cannot be the target's, or if a draft head reads hidden states of another width."""
+    if draft is None:
         return ()
-    return (f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens: a draft needs the target's tokenizer",)
+    here, there = target.counts.values(), draft.counts.values()
+    widths = here.get("d_model"), there.get("d_target", there.get("d_model"))
+    found: tuple[str, ...] = ()
+    if is_head(draft) and widths[0] != widths[1]:
+        found = (f"hidden states of {widths[0]:,} and {widths[1]:,} numbers: the head was made for another target",)
+    sizes = here.get("vocab_size"), there.get("vocab_size")
+    if sizes[0] == sizes[1]:
+        return found
+    return (*found, f"vocabularies of {sizes[0]:,} and {sizes[1]:,} tokens: a draft needs the target's tokenizer")
+
+
+def is_head(draft: Costs) -> bool:
+    """Whether a draft is a head, which reads hidden states of its target."""
+    return draft.trace.reads_target
+
+
+def proposed_at_once(draft: Costs | None) -> int:
+    """The number of tokens that one step of a draft proposes: one, or all of Medusa's heads, or of DFlash's block."""
+    shape = draft.trace.root.outputs[0].shape if draft and is_head(draft) else ()
+    return int(shape[1]) if len(shape) == 3 else 1
+
+
+def most_drafted(draft: Costs | None, most: int = MOST_DRAFTED) -> int:
+    """The maximum number of draft tokens per step of the target: a head that proposes several at once has no second
+    step."""
+    at_once = proposed_at_once(draft)
+    return most if at_once == 1 else min(most, at_once)
 
 
 def speculated(
@@ -85,6 +113,8 @@ def speculation(
     those that this many tokens are expected to choose, and computes the logits of each. All steps are taken at the
     context.
     """
+    if drafted > (most := most_drafted(draft)):
+        raise Problem(f"draft_tokens = {drafted}", f"give at most {most}: so many this draft proposes at once")
     plain = target.bound(1, given, expected=True)
     return Speculation(
         acceptance,
@@ -92,14 +122,16 @@ def speculation(
         plain,
         draft and draft.bound(1, given, expected=True),
         _verify(target, drafted, given, plain),
+        proposed_at_once(draft),
     )
 
 
 def lengths(target: Costs, draft: Costs | None, given: Conditions, most: int = 16) -> list[Speculation]:
     """With each number of proposed tokens up to `most`, at an acceptance rate of 1: no time depends on the rate."""
-    able = range(1, min(most, given.tokens - 1) + 1) or range(1, 2)
+    able = range(1, min(most_drafted(draft, most), given.tokens - 1) + 1) or range(1, 2)
+    at_once = proposed_at_once(draft)
     plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)
-    return [Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain)) for k in able]
+    return [Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain), at_once) for k in able]
 
 
 def best_of(found: list[Speculation], acceptance: Fraction) -> Speculation:

@@ -13,7 +13,7 @@ from ..engine.tensors import CacheEntry, Weight
 from .arrays import cached, origin, size
 from .compute import Compute
 from .conditions import Conditions
-from .formats import ItemBytes, cached_bytes
+from .formats import FORMATS, ItemBytes, cached_bytes
 from .parts import HEAD, LOOKED_UP
 
 
@@ -33,6 +33,7 @@ class Traffic(Compute):
         if first:
             always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
+        always += self.target_bytes_read(tokens, format)
         total = always + sum(
             form.size((min(int(w.shape[0]), tokens), *w.shape[1:]), copies)
             for w in tables
@@ -43,6 +44,15 @@ class Traffic(Compute):
         return total + sum(
             int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()
         )
+
+    def target_bytes_read(self, tokens: int, format: str) -> int:
+        """Bytes that a step of a draft head reads of its target's tensors: a row per token of the embedding, and the LM
+        head; in 16 bits where the format is that of quantized files. Of any other model 0."""
+        form, total = FORMATS.get(format, FORMATS["bfloat16"]), 0
+        for w, role in self.trace.borrowed.values():
+            rows = min(int(w.shape[0]), tokens) if role in LOOKED_UP else int(w.shape[0])
+            total += form.size((rows, *w.shape[1:]), 1)
+        return total
 
     def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held,

@@ -74,13 +74,24 @@ class Weights(Protocol):
         """This layer's weights under another prefix: below `prefix`, with the number that belongs to the layer."""
         ...
 
+    def of_target(self) -> Weights:
+        """The tensors of the target, of a draft head that reads them: the target's file has them."""
+        ...
+
     def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
+        self,
+        prefix: str,
+        kinds: Sequence[KindT],
+        cache: KVCache,
+        stack: str = "",
+        after: int = 0,
+        numbered: bool = True,
     ) -> Iterator[tuple[KindT, Weights, KVCache]]:
         """(kind, weights, cache) layer by layer; on shapes once for each kind, all its layers together.
 
         `stack`: which of several stacks of layers these are (encoder, decoder), and how many layers come before them.
-        Where there are several, the layers are counted through, and each stack's names have numbers of their own.
+        Where there are several, the layers are counted through, and each stack's names have numbers of their own. The
+        name of an only layer may have no number.
         """
         ...
 
@@ -96,6 +107,10 @@ class KVCache(Protocol):
 
         Token ids, or rows of numbers: [M] or [M, *row] -> [M …] or [0 …].
         """
+        ...
+
+    def hidden_states(self, tokens: int, width: int) -> Array:
+        """The target's hidden states of the new tokens, which a draft head reads: [T W]."""
         ...
 
     def part(self, number: int) -> KVCache:

@@ -12,6 +12,8 @@ from .architectures.config import COMMON_IGNORED, MOST_LAYERS
 OWN_TABLES = frozenset(
     {
         "attn_config",
+        "dflash_config",
+        "eagle_config",
         "ffn_config",
         "init_config",
         "linear_attn_config",

@@ -70,20 +70,32 @@ class Arrays:
         """This layer's weights under another prefix: below `prefix`, with the number that belongs to the layer."""
         return Arrays(self.tensors, f"{prefix}.{numbers[self.index]}.", self.index, self.__tracer__)
 
+    def of_target(self) -> Arrays:
+        """The target's tensors, under the names that a draft head's own file would give them."""
+        return self
+
     def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
+        self,
+        prefix: str,
+        kinds: Sequence[KindT],
+        cache: KVCache,
+        stack: str = "",
+        after: int = 0,
+        numbered: bool = True,
     ) -> Iterator[tuple[KindT, Arrays, Cache]]:
         """(kind, weights, cache) for every layer, in order."""
         if not isinstance(cache, Cache):
             raise TypeError(f"a checkpoint's weights need a cache of arrays, not {type(cache).__name__}")
         for i, kind in enumerate(kinds):
-            yield kind, self.at(f"{prefix}.{i}", int(after) + i), cache.layer(int(after) + i)
+            name = f"{prefix}.{i}" if numbered else prefix
+            yield kind, self.at(name, int(after) + i), cache.layer(int(after) + i)
 
 
 class Cache:
     """The entries that earlier steps left, and those that this one leaves: `length` tokens came before `new` ones.
 
-    `after()` is the cache for the next step. `read` is the input of an encoder in the first one.
+    `after()` is the cache for the next step. `read` is the input of an encoder in the first one; `states` are the
+    target's hidden states of all tokens, which a draft head reads.
     """
 
     def __init__(
@@ -94,8 +106,9 @@ class Cache:
         left: Entries | None = None,
         part: int = 0,
         read: Array | None = None,
+        states: Array | None = None,
     ):
-        self.read = read
+        self.read, self.states = read, states
         self.length, self.kept, self.index, self.number = length, kept or {}, layer, part
         self.left: Entries = {} if left is None else left
 
@@ -106,6 +119,21 @@ class Cache:
         if self.read is None:
             raise Problem("the input of the encoder is missing", "pass it to the first step: Cache(read=ids)")
         return self.read
+
+    def hidden_states(self, tokens: int, width: int) -> Array:
+        """The target's hidden states of the new tokens: [T W]."""
+        if self.states is None:
+            raise Problem(
+                "a draft head reads hidden states of its target, and none are given",
+                "pass them to the first step in Python: Cache(states=rows)",
+            )
+        new = self.states[self.length : self.length + int(tokens)]
+        if new.shape != (int(tokens), int(width)):
+            raise Problem(
+                f"the target's hidden states are {list(self.states.shape)}",
+                f"give {int(width)} numbers for each of {self.length + int(tokens)} tokens",
+            )
+        return new
 
     def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
@@ -153,4 +181,4 @@ class Cache:
 
     def after(self, tokens: int) -> Cache:
         """The cache after a step of `tokens` new tokens."""
-        return Cache(self.length + tokens, dict(self.left))
+        return Cache(self.length + tokens, dict(self.left), states=self.states)

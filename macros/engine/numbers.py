@@ -104,12 +104,19 @@ class NumberWeights(ShapeWeights):
         return NumberWeights(self._numbers, self._arrays.beside(prefix, numbers), self.layers_here, self.kind)
 
     def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
+        self,
+        prefix: str,
+        kinds: Sequence[KindT],
+        cache: KVCache,
+        stack: str = "",
+        after: int = 0,
+        numbered: bool = True,
     ) -> Iterator[tuple[KindT, NumberWeights, NumberCache]]:
         """(kind, weights, cache) for every layer, in order."""
         assert isinstance(cache, NumberCache)
         for i, kind in enumerate(kinds):
-            weights = NumberWeights(self._numbers, self._arrays.at(f"{prefix}.{i}", i), (i,), str(kind))
+            arrays = self._arrays.at(f"{prefix}.{i}" if numbered else prefix, i)
+            weights = NumberWeights(self._numbers, arrays, (i,), str(kind))
             yield kind, weights, cache.layer(i)
 
     def __call__(self, name: str, *shape: int) -> Array:
@@ -157,6 +164,9 @@ class NumberCache(ShapeCache):
         raise not_by_token()
 
     def source(self, rows: int, *row: int) -> NoReturn:
+        raise not_by_token()
+
+    def hidden_states(self, tokens: int, width: int) -> NoReturn:
         raise not_by_token()
 
     def state(self, holds: Holds, *shape: int) -> NoReturn:

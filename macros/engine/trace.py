@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
 from .rules import Result, Rule, Shape, ShapeError, argument, show
-from .steps import Instead, Step
+from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
 
 
@@ -29,6 +29,8 @@ class Trace:
         self.root = Node("forward")
         self.here = self.root
         self.weights: dict[str, Weight] = {}
+        self.reads_target = False  # whether this is a draft head, over hidden states of its target
+        self.borrowed: dict[str, tuple[Weight, Role | None]] = {}  # what a draft head reads of its target, and where
         self.kept: list[CacheEntry] = []
         self.symbols: dict[str, int] = {}
         self._leaves: dict[str, ShapeArray] = {}
@@ -51,6 +53,11 @@ class Trace:
         if self.weights[key] not in self.here.weights:
             self.here.weights.append(self.weights[key])
         return self._leaves[key]
+
+    def borrow(self, weight: Weight, shape: Shape, dtype: DTypeLike) -> ShapeArray:
+        """A tensor of the target, whose draft head this is: the target's total counts it."""
+        self.borrowed[weight.name] = weight, self.here.role
+        return ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
 
     def declare(self, symbol: str, value: int) -> Dim:
         """A new size of this model: a symbol that another size already has gets a number."""

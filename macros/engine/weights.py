@@ -34,8 +34,9 @@ class ShapeWeights:
         count: Dim = ONE,
         kind: str | None = None,
         numbers: tuple[int, ...] | None = None,
+        is_borrowed: bool = False,
     ):
-        self.__tracer__, self.prefix, self.numbers = trace, prefix, numbers
+        self.__tracer__, self.prefix, self.numbers, self.is_borrowed = trace, prefix, numbers, is_borrowed
         self.layers_here, self.layer_count, self.kind = layers, count, kind
         self.index = layers[0] if layers else 0
 
@@ -63,7 +64,13 @@ class ShapeWeights:
     def at(self, prefix: str) -> ShapeWeights:
         """The same weights below `prefix`."""
         inner = ShapeWeights(
-            self.__tracer__, f"{self.prefix}{prefix}.", self.layers_here, self.layer_count, self.kind, self.numbers
+            self.__tracer__,
+            f"{self.prefix}{prefix}.",
+            self.layers_here,
+            self.layer_count,
+            self.kind,
+            self.numbers,
+            self.is_borrowed,
         )
         inner.index = self.index
         return inner
@@ -73,13 +80,24 @@ class ShapeWeights:
         own = tuple(numbers[i] for i in self.layers_here or ())
         return ShapeWeights(self.__tracer__, f"{prefix}.{{i}}.", self.layers_here, self.layer_count, self.kind, own)
 
+    def of_target(self) -> ShapeWeights:
+        """The target's tensors, which a draft head reads and the target's file has."""
+        return ShapeWeights(self.__tracer__, is_borrowed=True)
+
     def layers(
-        self, prefix: str, kinds: Sequence[KindT], cache: KVCache, stack: str = "", after: int = 0
+        self,
+        prefix: str,
+        kinds: Sequence[KindT],
+        cache: KVCache,
+        stack: str = "",
+        after: int = 0,
+        numbered: bool = True,
     ) -> Iterator[tuple[KindT, ShapeWeights, ShapeCache]]:
         """(kind, weights, cache) for each kind of layer once, in order of first appearance.
 
         `stack`: which of several stacks of layers these are (encoder, decoder), and how many layers come before them.
-        Where there are several, the layers are counted through, and each stack's names have numbers of their own.
+        Where there are several, the layers are counted through, and each stack's names have numbers of their own. The
+        name of an only layer may have no number.
         """
         if not isinstance(cache, ShapeCache):
             raise TypeError(f"shape-only weights need a shape-only cache, not {type(cache).__name__}")
@@ -94,7 +112,8 @@ class ShapeWeights:
             words = "" if len(distinct) == 1 and not stack else f"{name}_"
             count = self.__tracer__.declare(f"n_{words.replace(', ', '_').replace(' ', '_')}layers", len(layers))
             own = numbers if after else None
-            weights = ShapeWeights(self.__tracer__, f"{self.prefix}{prefix}.{{i}}.", layers, count, name, own)
+            below = f"{self.prefix}{prefix}.{{i}}." if numbered else f"{self.prefix}{prefix}."
+            weights = ShapeWeights(self.__tracer__, below, layers, count, name, own)
             yield kind, weights, ShapeCache(self.__tracer__, cache.length, cache.context, layers, count)
 
     def _leaf(
@@ -117,6 +136,8 @@ class ShapeWeights:
                 copies = None
         full = self.__tracer__.spelled(self.prefix + name)
         weight = Weight(full, one, self.layers_here, self.layer_count, copies, is_buffer, routed, self.numbers)
+        if self.is_borrowed:
+            return stand_in(self.__tracer__.borrow(weight, whole, dtype))
         return stand_in(self.__tracer__.weight(weight, whole, dtype))
 
 
@@ -152,6 +173,11 @@ class ShapeCache:
     def _in_first_step(self, rows: int) -> Dim:
         """This many rows in the first step, whose T is S, and none in later ones: M·⌊T/S⌋. It is traced at M."""
         return Dim(int(rows), dims_of((rows,))[0].expr * Poly.of(IN_FIRST_STEP))
+
+    def hidden_states(self, tokens: int, width: int) -> Array:
+        """The target's hidden states of the new tokens, which a draft head reads: [T W]."""
+        self.__tracer__.reads_target = True
+        return stand_in(self.__tracer__.input((tokens, width), np.float32, "hidden states of the target"))
 
     def part(self, number: int) -> ShapeCache:
         """The cache of one of several attentions of a layer: each keeps its own."""

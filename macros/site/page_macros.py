@@ -20,6 +20,7 @@ from ..views.charts import catalogue_charts, parts_chart
 from ..views.costs import (
     bytes_moved,
     chunked_reads,
+    draft_heads,
     engines,
     fine_tuning,
     flops,
@@ -107,6 +108,7 @@ VIEWS = {
     coverage: "coverage_mappings coverage_mechanisms coverage_summary coverage_types coverage_vllm",
     data_files: "data_fields",
     designs: "design_result design_table",
+    draft_heads: "draft_head_table",
     engines: "engine_buffers_table engine_logs_table engine_table",
     excerpts: "excerpt html_source",
     families: "family_changes family_chart",

@@ -7,7 +7,7 @@ from conftest import served, until, write_engine
 from own_machines import OWN, WRONG
 from quantizations import LLAMA, SAID, UNKNOWN
 from random_models import cases
-from reference import TESTS
+from reference import TESTS, draft, drafts
 from reference.configs import READ_OTHERWISE, configs
 from sampling import sampled
 
@@ -207,8 +207,8 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
         )
         for name in HEADS[model_type]
     ]
-    classes = "LlamaForCausalLMEagle3 MedusaModel DFlashDraftModel LlamaForFoo MistralForCausalLM".split()
-    given += [llama | {"architectures": [name]} for name in classes]
+    classes = "LlamaForCausalLMEagle3 MedusaModel PEagleDraftModel LlamaForFoo MistralForCausalLM".split()
+    given += [llama | {"architectures": [name]} for name in classes] + [draft(name).raw for name in drafts()]
     given += [llama | keys for keys in ({"num_tails": 3, "a_dim": 4, "colour": 1}, {"architectures": "Llama"})]
     given += [llama | {"architectures": ["LlamaForTokenClassification"], "id2label": {"0": "a"}}]
     given += [raw | {"model_type": "made-up"} for raw in (llama, small["bert"] | {"n_parts": 3}, small["mamba"], {})]

@@ -476,8 +476,10 @@ def test_unknown_sizes_and_another_head_are_said_above_the_figures(tool):
     answer = page.locator(".ep-answer")
     answer.locator("strong").first.wait_for()
     assert answer.inner_text().startswith("Not counted, unknown size keys: num_tails. LlamaForSequenceClassification: ")
-    page.get_by_label("Paste a config.json").fill(json.dumps(UNLISTED | {"architectures": ["LlamaForCausalLMEagle3"]}))
-    page.get_by_role("alert").filter(has_text="'LlamaForCausalLMEagle3': a draft head (EAGLE-3)").wait_for()
+    page.get_by_label("Paste a config.json").fill(json.dumps(UNLISTED | {"architectures": ["EagleMistralForCausalLM"]}))
+    page.get_by_role("alert").filter(
+        has_text="'EagleMistralForCausalLM': a draft head (EAGLE over other layers)"
+    ).wait_for()
 
 
 def test_keys_that_transformers_reads_otherwise_are_named(tool):

@@ -11,12 +11,13 @@ import tomllib
 import pytest
 from copies import ROOT
 from jsonschema import Draft202012Validator
-from reference.configs import REMOTE, configs, remote
+from reference.configs import REMOTE, all_configs, configs, remote
 
 from macros.__main__ import main
 from macros.catalogue import preset_schema, presets
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import COMMON_IGNORED, Config, fields_of, keys_of
+from macros.engine.architectures.drafts import KINDS
 from macros.engine.errors import Problem
 from macros.engine.keys import language_part
 
@@ -73,7 +74,8 @@ def test_it_names_every_key_of_every_architecture():
 def raws() -> dict[type[Config], dict]:
     """The keys of a model of each config class."""
     found = {}
-    for raw in [*configs().values(), *map(remote, REMOTE), *(table(slug)["config"] for slug in ("gpt3-175b",))]:
+    heads = [all_configs()[kind] for kind in KINDS]
+    for raw in [*configs().values(), *heads, *map(remote, REMOTE), *(table(slug)["config"] for slug in ("gpt3-175b",))]:
         found.setdefault(architectures()[raw["model_type"]].config, dict(language_part(raw)[0]))
     assert found.keys() == {a.config for a in architectures().values()}
     return found

@@ -53,6 +53,20 @@ def test_speculative_says_what_the_api_says(capsys):
     assert "vocabularies of" in asked(capsys, "speculative llama3-8b gpt2 --on h200")[2]
 
 
+def test_a_head_is_a_draft_by_its_config(capsys, tmp_path):
+    sizes = {"hidden_size": 4096, "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8}
+    raw = {"model_type": "llama", "architectures": ["LlamaForCausalLMEagle3"], "vocab_size": 128256, **sizes}
+    (tmp_path / "config.json").write_text(json.dumps(raw | {"num_hidden_layers": 1, "draft_vocab_size": 32000}))
+    status, out, warnings = asked(capsys, f"speculative llama3.1-8b {tmp_path} --on h100")
+    assert status == 0 and warnings.count("\n") == 1 and "The embedding belongs to its target" in warnings
+    assert "849,379,328" in out and "16,777,216" in out and "8,192" in out
+    with pytest.warns(UserWarning, match="A draft head"):
+        answer = ep.speculative("llama3.1-8b", tmp_path, on="h100", batch=2)
+    assert answer.draft_weight_bytes == 2 * 424_689_664 and answer.draft_target_bytes == 2 * 4096 * 2
+    assert answer.draft_cache_bytes == 2 * 4096 * 2 * 2 * 8 * 128
+    assert asked(capsys, f"speculative llama3.1-70b {tmp_path} --on h200")[2].endswith("for another target\n")
+
+
 def test_a_shared_prefix(capsys):
     table = ep.shared_prefix("llama3-8b", prefix=1000, context=8192, batch=5)
     assert table[0]["saved"] == 4 * 1000 * 131072 and table[0]["each"] - table[0]["shared"] == table[0]["saved"]

@@ -12,7 +12,10 @@ from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import Costs
 from macros.counting.costs import of as costs_of
-from macros.counting.speculative import best_length, expected_tokens, speculation
+from macros.counting.speculative import best_length, expected_tokens, speculation, vocabularies_differ
+from macros.engine.architectures.drafts import KINDS
+from macros.engine.errors import Problem
+from macros.views.costs.draft_heads import head_of
 
 COUNTED = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 H100 = accelerator("h100")
@@ -106,3 +109,53 @@ def test_checking_more_tokens_takes_no_less_than_one_on_its_way_through_all_stag
         found = speculation(target, None, Fraction(4, 5), drafted, given)
         assert found.verify.memory_seconds >= found.plain.memory_seconds and found.speedup <= found.tokens
         assert found.verify.compute_seconds >= found.plain.compute_seconds
+
+
+def head(kind: str) -> Costs:
+    return costs_of(head_of(presets.model("llama3.1-8b"), kind).counts)
+
+
+def test_a_draft_head_by_hand():
+    """An EAGLE-3 head reads its weights, its cache and one row of the target's embedding per token; DFlash also the
+    target's LM head, 16 rows of the embedding, but no more."""
+    given = Conditions(4096, 1, "bfloat16", accelerator=H100)
+    eagle3, dflash = head("eagle3"), head("dflash")
+    assert eagle3.bytes_moved(1, given) == 2 * 424_689_664 + 2 * 4096 + 4096 * 2 * 2 * 8 * 128
+    assert eagle3.target_bytes_read(3, "bfloat16") == 3 * 4096 * 2
+    read = dflash.counts.total + 128256 * 4096 + 4096
+    assert dflash.weight_bytes_read(1) == 2 * read
+    assert dflash.weight_bytes(given.format) == 2 * dflash.counts.total, "the target holds what is the target's"
+    target = of("llama3.1-8b")
+    found = speculation(target, eagle3, Fraction(4, 5), 4, given)
+    assert found.draft_seconds == 4 * Fraction(eagle3.bytes_moved(1, given), H100.bytes_per_second)
+    assert [w.name for w, _ in dflash.trace.borrowed.values()] == ["embed_tokens.weight", "lm_head.weight"]
+
+
+@pytest.mark.parametrize("kind, most", [("medusa", 5), ("dflash", 15)])
+def test_heads_that_propose_at_once_take_one_step(kind, most):
+    given, target, draft = Conditions(4096, accelerator=H100), of("llama3.1-8b"), head(kind)
+    found = [speculation(target, draft, Fraction(9, 10), k, given) for k in (1, most)]
+    assert found[0].draft_seconds == found[1].draft_seconds == draft.bound(1, given).seconds
+    assert best_length(target, draft, Fraction(1), given, 40).drafted == most
+    with pytest.raises(Problem, match=f"at most {most}"):
+        speculation(target, draft, Fraction(9, 10), most + 1, given)
+
+
+def test_a_head_of_another_target_is_named():
+    eagle3 = head("eagle3")
+    assert vocabularies_differ(of("llama3.1-8b"), eagle3) == ()
+    [width] = vocabularies_differ(of("llama3.1-70b"), eagle3)
+    assert width == "hidden states of 8,192 and 4,096 numbers: the head was made for another target"
+    assert len(vocabularies_differ(of("gpt2"), eagle3)) == 2
+    assert vocabularies_differ(of("llama3.3-70b"), of("llama3.2-1b")) == (), "a model's own width is its own"
+
+
+@pytest.mark.parametrize("slug", COUNTED)
+def test_any_target_has_heads_or_says_why_not(slug):
+    for kind in KINDS:
+        try:
+            made = head_of(presets.model(slug), kind)
+        except Problem as problem:
+            assert problem.mend
+        else:
+            assert made.counts.total == made.counts.total_poly.at(made.counts.trace.symbols) > 0

@@ -13,7 +13,7 @@ import pytest
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import DYNAMIC, ENCODERS, close, golden, goldens
+from reference import DYNAMIC, ENCODERS, close, draft, drafts, golden, goldens
 from small import configs, random_weights
 
 from macros.counting.parameters import Counts
@@ -113,9 +113,15 @@ class CarryingWeights(ShapeWeights):
         real, name = self.arrays.beside(prefix, numbers), f"{prefix}.{{i}}."
         return CarryingWeights(self.__tracer__, real, name, self.layers_here, self.layer_count, self.kind)
 
-    def layers(self, prefix, kinds, cache, stack="", after=0):
+    def of_target(self):
+        borrowing = CarryingWeights(self.__tracer__, self.arrays.of_target())
+        borrowing.is_borrowed = True
+        return borrowing
+
+    def layers(self, prefix, kinds, cache, stack="", after=0, numbered=True):
         for i, kind in enumerate(kinds, int(after)):
-            real, name = self.arrays.at(f"{prefix}.{i - after}", i), f"{self.prefix}{prefix}.{i - after}."
+            own = f"{prefix}.{i - after}" if numbered else prefix
+            real, name = self.arrays.at(own, i), f"{self.prefix}{own}."
             yield kind, CarryingWeights(self.__tracer__, real, name, (i,), Dim(1), kind), cache.layer(i)
 
     def _leaf(self, name, shape, members=None, used=None, is_buffer=False, below=False, dtype=np.float32):
@@ -168,6 +174,9 @@ class CarryingCache(ShapeCache):
         real = self.cache.source(rows, *row)
         length = Dim(len(real), self._in_first_step(rows).expr)
         return self.__tracer__.carry(self.__tracer__.input((length, *row), real.dtype, "source"), real)
+
+    def hidden_states(self, tokens, width):
+        return self.__tracer__.carry(super().hidden_states(tokens, width), self.cache.hidden_states(tokens, width))
 
     def fill(self, name, new, rows):
         new = new if isinstance(new, ShapeArray) else self.__tracer__.carry(new, new)
@@ -249,6 +258,16 @@ def test_shapes_at_every_operation_of_a_later_step(name):
         _, out, cache = carry(g.architecture, g.config, g.tensors, part, cache)
         rows.append(out)
     close(np.concatenate(rows), g.logits)
+
+
+@pytest.mark.parametrize("name", drafts())
+def test_shapes_at_every_operation_of_a_draft_head(name):
+    g = draft(name)
+    run, out, _ = carry(g.architecture, g.config, g.tensors, g.ids, g.start())
+    assert run.compared > 10
+    close(out, g.logits)
+    if g.architecture.name != "medusa":
+        same_sequence(g.architecture, g.config, run)
 
 
 @examples(25)

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from macros.catalogue.checks import REFERENCES
+from macros.catalogue.presets import Model, make
 from macros.engine.architectures import architectures, find
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.steps import Role
@@ -19,6 +20,7 @@ from macros.engine.steps import Role
 from .packing import unfuse
 
 TESTS = Path(__file__).parent.parent
+DRAFTS = TESTS / "golden" / "drafts"
 
 # DESIGN.md: logits and hidden states agree within this share of the largest value.
 TOLERANCE = 1e-5
@@ -175,6 +177,48 @@ class Golden:
         return Arrays(self.tensors, watch=watch)
 
 
+class Draft(Golden):
+    """A golden checkpoint of a draft head: what it computes from token ids and hidden states of its target."""
+
+    @cached_property
+    def npz(self):
+        return np.load(DRAFTS / f"{self.name}.npz")
+
+    @cached_property
+    def model(self) -> Model:
+        return make(self.name, self.raw)
+
+    @property
+    def architecture(self):
+        return self.model.architecture
+
+    @property
+    def config(self):
+        return self.model.config
+
+    @cached_property
+    def own(self) -> dict[str, np.ndarray]:
+        """The tensors of its own file."""
+        return {k[2:]: self.npz[k] for k in self.npz.files if k[:2] == "w/"}
+
+    @cached_property
+    def borrowed(self) -> dict[str, np.ndarray]:
+        """The target's tensors."""
+        return {k[2:]: self.npz[k] for k in self.npz.files if k[:2] == "t/"}
+
+    @cached_property
+    def tensors(self) -> dict[str, np.ndarray]:
+        return self.own | self.borrowed
+
+    @cached_property
+    def states(self):
+        """The hidden states that it reads."""
+        return self.npz["states"][0]
+
+    def start(self) -> Cache:
+        return Cache(states=self.states)
+
+
 @cache
 def golden(name: str) -> Golden:
     return Golden(name)
@@ -187,6 +231,17 @@ def goldens() -> list[str]:
         for path in sorted((TESTS / "golden").glob("*.npz"))
         if golden(path.stem).model_type in architectures()
     ]
+
+
+@cache
+def draft(name: str) -> Golden:
+    """One golden checkpoint of a draft head, with the tensors of the target that it reads."""
+    return Draft(name)
+
+
+def drafts() -> list[str]:
+    """Every golden checkpoint of a draft head."""
+    return sorted(path.stem for path in DRAFTS.glob("*.npz"))
 
 
 @cache

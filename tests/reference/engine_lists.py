@@ -19,6 +19,7 @@ from transformers.models.auto import modeling_auto
 from macros.catalogue.presets import make
 from macros.catalogue.transformers_types import VLLM_FILE
 from macros.engine.architectures import find, modules_by_type
+from macros.engine.architectures.drafts import CLASSES as DRAFT_CLASSES
 from macros.engine.class_names import class_names
 from macros.engine.errors import Problem
 from macros.engine.keys import WRITER
@@ -26,6 +27,8 @@ from macros.engine.keys import WRITER
 from .configs import REMOTE, all_configs, remote
 from .mappings import default, text_type
 
+# Classes of draft heads that vLLM reads under another name.
+OF_MAKERS = (*("LlamaForCausalLMEagle", "EAGLEModel", "Eagle3DraftModel", "Eagle3Speculator", "MedusaModel"),)
 REGISTRY = "vllm/model_executor/models/registry.py"
 LISTS = {
     "_TEXT_GENERATION_MODELS": "text",
@@ -79,6 +82,7 @@ TYPES = {
     ),
     "Qwen3OmniMoeForConditionalGeneration": "qwen3_omni_moe/thinker_config/qwen3_omni_moe_text",
     "DeepseekOCR2ForCausalLM": "deepseek_ocr2/text_config/deepseek_ocr2_text",
+    **{name: kind for name, kind in DRAFT_CLASSES.items() if name not in OF_MAKERS},
 }
 
 REASONS = {
@@ -205,6 +209,13 @@ def covered(name: str, types: dict[str, list[str]]) -> str | None:
     return None
 
 
+def draft_reason(name: str) -> str:
+    """Why a class of vLLM's list of drafts is not counted."""
+    if "MTP" in name:
+        return "multi-token prediction"
+    return "EAGLE over other layers" if name.startswith("Eagle") else "another kind of draft"
+
+
 def main(folder: Path) -> None:
     version = re.search(r"^Version: (.+)$", (folder / "PKG-INFO").read_text("utf-8"), re.M)
     if version is None:
@@ -216,7 +227,9 @@ def main(folder: Path) -> None:
         row: dict[str, Any] = {"lists": lists}
         if (read := covered(name, types)) is not None:
             row["type"] = read
-        reason = why.pop(name, None) or ("draft head" if lists == ["speculative decoding"] and read is None else None)
+        reason = why.pop(name, None) or (
+            draft_reason(name) if lists == ["speculative decoding"] and read is None else None
+        )
         if (reason is None) == (read is None):
             wrong.append(f"{name}: {read or 'no reason'} {types.get(name, '')}")
         if reason is not None:

@@ -19,6 +19,7 @@ from ..keys import WRITER, Parts, language_part, text_table
 from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import LARGEST_SIZE, activation, listed
+from .drafts import KINDS, as_draft
 
 # What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.
 Compute: TypeAlias = Callable[[Array, Weights, Weights, int, Any], Array]
@@ -393,47 +394,6 @@ OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
     },
 }
 
-# Heads that draft tokens for a larger model: they read its hidden states, and are no model by themselves.
-DRAFTS = {
-    "eagle3": "EAGLE-3",
-    "eagle": "EAGLE",
-    "medusa": "Medusa",
-    "dflash": "DFlash",
-    "hydra": "Hydra",
-    "mtp": "multi-token prediction",
-    "nextn": "multi-token prediction",
-    "speculator": "speculative decoding",
-    "draft": "speculative decoding",
-}
-DRAFT_KEYS = (
-    "draft_vocab_size",
-    "dflash_config",
-    "eagle_config",
-    "medusa_num_heads",
-    "speculators_model_type",
-)
-
-
-def refuse_draft(raw: Mapping[str, Any]) -> None:
-    """Raise `Problem` for the config of a head that drafts tokens for a larger model."""
-    if text_table(raw) is not None:
-        return  # a whole model: one that reads images is called Eagle, too
-    names = [("architectures", name) for name in classes(raw)]
-    names += [(key, raw[key]) for key in ("speculators_model_type", "model_type") if isinstance(raw.get(key), str)]
-    found = [
-        (f"{key} = {shorten(name)}", f"a draft head ({DRAFTS[part]})")
-        for key, name in names
-        for part in DRAFTS
-        if part in plain(name)
-    ]
-    found += [(key, "a draft head") for key in DRAFT_KEYS if raw.get(key) is not None]
-    if found:
-        said, what = found[0]
-        raise Problem(
-            f"{said}: {what}, which proposes tokens to a larger model; it is not counted",
-            "give the config.json of that model",
-        )
-
 
 def classes(raw: Mapping[str, Any]) -> list[str]:
     """The classes that a config.json names. Raises `Problem` if it is not a list of names."""
@@ -452,7 +412,7 @@ def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str
     `own_names`: makers' names for the class of this type with its own head. Raises `Problem` for an unknown class.
     """
     model_type, named_classes = raw["model_type"], classes(raw)
-    if not named_classes or named_classes[0] in own_names:
+    if not named_classes or named_classes[0] in own_names or model_type in KINDS:
         return None
     kinds = _kinds(architecture, model_type)
     found = _ending(named_classes[0], kinds, [model_type, *own_names])
@@ -504,7 +464,9 @@ def described(
     If the class of the whole begins with its type, the text model has the class with the same ending; for an unknown
     whole, the one with its own head.
     """
-    refuse_draft(raw)
+    draft = as_draft(raw, classes(raw))
+    if draft is not None:
+        return draft, None, None
     keys, parts = language_part(raw)
     whole: object = raw.get("model_type")
     if not isinstance(whole, str):

@@ -227,7 +227,7 @@ def experts_and_attention(model: Model) -> tuple[str, str]:
     if any(k.holds in OF_SOURCE for k in model.counts.kept):
         attention += ["bidirectional", "cross"]
     if not model.counts.kept:  # nothing is left to a next step: an encoder, whose tokens see those after them too
-        attention.append("bidirectional")
+        attention.append("no attention" if model.counts.trace.reads_target else "bidirectional")
     return experts, ", ".join(attention)
 
 

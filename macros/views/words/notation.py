@@ -117,6 +117,14 @@ SYMBOLS = (
     Symbol("adapter_rank", "", "width that the adapters of a shared block narrow to", "r"),
     Symbol("active_stream", "", "which of the streams a layer computes"),
     Symbol("d_laurel", "", "width of the narrow way around attention"),
+    Symbol("n_features", "", "hidden states of the target that a draft head reads for each token"),
+    Symbol("d_target", "", "width of the target’s hidden states, where the draft head’s are not as wide"),
+    Symbol("draft_vocab_size", "", "tokens that a draft head can propose"),
+    Symbol(
+        "draft_block_size", "", "tokens of the block that a draft head fills in one step, the last known one included"
+    ),
+    Symbol("n_draft_heads", "", "heads that each propose a token in one step"),
+    Symbol("n_residual_blocks", "", "residual blocks of each of these heads"),
     Symbol("n_groups", "", "groups of state-space heads that share their input and output maps", "G"),
 )
 

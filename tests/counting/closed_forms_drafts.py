@@ -1,0 +1,61 @@
+"""The closed forms of draft heads: their own modules, without the tensors of their target that they read."""
+
+from __future__ import annotations
+
+from closed_forms import BOOL, Form, attention, blocks, both, fixed, flags, gated, sizes
+
+
+def eagle(c):
+    D, L, N, K, H, F = sizes(c)
+    biases = (N + 2 * K) * H if c.get("qkv_bias") else 0
+    fused = 2 * D * D + (D if c.get("bias", True) else 0)
+    return Form(fused + L * (attention(D, N, K, H) + biases + gated(D, F)) + (2 * L - 1) * D, 2 * L * K * H)
+
+
+def eagle3(c):
+    D, L, N, K, H, F = sizes(c)
+    M, R, W = (
+        c.get("num_aux_hidden_states", 3),
+        c.get("draft_vocab_size", c["vocab_size"]),
+        c.get("target_hidden_size", D),
+    )
+    biases = (N + 2 * K) * H + D if c.get("attention_bias") else 0
+    of_heads = 2 * H if c.get("use_qk_norm") else 0
+    norms = (M * W if c.get("norm_before_fc") else 0) + (2 * L + 1 + 1) * D
+    wider = D * (N + 2 * K) * H  # of the first layer, whose attention reads two vectors
+    layers = L * (attention(D, N, K, H) + biases + of_heads + gated(D, F, c.get("mlp_bias", False)))
+    return Form(M * W * D + wider + layers + norms + R * D, 2 * L * K * H)
+
+
+def medusa(c):
+    D, V, n = c["hidden_size"], c["vocab_size"], c["medusa_num_heads"]
+    return Form(n * (D * D + D + V * D), 0)
+
+
+def dflash(c):
+    D, L, N, K, H, F = sizes(c)
+    M = c.get("num_target_features", L)
+    biases = (N + 2 * K) * H + D if c.get("attention_bias") else 0
+    layer = attention(D, N, K, H) + biases + gated(D, F) + 2 * D + 2 * H
+    return Form(M * D * D + 2 * D + L * layer, 2 * L * K * H)
+
+
+FORMS = {"eagle": eagle, "eagle3": eagle3, "medusa": medusa, "dflash": dflash}
+
+RANDOM = {
+    "eagle": both(blocks(), flags(bias=BOOL, qkv_bias=BOOL)),
+    "eagle3": both(
+        blocks(),
+        flags(
+            draft_vocab_size=(53, 89),
+            target_hidden_size=(34, 79),
+            num_aux_hidden_states=(2, 5),
+            norm_before_fc=BOOL,
+            use_qk_norm=BOOL,
+            attention_bias=BOOL,
+            mlp_bias=BOOL,
+        ),
+    ),
+    "medusa": fixed(hidden_size=(34, 58), vocab_size=(97, 103), medusa_num_heads=(1, 3, 5)),
+    "dflash": both(blocks(), fixed(block_size=(2, 7)), flags(num_target_features=(3, 4), attention_bias=BOOL)),
+}
