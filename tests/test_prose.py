@@ -460,7 +460,9 @@ def test_where_the_published_totals_stand():
     of_these = {s for s in KNOWN if s.startswith(("gpt3-", "t5-", "whisper-"))}
     assert of_papers == of_these, "“for GPT-3, T5 and Whisper those of their papers”"
     of_its_repository = {s for s in KNOWN if presets.preset(s).sources.config.startswith("facebookresearch/fairseq")}
-    assert of_its_repository == {"bart-base", "roberta-large"}, "“for BART base and RoBERTa large from their repository”"
+    assert of_its_repository == {"bart-base", "roberta-large"}, (
+        "“for BART base and RoBERTa large from their repository”"
+    )
     listed = {s for s in KNOWN if presets.preset(s).sources.config.startswith("PaddlePaddle/PaddleNLP")}
     assert listed == {s for s in KNOWN if s.startswith(("bert-", "electra-", "distilbert-"))} - {"bert-base"}, (
         "“for other encoders of BERT’s kind from PaddleNLP”"
