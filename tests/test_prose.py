@@ -215,10 +215,10 @@ def test_a_formula_that_is_right_by_chance_says_so():
         for slug in exact
         if (sizes := presets.model(slug).counts.values()).get("n_kv_heads", sizes["n_heads"]) != sizes["n_heads"]
     }
-    assert sharing == {"qwen3-0.6b"}
+    assert sharing == {"qwen3-0.6b", "qwen3-embedding-0.6b"}, "one of them is trained further from the other"
     assert int(formula_result("cache-all-heads", "exact")) == len(exact)
     assert int(formula_result("cache-all-heads", "exact as assumed")) == len(exact - sharing)
-    assert formula_result("cache-all-heads", "exact by chance") == presets.preset("qwen3-0.6b").name
+    assert formula_result("cache-all-heads", "exact by chance") == "Qwen3 0.6B, Qwen3 Embedding 0.6B"
     assert formula_result("12LD2", "exact by chance") == "none"
     with_attention = [m for m in known() if any(k.row is not None for k in m.counts.kept)]
     assert int(formula_result("cache-all-heads", "models")) == len(with_attention)
@@ -420,8 +420,8 @@ def test_every_macro_was_asked_whether_it_shows_a_cost():
 
 
 def test_gpt3_says_what_its_attention_is():
-    encoders = {m.slug for m in known() if m.model_type in ("bert", "modernbert", "t5", "bart", "whisper")}
-    assert {s for s in SLUGS if presets.preset(s).caveat} - encoders == {s for s in SLUGS if s.startswith("gpt3-")}
+    said = {s: presets.preset(s).caveat for s in SLUGS if presets.preset(s).caveat}
+    assert {s for s in said if not said[s].startswith("An encoder ")} == {s for s in SLUGS if s.startswith("gpt3-")}
 
 
 # Families, sources, FLOPs
@@ -459,15 +459,21 @@ def test_where_the_published_totals_stand():
     of_papers = {s for s in KNOWN if presets.preset(s).sources.config.startswith("arXiv")}
     of_these = {s for s in KNOWN if s.startswith(("gpt3-", "t5-", "whisper-"))}
     assert of_papers == of_these, "“for GPT-3, T5 and Whisper those of their papers”"
-    [of_its_repository] = {s for s in KNOWN if presets.preset(s).sources.config.startswith("facebookresearch/fairseq")}
-    assert of_its_repository == "bart-base", "“for BART base those of its repository”"
+    of_its_repository = {s for s in KNOWN if presets.preset(s).sources.config.startswith("facebookresearch/fairseq")}
+    assert of_its_repository == {"bart-base", "roberta-large"}, (
+        "“for BART base and RoBERTa large from their repository”"
+    )
+    listed = {s for s in KNOWN if presets.preset(s).sources.config.startswith("PaddlePaddle/PaddleNLP")}
+    assert listed == {s for s in KNOWN if s.startswith(("bert-", "electra-", "distilbert-"))} - {"bert-base"}, (
+        "“for other encoders of BERT’s kind from PaddleNLP”"
+    )
     defaults = {
         s
         for s in KNOWN
         if re.search(r"^class defaults of .*\(\w+Config\)|^NVIDIA/NeMo", presets.preset(s).sources.config)
     }
     others = {s for s in KNOWN if "config.json" not in presets.preset(s).sources.config}
-    assert defaults and defaults | of_papers | {of_its_repository} == others, (
+    assert defaults and defaults | of_papers | of_its_repository | listed == others, (
         "“the defaults of the class that names the model”"
     )
 

@@ -385,11 +385,15 @@ def _add(commands) -> None:
         "write the skeleton of a preset from a config.json",
         "Writes TOML with the config's keys, in the presets' order, and lists what to fill in. If a key of the "
         "config is\n"
-        "not known, it names the key. With --family, the file goes to its place below macros/presets.",
+        "not known, it names the key. With --family, the file goes to its place below macros/presets. Several\n"
+        "files give a preset each, all or none of them.",
         "every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny",
     )
-    adding.add_argument("config", metavar="config.json", help="the published file, or its folder")
+    adding.add_argument("config", nargs="+", metavar="config.json", help="the published file, or its folder")
     adding.add_argument("--family", help="the family's name; a new one gets its folder")
+    adding.add_argument(
+        "--like", metavar="SLUG", help="a preset of the same family and organization, as both are there"
+    )
     adding.add_argument(
         "--hub", metavar="REPOSITORY", help="source of the file, as organization/name (default: from its folder)"
     )

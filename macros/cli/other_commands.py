@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -227,15 +228,22 @@ def run(options) -> int:
 
 
 def add(options) -> int:
-    """Write the skeleton of a preset for a config.json, into its folder if a family is given."""
-    made = skeleton(options.config, options.slug, options.family, options.hub)
-    output = Path(options.output) if options.output else made.path
-    if output is None:
-        warn(options.config, made.warnings)
-        print(made.text, end="")
-        return 0
-    write(output, made.text, is_new=True, with_folders=not options.output)
-    warn(place(output), made.warnings)
+    """Write the skeleton of a preset for each config.json, into its folder if a family is given."""
+    if len(options.config) > 1:
+        for name in ("slug", "hub", "output"):
+            if getattr(options, name):
+                raise Problem(f"--{name} with several files", "add them one by one")
+    made = [skeleton(file, options.slug, options.family, options.hub, options.like) for file in options.config]
+    outputs = [Path(options.output) if options.output else one.path for one in made]
+    if twice := [output for output, n in Counter(filter(None, outputs)).items() if n > 1]:
+        raise Problem(f"{place(twice[0])} is the preset of several files", "add them one by one, with --slug")
+    for file, one, output in zip(options.config, made, outputs):
+        if output is None:
+            warn(file, one.warnings)
+            print(one.text, end="")
+        else:
+            write(output, one.text, is_new=True, with_folders=not options.output)
+            warn(place(output), one.warnings)
     return 0
 
 

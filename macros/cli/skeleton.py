@@ -39,11 +39,15 @@ class Skeleton(NamedTuple):
     path: Path | None
 
 
-def skeleton(file: str, slug: str | None = None, family: str | None = None, hub: str | None = None) -> Skeleton:
-    """TOML with the config's own keys, in the presets' order.
+def skeleton(
+    file: str, slug: str | None = None, family: str | None = None, hub: str | None = None, like: str | None = None
+) -> Skeleton:
+    """TOML with the config's own keys, in the presets' order; the family and the organization may be another preset's.
 
     Raises `Problem` naming an unknown key.
     """
+    sibling = presets.preset(like) if like else None
+    family = family or (sibling and sibling.family)
     path = Path(file)
     path = path / "config.json" if os.path.isdir(path) else path
     hub = hub or hub_of(path)
@@ -97,7 +101,7 @@ def skeleton(file: str, slug: str | None = None, family: str | None = None, hub:
     lines = [
         f"name = {toml_value(name if hub else slug)}",
         f"family = {toml_value(family or '')}",
-        'organization = ""',
+        f"organization = {toml_value(sibling.organization if sibling else '')}",
         'released = ""',
         *([f"hub = {toml_value(hub)}"] if hub else []),
         "",

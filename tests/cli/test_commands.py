@@ -765,6 +765,26 @@ def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):
     assert "exists" in refused(run("add", tmp_path, *named))
 
 
+def test_siblings_are_added_at_once(run, tmp_path, new_presets):
+    """A preset for each file, with the family and the organization of one that is there; all or none."""
+    raw, files = presets.preset("llama3-8b").config, []
+    for name, layers in (("Llama-9B", 36), ("Llama-4B", 16)):
+        (folder := tmp_path / f"models--Some-Body--{name}").mkdir()
+        (folder / "config.json").write_text(json.dumps({**raw, "num_hidden_layers": layers}))
+        files.append(folder)
+    bad = tmp_path / "config.json"
+    bad.write_text(json.dumps({**raw, "model_type": "none"}))
+    assert "none" in refused(run("add", *files, bad, "--like", "llama3-8b"))
+    assert "--slug with several files" in refused(run("add", *files, "--like", "llama3-8b", "--slug", "x"))
+    assert "of several files" in refused(run("add", files[0], files[0], "--like", "llama3-8b"))
+    assert [path.name for path in (new_presets / "llama").iterdir()] == ["llama3-8b.toml"]
+    status, out, err = run("add", *files, "--like", "llama3-8b")
+    assert (status, out) == (0, "") and err.count("fill in: released") == 2
+    for slug, layers in (("llama-9b", 36), ("llama-4b", 16)):
+        made = tomllib.loads((new_presets / f"llama/{slug}.toml").read_text("utf-8"))
+        assert (made["organization"], made["config"]["num_hidden_layers"]) == ("Meta", layers)
+
+
 def test_a_family_is_added_to_as_it_is_spelt(run, tmp_path, new_presets):
     (tmp_path / "config.json").write_text(json.dumps(presets.preset("llama3-8b").config))
     for spelling in ("llama", "LLaMA", "L lama"):

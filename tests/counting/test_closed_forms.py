@@ -201,12 +201,13 @@ def bert(c):
     return Form((tables + 2) * D + L * (4 * D * D + 4 * D + plain(D, F) + 4 * D) + D * D + 3 * D + V, 0)
 
 
-def narrow_bert(c, groups):
+def narrow_bert(c, groups, is_always_widened=True):
     """BERT on a narrower embedding, with so many sets of weights for its layers."""
     D, F, V, E = c["hidden_size"], c["intermediate_size"], c["vocab_size"], c["embedding_size"]
     tables = (V + c["max_position_embeddings"] + c.get("type_vocab_size", 2) + 2) * E
     head = D * E + E + 2 * E + V
-    return Form(tables + E * D + D + groups * (4 * D * D + 4 * D + plain(D, F) + 4 * D) + head, 0)
+    widening = E * D + D if is_always_widened or E != D else 0
+    return Form(tables + widening + groups * (4 * D * D + 4 * D + plain(D, F) + 4 * D) + head, 0)
 
 
 def distilbert(c):
@@ -1143,7 +1144,7 @@ FORMS |= {
     "biogpt": biogpt,
     # encoders, and both
     **dict.fromkeys(("roberta", "xlm-roberta", "camembert"), bert),
-    "electra": lambda c: narrow_bert(c, c["num_hidden_layers"]),
+    "electra": lambda c: narrow_bert(c, c["num_hidden_layers"], is_always_widened=False),
     "albert": lambda c: narrow_bert(c, c.get("num_hidden_groups", 1)),
     "distilbert": distilbert,
     "mpnet": mpnet,

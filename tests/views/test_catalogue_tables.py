@@ -377,7 +377,7 @@ def test_a_family_shows_each_model_with_its_figures(family):
         ("gpt1", None),
         ("gemma3-27b", "gemma2-27b"),
         ("falcon3-7b", "falcon-7b"),
-        ("deepseek-v2", "deepseek-llm-7b"),
+        ("deepseek-v2", "deepseek-moe-16b"),
     ],
 )
 def test_the_earlier_model_of_a_line(slug, expected):
@@ -425,7 +425,7 @@ def test_what_a_family_compares_is_read_off_the_trace(slug, biases, positions, a
 
 def test_alibi_is_named_of_those_that_have_it_alone():
     slugs = {m.slug for m in map(presets.model, DISCLOSED) if "ALiBi" in traits.positions(m)}
-    assert slugs == {"mpt-7b", "bloom-560m", "bloom-1b7", "bloom-7b1", "bloom-176b"}
+    assert slugs == {"mpt-7b", "bloom-560m", "bloom-1b1", "bloom-1b7", "bloom-3b", "bloom-7b1", "bloom-176b"}
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -297,8 +297,9 @@ function modelsIn(text, made, core, names, take) {
       length = 0
     for (let n = Math.min(8, all.length - i); n > 0 && !best; n--) {
       if (!joined(i, i + n)) continue
-      const asked = all.slice(i, i + n).map(token => token.text)
-      const isName = n > 1 || (asked[0].length > 2 && !names.plain.includes(asked[0]))
+      const said = all.slice(i, i + n).map(token => token.text)
+      const asked = said.filter(word => !names.noise.includes(word))
+      const isName = asked.length > 1 || (asked.length === 1 && asked[0].length > 2 && !names.plain.includes(asked[0]))
       const begins = asked.some(token => made.first.has(token) && /^[a-z][a-z\d]/.test(token))
       if (!isName || !(begins || made.whole.has(asked.join(" ")))) continue
       best = closest(asked, made)

@@ -4,6 +4,7 @@ of sizes."""
 from __future__ import annotations
 
 import math as maths
+import re
 
 from ...cache.memory import memoized
 from ...catalogue import presets
@@ -41,6 +42,9 @@ from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
 HALF_A_YEAR = 0.5
 
+# Names of models that were trained further from one of the line, for one purpose.
+TRAINED_FURTHER = re.compile(r"Cod(e|er)\b|Distill|Embedding|QwQ|-VL\b")
+
 
 def family_members(family: str) -> list[str]:
     """The models of a family in the order of release, on one day the smallest first. Raises `Problem`."""
@@ -65,9 +69,11 @@ def relatives(model: Model) -> list[Model]:
 
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
-    is."""
+    is. A model that was trained further for one purpose begins no line."""
     released = released_of(model)
-    earlier = [m for m in relatives(model) if is_earlier(released_of(m), released)]
+    earlier = [
+        m for m in relatives(model) if is_earlier(released_of(m), released) and not TRAINED_FURTHER.search(m.name)
+    ]
 
     def kind(m: Model) -> tuple[bool, bool]:
         return is_sparse(m), any(k.row is not None for k in m.counts.kept)
