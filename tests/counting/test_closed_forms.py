@@ -6,6 +6,7 @@ catalogue's models prove the forms (they give the reference totals), and random 
 
 from __future__ import annotations
 
+import closed_forms_older
 import closed_forms_recurrent
 import closed_forms_streams
 import pytest
@@ -1078,6 +1079,7 @@ FORMS = {
         shared=lambda c, D: gated(D, c["shared_expert_intermediate_size"]),
         more=lambda c, D: 2 * D,
     ),
+    **closed_forms_older.FORMS,
     **closed_forms_recurrent.FORMS,
     **closed_forms_streams.FORMS,
 }
@@ -1971,6 +1973,7 @@ RANDOM |= {
         ),
         flags(sliding_window=(4, 9)),
     ),
+    **closed_forms_older.RANDOM,
     **closed_forms_recurrent.RANDOM,
     **closed_forms_streams.RANDOM,
 }
