@@ -159,6 +159,9 @@ class NumberCache(ShapeCache):
     def source(self, rows: int, *row: int) -> NoReturn:
         raise not_by_token()
 
+    def fill(self, holds: Holds, new: Array, rows: int) -> NoReturn:
+        raise not_by_token()
+
     def state(self, holds: Holds, *shape: int) -> NoReturn:
         raise not_by_token()
 

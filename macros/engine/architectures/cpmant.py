@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..dims import smallest
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, embed, gelu, heads, linear, relative_bias, rms_norm, unembed
@@ -61,7 +62,7 @@ class CpmAnt(Config):
 def forward(w: Weights, ids: Array, c: CpmAnt, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     rows = c.vocab_size + c.n_prompts * c.n_prompt
-    now = c.n_prompt * (ids.shape[0] // (ids.shape[0] + cache.length))  # in the first step; later it is in the cache
+    now = c.n_prompt - smallest(c.n_prompt, c.n_prompt * cache.length)  # in the first step; later the cache has them
     numbers = np.arange(now, like=ids)
     x = embed(ids, w, "cpmant.input_embedding.weight", rows, c.d_model)
     p = embed(numbers + (c.vocab_size + PROMPT * c.n_prompt), w, "cpmant.input_embedding.weight", rows, c.d_model)
