@@ -149,7 +149,7 @@ def streams_attention(x: Array, ahead: list[Array], w: Weights, c: ProphetNet, c
         rates = linear(y, w, "relative_pos_embeddings", c.n_buckets * N, bias=True)
         far = bucket_logits(rates, back + 1, c)
         fit = np.einsum("tnh,snh->nts", own_q, k, optimize=True) * H**-0.5 + far
-        fit = np.where((back >= i) | (back == S - T + np.arange(T, like=x)[:, None]), fit, -np.inf)
+        fit = np.where((back < i) & (np.arange(S, like=x)[None, :] > 0), -np.inf, fit)
         here = np.einsum("tnh,tnh->nt", own_q, own_k, optimize=True)[:, :, None] * H**-0.5
         here = here + bucket_logits(rates, back[:, :1] * 0, c)
         shares = softmax(np.concatenate([fit, here], axis=-1))

@@ -93,7 +93,7 @@ def sparse_block_attention(q: Array, k: Array, v: Array, block: int, random: int
     if T > (5 + 2 * random) * block:
         own, last = np.arange(T) // block, (T - 1) // block
         to, of = own[None, :], own[:, None]
-        sees = (of == 0) | (of == last) | (to == 0) | (to == last) | (np.abs(of - to) <= 1)
+        hidden = (of > 0) & (of < last) & (to > 0) & (to < last) & (np.abs(of - to) > 1)
         again = np.where((of > 0) & (of < last) & (to == 0), math.log(1 + random), 0.0)
-        fit = np.where(sees, fit + again, -np.inf)
+        fit = np.where(hidden, -np.inf, fit + again)
     return np.einsum("nts,snh->tnh", softmax(fit), v, optimize=True).reshape(T, q.shape[1] * q.shape[2])
