@@ -14,7 +14,8 @@ from ..ops import attend, embed, embed_positions, heads, linear, positions, spar
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, feed_forward, prediction_head
-from .config import Count, Size, config, key
+from .config import Interval, config, key
+from .jamba import Offset
 
 
 @config
@@ -24,8 +25,8 @@ class BigBird(Bert):
     activation: str = key("hidden_act", "gelu_new")
     rescales: bool = key("rescale_embeddings", False)
     sees: Literal["block_sparse", "original_full"] = key("attention_type", "block_sparse")
-    block: Size = key("block_size", 64)
-    n_random: Count = key("num_random_blocks", 3)
+    block: Interval = key("block_size", 64)
+    n_random: Offset = key("num_random_blocks", 3)
     attention_bias: bool = key("use_bias", True)
 
     caveat = Bert.caveat + " A long text is seen in blocks, the last of which is filled up."

@@ -14,7 +14,8 @@ from ..ops import attend, layer_norm, linear, sparse_block_attention, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import NORM_EPS, feed_forward, project
-from .config import Count, Size, activation, config, fixed, key
+from .config import Interval, activation, config, fixed, key
+from .jamba import Offset
 from .pegasus_x import WithoutBiases, decoder_layer
 
 
@@ -25,8 +26,8 @@ class BigBirdPegasus(WithoutBiases):
     activation: str = key("activation_function", "gelu_new")
     reserved: int = fixed(0)
     sees: Literal["block_sparse", "original_full"] = key("attention_type", "block_sparse")
-    block: Size = key("block_size", 64)
-    n_random: Count = key("num_random_blocks", 3)
+    block: Interval = key("block_size", 64)
+    n_random: Offset = key("num_random_blocks", 3)
     attention_bias: bool = key("use_bias", False)
 
     caveat = WithoutBiases.caveat + " A long text is seen in blocks, the last of which is filled up."

@@ -16,7 +16,7 @@ from ..ops import attend, embed, embed_positions, heads, last_row, layer_norm, l
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert
-from .config import Size, activation, config, derived, key
+from .config import Interval, Size, activation, config, derived, key
 
 
 @config
@@ -32,7 +32,7 @@ class MobileBert(Bert):
     d_head: Size = derived(lambda c: int(c.d_narrow if c.is_narrow else c.d_model) // int(c.n_heads))
     narrow_values: bool = key("use_bottleneck_attention", False)
     shares_narrow: bool = key("key_query_shared_bottleneck", True)
-    n_networks: Size = key("num_feedforward_networks", 4)
+    n_networks: Interval = key("num_feedforward_networks", 4)
     tied: Literal[True] = key("tie_word_embeddings", True)
     kind_of_norm: Literal["no_norm"] = key("normalization_type", "no_norm")
 

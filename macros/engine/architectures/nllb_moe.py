@@ -17,7 +17,8 @@ from ..ops import combine, expert_linear, linear, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import M2M100, attention, causal_attention, cross_attention, feed_forward
-from .config import Count, Size, activation, config, key
+from .config import Size, activation, config, key
+from .jamba import Offset
 
 CHOSEN = 2  # experts of each token: the code is for no other number
 
@@ -29,8 +30,8 @@ class NllbMoe(M2M100):
     """Hyperparameters of NLLB-MoE, in forward order."""
 
     n_experts: Size = key("num_experts", 128)
-    encoder_every: Count = key("encoder_sparse_step", 4)
-    decoder_every: Count = key("decoder_sparse_step", 4)
+    encoder_every: Offset = key("encoder_sparse_step", 4)
+    decoder_every: Offset = key("decoder_sparse_step", 4)
     router_bias: bool = key("router_bias", False)
     second: Literal["all"] = key("second_expert_policy", "all")
     left_out: Share = key("moe_token_dropout", 0.2)

@@ -15,7 +15,7 @@ from ..ops import Full, attend, block_attention, causal_mask, layer_norm, linear
 from ..steps import Holds, Role, step
 from . import architecture
 from .bart import NORM_EPS, Bart, feed_forward, must_be_even, project
-from .config import Size, activation, config, fixed, key
+from .config import Interval, Size, activation, config, fixed, key
 from .xglm import sinusoids
 
 
@@ -35,7 +35,7 @@ class PegasusX(WithoutBiases):
 
     n_positions: Size = key("max_position_embeddings", 16384)
     n_global: Size = key("num_global_tokens", 32)
-    block: Size = key("block_size", 512)
+    block: Interval = key("block_size", 512)
     staggers: bool = key("stagger_local_blocks", True)
     final_bias: bool = fixed(False)
 

@@ -13,7 +13,7 @@ from ..ops import attend, heads, layer_norm
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, prediction_head
-from .config import Size, activation, config, fixed, key
+from .config import Interval, Size, activation, config, fixed, key
 
 NORM_EPS = 1e-12  # of the norms in layers, which no key sets
 
@@ -23,12 +23,12 @@ class SqueezeBert(Bert):
     """Hyperparameters of SqueezeBERT, in forward order."""
 
     d_embedding: Size = key("embedding_size", lambda c: c.d_model)
-    q_groups: Size = key("q_groups", 4)
-    k_groups: Size = key("k_groups", 4)
-    v_groups: Size = key("v_groups", 4)
-    output_groups: Size = key("post_attention_groups", 1)
-    wide_groups: Size = key("intermediate_groups", 4)
-    narrow_groups: Size = key("output_groups", 4)
+    q_groups: Interval = key("q_groups", 4)
+    k_groups: Interval = key("k_groups", 4)
+    v_groups: Interval = key("v_groups", 4)
+    output_groups: Interval = key("post_attention_groups", 1)
+    wide_groups: Interval = key("intermediate_groups", 4)
+    narrow_groups: Interval = key("output_groups", 4)
     trunk: str = fixed("transformer")
 
     def check(self) -> None:

@@ -14,7 +14,7 @@ from ..ops import layer_norm, linear
 from ..steps import Role, step
 from . import architecture
 from .bert import attention
-from .config import Size, activation, config, derived, key
+from .config import Interval, Size, activation, config, derived, key
 from .roberta import Roberta, masked_head
 
 
@@ -23,7 +23,7 @@ class Xmod(Roberta):
     """Hyperparameters of X-MOD, in forward order."""
 
     norm_first: bool = key("pre_norm", False)
-    reduction: Size = key("adapter_reduction_factor", 2)
+    reduction: Interval = key("adapter_reduction_factor", 2)
     d_adapter: Size = derived(lambda c: c.d_model // c.reduction)
     adapter_norm: bool = key("adapter_layer_norm", False)
     reuses_norm: bool = key("adapter_reuse_layer_norm", True)
