@@ -488,14 +488,7 @@ COUNTED = {
         Role.REDUCE_STREAMS,
     },
     "the averages in a compressed KV cache": {Role.COMPRESSOR},
-    "recurrences": {
-        Role.SELECTIVE_SCAN,
-        Role.DECAYING_ATTENTION,
-        Role.GATED_DELTA_RULE,
-        Role.MLSTM,
-        Role.WKV,
-        Role.RG_LRU,
-    },
+    "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
     "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},
 }
 LEFT_OUT = {
