@@ -169,6 +169,9 @@ class NumberCache(ShapeCache):
     def hidden_states(self, tokens: int, width: int) -> NoReturn:
         raise not_by_token()
 
+    def fill(self, holds: Holds, new: Array, rows: int) -> NoReturn:
+        raise not_by_token()
+
     def state(self, holds: Holds, *shape: int) -> NoReturn:
         raise not_by_token()
 

@@ -40,6 +40,7 @@ class Role(StrEnum):
     RECURRENT_BLOCK = "recurrent_block", "Griffin recurrent block"
     SHORT_CONVOLUTION = "short_convolution", "gated short convolution"
     TIME_MIX = "time_mix", "RWKV time mixing"
+    MLSTM_LAYER = "mlstm_layer", "linear attention"
     INDEXER = "indexer", "lightning indexer"
     FEED_FORWARD = "feed_forward", "MLP"
     CHANNEL_MIX = "channel_mix", "RWKV channel mixing"
@@ -146,6 +147,7 @@ class Role(StrEnum):
     DECAYING_ATTENTION = "decaying_attention", "linear attention"
     GATED_DELTA_RULE = "gated_delta_rule", "gated delta rule"
     WKV = "wkv", "WKV"
+    MLSTM = "mlstm", "linear attention"
 
 
 NORMS = frozenset({Role.LAYER_NORM, Role.RMS_NORM})  # of a whole vector, with weights
@@ -166,6 +168,7 @@ class Holds(StrEnum):
     ROPE_KEY = "k_rope"
     INDEX_KEYS = "index"
     KEYS_AND_VALUES = "kv"
+    LAYER_INPUT = "layer input"
     COMPRESSED = "compressed"
     WAITING = "unfinished window"
     WINDOW_BEFORE = "window before"

@@ -7,6 +7,7 @@ catalogue's models prove the forms (they give the reference totals), and random 
 from __future__ import annotations
 
 import closed_forms_drafts
+import closed_forms_older
 import closed_forms_recurrent
 import closed_forms_streams
 import pytest
@@ -1081,6 +1082,7 @@ FORMS = {
         more=lambda c, D: 2 * D,
     ),
     **closed_forms_drafts.FORMS,
+    **closed_forms_older.FORMS,
     **closed_forms_recurrent.FORMS,
     **closed_forms_streams.FORMS,
 }
@@ -1975,6 +1977,7 @@ RANDOM |= {
         flags(sliding_window=(4, 9)),
     ),
     **closed_forms_drafts.RANDOM,
+    **closed_forms_older.RANDOM,
     **closed_forms_recurrent.RANDOM,
     **closed_forms_streams.RANDOM,
 }

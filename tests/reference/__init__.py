@@ -34,14 +34,20 @@ DECAYS = ("slope_rate", "query_decay", "key_decay", "diagonal_decay")
 ENCODERS = (
     *("bert", "modernbert", "roberta", "xlm-roberta", "camembert", "electra", "distilbert", "albert", "mpnet"),
     *("nomic_bert", "eurobert", "ernie", "megatron-bert", "data2vec-text", "roberta-prelayernorm", "xlm-roberta-xl"),
-    *("rembert", "roformer", "gte", "jina_embeddings_v3", "deberta-v2", "bert-generation"),
+    *("rembert", "roformer", "gte", "jina_embeddings_v3", "deberta-v2", "bert-generation", "flaubert"),
+    *("deberta", "ibert", "mobilebert", "roc_bert", "squeezebert", "xmod", "big_bird"),
 )
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
 WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
-    *("t5gemma", "fsmt", "longt5", "led"),
+    *("t5gemma", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus", "prophetnet"),
+    *("blip_text_model", "pix2struct_text_model"),
 )
+# Of these, what reads the vectors of an image.
+OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model")
+# A decoder that reads what it is given at once in both directions.
+BOTH_WAYS = ("cpmant",)
 
 
 def close(ours, reference, tolerance=TOLERANCE):

@@ -40,7 +40,8 @@ def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
     with torch.no_grad():
         out = run(model, ids, read, output_hidden_states=True)
     if read is not None:
-        encoder = np.array([h[0].numpy() for h in out.get("encoder_hidden_states", ())])
+        told = (h[0] if isinstance(h, tuple) else h for h in out.get("encoder_hidden_states", ()))  # PEGASUS-X's last
+        encoder = np.array([h[0].numpy() for h in told])
         stored |= {"source": read.numpy(), "source_hidden": encoder}
     hidden = [h[0].numpy() for h in out.get("decoder_hidden_states", out.get("hidden_states")) or ()]
     if len({h.shape for h in hidden}) > 1:  # several residual streams, and what becomes of them for the head

@@ -51,6 +51,7 @@ READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
         {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
         {"rope_theta": 1e4, "rope_parameters": None},
     ],
+    "xlstm": [{"tie_word_embeddings": True}],
     "zamba2": [{"tie_word_embeddings": False}],
 }
 

@@ -201,9 +201,19 @@ OMNI = ("qwen2_5_omni_text", "qwen3_omni_moe_text")  # whose classes take no num
 def every_score(ours: Model, new: int, context: int) -> int:
     """The head of all tokens but the last."""
     one = ("bert-generation", "mllama_text_model")  # which have the decoders' option
-    if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI) or ours.model_type in one:
+    if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI, "xlstm") or ours.model_type in one:
         return 0
-    return sum(layers * flops(ours, node, new, context) * (new - 1) for node, layers in steps(ours, Role.UNEMBED))
+    scored = new * int(ours.config.n_ahead) if ours.model_type == "prophetnet" else new
+    return sum(layers * flops(ours, node, new, context) * (scored - 1) for node, layers in steps(ours, Role.UNEMBED))
+
+
+def own_keys(ours: Model, new: int, context: int) -> int:
+    """The scores of each stream ahead with its keys at other places, and what these would give."""
+    if ours.model_type != "prophetnet":
+        return 0
+    c = ours.config
+    pairs = 2 * new * new - new  # this site counts one product, of each place with itself
+    return 2 * int(c.n_decoder_layers) * int(c.n_ahead) * int(c.d_model) * pairs
 
 
 def chunks_overlap(ours: Model, new: int, context: int) -> int:
@@ -215,6 +225,22 @@ def chunks_overlap(ours: Model, new: int, context: int) -> int:
     return sum(2 * width * (w * -(-rows // w // 2) * 2 * w - 4 * w * w) for w in windows)
 
 
+def blocks_of_one(ours: Model, new: int, context: int) -> int:
+    """The weighted sums over the first and the last block, where a block is one token."""
+    if ours.model_type != "big_bird" or int(ours.config.block) > 1 or new <= 5 + 2 * int(ours.config.n_random):
+        return 0
+    return -int(ours.config.n_layers) * (new - 4) * 2 * 2 * int(ours.config.d_model)
+
+
+def rows_filled_up(ours: Model, new: int, context: int) -> int:
+    """Four linear maps of half a block before a text and half a block behind it, which some vectors see, too."""
+    if ours.model_type != "pegasus_x" or context > new:
+        return 0
+    moved = ours.config.encoder_kinds.count("moved")
+    width = int(ours.config.d_model)
+    return moved * int(ours.config.block) * (4 * 2 * width**2 + 4 * int(ours.config.n_global) * width)
+
+
 def sums_by_products(ours: Model, new: int, context: int) -> int:
     """The sums of blocks of a text, as products with zeros and ones."""
     if ours.model_type != "longt5" or context > new or ours.config.kind == "local":
@@ -223,11 +249,16 @@ def sums_by_products(ours: Model, new: int, context: int) -> int:
     return 2 * int(ours.config.n_encoder_layers) * rows * (rows // ours.config.block) * int(ours.config.d_model)
 
 
+def pooled(ours: Model, new: int, context: int) -> int:
+    """The first token's vector through a matrix."""
+    return 2 * int(ours.config.d_model) ** 2 if ours.model_type in ("squeezebert", "big_bird") else 0
+
+
 def recurrence(ours: Model, new: int, context: int) -> int:
     """What torch counts of the form that it runs, without what we count of the plain recurrence."""
     more = 0
     for node, layers in steps(
-        ours, Role.SELECTIVE_SCAN, Role.RG_LRU, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV
+        ours, Role.SELECTIVE_SCAN, Role.RG_LRU, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.MLSTM, Role.WKV
     ):
         theirs = in_a_step(node) if context > new else in_a_prompt(ours, node, new)
         more += layers * (theirs - flops(ours, node, new, context))
@@ -243,12 +274,15 @@ def in_a_step(node: Node) -> int:
         (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
         writes = node.is_inside(Role.LIGHTNING_ATTENTION)
         return 2 * heads * i * j * (2 if writes else 1)
+    if node.role is Role.MLSTM:
+        (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
+        return 2 * heads * (2 * i * j + i)
     return 0
 
 
 def in_a_prompt(ours: Model, node: Node, new: int) -> int:
-    """Token by token in Mamba, Griffin and RWKV; else chunk by chunk, products of all pairs of a chunk, padded."""
-    if node.role in (Role.SELECTIVE_SCAN, Role.RG_LRU, Role.WKV):
+    """Token by token in Mamba, Griffin, xLSTM and RWKV; else products of all pairs of a chunk, which is filled up."""
+    if node.role in (Role.SELECTIVE_SCAN, Role.RG_LRU, Role.MLSTM, Role.WKV):
         return in_a_step(node) * new
     (heads, i), j = map(int, node.inputs[0].shape[1:]), int(node.inputs[2].shape[2])
     if node.is_inside(Role.LIGHTNING_ATTENTION):  # the last block is not padded
@@ -401,8 +435,8 @@ FLOPS = {
         "transformers multiplies a new token with cached rows of the previous chunk, and masks them.", masked_in_chunk
     ),
     "every score": Convention(
-        "transformers’ encoders score every token of a text, and so do Qwen’s Omni and its models of an encoder and a "
-        "decoder. Here the scores of one token count, as elsewhere.",
+        "transformers’ encoders score every token of a text, and so do Qwen’s Omni, xLSTM and its models of an encoder "
+        "and a decoder. Here the scores of one token count, as elsewhere.",
         every_score,
     ),
     "outside": Convention(
@@ -412,14 +446,33 @@ FLOPS = {
     "scores again": Convention(
         "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
     ),
+    "own keys": Convention(
+        "transformers’ code of ProphetNet compares a stream ahead with all of its keys, and masks those of other "
+        "places than its own.",
+        own_keys,
+    ),
     "overlap": Convention(
         "transformers’ code of LED computes scores in chunks of two windows that overlap by one. This site counts "
         "three windows for each block.",
         chunks_overlap,
     ),
+    "blocks of one": Convention(
+        "torch adds up by element-wise work what a block of one token gives to others in BigBird, and does not count "
+        "it.",
+        blocks_of_one,
+    ),
+    "filled up": Convention(
+        "transformers’ code of PEGASUS-X multiplies the zeros, too, with which it fills up blocks that it moves.",
+        rows_filled_up,
+    ),
     "block sums": Convention(
         "transformers’ code of LongT5 adds up the vectors of a block by a product with zeros and ones.",
         sums_by_products,
+    ),
+    "pooler": Convention(
+        "transformers’ code of SqueezeBERT and BigBird makes a vector of the whole text, too, which the scores do not "
+        "need.",
+        pooled,
     ),
     "recurrence": Convention(
         "This site counts a recurrence token by token, with the writes into the state. transformers writes by "

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import DynamicCache, EncoderDecoderCache
 from transformers.modeling_outputs import BaseModelOutput
 
 from macros.catalogue.presets import Model
@@ -20,12 +21,14 @@ from .configs import model as our_model
 from .conventions import CACHE, FLOPS, differences, kept
 from .models import build, run, source, token_ids
 
-CACHES = ("past_key_values", "cache_params", "state")  # what models call theirs
+CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
+WHOLE_TEXT = ("cpmant", "xlm")  # whose code leaves out itself what the cache has
 
 
 def cache_name(model: torch.nn.Module) -> str | None:
     """What a model calls its cache; None where it has none."""
-    return next((name for name in CACHES if name in inspect.signature(model.forward).parameters), None)
+    names = (*CACHES, "cache") if getattr(model.config, "causal", False) else CACHES
+    return next((name for name in names if name in inspect.signature(model.forward).parameters), None)
 
 
 def step(
@@ -37,6 +40,8 @@ def step(
     RecurrentGemma's code hands out no cache.
     """
     name, read = cache_name(model), source(model)
+    if name == "cache" and cache is None:  # XLM's is handed in, and not out
+        cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     more = {name: cache} if name else {}
     if name and read is None:  # Switch's encoder refuses to be asked
         more["use_cache"] = True
@@ -46,13 +51,15 @@ def step(
         elif encoded is None and cache is None:
             one = {"logits_to_keep": 1} if hasattr(model.config, "cross_attention_layers") else {}
             out = run(model, ids, read, **more, **one)
+        elif encoded is None and not hasattr(model.config, "cross_attention_layers"):
+            out = run(model, ids, read, **more)
         elif encoded is None:  # an image's vectors, which are read once
             out = model(ids, logits_to_keep=1, **more)
         else:
             again = BaseModelOutput(last_hidden_state=encoded)
             again.router_logits = None  # Switch asks for them
             out = model(encoder_outputs=again, decoder_input_ids=ids, **more)
-    cache = getattr(out, name, None) if name else None
+    cache = getattr(out, name, cache if name == "cache" else None) if name else None
     return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)
 
 
@@ -87,7 +94,8 @@ def compare(ours: Model, model: torch.nn.Module) -> dict[str, int | dict[str, in
     compared = {"prompt": prompt, "prompt_more": differences(FLOPS, ours, PROMPT, PROMPT)}
     counts = {"prompt": ours.counts.flops_at(PROMPT, PROMPT)}
     if cache is not None:
-        one_more, cache, _ = step(model, ids[:, PROMPT:], cache, encoded)
+        new = ids if ours.model_type in WHOLE_TEXT else ids[:, PROMPT:]
+        one_more, cache, _ = step(model, new, cache, encoded)
         compared |= {"step": one_more, "step_more": differences(FLOPS, ours, 1, after)}
         compared |= {"cache": elements(cache), "cache_more": differences(CACHE, ours, 1, after)}
         counts |= {"step": ours.counts.flops_at(1, after), "cache": kept(ours, after)}

@@ -40,7 +40,7 @@ KINDS = [
 RUN = """
     llama gpt2 opt mistral qwen2 qwen3 bloom gpt_neox gptj mixtral phi falcon gemma2 mpt bert modernbert roberta electra
     distilbert albert mpnet nomic_bert roformer rembert modernbert-decoder biogpt deberta-v2
-    jina_embeddings_v3 gte ernie
+    jina_embeddings_v3 gte ernie big_bird deberta ibert mobilebert roc_bert squeezebert xmod
 """.split()
 TWO = ("DistilBertForQuestionAnswering",)  # which takes no other number of labels
 REFUSED = {
@@ -67,6 +67,24 @@ REFUSED = {
         "RoBERTa as a decoder, with a cache",
     ),
     "FSMTModel": "its decoder has the head",
+    **dict.fromkeys(
+        [
+            f"{name}For{task}"
+            for name in ("XLM", "Flaubert", "XLNet")
+            for task in ("MultipleChoice", "SequenceClassification")
+        ],
+        "a summary of the text that its config describes",
+    ),
+    **dict.fromkeys(
+        [f"{name}ForCausalLM" for name in ("Xmod", "RoCBert", "BigBird")], "RoBERTa as a decoder, with a cache"
+    ),
+    "BigBirdForQuestionAnswering": "a class of its own for it",
+    "BigBirdForPreTraining": "what it was trained with",
+    **dict.fromkeys(("BigBirdPegasusForCausalLM", "ProphetNetForCausalLM"), "the decoder alone"),
+    **dict.fromkeys(
+        ("RoCBertForPreTraining", "MobileBertForNextSentencePrediction", "MobileBertForPreTraining"),
+        "what it was trained with",
+    ),
     **dict.fromkeys(("LongT5EncoderModel", "LEDForSequenceClassification"), "the encoder alone, or a class of its own"),
     "ElectraForMultipleChoice": "a class of its own for it",
     "T5GemmaForSequenceClassification": "reads what its config says",

@@ -29,19 +29,17 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
     "another mechanism": """
-        blt convbert cpmant deberta diffusion_gemma dots3_note dots3_note_text flaubert fnet funnel hrm_text
-        ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
-        t5gemma2 ultrabert ultravbert unlimited_ocr xlm xlnet xlstm yoso
+        blt convbert diffusion_gemma dots3_note dots3_note_text fnet funnel hrm_text mra neomme nystromformer
+        perceiver pp_formulanet t5gemma2 ultrabert ultravbert unlimited_ocr yoso
     """,
-    "attention in blocks": "big_bird bigbird_pegasus longformer pegasus_x reformer",
-    "cross-attention to an image": "blip idefics pix2struct trocr udop",
+    "attention in blocks": "longformer reformer",
+    "cross-attention to an image": "idefics udop",
     "draft head": "gemma4_assistant gemma4_unified_assistant",
-    "further inputs for each token": "layoutlm luke roc_bert tapas xmod",
+    "further inputs for each token": "layoutlm luke tapas",
     "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc evolla pi0",
     "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2 voxtral_realtime",
     "the guide’s example": "gpt_neox_japanese",
-    "transformers’ code differs from the paper": "nllb-moe",
 }
 
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.

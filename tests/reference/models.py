@@ -17,9 +17,11 @@ from transformers import (
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
 )
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.models.nllb_moe.modeling_nllb_moe import NllbMoeExperts
 from transformers.utils import ModelOutput
 
-from . import ENCODERS, WITH_ENCODER
+from . import ENCODERS, OF_IMAGES, WITH_ENCODER
 from .configs import small_config
 
 SEED = 20261122
@@ -128,10 +130,12 @@ AROUND = (
 )
 BESIDE_TOWERS = {"chameleon", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside those of the towers
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
+# Text models whose class has a name of its own.
+CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"}
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
-OF_IMAGES = (".vision_moe.", ".image_encoder.", ".visual_projection.", ".embed_tokens_extend.", ".vqmodel.")
+OF_TOWERS = (".vision_moe.", ".image_encoder.", ".visual_projection.", ".embed_tokens_extend.", ".vqmodel.")
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
@@ -142,7 +146,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     model_type = raw["model_type"]
     keys = {name: value for name, value in raw.items() if name != "model_type"}
     make = AutoModelForMaskedLM if model_type in ENCODERS and model_type != "bert-generation" else AutoModelForCausalLM
-    if model_type in WITH_ENCODER and model_type != "mllama_text_model":
+    if model_type in WITH_ENCODER and model_type not in OF_IMAGES:
         make = AutoModelForSpeechSeq2Seq if "num_mel_bins" in keys else AutoModelForSeq2SeqLM
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
@@ -158,7 +162,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     # The plain products of transformers 5.23's Falcon add ALiBi twice: to the scores, and with the mask.
     attention = "sdpa" if keys.get("alibi") else "eager"
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
-        name = type(config).__name__.removesuffix("Config") + "ForCausalLM"
+        name = CLASSES.get(model_type) or type(config).__name__.removesuffix("Config") + "ForCausalLM"
         module = importlib.import_module(type(config).__module__.replace(".configuration_", ".modeling_"))
         make = getattr(module, name, None) or getattr(transformers, name.replace("Text", ""))
         return make._from_config(config, attn_implementation=attention, experts_implementation="eager").eval()
@@ -177,6 +181,8 @@ def unsaved(model: torch.nn.Module) -> torch.nn.Module:
     for module in model.modules():
         if type(module).__name__ == "SinusoidalPositionalEmbedding" and "weight" in module._parameters:
             module.register_buffer("weight", module._parameters.pop("weight").data, persistent=False)  # FSMT's
+        if type(module).__module__.endswith("ibert.quant_modules"):  # whole numbers, of weights that are fractions
+            module._non_persistent_buffers_set |= set(module._buffers)
     return model
 
 
@@ -206,6 +212,22 @@ def fill(model: torch.nn.Module) -> torch.nn.Module:
     return model.requires_grad_(False)
 
 
+def run_chosen(self: torch.nn.Module, x: torch.Tensor, first: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
+    """NLLB-MoE's experts, each with the tokens that chose it, as in transformers 4 and in fairseq.
+
+    transformers 5.23 takes the 0 or 1 of each token and expert for an expert's number, and so runs the first two alone.
+    """
+    total = torch.zeros_like(x)
+    for number in range(self.num_experts):
+        if (chose := shares[:, number].nonzero()[:, 0]).numel():
+            weighed = self[f"expert_{number}"](x[chose]) * shares[chose, number, None] * (1 - self.moe_token_dropout)
+            total.index_add_(0, chose, weighed)
+    return total
+
+
+NllbMoeExperts.forward = run_chosen
+
+
 def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
     """Random token ids: [1 T]."""
     config = model.config.get_text_config()
@@ -220,8 +242,10 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     if config.model_type not in WITH_ENCODER:
         return None
     generator = torch.Generator().manual_seed(SEED + 1)
-    if hasattr(config, "cross_attention_layers"):
-        return torch.randn((1, config.num_image_tokens, config.hidden_size), generator=generator)
+    if config.model_type in OF_IMAGES:
+        widths = "cross_attention_hidden_size", "encoder_hidden_size", "hidden_size"
+        width = next(getattr(config, name) for name in widths if getattr(config, name, None))
+        return torch.randn((1, config.num_image_tokens, width), generator=generator)
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
     stack = getattr(config, "encoder", config)
@@ -236,11 +260,33 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
         return model(ids, **more)
     if hasattr(model.config, "cross_attention_layers"):
         return model(ids, cross_attention_states=read, **more)
+    if model.config.model_type in OF_IMAGES:
+        return model(ids, encoder_hidden_states=read, **more)
     if read.ndim == 3:
         return model(input_features=read.transpose(1, 2), decoder_input_ids=ids, **more)
+    if model.config.model_type == "prophetnet" and "past_key_values" not in more:
+        return one_by_one(model, ids, read, **more)
     if model.config.model_type == "fsmt":  # with a cache, its code takes one token at a time and hides none
         more = {"use_cache": False} | more
     return model(input_ids=read, decoder_input_ids=ids, **more)
+
+
+def one_by_one(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **more: object) -> ModelOutput:
+    """What ProphetNet says of tokens that come one after the other, in the stream of the next token.
+
+    transformers 5.23 mixes up the distances of the tokens of a prompt in the streams ahead, but not those of one token.
+    """
+    first = model(input_ids=read, decoder_input_ids=ids[:, :1], use_cache=True, **more)
+    more["encoder_outputs"] = BaseModelOutput(last_hidden_state=first.encoder_last_hidden_state)
+    outs = [first]
+    for token in ids[0, 1:]:
+        more["past_key_values"] = outs[-1].past_key_values
+        outs.append(model(decoder_input_ids=token[None, None], use_cache=True, **more))
+    first.logits = torch.cat([out.logits for out in outs], 1)
+    if first.get("decoder_hidden_states"):
+        told = [(*out.decoder_hidden_states[:-1], out.decoder_ngram_hidden_states[-1][:, :1]) for out in outs]
+        first.decoder_hidden_states = tuple(torch.cat(rows, 1) for rows in zip(*told))
+    return first
 
 
 def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
@@ -251,7 +297,7 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
-    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_IMAGES)}
+    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_TOWERS)}
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
     if not any(name.startswith(INSIDE) for name in tensors):

@@ -28,7 +28,8 @@ from . import TESTS, checkpoints, digest, models, tensors
 from .configs import READ_OTHERWISE, configs
 
 FILE = TESTS / "golden" / "variants.json"
-OF_EACH = 12  # tries; a type has as many rows as transformers runs of them
+OF_EACH = 12  # tries; more, up to the most, where transformers runs less than ten of them
+LEAST, MOST = 10, 60
 # A choice between equal scores is anybody's, and single precision has errors of its own: what is another with the
 # first seed's weights is computed again with the second's, in double precision where a model's code allows for it.
 SEEDS = models.SEED, 7
@@ -37,6 +38,8 @@ SEEDS = models.SEED, 7
 FIXED = {
     "longcat_flash zero_expert_num": "transformers 5.23 keeps matrices of the experts that are nothing",
     "moshi sliding_window": "transformers 5.23 keeps a window of a text, and hides nothing of a prompt",
+    "cpmant vocab_size": "another vocabulary brings token 0 into the text, which is no text there",
+    "xlnet mem_len": "transformers keeps a part of a text, and hides nothing of a prompt",
     "fsmt max_position_embeddings": "transformers makes a longer table of places for a longer text",
     **dict.fromkeys(
         [f"{name} tie_word_embeddings" for name in ("t5", "mt5", "umt5", "switch_transformers")],
@@ -119,7 +122,9 @@ def rows(model_type: str) -> tuple[list[list], Counter]:
     """A type's variants that both have: what was changed, the parameters, a digest of the list of tensors. Prints each
     that is not the same."""
     compared, count = {}, Counter()
-    for number in range(OF_EACH):
+    for number in range(MOST):
+        if number >= OF_EACH and len(compared) >= LEAST:
+            break
         new = changes(random.Random(f"{model_type} {number}"), model_type)
         if not new or json.dumps(new, sort_keys=True) in compared:
             continue

@@ -12,7 +12,7 @@ from macros.views.reference.independent import independent_summary, independent_
 def letters(html: str) -> tuple[set[str], set[str]]:
     """(letters behind a difference, letters explained)."""
     behind = re.findall(r'class="ep-range">[^<]*?\d ([a-z ]+)</span>', html)
-    return set(" ".join(behind).split()), set(re.findall(r"<dt>([a-z])</dt>", html))
+    return set(" ".join(behind).split()), set(re.findall(r"<dt>([a-z]+)</dt>", html))
 
 
 @pytest.mark.parametrize("types", [(), ("mixtral", "rwkv"), ("falcon",), ("llama",)], ids=str)

@@ -1,11 +1,13 @@
 """RoBERTa and its like: BERT's encoder, whose places are counted from behind the padding token's number.
 
 The text is read at once: nothing is kept for a next step. Sources: arXiv 1907.11692 (RoBERTa), 1911.02116 and
-2105.00572 (XLM-RoBERTa, and XL), 1911.03894 (CamemBERT), 2202.03555 (data2vec), 2202.08005 (with norms first); tensor
-names as transformers' models for masked words (RobertaForMaskedLM).
+2105.00572 (XLM-RoBERTa, and XL), 1911.03894 (CamemBERT), 2202.03555 (data2vec), 2202.08005 (with norms first),
+2101.01321 (I-BERT); tensor names as transformers' models for masked words (RobertaForMaskedLM).
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 
@@ -57,7 +59,20 @@ class RobertaXL(Roberta):
     norms: tuple[str, ...] = fixed(("", "attention.self_attn_layer_norm", "LayerNorm", "encoder.LayerNorm"))
 
 
+@config
+class IBert(Roberta):
+    """Hyperparameters of I-BERT, in forward order: with fractions, as it is trained first."""
+
+    activation: Literal["gelu"] = key("hidden_act", "gelu")
+    integers: Literal[False] = key("quant_mode", False)
+    trunk: str = fixed("ibert")
+
+    caveat = Roberta.caveat + " Its files also hold the weights as whole numbers, which are not counted."
+    ignored = Roberta.ignored | {"force_dequant"}
+
+
 @architecture("data2vec-text", config=Data2Vec)
+@architecture("ibert", config=IBert)
 @architecture("roberta-prelayernorm", config=NormsFirst)
 @architecture("xlm-roberta-xl", config=RobertaXL)
 @architecture("roberta", "xlm-roberta", "camembert", config=Roberta, spellings=OLDER_NORMS)

@@ -83,7 +83,7 @@ from .experts import (
     zero_experts,
 )
 from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
-from .local import local_attention
+from .local import block_attention, local_attention, sparse_block_attention
 from .masks import Chunked, Compressed, Full, NoPE, PickedBlocks, PickedPools, Shared, SlidingWindow, Waiting
 from .ngrams import ngram_embedding
 from .recurrence import (
@@ -96,6 +96,7 @@ from .recurrence import (
     grouped_conv,
     grouped_rms_norm,
     l2_norm,
+    mlstm,
     rg_lru,
     scan,
     selective_scan,

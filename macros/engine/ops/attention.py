@@ -117,14 +117,24 @@ def relative_logits(x: Array, profiles: Array, cache: KVCache, keys: Array) -> A
 
 @step(Role.RELATIVE_BIAS, keeps=Keeps.NOTHING)
 def relative_bias(
-    queries: Array, keys: Array, w: Weights, name: str, buckets: int, heads: int, longest: int, *, to_both_sides: bool
+    queries: Array,
+    keys: Array,
+    w: Weights,
+    name: str,
+    buckets: int,
+    heads: int,
+    longest: int,
+    *,
+    to_both_sides: bool,
+    others: int = 0,
 ) -> Array:
     """Each head's addition to a score by distance, looked up: [T], [S], [B N] -> [N T S] (arXiv 1910.10683, 2.1).
 
     Half of the buckets of a side hold one distance each, the others ever more distances up to `longest`, the last all
-    beyond. The tokens after a query have separate buckets, or none if they are hidden.
+    beyond. The tokens after a query have separate buckets, or none if they are hidden. `others`: rows of the table
+    behind those of the buckets.
     """
-    table = w(name, buckets, heads)
+    table = w(name, buckets + others, heads)
     ahead = keys[None, :] - queries[:, None]
     of_side = int(buckets) // 2 if to_both_sides else int(buckets)
     distance = np.abs(ahead) if to_both_sides else np.maximum(-ahead, 0)

@@ -72,14 +72,16 @@ def layer_norm(
 ) -> Array:
     """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D].
 
-    `offset` is added to the weight: 1 if a file stores the difference of the scale from 1.
+    `offset` is added to the weight: 1 if a file stores the difference of the scale from 1. Without a name, the weights
+    stand where `w` is.
     """
+    at = f"{name}." if name else ""
     x = x - x.mean(axis=-1, keepdims=True)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
     if weight:
-        scale = w(f"{name}.weight", x.shape[-1])
+        scale = w(f"{at}weight", x.shape[-1])
         x = x * (scale + offset if offset else scale)
-    return x + w(f"{name}.bias", x.shape[-1]) if bias else x
+    return x + w(f"{at}bias", x.shape[-1]) if bias else x
 
 
 @step(Role.RMS_NORM)

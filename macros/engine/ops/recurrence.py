@@ -215,7 +215,7 @@ def gated_delta_rule(
     return y
 
 
-# A weighted sum, the sum of the weights, and the logarithm of the largest weight.
+# A memory or a weighted sum, the sum of the weights, and the logarithm of the largest weight.
 Averages: TypeAlias = tuple[Array, Array, Array]
 
 
@@ -241,6 +241,36 @@ def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array
     largest = np.where(weight > 0, largest, -1e38)  # no token has been weighed yet
     state, y = scan(body, (total, weight, largest), (k, v))
     for holds, new in zip(kept, state):
+        cache.store(holds, new, item_bytes=STATE_BYTES)
+    return y
+
+
+@step(Role.MLSTM)
+def mlstm(q: Array, k: Array, v: Array, opened: Array, log_keep: Array, cache: KVCache, eps: float) -> Array:
+    """xLSTM's matrix memory, read as an average: [T N I], [T N I], [T N J], [T N], [T N] logarithms -> [T N J].
+
+    C ← keep·C + e^opened·k ⊗ v, n ← keep·n + e^opened·k, y = q·C / max(|q·n|, 1) (arXiv 2405.04517, 2.3). Both are kept
+    divided by the largest weight, whose logarithm is kept too: all three in float32.
+    """
+
+    def body(state: Averages, q: Array, k: Array, v: Array, opened: Array, log_keep: Array) -> tuple[Averages, Array]:
+        memory, weight, largest = state
+        top = np.maximum(log_keep + largest, opened)
+        keep, k = np.exp(log_keep + largest - top)[:, None], k * np.exp(opened - top)[:, None]
+        memory = state_update(memory, keep[:, :, None], k[:, :, None], v[:, None, :])
+        weight = state_update(weight, keep, k)
+        read = np.abs(np.einsum("ni,ni->n", q, weight, optimize=True))
+        y = np.einsum("ni,nij->nj", q, memory, optimize=True) / (np.maximum(read, np.exp(-top)) + eps)[:, None]
+        return (memory, weight, top), y
+
+    shapes = {
+        Holds.STATE: (*q.shape[1:], v.shape[2]),
+        Holds.SUM_OF_WEIGHTS: q.shape[1:],
+        Holds.LARGEST_WEIGHT: q.shape[1:2],
+    }
+    memory, weight, largest = (cache.state(holds, *shape) for holds, shape in shapes.items())
+    state, y = scan(body, (memory, weight, largest), (q, k, v, opened, log_keep))
+    for holds, new in zip(shapes, state):
         cache.store(holds, new, item_bytes=STATE_BYTES)
     return y
 

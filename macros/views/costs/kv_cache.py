@@ -185,6 +185,7 @@ ENTRIES = {
     Holds.ROPE_KEY: "rotated key, shared by all heads",
     INDEX: "the indexer’s keys",
     Holds.KEYS_AND_VALUES: "one vector, both key and value",
+    Holds.LAYER_INPUT: "the layer’s input",
     Holds.COMPRESSED: "compressed entries",
 }
 

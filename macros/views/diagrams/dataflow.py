@@ -43,6 +43,7 @@ KEPT = {
     Holds.ROPE_KEY: "rotated keys",
     Holds.INDEX_KEYS: "the indexer’s keys",
     Holds.KEYS_AND_VALUES: "one vector that is key and value",
+    Holds.LAYER_INPUT: "the layer’s input",
     Holds.COMPRESSED: "compressed entries",
 }
 

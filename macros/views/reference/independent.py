@@ -10,6 +10,9 @@ from ..kit import rounding, values
 from ..kit.arguments import unknown
 from ..kit.html import Html, block, code, conventions, html, joined, number, small, table, tag, text
 
+# What a difference’s explanation is called: a to z, then aa to zz.
+LETTERS = (*string.ascii_lowercase, *(2 * letter for letter in string.ascii_lowercase))
+
 
 def independent_summary() -> Html:
     """The number of model types compared in each way, and the number with a difference that a convention explains."""
@@ -50,7 +53,7 @@ def independent_table(types: Sequence[str] = ()) -> Html:
             raise unknown(f"unknown model type {name!r}", name, made.types)
     shown = [made.types[name] for name in types or made.types]
     used = {name for t in shown for more in (t.prompt_more, t.step_more, t.cache_more) for name in more}
-    letters = dict(zip((name for name in made.conventions if name in used), string.ascii_lowercase))
+    letters = dict(zip((name for name in made.conventions if name in used), LETTERS))
     columns = ["Model type", *map(number, ("Parameters", "Scores differ by", "Prompt", "Step", "Cache"))]
     rows = [_row(name, made.types[name], letters) for name in types or made.types]
     said = (tag("dt", letter) + tag("dd", made.conventions[name]) for name, letter in letters.items())

@@ -326,18 +326,33 @@ OF_DISTANCE = (Role.RELATIVE_BIAS, Role.RELATIVE_LOGITS)
 
 def is_distance_bias(node: Node) -> bool:
     """Whether a call adds the result of a step that rates distances to the scores."""
-    makers = (a.source for a in node.inputs if isinstance(a.source, Node))
-    return node.function is np.add and any(maker.is_inside(*OF_DISTANCE) for maker in makers)
+    return node.function is np.add and any(map(_rates_distances, _makers(node)))
+
+
+# What is done to additions between the step that finds them and the scores: scaled, added up, set side by side.
+PASSING = (np.multiply, np.add, np.concatenate, np.swapaxes)
+
+
+def _rates_distances(node: Node) -> bool:
+    """Whether what a call gives comes from a step that rates distances."""
+    if node.is_inside(*OF_DISTANCE):
+        return True
+    return node.function in PASSING and node.outputs[0].ndim == 3 and any(map(_rates_distances, _makers(node)))
+
+
+def _makers(node: Node) -> list[Node]:
+    """The calls whose results a call is given."""
+    return [a.source for a in node.inputs if isinstance(a.source, Node)]
 
 
 def is_alibi(node: Node) -> bool:
     """Whether a call adds an untrained term to the scores of each head, instead of position embeddings."""
     inside = node.parent.role if node.parent else None
-    sources = [a.source for a in node.inputs if isinstance(a.source, Node)]
-    makers = {source.role for source in sources}
-    products = [source for source in sources if source.function is np.einsum]  # two are weighted sums, not scores
-    is_of_scores = node.function is np.add and inside is Role.ATTENTION and node.inputs[0].ndim == 3
-    return is_of_scores and len(products) < 2 and Role.DYNAMIC_MASK not in makers and not is_distance_bias(node)
+    makers = _makers(node)
+    is_of_scores = (
+        node.function is np.add and inside is Role.ATTENTION and any(m.is_inside(Role.SCORES) for m in makers)
+    )
+    return is_of_scores and not is_distance_bias(node) and not any(m.is_inside(Role.DYNAMIC_MASK) for m in makers)
 
 
 _MATRIX = re.compile(r"([WVAB](?:_\{[^}]*\}|_\\?\w+)?)\^\{\\top\}")
