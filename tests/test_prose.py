@@ -517,7 +517,7 @@ LEFT_OUT = {
         Role.HASHED_EXPERTS,
     },
     "rotary embeddings and position biases": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE, Role.RELATIVE_BIAS},
-    "biases and sums": set(),  # steps without a role of their own, inside others
+    "biases and sums": {Role.SHIFT},  # and steps without a role of their own, inside others
     "all other element-wise work": {Role.REPEAT_KV, Role.TOKEN_SHIFT, Role.SINKHORN, Role.EXPAND_STREAMS},
 }
 

@@ -11,7 +11,7 @@ from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.interface import Mask
 from ..engine.ops import Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
-from ..engine.steps import OF_SOURCE, Role
+from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import SOURCE
 from ..engine.trace import Trace
 from .arrays import varies
@@ -163,8 +163,14 @@ class Compute:
                     flops = p.flops(values) * (p.share(values) if causal else 1)
                     total -= int(flops - flops * Fraction(int(width), int(latent.rank)))
             read = sum(leaf.flops.at(values) for leaf in latent.reads) * int(layer.layer_count)
-            total += read * context // new - read
+            total += read * self.latent_rows(layer, new, context) // new - read
         return total
+
+    def latent_rows(self, layer: Node, new: int, context: int) -> int:
+        """The number of latents that a step has in a layer, picked or not: the new ones, and those before that the
+        layer's mask lets a token see."""
+        masks = [k.mask for k in self.trace.kept if k.layers == (layer.layers or ()) and k.holds is Holds.LATENT]
+        return context if not masks or masks[0] is None else masks[0].seen(context - new) + new
 
     def least_flops(self, new: int, context: int) -> int:
         """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on

@@ -105,6 +105,11 @@ def gpt_neox(c):
     )
 
 
+def gpt_neox_japanese(c):
+    D, L, F = c["hidden_size"], c["num_hidden_layers"], c["hidden_size"] * c["intermediate_multiple_size"]
+    return Form(c["vocab_size"] * D + L * (4 * D * D + 2 * D * F + 4 * D) + D + 2 * D, 2 * L * D)
+
+
 def opt(c):
     D, L, V, b, a = (
         c["hidden_size"],
@@ -383,6 +388,20 @@ def zamba(c):
     shared = 2 * D * (N + 2 * K) * H + N * H * D + gated(D, F) + 3 * D
     tables = c["vocab_size"] * D * (1 if c.get("tie_word_embeddings", True) else 2)
     return Form(tables + L * mixer + hybrids * D * D + (shared if hybrids else 0) + D, hybrids * 2 * K * H)
+
+
+def dots3(c):
+    D, W, types = c["hidden_size"], c["moe_intermediate_size"], c["layer_types"]
+    moe = sum(is_sparse(c, i) for i in range(len(types)))
+    part = (c["n_routed_experts"] * (3 * W + 1) + 3 * c["n_shared_experts"] * c["shared_experts_intermediate_size"]) * D
+    of_window = c | {name.removeprefix("swa_"): n for name, n in c.items() if name.startswith("swa_")}
+    total, cache = ends(c, False) + D + moe * part + (len(types) - moe) * gated(D, c["intermediate_size"]), 0
+    for word in types:
+        layer = of_window if word == "sliding_attention" else c
+        gates_and_norms = D * layer["num_attention_heads"] + layer["qk_rope_head_dim"] + 2 * D
+        total += latent(layer) + gates_and_norms + (indexer(c, c["q_lora_rank"]) if layer is c else 0)
+        cache += layer["kv_lora_rank"] + layer["qk_rope_head_dim"]
+    return Form(total, cache, moe * gated(D, W), (c["n_routed_experts"], c["num_experts_per_tok"]))
 
 
 def moshi(c):
@@ -909,6 +928,7 @@ FORMS = {
     "openai-gpt": gpt1,
     "gptj": gptj,
     "gpt_neox": gpt_neox,
+    "gpt_neox_japanese": gpt_neox_japanese,
     "opt": opt,
     "bloom": bloom,
     "arcee": llama_like(**ATTENTION, mlp=has("mlp_bias"), feed=plain),
@@ -1167,6 +1187,7 @@ FORMS |= {
     "switch_transformers": switch,
     "fsmt": fsmt,
     "moshi": moshi,
+    "dots3_note_text": dots3,
     "zamba": zamba,
     "longt5": longt5,
     "led": led,
@@ -1280,6 +1301,10 @@ RANDOM = {
         blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),
         flags(attention_bias=BOOL, use_parallel_residual=BOOL),
         fixed(rotary_pct=(1.0,)),
+    ),
+    "gpt_neox_japanese": both(
+        fixed(vocab_size=(97, 101), hidden_size=(30, 42), num_hidden_layers=(1, 2, 5), num_attention_heads=(3, 1)),
+        fixed(intermediate_multiple_size=(3, 7)),
     ),
     "opt": both(
         fixed(
@@ -1785,6 +1810,26 @@ RANDOM |= {
             mamba_d_conv=(3, 4),
         ),
         flags(mamba_conv_bias=BOOL),
+    ),
+    "dots3_note_text": in_turns(
+        both(
+            LATENT_BLOCKS,
+            INDEX,
+            fixed(
+                q_lora_rank=(25, 27),
+                n_shared_experts=(1, 2),
+                shared_experts_intermediate_size=(37, 41),
+                swa_num_attention_heads=(2, 4),
+                swa_q_lora_rank=(21, 33),
+                swa_kv_lora_rank=(11, 15),
+                swa_qk_nope_head_dim=(8, 12),
+                swa_qk_rope_head_dim=(4, 16),
+                swa_v_head_dim=(5, 9),
+                sliding_window=(3, 5),
+            ),
+            flags(attention_bias=BOOL),
+        ),
+        layer_types=(["indexed_attention", "sliding_attention"], ["full_attention", "indexed_attention"]),
     ),
     "moshi": both(
         blocks(square=True).map(lambda c: renamed(c, intermediate_size="")),

@@ -29,7 +29,7 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
     "another mechanism": """
-        blt convbert cpmant deberta diffusion_gemma dots3_note dots3_note_text flaubert fnet funnel hrm_text
+        blt convbert cpmant deberta diffusion_gemma flaubert fnet funnel hrm_text
         ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
         t5gemma2 ultrabert ultravbert unlimited_ocr xlm xlnet xlstm yoso
     """,
@@ -40,7 +40,6 @@ REASONS = {
     "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc evolla pi0",
     "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2 voxtral_realtime",
-    "the guide’s example": "gpt_neox_japanese",
     "transformers’ code differs from the paper": "nllb-moe",
 }
 

@@ -37,6 +37,7 @@ SEEDS = models.SEED, 7
 FIXED = {
     "longcat_flash zero_expert_num": "transformers 5.23 keeps matrices of the experts that are nothing",
     "moshi sliding_window": "transformers 5.23 keeps a window of a text, and hides nothing of a prompt",
+    "gpt_neox_japanese num_attention_heads": "transformers 5.23 widens a head of which an odd number turns",
     "fsmt max_position_embeddings": "transformers makes a longer table of places for a longer text",
     **dict.fromkeys(
         [f"{name} tie_word_embeddings" for name in ("t5", "mt5", "umt5", "switch_transformers")],
