@@ -404,6 +404,13 @@ def dots3(c):
     return Form(total, cache, moe * gated(D, W), (c["n_routed_experts"], c["num_experts_per_tok"]))
 
 
+def hrm(c):
+    D, L, N, _, H, F = sizes(c)
+    b, m = c.get("attention_bias", False), c.get("mlp_bias", False)
+    layer = 5 * D * N * H + (4 * N * H + D if b else 0) + gated(D, F, m)
+    return Form(ends(c, False) + D + 2 * L * layer, c["H_cycles"] * (c["L_cycles"] + 1) * L * 2 * N * H)
+
+
 def moshi(c):
     form, D = llama_like()(c | {"intermediate_size": c["ffn_dim"] // 2, "tie_word_embeddings": False}), c["hidden_size"]
     return form._replace(total=form.total + D)
@@ -1187,6 +1194,7 @@ FORMS |= {
     "switch_transformers": switch,
     "fsmt": fsmt,
     "moshi": moshi,
+    "hrm_text": hrm,
     "dots3_note_text": dots3,
     "zamba": zamba,
     "longt5": longt5,
@@ -1830,6 +1838,11 @@ RANDOM |= {
             flags(attention_bias=BOOL),
         ),
         layer_types=(["indexed_attention", "sliding_attention"], ["full_attention", "indexed_attention"]),
+    ),
+    "hrm_text": both(
+        blocks().map(lambda c: renamed(c, num_key_value_heads="")),
+        fixed(H_cycles=(1, 3), L_cycles=(1, 2, 4)),
+        flags(attention_bias=BOOL, mlp_bias=BOOL),
     ),
     "moshi": both(
         blocks(square=True).map(lambda c: renamed(c, intermediate_size="")),

@@ -159,12 +159,25 @@ class Golden:
 
         A file without the head's input lets that of ours pass. An encoder's blocks come first.
         """
+        if self.model_type == "hrm_text":
+            return self._runs()
         if self.source is not None:
             return [*self.npz["source_hidden"][:-1], *self.npz["hidden"]]
         if not self.has_streams:
             return list(self.hidden)
         final = [self.npz["final"]] if "final" in self.npz.files and self.npz["final"].size else []
         return [*self.npz["streams"][: self.config.n_layers], *final]
+
+    def _runs(self):
+        """HRM-Text's file has each run's output; where a stack begins, its input is the sum of both stacks' last."""
+        blocks, c = list(self.hidden), self.config
+        low, high = None, self.tensors["model.embed_tokens.weight"][self.ids] * c.embedding_scale
+        for i in range(c.n_stack_layers, c.n_layers, c.n_stack_layers):
+            out = blocks[i] / np.sqrt((blocks[i] ** 2).mean(-1, keepdims=True) + c.norm_eps)
+            is_high = i // c.n_stack_layers % (c.low_cycles + 1) == 0
+            low, high = (low, out) if is_high else (out, high)
+            blocks[i] = low + high
+        return blocks
 
     @property
     def has_streams(self) -> bool:

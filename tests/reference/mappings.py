@@ -29,7 +29,7 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
     "another mechanism": """
-        blt convbert cpmant deberta diffusion_gemma flaubert fnet funnel hrm_text
+        blt convbert cpmant deberta diffusion_gemma flaubert fnet funnel
         ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
         t5gemma2 ultrabert ultravbert unlimited_ocr xlm xlnet xlstm yoso
     """,
