@@ -984,6 +984,7 @@ FORMS = {
     "ernie4_5_moe": ernie,
     "llama": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "mistral": llama_like(),
+    "voxtral_realtime_text": lambda c: llama_like(tied=True, extra=2 * 32 * c["hidden_size"])(c),
     "phi3": llama_like(),
     "granite": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "smollm3": llama_like(True, **ATTENTION, mlp=has("mlp_bias")),
@@ -1139,7 +1140,7 @@ FORMS |= {
         shared=lambda c, D: gated(D, c["intermediate_size"] * c["moe_num_shared_experts"]),
     ),
     **dict.fromkeys(
-        ("deepseek", "deepseek_ocr2_text"),
+        ("deepseek", "deepseek_ocr2_text", "unlimited_ocr_text"),
         mixture(
             **ATTENTION,
             E=("n_routed_experts",),
@@ -1476,7 +1477,7 @@ RANDOM = {
     "phi3": blocks(square=True),
     "starcoder2": both(blocks(square=True), flags(use_bias=BOOL)),
     "llama": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
-    "mistral": both(blocks(), flags(sliding_window=(4, 9))),
+    **dict.fromkeys(("mistral", "voxtral_realtime_text"), both(blocks(), flags(sliding_window=(4, 9)))),
     "granite": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "smollm3": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "seed_oss": both(blocks(), flags(attention_bias=BOOL, attention_out_bias=BOOL, mlp_bias=BOOL)),
@@ -1754,7 +1755,7 @@ RANDOM |= {
         flags(attention_bias=BOOL),
     ),
     **dict.fromkeys(
-        ("deepseek", "deepseek_ocr2_text"),
+        ("deepseek", "deepseek_ocr2_text", "unlimited_ocr_text"),
         both(
             blocks(square=True),
             fixed(

@@ -79,6 +79,7 @@ TYPES = {
     ),
     "Qwen3OmniMoeForConditionalGeneration": "qwen3_omni_moe/thinker_config/qwen3_omni_moe_text",
     "DeepseekOCR2ForCausalLM": "deepseek_ocr2/text_config/deepseek_ocr2_text",
+    "UnlimitedOCRForCausalLM": "unlimited_ocr/text_config/unlimited_ocr_text",
 }
 
 REASONS = {
@@ -115,7 +116,7 @@ REASONS = {
         LlamaBidirectionalModel ModernVBertModel VoyageQwen3BidirectionalEmbedModel
     """,
     "another mechanism": """
-        DiffusionGemmaForBlockDiffusion Dots3NoteForCausalLM HrmTextForCausalLM UnlimitedOCRForCausalLM
+        DiffusionGemmaForBlockDiffusion
     """,
     "speech": """
         CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration

@@ -87,7 +87,7 @@ REFUSED = {
 def classes(model_type: str) -> list[str]:
     """The classes that transformers has of a type."""
     found = (getattr(modeling_auto, kind).get(model_type) for kind in KINDS)
-    return sorted({name for name in found if isinstance(name, str)})
+    return sorted({name for name in found if isinstance(name, str) and hasattr(transformers, name)})
 
 
 def row(model_type: str, name: str) -> list | str:

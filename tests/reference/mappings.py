@@ -31,7 +31,7 @@ REASONS = {
     "another mechanism": """
         blt convbert cpmant deberta diffusion_gemma flaubert fnet funnel
         ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
-        t5gemma2 ultrabert ultravbert unlimited_ocr xlm xlnet xlstm yoso
+        t5gemma2 ultrabert ultravbert xlm xlnet xlstm yoso
     """,
     "attention in blocks": "big_bird bigbird_pegasus longformer pegasus_x reformer",
     "cross-attention to an image": "blip idefics pix2struct trocr udop",
@@ -39,7 +39,7 @@ REASONS = {
     "further inputs for each token": "layoutlm luke roc_bert tapas xmod",
     "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc evolla pi0",
-    "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2 voxtral_realtime",
+    "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
     "transformers’ code differs from the paper": "nllb-moe",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from types import MethodType
 from typing import Any
 
 import torch
@@ -16,6 +17,7 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
+    VoxtralRealtimeForConditionalGeneration,
 )
 from transformers.utils import ModelOutput
 
@@ -77,6 +79,11 @@ TOWERS = {
         | {"num_attention_heads": 2, "num_key_value_heads": 2},
     },
     "git": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "unlimited_ocr": {
+        "sam_config": {"hidden_size": 8, "output_channels": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        | {"image_size": 32, "downsample_channels": [8, 8], "global_attn_indexes": [0]},
+        "encoder_config": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    },
     "molmo2": {
         "hidden_size": 8,
         "intermediate_size": 8,
@@ -121,6 +128,7 @@ AROUND = (
             *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
             *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
             *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2", "molmo2"),
+            *("unlimited_ocr", "voxtral_realtime"),
             "ernie4_5_vl_moe",
         )
     }
@@ -137,6 +145,23 @@ SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
 
 
+def text_of_voxtral(
+    self: torch.nn.Module,
+    input_ids: torch.Tensor,
+    past_key_values: object = None,
+    use_cache: bool = True,
+    logits_to_keep: int = 0,
+    output_hidden_states: bool = False,
+) -> ModelOutput:
+    """What the language model of Voxtral Realtime says, to whose text no vectors of a sound are added: transformers
+    refuses to run it without sound."""
+    delay = self.model.time_embedding(torch.full((1,), float(self.config.default_num_delay_tokens)))[None]
+    cache = {"past_key_values": past_key_values, "use_cache": use_cache}
+    out = self.model.language_model(input_ids, t_cond=delay, output_hidden_states=output_hidden_states, **cache)
+    out["logits"] = self.lm_head(out.last_hidden_state[:, -logits_to_keep:])
+    return out
+
+
 def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     """The model of a config, its weights as transformers begins with them, attention and experts by plain products."""
     model_type = raw["model_type"]
@@ -150,6 +175,13 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     if model_type in TOWERS:
         keys |= {"vision_config": TOWERS[model_type]} | BESIDE.get(model_type, {})
         make = AutoModelForCausalLM if model_type == "phi4_multimodal" else AutoModelForImageTextToText
+    if model_type == "voxtral_realtime":
+        sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        keys["audio_config"] = sizes | {"head_dim": 4, "num_mel_bins": 8}
+        config = AutoConfig.for_model(model_type, **keys)
+        model = VoxtralRealtimeForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
+        model.forward = MethodType(text_of_voxtral, model)
+        return model
     if model_type == "muse_spark":
         keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
     if model_type in TOWERLESS:
