@@ -360,6 +360,15 @@ def t5gemma(c):
     return Form(reading + writing + tables, 2 * L * K * H)
 
 
+def t5gemma2(c):
+    encoder, decoder = c["encoder"]["text_config"], c["decoder"]
+    (D, E, N, K, H, F), (_, L, n, k, h, G) = sizes(encoder), sizes(decoder)
+    layers = E * (attention(D, N, K, H) + gated(D, F) + 4 * D + 2 * H)
+    layers += L * (attention(D, n, k, h) + gated(D, G) + 4 * D + 2 * h) + 2 * D
+    table, tied = c["decoder"]["vocab_size"] * D, c.get("tie_word_embeddings", True)
+    return Form(layers + (table + D if tied else 3 * table + 2 * D), 2 * L * k * h)
+
+
 def fsmt(c):
     D, tables = c["d_model"], 1 if c.get("tie_word_embeddings") else 2
     form = like_bart()(c | {"vocab_size": c["tgt_vocab_size"]})
@@ -1201,6 +1210,7 @@ FORMS |= {
     "longt5": longt5,
     "led": led,
     "t5gemma": t5gemma,
+    "t5gemma2": t5gemma2,
     # of remote code
     "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
     "baichuan": llama_like(),
@@ -1884,6 +1894,13 @@ RANDOM |= {
     ),
     "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
         lambda both: {"encoder": both[0], "decoder": both[1], "tie_word_embeddings": both[2]}
+    ),
+    "t5gemma2": st.tuples(blocks(), blocks(), st.booleans()).map(
+        lambda both: {
+            "encoder": {"text_config": both[0]},
+            "decoder": both[1] | {name: both[0][name] for name in ("hidden_size", "vocab_size")},
+            "tie_word_embeddings": both[2],
+        }
     ),
     "switch_transformers": both(
         RANDOM["t5"].map(lambda c: renamed(c, feed_forward_proj="")),

@@ -38,7 +38,7 @@ ENCODERS = (
 WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
-    *("t5gemma", "fsmt", "longt5", "led"),
+    *("t5gemma", "t5gemma2", "fsmt", "longt5", "led"),
 )
 
 

@@ -31,7 +31,7 @@ REASONS = {
     "another mechanism": """
         blt convbert cpmant deberta diffusion_gemma flaubert fnet funnel
         ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
-        t5gemma2 ultrabert ultravbert xlm xlnet xlstm yoso
+        ultrabert ultravbert xlm xlnet xlstm yoso
     """,
     "attention in blocks": "big_bird bigbird_pegasus longformer pegasus_x reformer",
     "cross-attention to an image": "blip idefics pix2struct trocr udop",

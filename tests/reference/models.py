@@ -139,7 +139,15 @@ TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may 
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
-OF_IMAGES = (".vision_moe.", ".image_encoder.", ".visual_projection.", ".embed_tokens_extend.", ".vqmodel.")
+OF_IMAGES = (
+    ".encoder.vision_tower.",
+    ".encoder.multi_modal_projector.",
+    ".vision_moe.",
+    ".image_encoder.",
+    ".visual_projection.",
+    ".embed_tokens_extend.",
+    ".vqmodel.",
+)
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
@@ -182,6 +190,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         model = VoxtralRealtimeForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
         model.forward = MethodType(text_of_voxtral, model)
         return model
+    if model_type == "t5gemma2":
+        keys["encoder"] = keys["encoder"] | {"vision_config": TOWERS["gemma3"]}
     if model_type == "muse_spark":
         keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
     if model_type in TOWERLESS:
@@ -257,6 +267,7 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
     stack = getattr(config, "encoder", config)
+    stack = getattr(stack, "text_config", stack)
     lengths = "n_positions", "max_encoder_position_embeddings", "max_position_embeddings"
     length = next(getattr(stack, name) for name in lengths if getattr(stack, name, None))
     return torch.randint(0, config.vocab_size, (1, length), generator=generator)

@@ -80,7 +80,7 @@ def another(rng: random.Random, name: str, value: Any) -> Any:
         return rng.choice((value * 2, value / 2))
     if isinstance(value, str) and "act" in name:
         return rng.choice(sorted(ACTIVATIONS))
-    if isinstance(value, dict) and name in ("encoder", "decoder"):
+    if isinstance(value, dict) and name in ("encoder", "decoder", "text_config"):
         inner = rng.choice([key for key in sorted(value) if not key.endswith(("_token_id", "vocab_size", "dings"))])
         return value | {inner: another(rng, inner, value[inner])}
     if isinstance(value, list):
