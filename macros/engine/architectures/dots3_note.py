@@ -138,11 +138,10 @@ class Dots3Note(DeepSeekV32):
         is_saved = raw.get("per_layer_config") is not None
         raw = _sizes_of_windows(dict(raw))
         if (each := listed(raw.get("moe_layer_freq"))) is not None:
-            del raw["moe_layer_freq"]
             dense = raw.get("first_k_dense_replace")
             dense = dense if isinstance(dense, int) else 1
             words = ["sparse" if has and i >= dense else "dense" for i, has in enumerate(each)]
-            raw = {"mlp_layer_types": words, **raw}
+            raw = {"mlp_layer_types": words} | {name: value for name, value in raw.items() if name != "moe_layer_freq"}
         with_indexer, with_windows = raw.pop("use_dsa", None if is_saved else True), raw.pop("use_sliding_window", True)
         types, layers = listed(raw.get("layer_types")), raw.get("num_hidden_layers")
         if types is None and isinstance(layers, int) and layers <= MOST_LAYERS:
