@@ -12,7 +12,7 @@ from ..engine.dims import Call, Dim, Poly
 from ..engine.interface import Mask
 from ..engine.ops import Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from ..engine.steps import OF_SOURCE, Holds, Role
-from ..engine.tensors import SOURCE
+from ..engine.tensors import SOURCE, CacheEntry
 from ..engine.trace import Trace
 from .arrays import varies
 from .parameters import Counts
@@ -169,8 +169,13 @@ class Compute:
     def latent_rows(self, layer: Node, new: int, context: int) -> int:
         """The number of latents that a step has in a layer, picked or not: the new ones, and those before that the
         layer's mask lets a token see."""
-        masks = [k.mask for k in self.trace.kept if k.layers == (layer.layers or ()) and k.holds is Holds.LATENT]
-        return context if not masks or masks[0] is None else masks[0].seen(context - new) + new
+        entry = self.latent_entry(layer)
+        return context if entry is None or entry.mask is None else entry.mask.seen(context - new) + new
+
+    def latent_entry(self, layer: Node) -> CacheEntry | None:
+        """The latents that a layer keeps, or that another one keeps for it."""
+        here = layer.layers or ()
+        return next((k for k in self.trace.kept if k.layers == here and k.holds is Holds.LATENT), None)
 
     def least_flops(self, new: int, context: int) -> int:
         """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on

@@ -56,6 +56,10 @@ class HRMText(Llama):
     d_head: Size = key("head_dim", 128)
     sliding_window: Size | None = fixed(None)
 
+    caveat = (
+        "Its layers run several times for each token. Costs count every run, but of the bytes that are read each "
+        "weight once."
+    )
     rewritten = Llama.rewritten | {"num_hidden_layers"}
     ignored = Llama.ignored | {"L_bp_cycles", "prefix_lm", "num_key_value_heads"}
 
