@@ -10,7 +10,7 @@ from functools import cache, cached_property
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.interface import Mask
-from ..engine.ops import Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
+from ..engine.ops import Canvas, CanvasAndWindow, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
 from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import SOURCE, CacheEntry
 from ..engine.trace import Trace
@@ -58,7 +58,7 @@ class _Pairs:
 
     def share(self, values: Mapping[str, int]) -> Fraction:
         """The share of the pairs that the mask lets through."""
-        if self.mask is None:
+        if self.mask is None or isinstance(self.mask, (Canvas, CanvasAndWindow)):
             return Fraction(1)
         new, context = values["T"], values["S"]
         every = self.queries.at(values) * self.keys.at(values)

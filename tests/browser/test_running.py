@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import served, until, write_engine
-from reference import DYNAMIC, ENCODERS, close, golden, goldens
+from reference import DYNAMIC, IN_ONE, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
 
@@ -256,5 +256,5 @@ def test_every_type_runs_as_in_python(open_page, folder):
     """At once and, but for encoders, in parts; another sixth of the types for each commit."""
     names = sampled(goldens(), 6)
     assert not each(open_page, folder, names)
-    parted = [name for name in names if name not in (DYNAMIC, *ENCODERS)]
+    parted = [name for name in names if name not in (DYNAMIC, *IN_ONE)]
     assert not each(open_page, folder, parted, 3)

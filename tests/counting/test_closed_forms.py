@@ -360,6 +360,13 @@ def t5gemma(c):
     return Form(reading + writing + tables, 2 * L * K * H)
 
 
+def diffusion_gemma(c):
+    """Gemma 4's, and the network that reads what the last step guessed."""
+    usual = {"hidden_size_per_layer_input": 0, "enable_moe_block": True, "attention_k_eq_v": True}
+    form, D = gemma4(c | usual), c["hidden_size"]
+    return form._replace(total=form.total + gated(D, c["intermediate_size"]) + D)
+
+
 def t5gemma2(c):
     encoder, decoder = c["encoder"]["text_config"], c["decoder"]
     (D, E, N, K, H, F), (_, L, n, k, h, G) = sizes(encoder), sizes(decoder)
@@ -1211,6 +1218,7 @@ FORMS |= {
     "led": led,
     "t5gemma": t5gemma,
     "t5gemma2": t5gemma2,
+    "diffusion_gemma_text": diffusion_gemma,
     # of remote code
     "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
     "baichuan": llama_like(),
@@ -1894,6 +1902,11 @@ RANDOM |= {
     ),
     "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
         lambda both: {"encoder": both[0], "decoder": both[1], "tie_word_embeddings": both[2]}
+    ),
+    "diffusion_gemma_text": both(
+        blocks().map(lambda c: renamed(c, tie_word_embeddings="")),
+        fixed(global_head_dim=(26, 34), num_experts=(5, 7), moe_intermediate_size=(29, 31), top_k_experts=(1, 2)),
+        flags(attention_bias=BOOL, num_global_key_value_heads=(1,)),
     ),
     "t5gemma2": st.tuples(blocks(), blocks(), st.booleans()).map(
         lambda both: {

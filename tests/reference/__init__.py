@@ -34,6 +34,8 @@ ENCODERS = (
     *("nomic_bert", "eurobert", "ernie", "megatron-bert", "data2vec-text", "roberta-prelayernorm", "xlm-roberta-xl"),
     *("rembert", "roformer", "gte", "jina_embeddings_v3", "deberta-v2", "bert-generation"),
 )
+# Each token of a canvas sees those after it too: in parts, a canvas is another.
+IN_ONE = (*ENCODERS, "diffusion_gemma_text")
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
 WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),

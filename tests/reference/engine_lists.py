@@ -115,9 +115,6 @@ REASONS = {
         DeepseekV3BidirectionalModel Lfm2BidirectionalModel LlamaBidirectionalForSequenceClassification
         LlamaBidirectionalModel ModernVBertModel VoyageQwen3BidirectionalEmbedModel
     """,
-    "another mechanism": """
-        DiffusionGemmaForBlockDiffusion
-    """,
     "speech": """
         CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration
         FunAudioChatForConditionalGeneration MiDashengLMModel MoonshotKimiaForCausalLM MossAudioModel

@@ -29,7 +29,7 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
     "another mechanism": """
-        blt convbert cpmant deberta diffusion_gemma flaubert fnet funnel
+        blt convbert cpmant deberta flaubert fnet funnel
         ibert mobilebert mra neomme nystromformer perceiver pp_formulanet prophetnet squeezebert
         ultrabert ultravbert xlm xlnet xlstm yoso
     """,
@@ -46,7 +46,8 @@ REASONS = {
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.
 INCOMPLETE = set(
     """
-    deepseek_ocr2 deepseek_v2 dots1 glm4_moe glm4v_moe lfm2_moe qwen3_omni_moe_thinker qwen4_exp qwen4_exp_text
+    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 glm4_moe glm4v_moe lfm2_moe qwen3_omni_moe_thinker
+    qwen4_exp qwen4_exp_text
     """.split()
 )
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 import transformers
+from torch.utils._python_dispatch import _disable_current_modes
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
@@ -17,6 +18,8 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
+    DiffusionGemmaForBlockDiffusion,
+    DynamicCache,
     VoxtralRealtimeForConditionalGeneration,
 )
 from transformers.utils import ModelOutput
@@ -128,7 +131,7 @@ AROUND = (
             *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
             *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
             *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2", "molmo2"),
-            *("unlimited_ocr", "voxtral_realtime"),
+            *("unlimited_ocr", "voxtral_realtime", "diffusion_gemma"),
             "ernie4_5_vl_moe",
         )
     }
@@ -140,6 +143,7 @@ TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may 
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
 OF_IMAGES = (
+    ".encoder.embed_vision.",
     ".encoder.vision_tower.",
     ".encoder.multi_modal_projector.",
     ".vision_moe.",
@@ -170,6 +174,32 @@ def text_of_voxtral(
     return out
 
 
+def a_step_of_diffusion(
+    self: torch.nn.Module,
+    input_ids: torch.Tensor,
+    past_key_values: DynamicCache | None = None,
+    use_cache: bool = True,
+    logits_to_keep: int = 0,
+    output_hidden_states: bool = False,
+) -> ModelOutput:
+    """What DiffusionGemma says of a canvas in its first step, after the text of a cache, which is then read anew with
+    the canvas as its end: of that, nothing is counted."""
+    text = self.config.text_config
+    cache = DynamicCache(config=text) if past_key_values is None else past_key_values
+    for i, layer in enumerate(cache.layers):
+        if not layer.is_initialized:
+            of_layer = text.per_layer_config[i]
+            nothing = torch.zeros((1, of_layer.num_key_value_heads, 0, of_layer.head_dim))
+            layer.update(nothing, nothing)
+    out = self.model.decoder(input_ids, past_key_values=cache, output_hidden_states=output_hidden_states)
+    scores = self.lm_head(out.last_hidden_state[:, -logits_to_keep:])
+    out["logits"] = torch.tanh(scores / self.final_logit_softcapping) * self.final_logit_softcapping
+    with _disable_current_modes():
+        self.model.encoder.language_model(input_ids, past_key_values=cache)
+    out["past_key_values"] = cache
+    return out
+
+
 def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     """The model of a config, its weights as transformers begins with them, attention and experts by plain products."""
     model_type = raw["model_type"]
@@ -189,6 +219,15 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         config = AutoConfig.for_model(model_type, **keys)
         model = VoxtralRealtimeForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
         model.forward = MethodType(text_of_voxtral, model)
+        return model
+    if model_type == "diffusion_gemma":
+        keys["vision_config"] = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "head_dim": 4} | {
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
+        }
+        config, options = AutoConfig.for_model(model_type, **keys), {"experts_implementation": "eager"}
+        model = DiffusionGemmaForBlockDiffusion._from_config(config, attn_implementation="eager", **options).eval()
+        model.forward = MethodType(a_step_of_diffusion, model)
         return model
     if model_type == "t5gemma2":
         keys["encoder"] = keys["encoder"] | {"vision_config": TOWERS["gemma3"]}
@@ -294,6 +333,11 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
+    tensors = {
+        name.replace(".encoder.language_model.", ".decoder."): t
+        for name, t in tensors.items()
+        if ".encoder.language_model." not in name or not name.endswith(".layer_scalar")
+    }
     tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_IMAGES)}
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
