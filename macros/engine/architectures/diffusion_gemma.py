@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Canvas,
@@ -79,7 +77,7 @@ class DiffusionGemma(Gemma4):
 def forward(w: Weights, ids: Array, c: DiffusionGemma, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token of the canvas: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.decoder.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
-    x = condition(x, np.zeros_like(x), w.at("model.decoder.self_conditioning"), c)
+    x = condition(x, 0 * x, w.at("model.decoder.self_conditioning"), c)
     places = positions(ids, cache)
     tables = {mask: rope_table(places, c.head(mask), c.rope_of(mask)) for mask in dict.fromkeys(c.masks)}
     for mask, w_layer, cache_layer in w.layers("model.decoder.layers", c.masks, cache):
