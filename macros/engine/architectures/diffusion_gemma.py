@@ -54,8 +54,8 @@ class DiffusionGemma(Gemma4):
         "A step refines all tokens of a canvas, and several steps write it. Each step after the first also multiplies "
         "the last one’s scores by the token embeddings, which is left out."
     )
+    rewritten = Gemma4.rewritten | {"attention_k_eq_v"}
     ignored = Gemma4.ignored | {
-        "attention_k_eq_v",
         "enable_moe_block",
         "num_kv_shared_layers",
         "hidden_size_per_layer_input",
@@ -65,7 +65,9 @@ class DiffusionGemma(Gemma4):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        return super().prepare({**raw, "attention_k_eq_v": True})
+        """Gemma 4's, where the keys of layers that see everything are their values too, whatever the config says."""
+        raw = super().prepare({**raw, "attention_k_eq_v": True})
+        return {name: value for name, value in raw.items() if name != "attention_k_eq_v"}
 
     @property
     def masks(self) -> list[Mask]:
