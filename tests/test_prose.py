@@ -14,6 +14,7 @@ from reference import golden
 
 from macros.catalogue import presets
 from macros.catalogue.presets import Model
+from macros.catalogue.small_configs import small_configs
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
@@ -523,7 +524,7 @@ LEFT_OUT = {
         Role.HASHED_EXPERTS,
     },
     "rotary embeddings and position biases": {Role.ROPE, Role.ROPE_PAIRS, Role.ROPE_TABLE, Role.RELATIVE_BIAS},
-    "biases and sums": set(),  # steps without a role of their own, inside others
+    "biases and sums": {Role.SHIFT},  # and steps without a role of their own, inside others
     "all other element-wise work": {Role.REPEAT_KV, Role.TOKEN_SHIFT, Role.SINKHORN, Role.EXPAND_STREAMS},
 }
 
@@ -542,6 +543,8 @@ def test_the_conventions_list_what_the_counter_counts():
     left_out = set().union(*LEFT_OUT.values())
     without = {role for role in uncounted - counted if role is not None} - whole
     assert without <= left_out, f"not counted and not listed: {without - left_out}"
+    unlisted = [presets.make(name, raw) for name, raw in small_configs().items()]
+    without |= {node.role for model in unlisted for node in model.trace.root.walk()} - whole - counted
     assert left_out - EVERY_NORM <= without, f"listed, and no step is one: {left_out - EVERY_NORM - without}"
     text = page("reference/conventions.md")
     counting, leaving = (

@@ -10,9 +10,9 @@ from functools import cache, cached_property
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.interface import Mask
-from ..engine.ops import Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
-from ..engine.steps import OF_SOURCE, Role
-from ..engine.tensors import SOURCE
+from ..engine.ops import Canvas, CanvasAndWindow, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
+from ..engine.steps import OF_SOURCE, Holds, Role
+from ..engine.tensors import SOURCE, CacheEntry
 from ..engine.trace import Trace
 from .arrays import varies
 from .parameters import Counts
@@ -58,7 +58,7 @@ class _Pairs:
 
     def share(self, values: Mapping[str, int]) -> Fraction:
         """The share of the pairs that the mask lets through."""
-        if self.mask is None:
+        if self.mask is None or isinstance(self.mask, (Canvas, CanvasAndWindow)):
             return Fraction(1)
         new, context = values["T"], values["S"]
         every = self.queries.at(values) * self.keys.at(values)
@@ -163,8 +163,19 @@ class Compute:
                     flops = p.flops(values) * (p.share(values) if causal else 1)
                     total -= int(flops - flops * Fraction(int(width), int(latent.rank)))
             read = sum(leaf.flops.at(values) for leaf in latent.reads) * int(layer.layer_count)
-            total += read * context // new - read
+            total += read * self.latent_rows(layer, new, context) // new - read
         return total
+
+    def latent_rows(self, layer: Node, new: int, context: int) -> int:
+        """The number of latents that a step has in a layer, picked or not: the new ones, and those before that the
+        layer's mask lets a token see."""
+        entry = self.latent_entry(layer)
+        return context if entry is None or entry.mask is None else entry.mask.seen(context - new) + new
+
+    def latent_entry(self, layer: Node) -> CacheEntry | None:
+        """The latents that a layer keeps, or that another one keeps for it."""
+        here = layer.layers or ()
+        return next((k for k in self.trace.kept if k.layers == here and k.holds is Holds.LATENT), None)
 
     def least_flops(self, new: int, context: int) -> int:
         """The smaller count of the two forms of latent attention, masked pairs left out: the FLOPs for a bound on

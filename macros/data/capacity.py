@@ -90,7 +90,8 @@ class Packing:
                     saved = p.leaf.flops * (p.layers * (1 - Fraction(int(width), int(latent.rank))))
                     expanded, written_out = expanded - saved, written_out - saved
             read = Poly.sum(leaf.flops for leaf in latent.reads) * int(layer.layer_count)
-            expanded += read * Poly.of("S") - read
+            entry = self.costs.latent_entry(layer)
+            expanded += read * (Poly.of("S") if entry is None or entry.seen is None else entry.seen.expr + 1) - read
         return [(whole - pairs, pairs), (expanded - written_out, written_out)]
 
     def _largest(self) -> list[list[Any]]:

@@ -62,6 +62,7 @@ class Role(StrEnum):
     TASK_HEAD = "task_head", "task head"
     # products with weights
     LINEAR = "linear", "linear layer"
+    SHIFT = "shift", "bias"
     CONV1D = "conv1d", "linear layer"
     EXPERT_LINEAR = "expert_linear", "routed experts"
     # norms

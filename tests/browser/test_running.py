@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import served, until, write_engine
-from reference import BOTH_WAYS, DYNAMIC, ENCODERS, close, golden, goldens
+from reference import BOTH_WAYS, DYNAMIC, IN_ONE, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
 
@@ -387,5 +387,5 @@ def test_every_type_runs_as_in_python(open_page, folder):
     """At once and, but for encoders, in parts; another sixth of the types for each commit."""
     names = sampled(goldens(), 6)
     assert not each(open_page, folder, names)
-    parted = [name for name in names if name not in (DYNAMIC, *BOTH_WAYS, *ENCODERS)]
+    parted = [name for name in names if name not in (DYNAMIC, *BOTH_WAYS, *IN_ONE)]
     assert not each(open_page, folder, parted, 3)

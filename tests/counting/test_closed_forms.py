@@ -107,6 +107,11 @@ def gpt_neox(c):
     )
 
 
+def gpt_neox_japanese(c):
+    D, L, F = c["hidden_size"], c["num_hidden_layers"], c["hidden_size"] * c["intermediate_multiple_size"]
+    return Form(c["vocab_size"] * D + L * (4 * D * D + 2 * D * F + 4 * D) + D + 2 * D, 2 * L * D)
+
+
 def opt(c):
     D, L, V, b, a = (
         c["hidden_size"],
@@ -358,6 +363,22 @@ def t5gemma(c):
     return Form(reading + writing + tables, 2 * L * K * H)
 
 
+def diffusion_gemma(c):
+    """Gemma 4's, and the network that reads what the last step guessed."""
+    usual = {"hidden_size_per_layer_input": 0, "enable_moe_block": True, "attention_k_eq_v": True}
+    form, D = gemma4(c | usual), c["hidden_size"]
+    return form._replace(total=form.total + gated(D, c["intermediate_size"]) + D)
+
+
+def t5gemma2(c):
+    encoder, decoder = c["encoder"]["text_config"], c["decoder"]
+    (D, E, N, K, H, F), (_, L, n, k, h, G) = sizes(encoder), sizes(decoder)
+    layers = E * (attention(D, N, K, H) + gated(D, F) + 4 * D + 2 * H)
+    layers += L * (attention(D, n, k, h) + gated(D, G) + 4 * D + 2 * h) + 2 * D
+    table, tied = c["decoder"]["vocab_size"] * D, c.get("tie_word_embeddings", True)
+    return Form(layers + (table + D if tied else 3 * table + 2 * D), 2 * L * k * h)
+
+
 def fsmt(c):
     D, tables = c["d_model"], 1 if c.get("tie_word_embeddings") else 2
     form = like_bart()(c | {"vocab_size": c["tgt_vocab_size"]})
@@ -386,6 +407,27 @@ def zamba(c):
     shared = 2 * D * (N + 2 * K) * H + N * H * D + gated(D, F) + 3 * D
     tables = c["vocab_size"] * D * (1 if c.get("tie_word_embeddings", True) else 2)
     return Form(tables + L * mixer + hybrids * D * D + (shared if hybrids else 0) + D, hybrids * 2 * K * H)
+
+
+def dots3(c):
+    D, W, types = c["hidden_size"], c["moe_intermediate_size"], c["layer_types"]
+    moe = sum(is_sparse(c, i) for i in range(len(types)))
+    part = (c["n_routed_experts"] * (3 * W + 1) + 3 * c["n_shared_experts"] * c["shared_experts_intermediate_size"]) * D
+    of_window = c | {name.removeprefix("swa_"): n for name, n in c.items() if name.startswith("swa_")}
+    total, cache = ends(c, False) + D + moe * part + (len(types) - moe) * gated(D, c["intermediate_size"]), 0
+    for word in types:
+        layer = of_window if word == "sliding_attention" else c
+        gates_and_norms = D * layer["num_attention_heads"] + layer["qk_rope_head_dim"] + 2 * D
+        total += latent(layer) + gates_and_norms + (indexer(c, c["q_lora_rank"]) if layer is c else 0)
+        cache += layer["kv_lora_rank"] + layer["qk_rope_head_dim"]
+    return Form(total, cache, moe * gated(D, W), (c["n_routed_experts"], c["num_experts_per_tok"]))
+
+
+def hrm(c):
+    D, L, N, _, H, F = sizes(c)
+    b, m = c.get("attention_bias", False), c.get("mlp_bias", False)
+    layer = 5 * D * N * H + (4 * N * H + D if b else 0) + gated(D, F, m)
+    return Form(ends(c, False) + D + 2 * L * layer, c["H_cycles"] * (c["L_cycles"] + 1) * L * 2 * N * H)
 
 
 def moshi(c):
@@ -912,6 +954,7 @@ FORMS = {
     "openai-gpt": gpt1,
     "gptj": gptj,
     "gpt_neox": gpt_neox,
+    "gpt_neox_japanese": gpt_neox_japanese,
     "opt": opt,
     "bloom": bloom,
     "arcee": llama_like(**ATTENTION, mlp=has("mlp_bias"), feed=plain),
@@ -960,6 +1003,7 @@ FORMS = {
     "ernie4_5_moe": ernie,
     "llama": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "mistral": llama_like(),
+    "voxtral_realtime_text": lambda c: llama_like(tied=True, extra=2 * 32 * c["hidden_size"])(c),
     "phi3": llama_like(),
     "granite": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "smollm3": llama_like(True, **ATTENTION, mlp=has("mlp_bias")),
@@ -1117,7 +1161,7 @@ FORMS |= {
         shared=lambda c, D: gated(D, c["intermediate_size"] * c["moe_num_shared_experts"]),
     ),
     **dict.fromkeys(
-        ("deepseek", "deepseek_ocr2_text"),
+        ("deepseek", "deepseek_ocr2_text", "unlimited_ocr_text"),
         mixture(
             **ATTENTION,
             E=("n_routed_experts",),
@@ -1172,10 +1216,14 @@ FORMS |= {
     "switch_transformers": switch,
     "fsmt": fsmt,
     "moshi": moshi,
+    "hrm_text": hrm,
+    "dots3_note_text": dots3,
     "zamba": zamba,
     "longt5": longt5,
     "led": led,
     "t5gemma": t5gemma,
+    "t5gemma2": t5gemma2,
+    "diffusion_gemma_text": diffusion_gemma,
     # of remote code
     "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
     "baichuan": llama_like(),
@@ -1285,6 +1333,10 @@ RANDOM = {
         blocks(square=True).map(lambda c: {k: v for k, v in c.items() if k != "num_key_value_heads"}),
         flags(attention_bias=BOOL, use_parallel_residual=BOOL),
         fixed(rotary_pct=(1.0,)),
+    ),
+    "gpt_neox_japanese": both(
+        fixed(vocab_size=(97, 101), hidden_size=(30, 42), num_hidden_layers=(1, 2, 5), num_attention_heads=(3, 1)),
+        fixed(intermediate_multiple_size=(3, 7)),
     ),
     "opt": both(
         fixed(
@@ -1448,7 +1500,7 @@ RANDOM = {
     "phi3": blocks(square=True),
     "starcoder2": both(blocks(square=True), flags(use_bias=BOOL)),
     "llama": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
-    "mistral": both(blocks(), flags(sliding_window=(4, 9))),
+    **dict.fromkeys(("mistral", "voxtral_realtime_text"), both(blocks(), flags(sliding_window=(4, 9)))),
     "granite": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "smollm3": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "seed_oss": both(blocks(), flags(attention_bias=BOOL, attention_out_bias=BOOL, mlp_bias=BOOL)),
@@ -1726,7 +1778,7 @@ RANDOM |= {
         flags(attention_bias=BOOL),
     ),
     **dict.fromkeys(
-        ("deepseek", "deepseek_ocr2_text"),
+        ("deepseek", "deepseek_ocr2_text", "unlimited_ocr_text"),
         both(
             blocks(square=True),
             fixed(
@@ -1791,6 +1843,31 @@ RANDOM |= {
         ),
         flags(mamba_conv_bias=BOOL),
     ),
+    "dots3_note_text": in_turns(
+        both(
+            LATENT_BLOCKS,
+            INDEX,
+            fixed(
+                q_lora_rank=(25, 27),
+                n_shared_experts=(1, 2),
+                shared_experts_intermediate_size=(37, 41),
+                swa_num_attention_heads=(2, 4),
+                swa_q_lora_rank=(21, 33),
+                swa_kv_lora_rank=(11, 15),
+                swa_qk_nope_head_dim=(8, 12),
+                swa_qk_rope_head_dim=(4, 16),
+                swa_v_head_dim=(5, 9),
+                sliding_window=(3, 5),
+            ),
+            flags(attention_bias=BOOL),
+        ),
+        layer_types=(["indexed_attention", "sliding_attention"], ["full_attention", "indexed_attention"]),
+    ),
+    "hrm_text": both(
+        blocks().map(lambda c: renamed(c, num_key_value_heads="")),
+        fixed(H_cycles=(1, 3), L_cycles=(1, 2, 4)),
+        flags(attention_bias=BOOL, mlp_bias=BOOL),
+    ),
     "moshi": both(
         blocks(square=True).map(lambda c: renamed(c, intermediate_size="")),
         fixed(ffn_dim=(62, 74), sliding_window=(13, 20)),
@@ -1830,6 +1907,18 @@ RANDOM |= {
     ),
     "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
         lambda both: {"encoder": both[0], "decoder": both[1], "tie_word_embeddings": both[2]}
+    ),
+    "diffusion_gemma_text": both(
+        blocks().map(lambda c: renamed(c, tie_word_embeddings="")),
+        fixed(global_head_dim=(26, 34), num_experts=(5, 7), moe_intermediate_size=(29, 31), top_k_experts=(1, 2)),
+        flags(attention_bias=BOOL, num_global_key_value_heads=(1,)),
+    ),
+    "t5gemma2": st.tuples(blocks(), blocks(), st.booleans()).map(
+        lambda both: {
+            "encoder": {"text_config": both[0]},
+            "decoder": both[1] | {name: both[0][name] for name in ("hidden_size", "vocab_size")},
+            "tie_word_embeddings": both[2],
+        }
     ),
     "switch_transformers": both(
         RANDOM["t5"].map(lambda c: renamed(c, feed_forward_proj="")),

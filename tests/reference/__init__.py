@@ -37,12 +37,14 @@ ENCODERS = (
     *("rembert", "roformer", "gte", "jina_embeddings_v3", "deberta-v2", "bert-generation", "flaubert"),
     *("deberta", "ibert", "mobilebert", "roc_bert", "squeezebert", "xmod", "big_bird"),
 )
+# Each token of a canvas sees those after it too: in parts, a canvas is another.
+IN_ONE = (*ENCODERS, "diffusion_gemma_text")
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
 WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
-    *("t5gemma", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus", "prophetnet"),
-    *("blip_text_model", "pix2struct_text_model"),
+    *("t5gemma", "t5gemma2", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus"),
+    *("prophetnet", "blip_text_model", "pix2struct_text_model"),
 )
 # Of these, what reads the vectors of an image.
 OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model")
@@ -167,12 +169,25 @@ class Golden:
 
         A file without the head's input lets that of ours pass. An encoder's blocks come first.
         """
+        if self.model_type == "hrm_text":
+            return self._runs()
         if self.source is not None:
             return [*self.npz["source_hidden"][:-1], *self.npz["hidden"]]
         if not self.has_streams:
             return list(self.hidden)
         final = [self.npz["final"]] if "final" in self.npz.files and self.npz["final"].size else []
         return [*self.npz["streams"][: self.config.n_layers], *final]
+
+    def _runs(self):
+        """HRM-Text's file has each run's output; where a stack begins, its input is the sum of both stacks' last."""
+        blocks, c = list(self.hidden), self.config
+        low, high = None, self.tensors["model.embed_tokens.weight"][self.ids] * c.embedding_scale
+        for i in range(c.n_stack_layers, c.n_layers, c.n_stack_layers):
+            out = blocks[i] / np.sqrt((blocks[i] ** 2).mean(-1, keepdims=True) + c.norm_eps)
+            is_high = i // c.n_stack_layers % (c.low_cycles + 1) == 0
+            low, high = (low, out) if is_high else (out, high)
+            blocks[i] = low + high
+        return blocks
 
     @property
     def has_streams(self) -> bool:

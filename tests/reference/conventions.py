@@ -94,10 +94,11 @@ def not_picked(ours: Model, new: int, context: int) -> int:
     costs, values = costs_of(ours.counts), ours.counts.values(T=new, S=context)
     more = 0
     for p in costs.pair_contractions:
-        latent = next((of_layer for layer, of_layer in costs.latents.items() if layer in p.leaf.path()), None)
+        layer = next((layer for layer in costs.latents if layer in p.leaf.path()), None)
+        latent = costs.latents[layer] if layer else None
         picked, theirs = p.keys.at(values), p.flops(values)
         if latent and not p.leaf.is_inside(Role.INDEXER):
-            every = context
+            every = costs.latent_rows(layer, new, context)
             if (width := latent.written_out(p.leaf)) is not None:
                 theirs = theirs * int(width) // int(latent.rank)
         elif isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)):

@@ -83,6 +83,7 @@ TYPES = {
     "Qwen3OmniMoeForConditionalGeneration": "qwen3_omni_moe/thinker_config/qwen3_omni_moe_text",
     "DeepseekOCR2ForCausalLM": "deepseek_ocr2/text_config/deepseek_ocr2_text",
     **{name: kind for name, kind in DRAFT_CLASSES.items() if name not in OF_MAKERS},
+    "UnlimitedOCRForCausalLM": "unlimited_ocr/text_config/unlimited_ocr_text",
 }
 
 REASONS = {
@@ -117,9 +118,6 @@ REASONS = {
     "attention in both directions": """
         DeepseekV3BidirectionalModel Lfm2BidirectionalModel LlamaBidirectionalForSequenceClassification
         LlamaBidirectionalModel ModernVBertModel VoyageQwen3BidirectionalEmbedModel
-    """,
-    "another mechanism": """
-        DiffusionGemmaForBlockDiffusion Dots3NoteForCausalLM HrmTextForCausalLM UnlimitedOCRForCausalLM
     """,
     "speech": """
         CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration

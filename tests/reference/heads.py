@@ -90,6 +90,9 @@ REFUSED = {
     "T5GemmaForSequenceClassification": "reads what its config says",
     "T5GemmaForTokenClassification": "reads what its config says",
     "T5GemmaEncoderModel": "the encoder alone",
+    "T5Gemma2Encoder": "the encoder alone",
+    "T5Gemma2ForSequenceClassification": "reads what its config says",
+    "T5Gemma2ForTokenClassification": "reads what its config says",
     "RoFormerForMultipleChoice": "a class of its own for it",
     "AlbertForPreTraining": "both heads at once",
     "EuroBertForSequenceClassification": "reads what its config says",
@@ -105,7 +108,7 @@ REFUSED = {
 def classes(model_type: str) -> list[str]:
     """The classes that transformers has of a type."""
     found = (getattr(modeling_auto, kind).get(model_type) for kind in KINDS)
-    return sorted({name for name in found if isinstance(name, str)})
+    return sorted({name for name in found if isinstance(name, str) and hasattr(transformers, name)})
 
 
 def row(model_type: str, name: str) -> list | str:

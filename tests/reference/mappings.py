@@ -29,8 +29,8 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
     "another mechanism": """
-        blt convbert diffusion_gemma dots3_note dots3_note_text fnet funnel hrm_text mra neomme nystromformer
-        perceiver pp_formulanet t5gemma2 ultrabert ultravbert unlimited_ocr yoso
+        blt convbert fnet funnel mra neomme nystromformer
+        perceiver pp_formulanet ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",
     "cross-attention to an image": "idefics udop",
@@ -38,14 +38,14 @@ REASONS = {
     "further inputs for each token": "layoutlm luke tapas",
     "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc evolla pi0",
-    "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2 voxtral_realtime",
-    "the guide’s example": "gpt_neox_japanese",
+    "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
 }
 
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.
 INCOMPLETE = set(
     """
-    deepseek_ocr2 deepseek_v2 dots1 glm4_moe glm4v_moe lfm2_moe qwen3_omni_moe_thinker qwen4_exp qwen4_exp_text
+    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 glm4_moe glm4v_moe lfm2_moe qwen3_omni_moe_thinker
+    qwen4_exp qwen4_exp_text
     """.split()
 )
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
+from types import MethodType
 from typing import Any
 
 import torch
 import transformers
+from torch.utils._python_dispatch import _disable_current_modes
 from transformers import (
     MODEL_FOR_CAUSAL_LM_MAPPING,
     AutoConfig,
@@ -16,6 +18,9 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSeq2SeqLM,
     AutoModelForSpeechSeq2Seq,
+    DiffusionGemmaForBlockDiffusion,
+    DynamicCache,
+    VoxtralRealtimeForConditionalGeneration,
 )
 from transformers.modeling_outputs import BaseModelOutput
 from transformers.models.nllb_moe.modeling_nllb_moe import NllbMoeExperts
@@ -79,6 +84,11 @@ TOWERS = {
         | {"num_attention_heads": 2, "num_key_value_heads": 2},
     },
     "git": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "unlimited_ocr": {
+        "sam_config": {"hidden_size": 8, "output_channels": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        | {"image_size": 32, "downsample_channels": [8, 8], "global_attn_indexes": [0]},
+        "encoder_config": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    },
     "molmo2": {
         "hidden_size": 8,
         "intermediate_size": 8,
@@ -123,6 +133,7 @@ AROUND = (
             *("qwen3_vl", "qwen3_vl_moe", "muse_glimmer", "muse_spark", "glm5_next", "mistral_large4"),
             *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
             *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2", "molmo2"),
+            *("unlimited_ocr", "voxtral_realtime", "diffusion_gemma"),
             "ernie4_5_vl_moe",
         )
     }
@@ -135,10 +146,62 @@ CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "P
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
-OF_TOWERS = (".vision_moe.", ".image_encoder.", ".visual_projection.", ".embed_tokens_extend.", ".vqmodel.")
+OF_TOWERS = (
+    ".encoder.embed_vision.",
+    ".encoder.vision_tower.",
+    ".encoder.multi_modal_projector.",
+    ".vision_moe.",
+    ".image_encoder.",
+    ".visual_projection.",
+    ".embed_tokens_extend.",
+    ".vqmodel.",
+)
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
+
+
+def text_of_voxtral(
+    self: torch.nn.Module,
+    input_ids: torch.Tensor,
+    past_key_values: object = None,
+    use_cache: bool = True,
+    logits_to_keep: int = 0,
+    output_hidden_states: bool = False,
+) -> ModelOutput:
+    """What the language model of Voxtral Realtime says, to whose text no vectors of a sound are added: transformers
+    refuses to run it without sound."""
+    delay = self.model.time_embedding(torch.full((1,), float(self.config.default_num_delay_tokens)))[None]
+    cache = {"past_key_values": past_key_values, "use_cache": use_cache}
+    out = self.model.language_model(input_ids, t_cond=delay, output_hidden_states=output_hidden_states, **cache)
+    out["logits"] = self.lm_head(out.last_hidden_state[:, -logits_to_keep:])
+    return out
+
+
+def a_step_of_diffusion(
+    self: torch.nn.Module,
+    input_ids: torch.Tensor,
+    past_key_values: DynamicCache | None = None,
+    use_cache: bool = True,
+    logits_to_keep: int = 0,
+    output_hidden_states: bool = False,
+) -> ModelOutput:
+    """What DiffusionGemma says of a canvas in its first step, after the text of a cache, which is then read anew with
+    the canvas as its end: of that, nothing is counted."""
+    text = self.config.text_config
+    cache = DynamicCache(config=text) if past_key_values is None else past_key_values
+    for i, layer in enumerate(cache.layers):
+        if not layer.is_initialized:
+            of_layer = text.per_layer_config[i]
+            nothing = torch.zeros((1, of_layer.num_key_value_heads, 0, of_layer.head_dim))
+            layer.update(nothing, nothing)
+    out = self.model.decoder(input_ids, past_key_values=cache, output_hidden_states=output_hidden_states)
+    scores = self.lm_head(out.last_hidden_state[:, -logits_to_keep:])
+    out["logits"] = torch.tanh(scores / self.final_logit_softcapping) * self.final_logit_softcapping
+    with _disable_current_modes():
+        self.model.encoder.language_model(input_ids, past_key_values=cache)
+    out["past_key_values"] = cache
+    return out
 
 
 def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
@@ -154,6 +217,24 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     if model_type in TOWERS:
         keys |= {"vision_config": TOWERS[model_type]} | BESIDE.get(model_type, {})
         make = AutoModelForCausalLM if model_type == "phi4_multimodal" else AutoModelForImageTextToText
+    if model_type == "voxtral_realtime":
+        sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        keys["audio_config"] = sizes | {"head_dim": 4, "num_mel_bins": 8}
+        config = AutoConfig.for_model(model_type, **keys)
+        model = VoxtralRealtimeForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
+        model.forward = MethodType(text_of_voxtral, model)
+        return model
+    if model_type == "diffusion_gemma":
+        keys["vision_config"] = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "head_dim": 4} | {
+            "num_attention_heads": 2,
+            "num_key_value_heads": 2,
+        }
+        config, options = AutoConfig.for_model(model_type, **keys), {"experts_implementation": "eager"}
+        model = DiffusionGemmaForBlockDiffusion._from_config(config, attn_implementation="eager", **options).eval()
+        model.forward = MethodType(a_step_of_diffusion, model)
+        return model
+    if model_type == "t5gemma2":
+        keys["encoder"] = keys["encoder"] | {"vision_config": TOWERS["gemma3"]}
     if model_type == "muse_spark":
         keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
     if model_type in TOWERLESS:
@@ -249,6 +330,7 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     if hasattr(config, "num_mel_bins"):
         return torch.randn((1, 2 * config.max_source_positions, config.num_mel_bins), generator=generator)
     stack = getattr(config, "encoder", config)
+    stack = getattr(stack, "text_config", stack)
     lengths = "n_positions", "max_encoder_position_embeddings", "max_position_embeddings"
     length = next(getattr(stack, name) for name in lengths if getattr(stack, name, None))
     return torch.randint(0, config.vocab_size, (1, length), generator=generator)
@@ -297,6 +379,11 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
+    tensors = {
+        name.replace(".encoder.language_model.", ".decoder."): t
+        for name, t in tensors.items()
+        if ".encoder.language_model." not in name or not name.endswith(".layer_scalar")
+    }
     tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_TOWERS)}
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}

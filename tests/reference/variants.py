@@ -40,6 +40,7 @@ FIXED = {
     "moshi sliding_window": "transformers 5.23 keeps a window of a text, and hides nothing of a prompt",
     "cpmant vocab_size": "another vocabulary brings token 0 into the text, which is no text there",
     "xlnet mem_len": "transformers keeps a part of a text, and hides nothing of a prompt",
+    "gpt_neox_japanese num_attention_heads": "transformers 5.23 widens a head of which an odd number turns",
     "fsmt max_position_embeddings": "transformers makes a longer table of places for a longer text",
     **dict.fromkeys(
         [f"{name} tie_word_embeddings" for name in ("t5", "mt5", "umt5", "switch_transformers")],
@@ -82,7 +83,7 @@ def another(rng: random.Random, name: str, value: Any) -> Any:
         return rng.choice((value * 2, value / 2))
     if isinstance(value, str) and "act" in name:
         return rng.choice(sorted(ACTIVATIONS))
-    if isinstance(value, dict) and name in ("encoder", "decoder"):
+    if isinstance(value, dict) and name in ("encoder", "decoder", "text_config"):
         inner = rng.choice([key for key in sorted(value) if not key.endswith(("_token_id", "vocab_size", "dings"))])
         return value | {inner: another(rng, inner, value[inner])}
     if isinstance(value, list):

@@ -1,6 +1,7 @@
 """DeepSeekMoE, the first: Llama's attention, many small experts chosen by a softmax, and some that all tokens pass.
 
-So are the text models of DeepSeek-OCR 2 and of Unlimited-OCR. Source: arXiv 2401.06066, modeling_deepseek.py of
+So are the text models of DeepSeek-OCR 2 and of Unlimited-OCR; this one forgets what it wrote before its window, which
+is left out here. Source: arXiv 2401.06066, modeling_deepseek.py of
 deepseek-ai/deepseek-moe-16b-base; tensor names as the published file.
 """
 
@@ -81,7 +82,25 @@ class DeepSeekOCR2(DeepSeekMoE):
         return [Kind(moe) for moe in sparse_layers(self.mlp_layer_types, self.n_layers)]
 
 
+@config
+class UnlimitedOCR(DeepSeekOCR2):
+    """Hyperparameters of the text model of Unlimited-OCR, in forward order.
+
+    Its attention sees the image and the prompt whole, and of what it wrote the last tokens alone. A context is taken
+    for a prompt here.
+    """
+
+    dense_layers: int = key("first_k_dense_replace", 1)
+
+    ignored = DeepSeekOCR2.ignored | {"sliding_window", "layer_types"}
+    caveat = (
+        "This model keeps the whole prompt, and of the text that it writes the last `sliding_window` tokens. The "
+        "figures take the context for a prompt."
+    )
+
+
 @architecture("deepseek", config=DeepSeekMoE, fused=FUSED)
+@architecture("unlimited_ocr_text", config=UnlimitedOCR, fused=FUSED)
 @architecture("deepseek_ocr2_text", config=DeepSeekOCR2, fused=FUSED)
 def forward(w: Weights, ids: Array, c: DeepSeekMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

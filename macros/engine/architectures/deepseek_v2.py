@@ -6,7 +6,7 @@ Source: arXiv 2405.04434; tensor names as the published files. The forward pass 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -244,6 +244,21 @@ def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Arr
     )
 
 
+class LatentHeads(Protocol):
+    """The sizes of heads that read latents."""
+
+    @property
+    def n_heads(self) -> int: ...
+    @property
+    def kv_lora_rank(self) -> int: ...
+    @property
+    def qk_nope_head_dim(self) -> int: ...
+    @property
+    def v_head_dim(self) -> int: ...
+    @property
+    def scale(self) -> float: ...
+
+
 def read_values_out(
     q: Array,
     q_rope: Array,
@@ -251,7 +266,7 @@ def read_values_out(
     k_rope: Array,
     allowed: Array,
     w: Weights,
-    c: Latent,
+    c: LatentHeads,
     sinks: Array | None = None,
 ) -> Array:
     """Attend over latents, up to the heads' values: [T N H], [T N H'], [S R], [S H'], [T S] -> [T N V]."""

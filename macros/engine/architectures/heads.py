@@ -424,6 +424,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForQuestionAnswering": Kind("question answering", find_answer),
     },
     "t5gemma": {"ForConditionalGeneration": OWN, "Model": BASE},
+    "t5gemma2": {"ForConditionalGeneration": OWN, "Model": BASE},
     "fsmt": {"ForConditionalGeneration": OWN},
     "nllb_moe": {"ForConditionalGeneration": OWN, "Model": BASE},
     "pegasus_x": {"ForConditionalGeneration": OWN, "Model": BASE},

@@ -84,7 +84,19 @@ from .experts import (
 )
 from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
 from .local import block_attention, local_attention, sparse_block_attention
-from .masks import Chunked, Compressed, Full, NoPE, PickedBlocks, PickedPools, Shared, SlidingWindow, Waiting
+from .masks import (
+    Canvas,
+    CanvasAndWindow,
+    Chunked,
+    Compressed,
+    Full,
+    NoPE,
+    PickedBlocks,
+    PickedPools,
+    Shared,
+    SlidingWindow,
+    Waiting,
+)
 from .ngrams import ngram_embedding
 from .recurrence import (
     Mixed,

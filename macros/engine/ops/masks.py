@@ -57,6 +57,28 @@ class SlidingWindow:
 
 
 @dataclass(frozen=True)
+class Canvas(Full):
+    """Every earlier token is seen, and all new ones: no new token is hidden from another."""
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return (query == query) & (key == key)
+
+    def pairs(self, tokens: int) -> int:
+        return tokens * tokens
+
+
+@dataclass(frozen=True)
+class CanvasAndWindow(SlidingWindow):
+    """The last earlier tokens are seen, and all new ones."""
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return (query == query) & (key == key)
+
+    def pairs(self, tokens: int) -> int:
+        return tokens * tokens
+
+
+@dataclass(frozen=True)
 class Chunked:
     """The tokens of the same chunk of `size` are seen."""
 
