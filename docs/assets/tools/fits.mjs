@@ -44,6 +44,7 @@ import {
   steps,
 } from "./kit.mjs"
 
+const AT_ONCE = 30 // milliseconds of counting, before a browser may paint
 const DEFAULTS = {
   model: "",
   on: "24GB",
@@ -270,9 +271,16 @@ export async function mount(/** @type {HTMLElement} */ place) {
       if (one.context !== null && one.context < given.context) shorter++
       else found.push({ slug, able: one, said: fits })
     }
-    if (given.devices === 1n)
-      for (const [slug, one] of able) add(slug, one, fitting(one.sized, state.weights, given, on))
-    else await counted(able, given, on, mine, add, () => draw(found, shorter, number, able.size, given, on))
+    if (given.devices === 1n) {
+      let last = performance.now()
+      for (const [slug, one] of able) {
+        add(slug, one, fitting(one.sized, state.weights, given, on))
+        if (performance.now() - last < AT_ONCE) continue
+        await new Promise(resolve => setTimeout(resolve))
+        if (mine !== turn || !place.isConnected) return
+        last = performance.now()
+      }
+    } else await counted(able, given, on, mine, add, () => draw(found, shorter, number, able.size, given, on))
     if (mine === turn) draw(found, shorter, number, able.size, given, on)
   }
 
