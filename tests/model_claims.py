@@ -317,8 +317,8 @@ def smallest_state():
 @claim
 def width_is_a_side():
     """Matrices without a side of d_model have a few percent of the parameters at most, more in OPT 350M and ELECTRA
-    small (their tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token, which is
-    looked up and never multiplied. Experts that work on latents are apart."""
+    small (their tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token,
+    which is looked up and never multiplied. Experts that work on latents are apart."""
     for m in every():
         if m.raw.get("moe_latent_size"):
             continue
@@ -412,8 +412,8 @@ def depth_and_width_grow_together():
 
 @claim
 def fashion_of_shapes():
-    """The models until 2020 have d_ff = 4·D, except two of T5, and a key and value for every head; since 2024 most heads
-    are 128 wide."""
+    """The models until 2020 have d_ff = 4·D, except two of T5, and a key and value for every head; since 2024 most
+    heads are 128 wide."""
     early = [m for m in every() if year(m.preset.released) < 2021]
     assert len(early) >= 5
     for m in early:

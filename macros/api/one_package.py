@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
+from typing import Any, cast
 
 NAMES = "macros", "every_parameter"
 
@@ -47,7 +48,7 @@ class OtherName:
             return None
         is_ours = sys.modules.get(top) is sys.modules[self.first] if dot else self.leads_here()
         known = find_spec(f"{self.first}{dot}{below}") if is_ours else None
-        return ModuleSpec(fullname, SameModule(known.name), origin=known.origin) if known else None
+        return ModuleSpec(fullname, cast(Any, SameModule(known.name)), origin=known.origin) if known else None
 
     def leads_here(self) -> bool:
         """Whether the other name, by all other finders, leads to this folder too."""

@@ -96,7 +96,8 @@ def offloaded(answer: Offloaded) -> list[Block]:
 def prefix(table: Table) -> list[Block]:
     """The cache and the FLOPs of prefill, without sharing, with it, and the difference."""
     rows = [
-        [PREFIX[figure], *(f"{number:,}" for number in numbers)] for figure, *numbers in (row.values() for row in table)
+        [PREFIX[str(row["figure"])], *(f"{number:,}" for name, number in row.items() if name != "figure")]
+        for row in table
     ]
     columns = "a prefix for each", "shared", "saved"
     return [f"{table.caption}.", Grid((Column("", least=24), *map(_number, columns)), rows)]

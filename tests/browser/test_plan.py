@@ -89,7 +89,7 @@ async ([task, cases]) => {
   const { givenOf, loaded } = await import(new URL("tools/plan.mjs", source))
   const tasks = await import(new URL(`tools/plan/${task}.mjs`, source))
   const site = await loaded()
-  await import(new URL("engine/gguf.mjs", source))
+  for (const name of ["gguf", "llama_server"]) await import(new URL(`engine/${name}.mjs`, source))
   const text = x => (x === null || x === undefined ? null : py.str(x))
   const terms = dict => py.entries(dict).map(([name, n]) => [name, text(n)])
   const limits = l => l && [l.compute, l.memory, l.links, l.limited_by].map(text)

@@ -7,7 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import served, until, write_engine
-from reference import BOTH_WAYS, DYNAMIC, IN_ONE, close, golden, goldens
+from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
 
@@ -334,7 +334,7 @@ def test_every_folder_is_read_as_a_checkpoint(open_page, folder):
     assert not from_folders(open_page, folder, sampled(names, 8, "folders"))
 
 
-WITH_PICTURES = {"whisper", "mllama_text_model"}
+WITH_PICTURES = {"whisper", *OF_IMAGES}
 
 
 def from_folders(open_page, folder, names):

@@ -21,7 +21,7 @@ from ..page_syntax import front_matter_mend, without_front_matter
 log = logging.getLogger("mkdocs.macros.markdown")
 
 INSTALLED = "every_parameter.site.extensions."
-EXTENSIONS = f"{__package__.rpartition('.')[0]}.extensions."
+EXTENSIONS = f"{__name__.rpartition('.mkdocs.')[0]}.extensions."
 
 WRITTEN = {"title", "description", "author"}  # what authors write as text above a page, and themes into its head
 

@@ -19,7 +19,7 @@ from .. import links, model_pages, tool_files
 from ..editors import is_an_editors
 
 PLACE = "extra.every_parameter"
-EXTENSION = f"{__package__.rpartition('.')[0]}.extensions.large_blocks"
+EXTENSION = f"{__name__.rpartition('.mkdocs.')[0]}.extensions.large_blocks"
 
 # Styles and scripts, in the installed package or in the repository; below which folder of a site, one below its root,
 # as the scripts expect; which of them are our own site's alone; which are named by a page.
