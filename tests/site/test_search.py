@@ -19,7 +19,7 @@ from macros.site.search.sections import sections
 
 ASSETS = ROOT / "docs/assets/search"
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text("utf-8"))
-FIRST_LOAD = 60_000  # bytes, compressed: what is fetched before the first question
+FIRST_LOAD = 64_000  # bytes, compressed: what is fetched before the first question, with the names of all models
 
 
 class Searching:

@@ -19,7 +19,7 @@ from . import asked, records
 from .records import Address, Page, Tensor, Term
 from .words import words
 
-PIECE = 18_000  # characters of a piece of the index, about
+PIECE = 24_000  # characters of a piece of the index, about
 TEXT = 16_000  # and of sections' texts
 SYMBOLS = "reference/notation.md"
 
