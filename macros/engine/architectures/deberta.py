@@ -12,12 +12,12 @@ import numpy as np
 
 from ..dims import smallest
 from ..interface import Array, KVCache, Weights
-from ..ops import attend, embed, embed_positions, heads, layer_norm, linear, positions
+from ..ops import attend, embed_positions, heads, linear, positions
 from ..steps import Role, step
 from . import architecture
 from .bert import feed_forward
 from .config import config, fixed, key
-from .deberta_v2 import DebertaV2, distance_scores, prediction_head
+from .deberta_v2 import DebertaV2, distance_scores, embed_text, prediction_head
 
 
 @config
@@ -36,16 +36,8 @@ class Deberta(DebertaV2):
 @architecture("deberta", config=Deberta)
 def forward(w: Weights, ids: Array, c: Deberta, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    tables = w.at("deberta.embeddings")
-    x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
     places = positions(ids, cache)
-    if c.has_places:
-        x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_embedding)
-    if c.n_segments:
-        x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
-    if c.d_embedding != c.d_model:
-        x = linear(x, tables, "embed_proj", c.d_model)
-    x = layer_norm(x, tables, "LayerNorm", c.norm_eps)
+    x = embed_text(ids, places, w.at("deberta.embeddings"), c)
     farthest, span = c.n_distances // 2, smallest(ids.shape[0], c.n_distances // 2)
     apart = np.clip(places[:, None] - places[None, :] + span, 0, 2 * span - 1)
     rows = None

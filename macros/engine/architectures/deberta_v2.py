@@ -86,16 +86,8 @@ class DebertaV2(Bert):
 @architecture("deberta-v2", config=DebertaV2)
 def forward(w: Weights, ids: Array, c: DebertaV2, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    tables = w.at("deberta.embeddings")
-    x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
     places = positions(ids, cache)
-    if c.has_places:
-        x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_embedding)
-    if c.n_segments:
-        x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
-    if c.d_embedding != c.d_model:
-        x = linear(x, tables, "embed_proj", c.d_model)
-    x = layer_norm(x, tables, "LayerNorm", c.norm_eps)
+    x = embed_text(ids, places, w.at("deberta.embeddings"), c)
     rows = w("deberta.encoder.rel_embeddings.weight", c.n_distances, c.d_model) if c.relative else None
     if rows is not None and "layer_norm" in c.norm_of_distances:
         rows = layer_norm(rows, w, "deberta.encoder.LayerNorm", c.norm_eps)
@@ -103,6 +95,18 @@ def forward(w: Weights, ids: Array, c: DebertaV2, cache: KVCache, last: bool = T
     for _, w_layer, _ in w.layers("deberta.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, rows, apart)
     return prediction_head(x, w, c, last=last)
+
+
+def embed_text(ids: Array, places: Array, w: Weights, c: DebertaV2) -> Array:
+    """Each token's vector, with its place and its text's where they are used: [T] -> [T D]."""
+    x = embed(ids, w, "word_embeddings.weight", c.vocab_size, c.d_embedding)
+    if c.has_places:
+        x = x + embed_positions(places, w, "position_embeddings.weight", c.n_positions, c.d_embedding)
+    if c.n_segments:
+        x = x + embed(ids * 0, w, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
+    if c.d_embedding != c.d_model:
+        x = linear(x, w, "embed_proj", c.d_model)
+    return layer_norm(x, w, "LayerNorm", c.norm_eps)
 
 
 def distances(places: Array, c: DebertaV2) -> Array:

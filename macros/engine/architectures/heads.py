@@ -253,6 +253,19 @@ OLD_NAME = frozenset(
 """.split()
 )
 
+# What several encoders have alike.
+OF_ROBERTA: dict[str, Kind | None] = {
+    "ForMaskedLM": OWN,
+    "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
+    "ForSequenceClassification": Kind("sequence classification", classify_dense),
+    "ForTokenClassification": Kind("token classification", classify_tokens),
+    "ForQuestionAnswering": Kind("question answering", find_answer),
+    "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
+}
+OF_REMBERT: dict[str, Kind | None] = OF_ROBERTA | {
+    "ForSequenceClassification": Kind("sequence classification", classify_pooled),
+}
+
 # The heads of the forward passes that are no decoders, by their names: others than these they do not have.
 OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
     "bert": {
@@ -265,22 +278,8 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForNextSentencePrediction": Kind("next sentence", follows, 2),
         "ForPreTraining": Kind("hidden words and next sentence", predict_both, 2),
     },
-    "roberta": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_dense),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
-    "mpnet": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_dense),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
+    "roberta": OF_ROBERTA,
+    "mpnet": OF_ROBERTA,
     "electra": {
         "ForMaskedLM": OWN,
         "Model": BASE,
@@ -317,14 +316,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForTokenClassification": Kind("token classification", classify_tokens),
         "ForQuestionAnswering": Kind("question answering", find_answer),
     },
-    "rembert": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
+    "rembert": OF_REMBERT,
     "roformer": {
         "ForMaskedLM": OWN,
         "Model": BASE,
@@ -347,38 +339,10 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForTokenClassification": Kind("token classification", classify_tokens),
         "ForMultipleChoice": Kind("multiple choice", classify_alone, 1),
     },
-    "xmod": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_dense),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
-    "roc_bert": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
-    "squeezebert": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
-    "mobilebert": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-    },
+    "xmod": OF_ROBERTA,
+    "roc_bert": OF_REMBERT,
+    "squeezebert": OF_REMBERT,
+    "mobilebert": OF_REMBERT,
     "deberta": {
         "ForMaskedLM": OWN,
         "Model": BASE,

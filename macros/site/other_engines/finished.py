@@ -77,7 +77,7 @@ def _finish(said: dict[str, Any], docs: Path, site: Path) -> int:
     pages = {source: name for source, name in files.items() if (site / name).is_file()}
     moved = _moved(docs, site, (site / pages["index.md"]).read_text("utf-8"))
     places = _places(said["nav"])
-    order = sorted(pages, key=lambda source: list(places).index(source) if source in places else len(places))
+    order = [*(source for source in places if source in pages), *(source for source in pages if source not in places)]
     generated = {page_paths.model_page(slug) for slug in presets.paths()}
     generated |= {page_paths.family_page(presets.preset(slug).family) for slug in presets.readable()}
     listed, found = [], []

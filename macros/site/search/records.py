@@ -63,7 +63,7 @@ def model_records(address: Address) -> dict[str, Record]:
     """A record for each model, by its slug."""
     return {
         slug: Record("model", address(page_paths.model_page(slug)), *_of_model(slug))
-        for slug in sorted(presets.readable(), key=lambda slug: str(presets.preset(slug).released).ljust(10, "~"))
+        for slug in sorted(presets.readable(), key=lambda slug: values.in_order(presets.preset(slug).released))
     }
 
 

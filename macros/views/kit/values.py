@@ -232,6 +232,11 @@ def column_title(name: str) -> str:
     return PUBLISHED.get(name, name.replace("_", " ") if name in ABOUT else name)
 
 
+def in_order(released: object) -> str:
+    """A date to sort by: what has only a year or a month stands behind the dates within."""
+    return str(released).ljust(10, "~")
+
+
 def date(released: object, is_short: bool = False) -> str:
     """A date as 18 April 2024, short as 18 Apr 2024; `2024-04` as April 2024."""
     month_and_year = "%b %Y" if is_short else "%B %Y"

@@ -105,7 +105,7 @@ def _beside_common(slug: str, address: str | None) -> Html:
 
 def _release(model: Model) -> tuple[str, int]:
     """What has no date stands behind what has one."""
-    return (str(model.preset.released).ljust(10, "~"), model.counts.total) if model.preset else ("later", 0)
+    return (values.in_order(model.preset.released), model.counts.total) if model.preset else ("later", 0)
 
 
 def _standing_for(models: list[Model]) -> Model:
