@@ -17,6 +17,7 @@ from macros.counting.costs import of as costs_of
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
 from macros.engine.steps import Role
+from macros.views.charts import catalogue_charts
 from macros.views.costs import stacked
 from macros.views.costs.fine_tuning import training_split
 from macros.views.diagrams import model_diagrams, outline
@@ -172,6 +173,16 @@ def test_a_few_models_are_drawn_without_the_filter():
     assert page.count("<li") == 1 and "<form" not in page and "GPT-2 Small" in page
     with pytest.raises(Problem):
         gallery.architecture_gallery([])
+
+
+# Shapes over the years
+
+
+def test_one_unusual_shape_leaves_the_axes_of_the_others_readable():
+    drawings = re.findall(r"<svg.*?</svg>", catalogue_charts.shape_history_chart(), re.S)
+    assert len(drawings) == 3
+    for drawn in drawings:
+        assert 4 < len(re.findall(r">[\d,]+</text>", drawn)) < 20
 
 
 # The atlas

@@ -220,9 +220,9 @@ def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
             ]
         )
     panels = [
-        _history(series["ratio"], "d_ff / d_model (dense models)", DENSE, False),
-        _history(series["heads"], "n_heads", HEADS, True),
-        _history(series["width"], "d_head", HEADS, True),
+        _history(series["ratio"], "d_ff / d_model (dense models)", DENSE),
+        _history(series["heads"], "n_heads", HEADS),
+        _history(series["width"], "d_head", HEADS),
     ]
     as_table = table(
         f"{len(models)} models in the order of release",
@@ -249,17 +249,12 @@ def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
     )
 
 
-def _history(points: list, title: str, kinds: tuple[Kind, ...], log: bool) -> Html:
+def _history(points: list, title: str, kinds: tuple[Kind, ...]) -> Html:
     years, sizes = [e.year for e, *_ in points], [size for _, size, *_ in points]
     x = Scale(maths.floor(min(years)), maths.ceil(max(years) + 0.01), PLOT[0], PLOT[2], False)
-    y = (
-        Scale(min(sizes) * 0.8, max(sizes) * 1.25, PLOT[3], PLOT[1])
-        if log
-        else Scale(0, maths.ceil(max(sizes)) + 0.6, PLOT[3], PLOT[1], False)
-    )
+    y = Scale(min(sizes) * 0.8, max(sizes) * 1.25, PLOT[3], PLOT[1])
     x_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1) if (v - int(x.least)) % 2 == 0]
-    y_ticks = doublings(y.least, y.most) if log else [(v, str(v)) for v in range(int(y.most) + 1)]
-    drawn = [axes(x, y, x_ticks, y_ticks, "year of release", title)]
+    drawn = [axes(x, y, x_ticks, doublings(y.least, y.most), "year of release", title)]
     drawn += [mark(kinds[k], x(e.year), y(size), f"{e.name}: {said}", to) for e, size, k, said, to in points]
     below, height = legend([kind for i, kind in enumerate(kinds) if any(p[2] == i for p in points)], HEIGHT + 12)
     smallest, largest, middle = (
