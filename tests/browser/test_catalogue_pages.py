@@ -181,7 +181,7 @@ def test_it_finds_a_kind_a_maker_with_a_year_and_two_names_at_once(catalogue):
     find.fill("meta 2025")
     assert set(names(page)) == {"Llama 4 Maverick", "Llama 4 Scout", "Code World Model 32B"}
     find.fill("gpt-2 xl, qwen3 8b")
-    assert set(names(page)) == {"GPT-2 XL", "Qwen3 8B"}
+    assert set(names(page)) == {"GPT-2 XL", "Qwen3 8B", "Qwen3-VL 8B", "Qwen3.5 0.8B"}
     find.fill("apache")
     assert "Mixtral 8x7B" in names(page) and "Llama 3 8B" not in names(page)
 
