@@ -1,8 +1,6 @@
 """A page of each kind, for the tests in a browser and the benchmark of loading; not the longest ones."""
 
 TEXT, OTHER = 150_000, 250_000  # bytes of a first load, compressed, with the fonts
-PLAN = 255_000  # with the rules of an inference engine, the first of its tasks
-ALL_MODELS = 270_000  # with every model of the catalog in several tables or charts
 
 KINDS = {
     "": OTHER,
@@ -13,15 +11,15 @@ KINDS = {
     "what-happens/attention-deep-dive/": OTHER,
     "life-of-a-tensor/": OTHER,
     "real-numbers/step-by-step/": OTHER,
-    "checked-claims/": ALL_MODELS,
+    "checked-claims/": OTHER,
     "models/": OTHER,
     "models/gallery/": OTHER,
-    "models/atlas/": ALL_MODELS,
+    "models/atlas/": OTHER,
     "models/llama/": OTHER,
     "models/gpt/gpt2/": OTHER,
     "models/claude/claude-3-opus/": TEXT,
     "tools/fits/": OTHER,
-    "tools/plan/": PLAN,
+    "tools/plan/": OTHER,
     "tools/what-if/": OTHER,
     "reference/how-it-works/": OTHER,
     "reference/glossary/": OTHER,

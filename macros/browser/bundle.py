@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import re
+import string
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -120,6 +122,30 @@ def without_comments(script: str) -> str:
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
+def _by_type() -> str:
+    """The module of each type as an expression of JavaScript; types of one module stand together."""
+    types: dict[str, list[str]] = {}
+    for model_type, module in sorted(modules_by_type().items()):
+        types.setdefault(module, []).append(model_type)
+    listed = " ".join(f"{m}:{','.join(names)}" if names != [m] else m for m, names in sorted(types.items()))
+    each = '.split(" ").flatMap(s=>{const[m,t=m]=s.split(":");return t.split(",").map(n=>[n,m])})'
+    return f"Object.fromEntries({json.dumps(listed)}{each}.sort())"
+
+
+_OF_RUNTIME = re.compile(r"(?<![\w.$])py\.(?!running\b)([a-zA-Z]\w*)")
+_NAME = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+def _with_letters(script: str) -> str:
+    """The script with a capital letter, one that it does not use, for each of what it often takes of the runtime."""
+    letters = sorted(set(string.ascii_uppercase).difference(_NAME.findall(script)))
+    often = [name for name, n in Counter(_OF_RUNTIME.findall(script)).most_common() if n > 5]
+    short = dict(zip(often, letters))
+    head, newline, body = script.partition("\n")
+    body = _OF_RUNTIME.sub(lambda found: short.get(found[1], found[0]), body)
+    return f"{head}const{{{','.join(f'{name}:{letter}' for name, letter in short.items())}}}=py;{newline}{body}"
+
+
 def files() -> dict[str, str]:
     """Every file by its name: the runtime that implements Python's meaning, one for each layer, and one for each other
     module: of an architecture, of what few of them use, or of one tool."""
@@ -153,12 +179,12 @@ def files() -> dict[str, str]:
         else:
             text += 'import{py,M}from"./base.mjs";'
         if file == "engine":
-            text += f"export const MODULES={json.dumps(dict(sorted(modules_by_type().items())))};"
+            text += f"export const MODULES={_by_type()};"
         elif HEADS in members:
             text += f"export const CLASSES={json.dumps(class_names())};"
         for name, source in members.items():
             body = compile_module(source.tree, source.name, methods, keywords, asked)
             text += f"\npy.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{body}}})();"
-        texts[f"{file}.mjs"] = f"{text}\n"
+        texts[f"{file}.mjs"] = f"{_with_letters(text) if file in LAYERS else text}\n"
     _source.cache_clear()  # the trees are large
     return texts

@@ -15,15 +15,22 @@ def test_every_architecture_is_compiled():
     names = {architecture.name for architecture in architectures().values()}
     core = {name for name in names if f'M["engine.architectures.{name}"]' in written["engine.mjs"]}
     assert {f"{name}.mjs" for name in names - core} <= set(written)
-    for model_type, module in modules_by_type().items():  # the one that registers it
-        assert f'"{model_type}": "{module}"' in written["engine.mjs"]
+    groups = re.search(r'MODULES=Object\.fromEntries\("(.*?)"', written["engine.mjs"])[1].split(" ")
+    listed = {
+        t: module for module, _, types in (g.partition(":") for g in groups) for t in (types or module).split(",")
+    }
+    assert listed == modules_by_type()  # the one that registers it
 
 
 def test_what_the_modules_call_is_there():
     """Every name of Python's that a module uses is one of those that `python.mjs` hands out."""
     source = (PACKAGE / "browser" / RUNTIME).read_text("utf-8")
     given = set(re.findall(r"(?:^|[{,\n]) *(\w+)(?=[,:(\n])", source[source.index("export const py = {") :]))
-    used = {name for text in files().values() for name in re.findall(r"\bpy\.(\w+)", text)}
+    texts = files().values()
+    used = {name for text in texts for name in re.findall(r"\bpy\.(\w+)", text)}
+    used |= {
+        name for text in texts for at in re.findall(r"const{([^}]*)}=py;", text) for name in re.findall(r"(\w+):", at)
+    }
     assert used - given <= {
         "__path__",
         "__name__",

@@ -152,7 +152,7 @@ def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, she
     page.on("request", lambda request: asked.append(request.url))
     page.reload(wait_until="networkidle")
     vendored = {url.rpartition("/")[2] for url in asked if "/vendor/" in url}
-    assert asked and vendored <= {"source-sans-3-latin-wght-normal.woff2", "source-sans-3-latin-wght-italic.woff2"}
+    assert asked and vendored <= {"source-sans-3-latin-wght-normal.woff2", "source-sans-3-latin-400-italic.woff2"}
 
 
 def test_styles_and_fonts_are_loaded_once_and_styles_stay_from_page_to_page(open_page, site):

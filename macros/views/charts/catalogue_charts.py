@@ -32,7 +32,8 @@ from ..kit.svg import (
     label,
     legend,
     line,
-    mark,
+    marks,
+    named_marks,
     powers,
     svg,
 )
@@ -62,9 +63,11 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
             start, end = ((x(width), y(12 * depth * width**2)) for width in (narrowest, widest))
             points = [(x(e.d_model), y(e.total)) for e in models]
             drawn += [line(start, end, "currentColor", 1.2, "5 4"), _beside(start, end, f"12·{depth}·D²", points)]
-        for e, size, address in zip(models, sizes, addresses):
-            said = f"{e.name}: {name} = {size:,}, {rounding.grouped(e.total)} parameters"
-            drawn.append(mark(DESIGN_KINDS[e.kind], x(size), y(e.total), said, address))
+        placed = [
+            (e.kind, x(n), y(e.total), f"{e.name}: {name} = {n:,}, {rounding.grouped(e.total)} parameters", address)
+            for e, n, address in zip(models, sizes, addresses)
+        ]
+        drawn += [named_marks(kind, (p for k, *p in placed if k == i)) for i, kind in enumerate(DESIGN_KINDS)]
         below, height = legend(DESIGN_KINDS, HEIGHT + 12) if name == "d_model" else ("", HEIGHT)
         wider, larger = (Fraction(max(ns), min(ns)) for ns in (sizes, [e.total for e in models]))
         described = (
@@ -159,12 +162,17 @@ def ratio_chart(
         ticks = [(ratio, said) for ratio, said in RATIOS if y.least <= ratio <= y.most]
         drawn = [axes(x, y, powers(least, most), ticks, "parameters that the model has", "too high ↑   ↓ too low")]
         drawn.append(line((left, y(1)), (right, y(1)), "currentColor", 1.6))
-        # On a phone a point is too small to be hit: the links are those of the table.
-        led = addresses if frame.width > 400 else [None] * len(addresses)
-        for (e, r), address in zip(points, led):
-            drawn.append(mark(DESIGN_KINDS[e.kind], x(e.total), y(float(r)), f"{e.name}: {_error(r)}", address))
+        is_wide = frame.width > 400
+        for i, kind in enumerate(DESIGN_KINDS):
+            mine = [
+                (x(e.total), y(float(r)), f"{e.name}: {_error(r)}", address)
+                for (e, r), address in zip(points, addresses)
+                if e.kind == i
+            ]
+            # On a phone a point is too small to be hit: the links are those of the table.
+            drawn.append(named_marks(kind, mine) if is_wide else marks(kind, ((a, b) for a, b, *_ in mine)))
         below, height = legend(kinds, frame.height + 12)
-        role = "group" if any(led) else "img"
+        role = "group" if is_wide and any(addresses) else "img"
         return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls, role)
 
     return figure([framed(draw)], caption, alternative, is_wide=True)
@@ -255,7 +263,9 @@ def _history(points: list, title: str, kinds: tuple[Kind, ...]) -> Html:
     y = Scale(min(sizes) * 0.8, max(sizes) * 1.25, PLOT[3], PLOT[1])
     x_ticks = [(v, str(v)) for v in range(int(x.least), int(x.most) + 1) if (v - int(x.least)) % 2 == 0]
     drawn = [axes(x, y, x_ticks, doublings(y.least, y.most), "year of release", title)]
-    drawn += [mark(kinds[k], x(e.year), y(size), f"{e.name}: {said}", to) for e, size, k, said, to in points]
+    for i, kind in enumerate(kinds):
+        mine = ((x(e.year), y(size), f"{e.name}: {said}", to) for e, size, k, said, to in points if k == i)
+        drawn.append(named_marks(kind, mine))
     below, height = legend([kind for i, kind in enumerate(kinds) if any(p[2] == i for p in points)], HEIGHT + 12)
     smallest, largest, middle = (
         rounding.significant(Fraction(of(sizes)).limit_denominator(1000)) for of in (min, max, median)

@@ -162,14 +162,29 @@ def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, 
     return element("path", *content, d=OUTLINES[shape](x, y, size), **painted)
 
 
+def _looks(kind: Kind) -> dict[str, Any]:
+    return dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
+
+
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
     """A point of a chart; its shape shows its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
     moves with the arrow keys; without that script, and in a list, the links are those of the table."""
-    said = [tag("title", title)] if title else []
-    looks: dict[str, Any] = dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
     if not address:
-        return _shape(kind.shape, x, y, *said, **looks)
-    return svg_link(address, *said, _shape(kind.shape, x, y, **looks), cls="point", tabindex=-1)
+        return _shape(kind.shape, x, y, *([tag("title", title)] if title else []), **_looks(kind))
+    return _linked(kind, x, y, title, address, **_looks(kind))
+
+
+def _linked(kind: Kind, x: float, y: float, title: str, address: str, **painted: object) -> Html:
+    return svg_link(address, tag("title", title), _shape(kind.shape, x, y, **painted), cls="point", tabindex=-1)
+
+
+def named_marks(kind: Kind, points: Iterable[tuple[float, float, str, str | None]]) -> Html:
+    """Many points of a kind, each with its title and, if there is one, its address: painted once for them all."""
+    drawn = [
+        _linked(kind, x, y, title, address) if address else _shape(kind.shape, x, y, tag("title", title))
+        for x, y, title, address in points
+    ]
+    return element("g", *drawn, **_looks(kind)) if drawn else Html("")
 
 
 def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
@@ -179,7 +194,11 @@ def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
     drawn = [
         f"M{x:.1f} {y:.1f}{circle}" if kind.shape == "circle" else OUTLINES[kind.shape](x, y, size) for x, y in points
     ]
-    return element("path", d="".join(drawn), fill=kind.colour, fill_opacity=".3", stroke=kind.colour)
+    return (
+        element("path", d="".join(drawn), fill=kind.colour, fill_opacity=".3", stroke=kind.colour)
+        if drawn
+        else Html("")
+    )
 
 
 def line_marker(shape: str, x: float, y: float, colour: str) -> Html:

@@ -32,8 +32,8 @@ from ..kit.svg import (
     label,
     legend,
     line_marker,
-    mark,
     marks,
+    named_marks,
     powers,
     svg,
 )
@@ -386,11 +386,8 @@ def _drawn(
         places = [(x(p.x), y(float(p.value))) for p in points]
         # On a phone a point is too small to be hit: the links are those of the table.
         for i, kind in enumerate(KINDS):
-            mine = [(p, place, to) for p, place, to in zip(points, places, links) if p.one.kind == i]
-            if is_wide:
-                drawn += [mark(kind, *place, p.said, to) for p, place, to in mine]
-            elif mine:
-                drawn.append(marks(kind, (place for _, place, _ in mine)))
+            mine = [(*place, p.said, to) for p, place, to in zip(points, places, links) if p.one.kind == i]
+            drawn.append(named_marks(kind, mine) if is_wide else marks(kind, ((a, b) for a, b, *_ in mine)))
         if len(medians) > 1:
             line = [(x(when + 0.5), y(float(value))) for when, value in medians.items()]
             d = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in line)
