@@ -184,7 +184,8 @@ def files() -> dict[str, str]:
             text += f"export const CLASSES={json.dumps(class_names())};"
         for name, source in members.items():
             body = compile_module(source.tree, source.name, methods, keywords, asked)
-            text += f"\npy.running={json.dumps(name)};M[{json.dumps(name)}]=(()=>{{{body}}})();"
+            at, made = json.dumps(name), f"()=>{{{body}}}"
+            text += f"\npy.later(M,{at},{made});" if file in LAYERS else f"\npy.running={at};M[{at}]=({made})();"
         texts[f"{file}.mjs"] = f"{_with_letters(text) if file in LAYERS else text}\n"
     _source.cache_clear()  # the trees are large
     return texts

@@ -1918,6 +1918,19 @@ const module = name => {
   if (!modules.has(name)) modules.set(name, absent(name))
   return modules.get(name)
 }
+// A module of ours, which runs when one of its names is asked for: what counts is large, and is not to run all at once.
+const later = (M, name, body) =>
+  Object.defineProperty(M, name, {
+    configurable: true,
+    enumerable: true,
+    get() {
+      const before = py.running
+      py.running = name
+      const own = body()
+      py.running = before
+      return (Object.defineProperty(M, name, { value: own }), own)
+    },
+  })
 // The names of a module, which may be modules themselves.
 const names = (M, base) =>
   new Proxy(
@@ -2098,6 +2111,7 @@ export const py = {
   staticmethod: f => f,
   alias,
   module,
+  later,
   names,
   parse,
   Dict,

@@ -97,8 +97,8 @@ async ([task, cases]) => {
     [...transfers].map(t => [t.kind, t.after, t.times, t.among, t.sent, t.total].map(text)), limits(l),
   ]
   const said = {
-    engine(model, given, on, { engine }) {
-      const { serving, context, batch } = tasks.counted(model, given, on, engine)
+    async engine(model, given, on, { engine }) {
+      const { serving, context, batch } = await tasks.counted(model, given, on, engine)
       const known = [...serving.terms].map(t => [
         t.key, t.name, text(t.least), text(t.most), text(t.how), t.rule, t.source, text(t.unused),
       ])

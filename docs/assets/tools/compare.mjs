@@ -19,6 +19,7 @@ import {
   modelsByFamily,
   one,
   oneListed,
+  pause,
   put,
   refusals,
   replace,
@@ -65,6 +66,7 @@ const PARTS = ["Embedding", "Token mixing (attention, recurrence)", "Feed-forwar
 
 export async function mount(/** @type {HTMLElement} */ place) {
   const { models, accelerators } = await data()
+  await pause()
   const first = (place.dataset.models ?? "").split(",").filter((/** @type {string} */ slug) => models.has(slug))
   const defaults = { ...DEFAULTS }
   if (!accelerators.has(defaults.on)) defaults.on = [...accelerators.keys()][0]

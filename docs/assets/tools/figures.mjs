@@ -5,6 +5,9 @@ import { accelerator, py, said } from "../conditions.mjs"
 
 export { said }
 
+// Lets the page answer in between; what is under way goes on next.
+export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise(resolve => setTimeout(resolve))
+
 /**
  * A file of JSON beside the engine.
  * @param {string} name
@@ -54,7 +57,7 @@ export function data() {
   }))
 }
 
-/** @type {Map<string, Engine.Model>} */
+/** @type {Map<string, Promise<Engine.Model>>} */
 const kept = new Map()
 /**
  * A model by its keys, kept while the page lives: most changes are of conditions and not of the model.
@@ -64,12 +67,17 @@ export async function modelOf(keys) {
   const name = json(keys)
   let one = kept.get(name)
   if (!one) {
-    const { load, model } = await import("../model.mjs")
-    await load(keys.read("model_type", null))
     if (kept.size > 20) kept.clear()
-    kept.set(name, (one = model(keys)))
+    kept.set(name, (one = counted(keys)))
+    one.catch(() => kept.delete(name))
   }
   return one
+}
+async function counted(/** @type {Engine.Keys} */ keys) {
+  const { load, model } = await import("../model.mjs")
+  await load(keys.read("model_type", null))
+  await pause()
+  return model(keys)
 }
 
 /**

@@ -28,12 +28,14 @@ import {
   finder,
   grouped,
   labelled,
+  lines,
   machineFields,
   make,
   modelOf,
   modelsByFamily,
   oneListed,
   pairs,
+  pause,
   refusals,
   replace,
   seconds,
@@ -45,6 +47,8 @@ import {
 } from "./kit.mjs"
 
 const AT_ONCE = 30 // milliseconds of counting, before a browser may paint
+const AT_FIRST = 16,
+  AT_A_TIME = 12 // rows of a long table
 const DEFAULTS = {
   model: "",
   on: "24GB",
@@ -76,8 +80,9 @@ const sizeOf = (/** @type {string} */ text) => Number(text.slice(0, -1)) * UNITS
 export async function mount(/** @type {HTMLElement} */ place) {
   const started = performance.now()
   const { models, accelerators } = await data()
-  const machines = machineFields(accelerators)
   const all = await capacitiesIn(BEST)
+  await pause()
+  const machines = machineFields(accelerators)
   const nameOf = (/** @type {string} */ slug) => models.get(slug)?.read("name") ?? slug
   const familyOf = (/** @type {string} */ slug) => models.get(slug)?.read("family") ?? ""
   const kinds = [...new Set([...all.values()].map(one => one.kind))],
@@ -88,7 +93,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
   /** @type {Record<Name, string>} */
   const state = { ...DEFAULTS }
   const remember = steps(place, () => inAddress(), recall)
-  let turn = 0
+  let turn = 0,
+    drawing = 0
   /** @type {(value?: unknown) => void} */
   let isDrawn
   const drawn = new Promise(resolve => {
@@ -227,6 +233,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   async function update() {
     const began = performance.now(),
       mine = ++turn
+    drawing++
     refused.show([])
     try {
       fields.read(state, DEFAULTS, ofFields)
@@ -241,6 +248,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
           devices: BigInt(state.devices),
         })
       const able = await capacitiesIn(state.model && !isListed(state.weights) ? BEST : state.weights)
+      await pause()
       if (mine !== turn) return "" // a later change is under way
       if (state.model) await ofModel(able, given, on, mine)
       else await ofMachine(able, given, on, mine)
@@ -276,12 +284,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
       for (const [slug, one] of able) {
         add(slug, one, fitting(one.sized, state.weights, given, on))
         if (performance.now() - last < AT_ONCE) continue
-        await new Promise(resolve => setTimeout(resolve))
+        await pause()
         if (mine !== turn || !place.isConnected) return
         last = performance.now()
       }
     } else await counted(able, given, on, mine, add, () => draw(found, shorter, number, able.size, given, on))
-    if (mine === turn) draw(found, shorter, number, able.size, given, on)
+    await pause()
+    if (mine === turn) await draw(found, shorter, number, able.size, given, on)
   }
 
   // For several devices each model is traced, which takes a while: results so far are drawn now and then.
@@ -322,16 +331,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
    * @param {Engine.Conditions} given
    * @param {Engine.Machine} on
    */
-  function draw(found, shorter, number, whole, given, on) {
+  async function draw(found, shorter, number, whole, given, on) {
+    const mine = ++drawing
     const shown = found.filter(isShown),
       bySlug = new Map(shown.map(one => [one.slug, one])),
       isTimed = on.accelerator !== null,
       isSplit = given.devices > 1n
     const inOrder = in_order(shown.map(({ slug, able, said }) => [slug, able.sized.total, said]))
-    const rows = [...inOrder].flatMap(([slug]) => {
-      const one = bySlug.get(slug)
-      return one ? [rowOf(one, isTimed, isSplit)] : []
-    })
+    const ordered = [...inOrder].flatMap(([slug]) => bySlug.get(slug) ?? [])
+    const rows = (/** @type {Found[]} */ some) => some.map(one => rowOf(one, isTimed, isSplit))
+    await pause()
+    if (mine !== drawing) return
     replace(
       line,
       make("strong", {}, `${found.length} of ${whole} models fit on ${several(given, on)}`),
@@ -340,8 +350,6 @@ export async function mount(/** @type {HTMLElement} */ place) {
       shorter ? ` ${shorter} more would fit but support only a shorter context.` : "",
       number < whole ? ` Counted so far: ${number} of ${whole}.` : "",
     )
-    place.setAttribute("aria-busy", String(number < whole))
-    isDrawn()
     const columns = [
       "Model",
       "#Parameters",
@@ -354,11 +362,21 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ...(isSplit ? ["Split"] : []),
       "Kind",
     ]
-    show(first, "Models that fit, best first", columns, rows)
+    const atFirst = state.sort ? ordered.length : AT_FIRST
+    show(first, "Models that fit, best first", columns, rows(ordered.slice(0, atFirst)))
     sorted()
     replace(second)
     const caveats = new Set(shown.flatMap(({ able }) => able.caveat ?? []))
     replace(more, make("p", { class: "ep-conventions" }, [RULE, isTimed ? TIME : NO_TIME, ...caveats].join(" ")))
+    isDrawn()
+    const body = first.querySelector("tbody")
+    for (let i = atFirst; i < ordered.length; i += AT_A_TIME) {
+      await pause()
+      if (mine !== drawing) return
+      body?.append(...lines(columns, rows(ordered.slice(i, i + AT_A_TIME))))
+    }
+    if (first.querySelector("thead [aria-sort]")) sorted() // chosen in the meantime
+    place.setAttribute("aria-busy", String(number < whole))
   }
   const isShown = (/** @type {Found} */ { slug, able }) => {
     const n = Number(able.sized.total)
@@ -586,6 +604,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   await Promise.race([recall(), drawn]) // models over several devices come one by one
+  await pause()
   replace(place, form, line, first, second, more) // all at once, so that nothing moves
   sorted()
   place.dataset.first = (performance.now() - started).toFixed(1)

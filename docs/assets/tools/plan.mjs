@@ -15,6 +15,7 @@ import {
   modelOf,
   modelsByFamily,
   oneListed,
+  pause,
   refusals,
   replace,
   said,
@@ -112,6 +113,7 @@ export const givenOf = (state, on) =>
 export async function mount(/** @type {HTMLElement} */ place) {
   const started = performance.now()
   const site = await loaded()
+  await pause()
   const { models, accelerators } = site
   const machines = machineFields(accelerators)
   const remember = steps(place, () => ({ values: saidOf(task, state) }), recall)
@@ -188,6 +190,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const asked = given.get("task") ?? "engine"
     if (!Object.hasOwn(TASKS, asked)) wrong.push(said(noTask(asked)))
     await open(Object.hasOwn(TASKS, asked) ? asked : "engine")
+    await pause()
     const [values, others] = accepted(given, rulesOf(one, site), defaultsOf(one))
     wrong.push(...others)
     state = values
@@ -234,7 +237,9 @@ export async function mount(/** @type {HTMLElement} */ place) {
         const label = fields.fieldOf(name)?.closest("label")
         if (label && own.contains(label)) label.hidden = idle.includes(name)
       }
+      await pause()
       const answer = await one.answer(asked)
+      await pause()
       if (mine !== turn) return "" // a later change is under way
       replace(line, answer.line)
       replace(notes, answer.notes.join(" "))
@@ -283,6 +288,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   await recall()
+  await pause()
   replace(place, form, line, tables, notes) // all at once, so that nothing moves
   place.dataset.first = (performance.now() - started).toFixed(1)
 }

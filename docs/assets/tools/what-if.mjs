@@ -43,6 +43,7 @@ import {
   modelsByFamily,
   one,
   oneListed,
+  pause,
   percent,
   put,
   refusals,
@@ -100,6 +101,7 @@ const SHOWN = [
 
 export async function mount(/** @type {HTMLElement} */ place) {
   const { models, accelerators, titles, colours } = await data()
+  await pause()
   const isOwn = place.dataset.tool === "config"
   const machines = machineFields(accelerators)
   const machineOf = () => machine(state.on, accelerators)
@@ -299,10 +301,15 @@ export async function mount(/** @type {HTMLElement} */ place) {
       }
       const before = await modelOf(keys),
         now = await modelOf(await wayOf(before, wrong ?? []))
+      await pause()
       if (mine !== turn) return
       problem.hidden = true
       for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
-      if (!isSameModel) drawFields(now, before, Boolean(wrong))
+      if (!isSameModel) {
+        drawFields(now, before, Boolean(wrong))
+        await pause()
+        if (mine !== turn) return
+      }
       const answered = drawAnswer(now, before)
       place.dataset.answered = (performance.now() - started).toFixed(1)
       if (!drawn.length) await new Promise(resolve => setTimeout(resolve, 20)) // the answer is seen before the rest
@@ -785,6 +792,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   await recall()
+  await pause()
   replace(place, form, results) // all at once, so that nothing moves
 }
 

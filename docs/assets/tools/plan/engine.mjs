@@ -3,7 +3,7 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
 import { asked, loadGguf } from "../../conditions.mjs"
-import { bytes, choice, exact, grouped, make, py } from "./fields.mjs"
+import { bytes, choice, exact, grouped, make, pause, py } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
 const UNUSED = "what its blocks hold beyond the rows of the tokens"
@@ -22,19 +22,19 @@ export const rules = () => ({ engine: text => asked.oneOf("engine", text, ENGINE
  * @param {Engine.Machine} on
  * @param {string} engine
  */
-export function counted({ costs }, given, on, engine) {
-  const how = [on.memory_bytes, on.name, on.accelerator?.vendor ?? ""]
-  return {
-    serving: serve(engine, costs, given, ...how),
-    context: longest_context(engine, costs, given, ...how),
-    batch: largest_batch(engine, costs, given, ...how),
-  }
+export async function counted({ costs }, given, on, engine) {
+  const how = [on.memory_bytes, on.name, on.accelerator?.vendor ?? ""],
+    serving = serve(engine, costs, given, ...how)
+  await pause()
+  const context = longest_context(engine, costs, given, ...how)
+  await pause()
+  return { serving, context, batch: largest_batch(engine, costs, given, ...how) }
 }
 
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, given, on }) {
   if (state.engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
-  const { serving, context, batch } = counted(model, given, on, state.engine),
+  const { serving, context, batch } = await counted(model, given, on, state.engine),
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)
   const does = most <= limit ? "fits" : least <= limit ? "may fit" : "does not fit"
