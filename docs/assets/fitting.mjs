@@ -1,7 +1,7 @@
 // Which models fit: what decides it of every model of the site, as data that the build exports, and the rule, compiled
 // from Python. The tool and the catalogue's filter read it.
 
-import { BOUNDS, asked, conditions, isProblem, machine, Problem, py, said } from "./conditions.mjs"
+import { BOUNDS, asked, conditions, isProblem, machine, pause, Problem, py, said } from "./conditions.mjs"
 import { M } from "./engine/base.mjs"
 import "./engine/fitting.mjs"
 
@@ -32,28 +32,45 @@ const fetched = name =>
 /** @type {Promise<Map<string, Able>> | undefined} */
 let loaded
 // Every model by its slug.
-export function capacities() {
-  return (loaded ??= fetched("capacity").then(all => {
-    const { Capacity } = M["counting.capacity"]
-    return new Map(
-      py.entries(all).map(([slug, data]) => {
-        const of = (/** @type {string} */ key) => data.read(key),
-          words = of("said")
-        return [
-          slug,
-          {
-            sized: Capacity(data),
-            context: of("context"),
-            kind: of("kind"),
-            licence: of("licence"),
-            page: of("page"),
-            caveat: of("caveat"),
-            said: (/** @type {string} */ format) => words.read(format, format),
-          },
-        ]
-      }),
-    )
-  }))
+export const capacities = () => (loaded ??= allCapacities())
+async function allCapacities() {
+  const file = await fetch(new URL("engine/capacity.json", import.meta.url)),
+    text = await file.text()
+  /** @type {Map<string, Able>} */
+  const all = new Map()
+  let since = performance.now()
+  for (const [slug, data] of modelByModel(text)) {
+    all.set(slug, ableOf(data))
+    if (performance.now() - since < AT_ONCE) continue
+    await pause()
+    since = performance.now()
+  }
+  return all
+}
+const AT_ONCE = 8 // milliseconds
+
+/**
+ * The models of a file, each read when it is asked for; all at once if a number is too long for a script to keep.
+ * @param {string} text
+ * @returns {Iterable<[slug: string, data: Engine.Dict<string, any>]>}
+ */
+function* modelByModel(text) {
+  const read = (/** @type {string} */ one) => /** @type {Engine.Dict<string, any>} */ (py.parse(one))
+  if (/\d{16}/.test(text)) yield* py.entries(read(text))
+  else for (const [slug, data] of Object.entries(JSON.parse(text))) yield [slug, read(JSON.stringify(data))]
+}
+function ableOf(/** @type {Engine.Dict<string, any>} */ data) {
+  const of = (/** @type {string} */ key) => data.read(key),
+    words = of("said")
+  return {
+    sized: M["counting.capacity"].Capacity(data),
+    context: of("context"),
+    kind: of("kind"),
+    licence: of("licence"),
+    page: of("page"),
+    caveat: of("caveat"),
+    said: (/** @type {string} */ format) => words.read(format, format),
+  }
 }
 
 // Whether the list of models has a format; of a single model every one is traced.

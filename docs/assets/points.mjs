@@ -9,14 +9,20 @@ const place = (/** @type {SVGGraphicsElement} */ point) => {
   return { x: x + width / 2, y: y + height / 2 }
 }
 
+// As it is written, so that nothing has to be laid out for it.
+const drawnAt = (/** @type {SVGAElement} */ { lastElementChild: shape }) =>
+  shape?.localName === "circle"
+    ? [shape.getAttribute("cx"), shape.getAttribute("cy")].map(Number)
+    : (shape?.getAttribute("d") ?? "").slice(1).split(/[ hl]/, 2).map(Number)
+
 /** @typedef {SVGAElement?} Point */
 const pointOf = (/** @type {Event} */ { target }) =>
   /** @type {Point} */ (target instanceof Element && target.closest("a.point"))
 
 export function mount(/** @type {SVGSVGElement} */ chart) {
   const points = [.../** @type {NodeListOf<SVGAElement>} */ (chart.querySelectorAll("a.point"))]
-    .map(point => ({ point, ...place(point) }))
-    .sort((a, b) => a.x - b.x || b.y - a.y)
+    .map(point => ({ point, at: drawnAt(point) }))
+    .sort((a, b) => a.at[0] - b.at[0] || b.at[1] - a.at[1])
     .map(({ point }) => point)
   if (!points.length || points.some(point => point.tabIndex === 0)) return
   points[0].setAttribute("tabindex", "0")

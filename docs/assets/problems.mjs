@@ -54,3 +54,6 @@ export async function textOf(file, most) {
     throw Problem("is not UTF-8", "choose a file of text")
   }
 }
+
+// Lets the page answer in between; what is under way goes on next.
+export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise(resolve => setTimeout(resolve))

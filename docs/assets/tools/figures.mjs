@@ -1,12 +1,9 @@
 // What the tools and the search compute with: the site's models and accelerators, numbers in a reader's units. Nothing
 // of a page, so that a worker can load it.
 
-import { accelerator, py, said } from "../conditions.mjs"
+import { accelerator, pause, py, said } from "../conditions.mjs"
 
-export { said }
-
-// Lets the page answer in between; what is under way goes on next.
-export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise(resolve => setTimeout(resolve))
+export { pause, said }
 
 /**
  * A file of JSON beside the engine.
