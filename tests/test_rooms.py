@@ -5,9 +5,12 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
+
+from macros.views.reference import rooms
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "macros"
@@ -80,6 +83,7 @@ def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     return imported - {name}
 
 
+@cache
 def graph(package: Path) -> dict[str, set[str]]:
     known = modules(package)
     return {name: imports(name, path, known) for name, path in known.items()}
@@ -173,6 +177,19 @@ def told(edges: dict[str, set[str]], against: set[tuple[str, str]], known_circle
 
 def test_every_import_follows_the_stream():
     assert told(graph(PACKAGE), AGAINST_THE_STREAM, CIRCLES) == []
+
+
+def test_the_page_says_of_each_room_what_it_imports():
+    """It reads the lines of imports alone, not whole modules."""
+    read: dict[str, set[str]] = {}
+    for module, imported in graph(PACKAGE).items():
+        read.setdefault(room(module), set()).update(
+            room(other) if other.partition(".")[0] == "macros" else other.partition(".")[0] for other in imported
+        )
+    ours = {"macros", "every_parameter", "ml_dtypes", "tokenizers", *sys.stdlib_module_names}  # two by a string
+    for one in rooms.rooms():
+        of_ours = read[one.name] & ROOMS.keys() - {one.name}
+        assert (one.imports, set(one.libraries)) == (of_ours, read[one.name] - ROOMS.keys() - ours), one.name
 
 
 def test_each_view_is_in_a_room_of_its_own_kind():

@@ -61,8 +61,9 @@ class Costs(Devices):
         All tokens choose the same experts or, if `expected`, each chooses independently and evenly.
         """
         moved, devices = self.bytes_moved(new, given, least=not expected), self.at_work(new, given)
+        compute = self._compute_seconds(new, given)
         return Bound(
-            self._compute_seconds(new, given) * given.batch / devices,
+            Fraction(compute.numerator * given.batch, compute.denominator * devices),
             Fraction(moved, given.machine.bytes_per_second * devices),
         )
 
@@ -74,9 +75,10 @@ class Costs(Devices):
         by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
             return Fraction(0)
-        return min(
-            Fraction(maps, by_weights) + Fraction(pairs, by_cache) for maps, pairs in self.forms(new, given.tokens)
-        )
+        forms = self.forms(new, given.tokens)
+        if by_weights == by_cache:
+            return Fraction(min(maps + pairs for maps, pairs in forms), by_weights)
+        return min(Fraction(maps, by_weights) + Fraction(pairs, by_cache) for maps, pairs in forms)
 
     def critical_batch(self, given: Conditions, most: int = 2**20) -> int | None:
         """The smallest batch size at which compute limits a decode step; None if the cache keeps memory the limit, or

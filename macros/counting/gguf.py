@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ..engine.errors import Problem, shorten
 from ..engine.tensors import Weight
@@ -60,8 +61,7 @@ class Tensor:
         return self.name if layer is None else self.name.replace("{i}", str(layer))
 
 
-@dataclass(frozen=True)
-class Stored:
+class Stored(NamedTuple):
     """A tensor with copies, those of `layers`, that are stored in one type."""
 
     tensor: Tensor
@@ -100,6 +100,7 @@ class GgufFile:
                 "ask for a format other than GGUF",
             )
         self._kept: dict[str, tuple[Stored, ...]] = {}
+        self._made: dict[str, dict[Weight, tuple[Stored, ...]]] = {}  # in each format, what is made of a weight
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
     @cached_property
@@ -139,20 +140,39 @@ class GgufFile:
     def stored(self, format: str, *, has_matrix: bool = False) -> tuple[Stored, ...]:
         """Every tensor with its types in a format of `FORMATS`; `has_matrix` if an importance matrix is given."""
         found: list[Stored] = []
-        for tensor, zones in zip(self.tensors, self._zones):
+        known: dict[tuple[str, int, bool, bool], str] = {}  # the types of matrices that no layer tells apart
+        for tensor, zones, alike in zip(self.tensors, self._zones, self._alike):
             if format in PLAIN or zones is None:
                 # what no format touches is as in an F16 file
                 found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
                 continue
             mix = MIXES[format]
-            if use_of(tensor.name) not in mix.lines:
-                found.append(Stored(tensor, self._type(tensor, -1, 0, mix, has_matrix), tensor.layers))
+            if alike[0] not in mix.by_layer:
+                if alike not in known:
+                    known[alike] = self._type(tensor, -1, 0, mix, has_matrix)
+                found.append(Stored(tensor, known[alike], tensor.layers))
                 continue
             types: dict[str, list[int]] = {}
             for number, layers in zones:
                 types.setdefault(self._type(tensor, layers[0], number, mix, has_matrix), []).extend(layers)
             found += [Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()]
         return tuple(found)
+
+    @cached_property
+    def _alike(self) -> tuple[tuple[str, int, bool, bool], ...]:
+        """For each tensor what decides its type besides its layer: its use, its columns, and whether it is a stack, or
+        one that no format makes smaller than 8 bits."""
+        return tuple(
+            [
+                (
+                    use_of(t.name),
+                    t.shape[-1] if t.shape else 1,
+                    len(t.shape) > 2,
+                    any(part in t.name for part in self.converted.no_less),
+                )
+                for t in self.tensors
+            ]
+        )
 
     @cached_property
     def _zones(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...] | None, ...]:
@@ -171,7 +191,12 @@ class GgufFile:
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
         """The stored tensors made from a tensor of the checkpoint."""
-        return tuple([stored for stored in self.in_format(format) if stored.tensor.weight is w])
+        if format not in self._made:
+            self._made[format] = {}
+            for stored in self.in_format(format):
+                before = self._made[format].get(stored.tensor.weight, ())
+                self._made[format][stored.tensor.weight] = (*before, stored)
+        return self._made[format].get(w, ())
 
     def in_format(self, format: str) -> tuple[Stored, ...]:
         """`stored` without an importance matrix, cached."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 from .gguf_types import BLOCKS
 
@@ -55,6 +56,9 @@ SHARED_Q5: Lines = (("4 queries a key", "Q5_K"),)
 OF_8: Lines = (("8 experts, no Falcon", "Q5_K"),)
 
 
+OF_LAYERS = ("first", "middle", "more bits")  # parts of the conditions that depend on the layer
+
+
 @dataclass(frozen=True)
 class Mix:
     """A format: the type of most matrices, and the exceptions by the use of a tensor.
@@ -67,6 +71,15 @@ class Mix:
     lines: dict[str, Lines]
     head: str = "Q6_K"
     is_lowest: bool = False
+
+    @cached_property
+    def by_layer(self) -> frozenset[str]:
+        """The uses whose tensors have types by the layer."""
+        return frozenset(
+            use
+            for use, lines in self.lines.items()
+            if any(word in condition for condition, _ in lines for word in OF_LAYERS)
+        )
 
 
 def _lowest(base: str, small: str, output: Lines) -> Mix:

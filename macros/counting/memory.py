@@ -52,14 +52,19 @@ class Memory(CacheCosts):
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
         The first of several with the same number; none that is never larger than another."""
         operations: list[tuple[Elements, Node]] = []
+        seen: set[tuple[tuple[Poly, int], ...]] = set()
         for leaf in self.trace.root.walk():
             if not leaf.children and leaf.access is Access.COMPUTES:
                 elements: Elements = {}
                 for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))):
-                    number, axes = in_numbers(x)
-                    if (pairs or not measured(x)[1]) and is_data(x) and not is_cache(x):
+                    if is_data(x) and not is_cache(x) and (pairs or not measured(x)[1]):
+                        number, axes = in_numbers(x)
                         varying = product_of(axes)
                         elements[varying] = elements.get(varying, 0) + number
+                alike = tuple(elements.items())
+                if alike in seen:
+                    continue
+                seen.add(alike)
                 if not any(_covers(others, elements) for others, _ in operations):
                     operations = [(e, n) for e, n in operations if not _covers(elements, e)]
                     operations.append((elements, leaf))

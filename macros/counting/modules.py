@@ -14,7 +14,7 @@ from ..engine.errors import Problem, shorten
 MOST_WAYS = 1000  # sequences that one expression stands for
 MOST_PLACES = 30_000  # of all sequences together
 LONGEST, DEEPEST, MOST_MANY = 1000, 8, 8  # characters and brackets of one, and parts in a row that may be left out
-MOST_KNOWN = 1000  # beginnings of names that are kept
+MOST_KNOWN = 1000  # names, and beginnings of names, that are kept
 DIGITS = "0123456789"
 WORD = DIGITS + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 SPECIAL = "\\.^$*+?{}[]()|"
@@ -123,6 +123,7 @@ class Modules:
         self.names: dict[str, None] = {}
         self.first_parts: dict[str, None] = {}
         self.globs, self.expressions = Sequences(True), Sequences(False)
+        self.answers: dict[str, bool] = {}  # by the name that was looked for
         self.has_numbers = self.has_members = False  # whether any names a layer, or an expert, by its number
         for name in dict.fromkeys(names):
             self.has_numbers = self.has_numbers or any(digit in name for digit in DIGITS) or "\\d" in name
@@ -141,13 +142,21 @@ class Modules:
     def holds(self, names: Iterable[str]) -> bool:
         """Whether a module with any of these full names is among them."""
         for name in names:
-            short = _short(name)
-            if self._names_part(short.split(".")) or self.globs.size > 0 and self.globs.spell(short):
-                return True
-            wrapped = (name, f"language_model.{name}", f"model.language_model.{name.removeprefix('model.')}")
-            if self.expressions.size > 0 and any(self.expressions.spell(whole) for whole in wrapped):
+            answer = self.answers.get(name)
+            if answer is None:
+                if len(self.answers) >= MOST_KNOWN:
+                    self.answers = {}
+                answer = self.answers[name] = self._holds(name)
+            if answer:
                 return True
         return False
+
+    def _holds(self, name: str) -> bool:
+        short = _short(name)
+        if self._names_part(short.split(".")) or self.globs.size > 0 and self.globs.spell(short):
+            return True
+        wrapped = (name, f"language_model.{name}", f"model.language_model.{name.removeprefix('model.')}")
+        return self.expressions.size > 0 and any(self.expressions.spell(whole) for whole in wrapped)
 
     def _names_part(self, parts: list[str]) -> bool:
         for i, part in enumerate(parts):

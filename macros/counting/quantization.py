@@ -108,7 +108,7 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
         if not name.startswith("-:"):
             raise _unknown("dynamic", name)
         left_out.append(f"re:{name.removeprefix('-:')}")
-    rules = ((Modules(left_out), None), *_kept(keys))
+    rules = (((Modules(left_out), None),) if left_out else ()) + _kept(keys)
     return Quantization(rules, form, form, form if keys.get("lm_head") is True else None, outside=False)
 
 

@@ -7,6 +7,7 @@ a + … + aᵏ tokens: those before the first rejected one, and one of the targe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -126,12 +127,19 @@ def speculation(
     )
 
 
-def lengths(target: Costs, draft: Costs | None, given: Conditions, most: int = 16) -> list[Speculation]:
-    """With each number of proposed tokens up to `most`, at an acceptance rate of 1: no time depends on the rate."""
+def lengths(
+    target: Costs, draft: Costs | None, given: Conditions, most: int = 16, asked: Sequence[int] = ()
+) -> list[Speculation]:
+    """With each number of proposed tokens up to `most`, or of those that are `asked` for, at an acceptance rate of 1:
+    no time depends on the rate."""
     able = range(1, min(most_drafted(draft, most), given.tokens - 1) + 1) or range(1, 2)
     at_once = proposed_at_once(draft)
     plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)
-    return [Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain), at_once) for k in able]
+    return [
+        Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain), at_once)
+        for k in able
+        if not asked or k in asked
+    ]
 
 
 def best_of(found: list[Speculation], acceptance: Fraction) -> Speculation:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cache
 
 from ..engine.bounds import MOST_DEVICES
 from ..engine.steps import Holds
@@ -64,6 +65,7 @@ class Split:
         return ", ".join(f"{name[0].upper()}P {n:,}" for name, n in self.degrees.items() if n > 1)
 
 
+@cache
 def rule_of(symbol: str) -> str | None:
     """The rule of tensor parallelism for the size with this name; None if no matrix is cut along it."""
     if symbol.startswith(Holds.INDEX_KEYS):

@@ -6,7 +6,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..engine.architectures import Architecture
@@ -98,8 +98,28 @@ class WeightFormats:
     def total(self, format: str) -> int:
         """Bytes of all weights."""
         if format not in self._totals:
-            self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
+            if format in GGUF:
+                self._totals[format] = self.gguf.size(format)
+            elif format in QUANTIZERS:
+                self._totals[format] = self._vectors + sum(self._size(w, format) for w in self._matrices)
+            else:
+                self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
         return self._totals[format]
+
+    @cached_property
+    def _matrices(self) -> list[Weight]:
+        """The weights that quantizers may touch."""
+        return [w for w in self.trace.weights.values() if not w.is_buffer and self.kinds[w] is not Kind.REST]
+
+    @cached_property
+    def _vectors(self) -> int:
+        """Bytes of all others, which stay in 16 bits."""
+        bits = FORMATS["bfloat16"].bits
+        return sum(
+            bits // 8 * int(w.count)
+            for w in self.trace.weights.values()
+            if not w.is_buffer and self.kinds[w] is Kind.REST
+        )
 
     def size(self, w: Weight, format: str) -> int:
         """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""
@@ -238,9 +258,7 @@ class WeightFormats:
     def _of_quantizer(self, name: str) -> Quantization:
         """A quantizer's formats for the model. Raises `Problem` if they are not known."""
         if name not in self._quantizers:
-            raw = {"quantization_config": QUANTIZERS[name], "model_type": self.model_type}
-            quantization = read(raw)
-            assert quantization is not None
+            quantization = _of_quantizer(name, self.model_type)
             if quantization.experts_unknown and any(kind is Kind.EXPERT for kind in self.kinds.values()):
                 what = f"no rule is known for how {name} stores the experts of {shorten(self.model_type)}"
                 raise Problem(what, "ask for another format, such as Q4_K_M or gptq-4bit-g128")
@@ -386,6 +404,14 @@ class WeightFormats:
                 stacks = [origin(x).source for x in node.inputs]
                 found.update(w for w in stacks if isinstance(w, Weight) and int(w.shape[-2]) != width)
         return frozenset(found)
+
+
+@cache
+def _of_quantizer(name: str, model_type: str) -> Quantization:
+    """A quantizer's formats for all models of a type."""
+    quantization = read({KEY: QUANTIZERS[name], "model_type": model_type})
+    assert quantization is not None
+    return quantization
 
 
 def _otherwise(quantization: Quantization, kind: Kind) -> Format | None:

@@ -260,8 +260,7 @@ def _verify(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, dict[s
     return {
         str(at.batch): {
             str(s.drafted): _float(s.verify.seconds / s.plain.seconds)
-            for s in lengths(costs, None, at, DRAFTED[-1])
-            if s.drafted in DRAFTED
+            for s in lengths(costs, None, at, DRAFTED[-1], DRAFTED)
         }
         for at in (_batches(costs, split, given) if split else ())
     }

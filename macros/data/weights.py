@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..counting.costs import Costs
+from ..counting.formats import FORMATS
 from ..counting.gguf_types import FORMATS as GGUF
 from ..engine.tensors import Weight, runs
 
@@ -72,6 +73,12 @@ def _by_layer(costs: Costs, format: str) -> Iterable[tuple[Row, tuple[int, ...] 
             continue
         numbered: dict[str, list[int]] = {}
         sizes: dict[str, int] = {}
+        if format in FORMATS:  # for every layer the same
+            forms = costs.formats.of(w, format, w.layers[:1])
+            for form, copies in forms:
+                size = form.size(costs.formats.rows_and_columns(w, form), copies)
+                yield [w.name, form.name, size * len(w.layers)], w.numbered
+            continue
         for layer, number in zip(w.layers, w.numbered or ()):
             for form, copies in costs.formats.of(w, format, (layer,)):
                 size = form.size(costs.formats.rows_and_columns(w, form), copies)

@@ -34,6 +34,14 @@ class Weight:
     routed: tuple[Dim, Dim] | None = None
     numbers: tuple[int, ...] | None = None
 
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        parts = self.name, self.shape, self.layers, self.layer_count, self.members, self.is_buffer, self.routed
+        return hash((*parts, self.numbers))
+
     @cached_property
     def copies(self) -> Dim:
         """The number of tensors of the checkpoint that this represents."""
