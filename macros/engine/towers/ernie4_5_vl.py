@@ -1,7 +1,6 @@
-"""The vision tower of ERNIE 4.5 VL: a ViT for images of any size, whose vectors are joined four to one, then with the
-next frame's.
+"""The vision tower of ERNIE 4.5 VL: a ViT for images of any size, whose vectors are joined four to one and projected.
 
-An image is its own next frame. Positions are 2D rotary embeddings alone. Source: transformers 5.23,
+They are also joined with those of a film's next frame; an image is its own next frame. Positions are 2D rotary embeddings alone. Source: transformers 5.23,
 modeling_ernie4_5_vl_moe.py.
 """
 
