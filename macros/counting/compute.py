@@ -10,7 +10,16 @@ from functools import cache, cached_property
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
 from ..engine.interface import Mask
-from ..engine.ops import Canvas, CanvasAndWindow, Compressed, Full, PickedBlocks, PickedPools, SlidingWindow
+from ..engine.ops import (
+    Canvas,
+    CanvasAndWindow,
+    Compressed,
+    Full,
+    Patches,
+    PickedBlocks,
+    PickedPools,
+    SlidingWindow,
+)
 from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import SOURCE, CacheEntry
 from ..engine.trace import Trace
@@ -223,7 +232,10 @@ class Compute:
             for leaf in layer.walk() if masks or self.reads_source or not self.trace.kept else ():
                 if leaf.own_flops is not None and leaf.note:
                     free = [size.expr for size in _letters(leaf).values() if varies(size.expr)]
-                    if len(free) == 2 and any(SOURCE in p.symbols for p in free):
+                    of_patches = masks.get(free[1]) if len(free) == 2 else None
+                    if isinstance(of_patches, Patches):
+                        pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], of_patches))
+                    elif len(free) == 2 and any(SOURCE in p.symbols for p in free):
                         pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
                     elif len(free) == 2 and new in free:
                         keys = next((p for p in free if p != new), new)  # of an encoder alone: each token sees all
@@ -243,7 +255,7 @@ class Compute:
         masks: dict[Poly, Mask] = {}
         for k in self.trace.kept:
             if k.layers == (layer.layers or ()) and k.mask is not None and k.seen is not None and k.row is not None:
-                rows = k.shape[0].expr if isinstance(k.mask, Compressed) else k.seen.expr + new
+                rows = k.shape[0].expr if isinstance(k.mask, (Compressed, Patches)) else k.seen.expr + new
                 if isinstance(k.mask, (PickedBlocks, PickedPools)):
                     masks[Poly.of(k.mask.reads(k.shape[0]))] = k.mask
                     masks[rows] = Full()

@@ -23,6 +23,9 @@ OWN_TABLES = frozenset(
 )
 
 
+# The same tables, where the type of the whole says so.
+OWN_OF_TYPE = {"blt": ("patcher_config", "encoder_config", "global_config", "decoder_config")}
+
 # What a whole says of the format of its weights holds for the language model, where that says nothing else.
 FORMATS = "quantization_config", "dtype", "torch_dtype"
 
@@ -62,7 +65,8 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
         left_out = [*[(f"{WRITER}.{name}", kind) for name, kind in (parts.left_out if parts else ())], *others]
         return keys, Parts(f"{WRITER}.{text_table(writer)}", tuple(left_out))
     described = text_table(raw)
-    left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name != described}
+    own = (described, *OWN_OF_TYPE.get(str(raw.get("model_type")), ()))
+    left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name not in own}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
         return {name: value for name, value in raw.items() if name not in left_out}, parts

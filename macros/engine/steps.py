@@ -111,6 +111,9 @@ class Role(StrEnum):
     INDEX_SCORES = "index_scores", "lightning indexer"
     # caches of fewer entries
     COMPRESSOR = "compressor", "token compression"
+    PATCH_ENDS = "patch_ends", "patching"
+    UNFINISHED_PATCH = "unfinished_patch", "patching"
+    PATCH_POOL = "patch_pool", "max pooling"
     GROUPED_LINEAR = "grouped_linear", "grouped output projection"
     # residual streams
     ATTENTION_RESIDUALS = "attention_residuals", "attention residuals"
@@ -171,6 +174,8 @@ class Holds(StrEnum):
     KEYS_AND_VALUES = "kv"
     LAYER_INPUT = "layer input"
     COMPRESSED = "compressed"
+    PATCH_KEYS = "patch k"
+    PATCH_VALUES = "patch v"
     WAITING = "unfinished window"
     WINDOW_BEFORE = "window before"
     INDEX_WAITING = "index, unfinished window"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from closed_forms import BOOL, Form, both, fixed, flags, gated, plain
+from closed_forms import BOOL, Form, attention, both, fixed, flags, gated, plain
 
 
 def bert(c):
@@ -10,6 +10,34 @@ def bert(c):
     tables = V + c["max_position_embeddings"] + c.get("type_vocab_size", 2)
     layer = 4 * D * D + 4 * D + plain(D, c["intermediate_size"]) + 4 * D
     return Form((tables + 2) * D + L * layer + D * D + 3 * D + V, 0)
+
+
+def blt(c):
+    patcher, encoder, whole, decoder = (c[f"{name}_config"] for name in ("patcher", "encoder", "global", "decoder"))
+
+    def stack(t):
+        D, N, K = t["hidden_size"], t["num_attention_heads"], t["num_key_value_heads"]
+        L, H = t["num_hidden_layers"], D // N
+        return L * (attention(D, N, K, H) + gated(D, t["intermediate_size"]) + 2 * D), 2 * L * K * H
+
+    def crossed(t, in_each):
+        D, N, K = t["hidden_size"], t["num_attention_heads"], t["num_key_value_heads"]
+        return (t["num_hidden_layers"] if in_each else 1) * (attention(D, N, K, D // N) + 2 * D)
+
+    V, E, D, J = c["vocab_size"], encoder["hidden_size"], whole["hidden_size"], c["cross_attn_k"]
+    rows = c["encoder_hash_byte_group_nb_functions"] * len(c["encoder_hash_byte_group_size"])
+    total = (
+        (V + rows * c["encoder_hash_byte_group_vocab"] + J * E + 1) * E + (J * E * D if J * E != D else 0) + D * J * E
+    )
+    total += (0 if c.get("tie_word_embeddings") else V * E) + stack(encoder)[0] + stack(whole)[0] + stack(decoder)[0]
+    total += crossed(encoder, encoder.get("cross_attn_all_layers", False))
+    total += crossed(decoder, decoder.get("cross_attn_all_layers", True))
+    patches = c["patch_size"] if c["patch_in_forward"] else 1
+    kept = stack(encoder)[1] + stack(decoder)[1] + stack(whole)[1] // patches
+    if c["patch_in_forward"]:
+        total += stack(patcher)[0] + (2 * V + 1) * patcher["hidden_size"]
+        kept += stack(patcher)[1]
+    return Form(total, kept)
 
 
 def cpmant(c):
@@ -167,6 +195,7 @@ FORMS = {
     "big_bird": big_bird,
     "bigbird_pegasus": bigbird_pegasus,
     "blip_text_model": blip_text,
+    "blt": blt,
     "cpmant": cpmant,
     "deberta": deberta,
     "flaubert": xlm,
@@ -213,12 +242,45 @@ BLOCKS = flags(
     attention_type=("block_sparse", "original_full"), block_size=(2, 4), num_random_blocks=(0, 1, 3), use_bias=BOOL
 )
 
+BLT_PATCHERS = (
+    {"vocab_size": 61, "hidden_size": 30, "num_hidden_layers": 2, "num_attention_heads": 3, "num_key_value_heads": 1}
+    | {"intermediate_size": 23, "sliding_window": 5},
+    {"vocab_size": 61, "hidden_size": 28, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2}
+    | {"intermediate_size": 17, "sliding_window": None},
+)
+BLT_ENCODERS = (
+    {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 1, "num_attention_heads": 6, "num_key_value_heads": 2}
+    | {"intermediate_size": 29},
+    {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 4}
+    | {"intermediate_size": 37, "cross_attn_all_layers": True},
+)
+BLT_GLOBALS = (
+    {"hidden_size": 40, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 2}
+    | {"intermediate_size": 43},
+    {"hidden_size": 48, "num_hidden_layers": 1, "num_attention_heads": 3, "num_key_value_heads": 1}
+    | {"intermediate_size": 47},
+)
+BLT_DECODERS = (
+    {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1}
+    | {"intermediate_size": 31},
+    {"vocab_size": 61, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2}
+    | {"intermediate_size": 19, "cross_attn_all_layers": False},
+)
+
 RANDOM = {
     "big_bird": both(BERT, BLOCKS),
     "bigbird_pegasus": both(STACKS, fixed(max_position_embeddings=(31, 37)), BLOCKS),
     "blip_text_model": both(
         BERT.map(lambda c: {k: v for k, v in c.items() if k != "type_vocab_size"}),
         fixed(encoder_hidden_size=(22, 26)),
+    ),
+    "blt": both(
+        fixed(vocab_size=61, patch_size=1, patching_threshold=0.0, cross_attn_k=(1, 2, 3)),
+        fixed(encoder_hash_byte_group_size=([2, 3], [5]), encoder_hash_byte_group_vocab=(37, 41)),
+        fixed(encoder_hash_byte_group_nb_functions=(1, 2), patch_in_forward=BOOL),
+        fixed(patcher_config=BLT_PATCHERS, encoder_config=BLT_ENCODERS, decoder_config=BLT_DECODERS),
+        fixed(global_config=BLT_GLOBALS),
+        flags(local_attention_window_len=(None, 3, 9), tie_word_embeddings=BOOL),
     ),
     "cpmant": both(
         fixed(vocab_size=(97, 101), hidden_size=(30, 42), num_hidden_layers=(1, 2, 5), num_attention_heads=(3, 1)),

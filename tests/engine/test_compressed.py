@@ -9,7 +9,7 @@ from reference import golden
 from macros.catalogue import presets
 from macros.engine.forward import logits
 from macros.engine.loaded import Cache
-from macros.engine.ops import Compressed, Waiting
+from macros.engine.ops import Compressed, Patches, Waiting
 from macros.engine.steps import BUFFERS, Holds
 
 
@@ -76,3 +76,14 @@ def test_a_long_text_adds_a_share_of_an_entry_for_each_token():
     assert counts.index_bytes_per_token() == 2 * 2 * I // csa
     more = counts.cache_bytes(6000 + 6 * 1000) - counts.cache_bytes(6000)
     assert more == 6 * 1000 * per_token
+
+
+@pytest.mark.parametrize("size", (1, 2, 3, 5))
+def test_patches_of_one_size_end_with_the_first_byte_and_at_multiples(size):
+    ends = [byte == 0 or (byte + 1) % size == 0 for byte in range(17)]
+    for tokens in range(18):
+        finished = sum(ends[:tokens])
+        assert Patches(size).seen(tokens) == Patches(size).kept(tokens) == finished
+        assert Patches(size).pairs(tokens) == finished * (finished + 1) / 2
+        since = next((back for back in range(tokens) if ends[tokens - 1 - back]), 0)
+        assert Patches(size).waiting(tokens) == since

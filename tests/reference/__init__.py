@@ -39,6 +39,8 @@ ENCODERS = (
 )
 # Each token of a canvas sees those after it too: in parts, a canvas is another.
 IN_ONE = (*ENCODERS, "diffusion_gemma_text")
+# Where patches end depends on the text: on shapes, a text has another number of them.
+BY_TEXT = ("blt",)
 # These read a text with an encoder, and write another: what is read stands in their checkpoints as `source`.
 WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),

@@ -38,7 +38,7 @@ def checkpoint(model: torch.nn.Module) -> dict[str, np.ndarray]:
     stored |= {f"b/{name}": b.numpy().copy() for name, b in buffers.items()}
     read = source(model)
     with torch.no_grad():
-        out = run(model, ids, read, output_hidden_states=True)
+        out = run(model, ids, read, output_hidden_states=model.config.model_type != "blt")  # of four stacks at once
     if read is not None:
         told = (h[0] if isinstance(h, tuple) else h for h in out.get("encoder_hidden_states", ()))  # PEGASUS-X's last
         encoder = np.array([h[0].numpy() for h in told])

@@ -30,6 +30,7 @@ VARIANTS = {
         {"alibi": True, "bias": True, "multi_query": False, "num_kv_heads": 6, "new_decoder_architecture": False}
         | {"parallel_attn": False},
     ),
+    "blt_bytes": ("blt", {"patch_size": 1, "patching_threshold": 0.0}),  # each byte is a patch, whatever the weights
     "mamba_gelu": ("mamba", {"hidden_act": "gelu"}),  # not of the gate
     "qwen3_vl_moe_text_always": ("qwen3_vl_moe_text", {"norm_topk_prob": False}),  # which is not read
     "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),

@@ -250,6 +250,41 @@ def sums_by_products(ours: Model, new: int, context: int) -> int:
     return 2 * int(ours.config.n_encoder_layers) * rows * (rows // ours.config.block) * int(ours.config.d_model)
 
 
+def patches_of_all(ours: Model, new: int, context: int) -> int:
+    """In a prompt, the patch after the last finished one, and products of patches and bytes that are masked."""
+    if ours.model_type != "blt" or context > new:
+        return 0
+    c, patches = ours.config, int(ours.config.patches.kept(new))
+    J, E, D, C = (int(n) for n in (c.n_patch_vectors, c.d_encoder, c.d_model, c.d_decoder))
+    readers = int(c.n_encoder_layers) if c.reads_in_each else 1
+    lookers = int(c.n_decoder_layers) if c.looks_in_each else 1
+    reader = 2 * J * E * 3 * E + 4 * J * new * E * patches
+    kept = 2 * int(c.n_kv_heads * c.d_head)
+    block = 2 * D * (2 * D + kept + 3 * int(c.d_ff)) + 4 * D * (2 * patches + 1)
+    between = 2 * J * E * D if J * E != D else 0
+    looker = 4 * J * C * int(c.n_decoder_kv_heads * c.d_decoder_head) + 4 * C * new * J * patches
+    return readers * reader + between + int(c.n_global_layers) * block + 2 * D * J * C + lookers * looker
+
+
+def byte_alone(ours: Model, new: int, context: int) -> int:
+    """In a step, a text of one byte, whose two local stacks have all rows of the text, instead of what is kept here."""
+    if ours.model_type != "blt" or context == new:
+        return 0
+    c, rows = ours.config, context - 1
+    local = 4 * rows * int(c.n_encoder_layers * c.d_encoder + c.n_decoder_layers * c.d_decoder)
+    return ours.counts.flops_at(1, 1) + patches_of_all(ours, 1, 1) + local - ours.counts.flops_at(1, context)
+
+
+def local_rows(ours: Model, new: int, context: int) -> int:
+    """All rows of the two local stacks, instead of windows, patches and what the patcher keeps."""
+    if ours.model_type != "blt":
+        return 0
+    c = ours.config
+    local = c.n_encoder_layers * c.n_encoder_kv_heads * c.d_encoder_head
+    local = local + c.n_decoder_layers * c.n_decoder_kv_heads * c.d_decoder_head
+    return 2 * int(local) * context - kept(ours, context) - ids_kept(ours, new, context)
+
+
 def pooled(ours: Model, new: int, context: int) -> int:
     """The first token's vector through a matrix."""
     return 2 * int(ours.config.d_model) ** 2 if ours.model_type in ("squeezebert", "big_bird") else 0
@@ -314,7 +349,7 @@ def rows_for_keys(ours: Model, new: int, context: int) -> int:
 
 def window(ours: Model, new: int, context: int) -> int:
     """The row of the newest token but W − 1."""
-    if ours.model_type == "gpt_neo":
+    if ours.model_type in ("gpt_neo", "blt"):
         return 0
     masks = ((k, getattr(k.mask, "mask", k.mask)) for k in ours.counts.kept)
     return -sum(
@@ -470,6 +505,16 @@ FLOPS = {
         "transformers’ code of LongT5 adds up the vectors of a block by a product with zeros and ones.",
         sums_by_products,
     ),
+    "patches": Convention(
+        "transformers’ code of BLT takes the unfinished patch through the global transformer, too. It multiplies each "
+        "patch with all bytes and each byte with all patches, and masks others than its own.",
+        patches_of_all,
+    ),
+    "byte alone": Convention(
+        "transformers’ code of BLT keeps nothing of patches and of the patcher: in a step, both read the new byte as a "
+        "text of one byte.",
+        byte_alone,
+    ),
     "pooler": Convention(
         "transformers’ code of SqueezeBERT and BigBird makes a vector of the whole text, too, which the scores do not "
         "need.",
@@ -495,6 +540,10 @@ CACHE = {
     ),
     "whole text": Convention(
         "transformers’ code of GPT-Neo keeps every row, even in layers with a sliding window.", whole_text
+    ),
+    "local rows": Convention(
+        "transformers’ code of BLT keeps every row of its two local stacks, and nothing of patches and of the patcher.",
+        local_rows,
     ),
     "pooled anew": Convention(
         "transformers’ code of Qwen4-Exp and GLM-5-Next keeps the indexer’s key of every token, in GLM-5-Next with its "

@@ -40,8 +40,11 @@ def step(
     RecurrentGemma's code hands out no cache.
     """
     name, read = cache_name(model), source(model)
-    if name == "cache" and cache is None:  # XLM's is handed in, and not out
+    is_blt = model.config.model_type == "blt"
+    if (name == "cache" or is_blt) and cache is None:  # XLM's is handed in, and not out; BLT's is not made
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
+    if is_blt:
+        model.model.patcher.patch_lengths_from_entropies = of_one_size
     more = {name: cache} if name else {}
     if name and read is None:  # Switch's encoder refuses to be asked
         more["use_cache"] = True
@@ -61,6 +64,13 @@ def step(
             out = model(encoder_outputs=again, decoder_input_ids=ids, **more)
     cache = getattr(out, name, cache if name == "cache" else None) if name else None
     return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)
+
+
+def of_one_size(entropies: torch.Tensor, sequence_length: int, patch_size: int, threshold: float) -> torch.Tensor:
+    """The lengths of BLT's patches, the last of them unfinished, if they end where costs are counted."""
+    ends = [0, *(end for end in range(1, sequence_length) if (end + 1) % patch_size == 0)]
+    starts = [0, *(end + 1 for end in ends), sequence_length]
+    return torch.tensor([[end - start for start, end in zip(starts, starts[1:])]])
 
 
 def elements(cache: object) -> int:

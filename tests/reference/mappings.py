@@ -29,7 +29,7 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
     "another mechanism": """
-        blt convbert fnet funnel mra neomme nystromformer
+        convbert fnet funnel mra neomme nystromformer
         perceiver pp_formulanet ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",

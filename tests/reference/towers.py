@@ -243,6 +243,101 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 10),
     ),
+    "glm_ocr": (
+        lambda: {
+            "model_type": "glm_ocr",
+            "text_config": text("glm_ocr_text"),
+            "vision_config": QWEN3 | {"model_type": "glm_ocr_vision", "out_hidden_size": width("glm_ocr_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "exaone4_5": (
+        lambda: {
+            "model_type": "exaone4_5",
+            "text_config": text("exaone4"),
+            "vision_config": QWEN3
+            | {"model_type": "exaone4_5_vision", "window_size": 28, "fullatt_block_indexes": [1, 4], "num_heads": 6}
+            | {"out_hidden_size": width("exaone4"), "num_key_value_heads": 2},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "qwen4_exp": (
+        lambda: {
+            "model_type": "qwen4_exp",
+            "text_config": text("qwen4_exp_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen4_exp_vision", "num_position_embeddings": 49, "deepstack_visual_indexes": []}
+            | {"out_hidden_size": width("qwen4_exp_text")},
+        },
+        "vision_config",
+        Grid(4, 6),
+    ),
+    "aya_vision": (
+        lambda: {
+            "model_type": "aya_vision",
+            "alignment_intermediate_size": 26,
+            "text_config": text("cohere2"),
+            "vision_config": VIT
+            | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "paddleocr_vl": (
+        lambda: {
+            "model_type": "paddleocr_vl",
+            "text_config": text("paddleocr_vl_text"),
+            "vision_config": VIT
+            | {"model_type": "paddleocr_vl_vision", "hidden_size": 24, "intermediate_size": 34, "image_size": 35},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "hunyuan_vl": (
+        lambda: {
+            "model_type": "hunyuan_vl",
+            "text_config": text("hunyuan_vl_text"),
+            "vision_config": VIT
+            | {"model_type": "hunyuan_vl_vision", "hidden_size": 24, "intermediate_size": 34, "max_image_size": 35}
+            | {"text_hidden_size": width("hunyuan_vl_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "minimax_m3_vision": (
+        lambda: {
+            "model_type": "minimax_m3_vl",
+            "projector_hidden_size": 26,
+            "text_config": text("minimax_m3_vl_text"),
+            "vision_config": VIT
+            | {"model_type": "minimax_m3_vl_vision", "hidden_size": 42, "intermediate_size": 34, "image_size": 35},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "ernie4_5_vl": (
+        lambda: {
+            "model_type": "ernie4_5_vl_moe",
+            "text_config": text("ernie4_5_vl_moe_text"),
+            "vision_config": QWEN3 | {"model_type": "ernie4_5_vl_moe_vision"},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "lighton_ocr": (
+        lambda: {
+            "model_type": "lighton_ocr",
+            "text_config": text("qwen3"),
+            "vision_config": VIT
+            | {"model_type": "pixtral", "hidden_size": 24, "intermediate_size": 34, "image_size": 70}
+            | {"rope_theta": 500.0},
+        },
+        "vision_config",
+        Grid(7, 9),
+    ),
     "internvl": (
         lambda: {
             "model_type": "internvl",
@@ -389,6 +484,16 @@ def llava_next(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.multi_modal_projector(read.hidden_states[-2][:, 1:])[0]]
 
 
+def paddleocr(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    side = round((x.shape[1] // 3) ** 0.5)
+    sizes = torch.tensor([[1, grid.rows, grid.columns]])
+    return list(model.model.get_image_features(x.reshape(-1, 3, side, side), sizes).pooler_output)
+
+
+def by_sizes(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return list(model.model.get_image_features(x, torch.tensor([[1, grid.rows, grid.columns]])).pooler_output)
+
+
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -407,6 +512,15 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "cohere2_vision": gemma3,
     "mistral3": mistral3,
     "glm4v": qwen3,
+    "glm_ocr": qwen3,
+    "exaone4_5": qwen3,
+    "qwen4_exp": qwen3,
+    "aya_vision": gemma3,
+    "lighton_ocr": mistral3,
+    "paddleocr_vl": paddleocr,
+    "hunyuan_vl": by_sizes,
+    "ernie4_5_vl": by_sizes,
+    "minimax_m3_vision": by_sizes,
     "internvl": gemma3,
     "llama4": llama4,
     "gemma4": gemma4,
@@ -451,7 +565,8 @@ def tower(name: str) -> dict[str, np.ndarray]:
     model = build(raw)
     with torch.no_grad():
         for buffer in saved_buffers(model).values():
-            buffer.normal_()
+            if buffer.is_floating_point():
+                buffer.normal_()
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
@@ -485,7 +600,10 @@ def compare(held: dict[str, Any]) -> float:
     counts = Counts(trace(ours, config, grid))
     for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
         theirs = {n[2:]: list(a.shape) for n, a in held.items() if n.startswith(kind) and not n.endswith(BOUNDS)}
-        assert {name: list(shape) for name, shape in counts.tensors(tensors)} == theirs
+        here = {name: list(shape) for name, shape in counts.tensors(tensors)}
+        assert here == theirs, {
+            n: (here.get(n), theirs.get(n)) for n in {*here, *theirs} if here.get(n) != theirs.get(n)
+        }
     assert counts.flops_at(1, 1) == int(held["flops"]), f"{counts.flops_at(1, 1)} {held['flops']}"
     stored = {name[2:]: a for name, a in held.items() if name[:2] in ("w/", "b/")}
     read = ours.forward(Arrays(stored), held["input"], grid, config, Cache())
@@ -583,6 +701,27 @@ def glm4v_tokens(width: int, height: int) -> int:
     return rows * columns // 14**2
 
 
+def resized(
+    name: str, patch: int, more: Callable[[int, int], int] = lambda rows, columns: 0
+) -> Callable[[int, int], int]:
+    """By a processor's `smart_resize`, without the smallest and largest number of pixels, which stand in no
+    config.json."""
+    resize = functions(name, "smart_resize")["smart_resize"]
+
+    def tokens(width: int, height: int) -> int:
+        rows, columns = (side // (2 * patch) for side in resize(height, width, 2 * patch, 1, 10**12))
+        return rows * columns + more(rows, columns)
+
+    return tokens
+
+
+def lighton_tokens(width: int, height: int) -> int:
+    of = functions("pixtral.image_processing_pixtral", "get_resize_output_image_size", "_num_image_tokens")
+    of["get_resize_output_image_size"].__globals__["get_image_size"] = lambda image, form: image
+    rows, columns = of["get_resize_output_image_size"]((height, width), (70, 70), (7, 7))
+    return (rows // 14) * (columns // 14)
+
+
 def internvl_tokens(width: int, height: int) -> int:
     of = functions("got_ocr2.image_processing_got_ocr2", "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas")
     columns, rows = of["get_optimal_tiled_canvas"]((height, width), (42, 42), 1, 12)
@@ -626,6 +765,15 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "mistral3": lambda: mistral3_tokens,
     "glm4v": lambda: glm4v_tokens,
     "internvl": lambda: internvl_tokens,
+    "aya_vision": lambda: internvl_tokens,
+    "glm_ocr": lambda: glm4v_tokens,
+    "exaone4_5": lambda: qwen_tokens(7),
+    "qwen4_exp": lambda: qwen_tokens(7),
+    "paddleocr_vl": lambda: resized("paddleocr_vl.image_processing_paddleocr_vl", 7),
+    "hunyuan_vl": lambda: resized("hunyuan_vl.image_processing_hunyuan_vl", 7, lambda rows, columns: rows + 2),
+    "minimax_m3_vision": lambda: resized("minimax_m3_vl.image_processing_minimax_m3_vl", 7),
+    "ernie4_5_vl": lambda: resized("ernie4_5_vl_moe.image_processing_ernie4_5_vl_moe", 7),
+    "lighton_ocr": lambda: lighton_tokens,
     "cohere2_vision": lambda: cohere2_tokens,
     "idefics3": lambda: idefics3_tokens,
     "llava_next": lambda: llava_next_tokens,

@@ -22,6 +22,7 @@ from macros.catalogue.presets import make
 from macros.engine.architectures import find
 from macros.engine.architectures.config import fields_of
 from macros.engine.errors import Problem
+from macros.engine.keys import OWN_OF_TYPE
 from macros.engine.ops import ACTIVATIONS
 
 from . import TESTS, checkpoints, digest, models, tensors
@@ -83,7 +84,7 @@ def another(rng: random.Random, name: str, value: Any) -> Any:
         return rng.choice((value * 2, value / 2))
     if isinstance(value, str) and "act" in name:
         return rng.choice(sorted(ACTIVATIONS))
-    if isinstance(value, dict) and name in ("encoder", "decoder", "text_config"):
+    if isinstance(value, dict) and (name in ("encoder", "decoder", "text_config") or name in OWN_OF_TYPE["blt"]):
         inner = rng.choice([key for key in sorted(value) if not key.endswith(("_token_id", "vocab_size", "dings"))])
         return value | {inner: another(rng, inner, value[inner])}
     if isinstance(value, list):

@@ -98,6 +98,7 @@ from .masks import (
     Waiting,
 )
 from .ngrams import ngram_embedding
+from .patches import Patches, attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
 from .recurrence import (
     Mixed,
     causal_conv,

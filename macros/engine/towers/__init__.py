@@ -25,8 +25,10 @@ from ..weights import ShapeCache, ShapeWeights
 # The module of each tower, by the model type of the whole and the key of the tower's table.
 MODULES: dict[tuple[str, str], str] = {
     **dict.fromkeys(
-        ((whole, "vision_config") for whole in ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe")), "qwen3_vl"
+        ((whole, "vision_config") for whole in ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen4_exp")),
+        "qwen3_vl",
     ),
+    ("exaone4_5", "vision_config"): "exaone4_5",
     ("qwen2_vl", "vision_config"): "qwen2_vl",
     ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
     ("qwen2_5_omni_thinker", "vision_config"): "qwen2_5_omni",
@@ -38,8 +40,15 @@ MODULES: dict[tuple[str, str], str] = {
     **dict.fromkeys(((whole, "vision_config") for whole in ("idefics3", "smolvlm")), "idefics3"),
     ("paligemma", "vision_config"): "paligemma",
     ("cohere2_vision", "vision_config"): "cohere2_vision",
+    ("aya_vision", "vision_config"): "aya_vision",
+    ("paddleocr_vl", "vision_config"): "paddleocr_vl",
+    ("hunyuan_vl", "vision_config"): "hunyuan_vl",
+    ("ernie4_5_vl_moe", "vision_config"): "ernie4_5_vl",
+    ("minimax_m3_vl", "vision_config"): "minimax_m3_vision",
+    ("lighton_ocr", "vision_config"): "lighton_ocr",
     **dict.fromkeys(((whole, "vision_config") for whole in ("mistral3", "mistral_large4")), "pixtral"),
     **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v")), "glm4v"),
+    ("glm_ocr", "vision_config"): "glm_ocr",
     ("internvl", "vision_config"): "internvl",
     ("gemma3", "vision_config"): "siglip",
     ("llama4", "vision_config"): "llama4",
@@ -54,7 +63,8 @@ MODULES: dict[tuple[str, str], str] = {
 INNER: dict[tuple[str, str], str] = {
     **dict.fromkeys(((whole, "vision_config") for whole in ("llava", "llava_next")), "clip_vision_model"),
     ("paligemma", "vision_config"): "siglip_vision_model",
-    ("cohere2_vision", "vision_config"): "siglip_vision_model",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("cohere2_vision", "aya_vision")), "siglip_vision_model"),
+    ("lighton_ocr", "vision_config"): "pixtral",
     ("mistral3", "vision_config"): "pixtral",
     ("mistral_large4", "vision_config"): "pixtral",
     ("gemma3", "vision_config"): "siglip_vision_model",

@@ -78,13 +78,18 @@ CONFIG = Pixtral
 
 def forward(w: Weights, x: Array, grid: Grid, c: Pixtral, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
-    tower = w.at("model.vision_tower")
+    x = encode(w.at("model.vision_tower"), x, grid, c, cache)
+    return [project(x, w.at("model.multi_modal_projector"), grid, c)]
+
+
+def encode(tower: Weights, x: Array, grid: Grid, c: Pixtral, cache: KVCache) -> Array:
+    """Pixtral's vectors of an image, one for each patch: [P I] -> [P D]."""
     x = embed_patches(x, tower, "patch_conv", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
     x = rms_norm(x, tower, "ln_pre", c.norm_eps)
     angles = alternating_speeds(*places(x, grid.rows, grid.columns), c.d_head, c.theta)
     for _, w_layer, _ in tower.layers("transformer.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, angles)
-    return [project(x, w.at("model.multi_modal_projector"), grid, c)]
+    return x
 
 
 def alternating_speeds(row: Array, column: Array, d_head: int, theta: float) -> RopeTable:

@@ -32,6 +32,7 @@ class Qwen25Vision(TowerConfig):
     n_layers: Size = key("depth")
     norm_eps: Positive = fixed(1e-6)
     n_heads: Size = key("num_heads")
+    n_kv_heads: Size = derived(lambda c: c.n_heads)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
     is_joint: bool = fixed(True)  # one matrix for queries, keys and values
     theta: Positive = fixed(10000.0)
@@ -102,11 +103,12 @@ def layer(x: Array, w: Weights, c: Qwen25Vision, angles: RopeTable, grid: Grid, 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: Qwen25Vision, angles: RopeTable, grid: Grid, side: int | None) -> Array:
     """Let each patch gather information from all patches, or from those of its window: [P D] -> [P D]."""
+    wide, narrow = c.n_heads * c.d_head, c.n_kv_heads * c.d_head
     if c.is_joint:
-        q, k, v = np.split(linear(x, w, "qkv", 3 * c.d_model, bias=True), 3, axis=-1)
+        q, k, v = np.split(linear(x, w, "qkv", wide + 2 * narrow, bias=True), [wide, wide + narrow], axis=-1)
     else:
         q, k, v = (linear(x, w, name, c.d_model, bias=True) for name in ("q", "k", "v"))
-    q, k, v = (heads(part, c.n_heads, c.d_head) for part in (q, k, v))
+    q, k, v = heads(q, c.n_heads, c.d_head), heads(k, c.n_kv_heads, c.d_head), heads(v, c.n_kv_heads, c.d_head)
     q, k = apply_rope(q, angles), apply_rope(k, angles)
     scale = c.d_head**-0.5
     mixed = attend(q, k, v, None, scale) if side is None else windowed(q, k, v, grid, c.merge, side, scale)
@@ -122,7 +124,7 @@ def _windowed_rule(q: Array, k: Array, v: Array, grid: Grid, merge: int, side: i
 
 @step(Role.WINDOW_MASK, rule=_windowed_rule)
 def windowed(q: Array, k: Array, v: Array, grid: Grid, merge: int, side: int, scale: float) -> Array:
-    """Attention within windows of `side` × `side` patches: [P N H], [P N H], [P N H] -> [P N·H]."""
+    """Attention within windows of `side` × `side` patches: [P N H], [P K H], [P K H] -> [P N·H]."""
     row, column = places(q, grid.rows, grid.columns, merge)
     window = row // side * grid.columns + column // side
     mixed = np.zeros((q.shape[0], q.shape[1] * q.shape[2]), q.dtype)

@@ -86,15 +86,16 @@ def forward(w: Weights, x: Array, grid: Grid, c: Gemma3Vision, cache: KVCache) -
     return [project(x, w.at("model.multi_modal_projector"), grid, c)]
 
 
-def encode(w: Weights, x: Array, grid: Grid, c: Siglip, cache: KVCache) -> Array:
-    """SigLIP's vectors of an image, one for each patch: [P I] -> [P D]."""
+def encode(w: Weights, x: Array, grid: Grid, c: Siglip, cache: KVCache, *, normed: bool = True) -> Array:
+    """SigLIP's vectors of an image, one for each patch: [P I] -> [P D]. If not `normed`, those before the last norm."""
     kernel = c.n_channels, c.patch, c.patch
     x = embed_patches(x, w, "embeddings.patch_embedding", c.d_model, kernel, bias=True)
     places = np.arange(x.shape[0], like=x)
     x = x + embed_positions(places, w, "embeddings.position_embedding.weight", x.shape[0], c.d_model)
     for _, w_layer, _ in w.layers("encoder.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    return layer_norm(x, w, "post_layernorm", c.norm_eps)
+    y = layer_norm(x, w, "post_layernorm", c.norm_eps)
+    return y if normed else x
 
 
 @step(Role.LAYER)

@@ -187,6 +187,8 @@ ENTRIES = {
     Holds.KEYS_AND_VALUES: "one vector, both key and value",
     Holds.LAYER_INPUT: "the layer’s input",
     Holds.COMPRESSED: "compressed entries",
+    Holds.PATCH_KEYS: "keys of the last patch",
+    Holds.PATCH_VALUES: "values of the last patch",
 }
 
 
