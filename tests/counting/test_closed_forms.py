@@ -937,6 +937,16 @@ def rounded(width):
     return (int(width) + 255) // 256 * 256
 
 
+def llada(c):
+    D, L, N, F, b = c["d_model"], c["n_layers"], c["n_heads"], c["mlp_hidden_size"], c.get("include_bias", False)
+    layer = attention(D, N, c["n_kv_heads"], D // N, b or c.get("include_qkv_bias", False), b) + gated(D, F, b) + 2 * D
+    return Form(c["embedding_size"] * D * (1 if c.get("weight_tying") else 2) + L * layer + D, 0)
+
+
+def dream(c):
+    return llama_like(qkv=always)(c)._replace(cache=0)
+
+
 def telechat(c):
     D, L, F = c["hidden_size"], c["n_layer"], c["ffn_hidden_size"]
     N = c["n_head"]
@@ -1300,6 +1310,8 @@ FORMS |= {
         ),
         qkv=has("use_qkv_bias"),
     ),
+    "llada": llada,
+    "Dream": dream,
     "nemotron-nas": nemotron_nas,
     "mimo_v2": mimo,
     "plamo3": llama_like(True, norms=4, qk=lambda N, K, H: 2 * H),
@@ -2055,6 +2067,12 @@ RANDOM |= {
         ),
         flags(use_qkv_bias=BOOL, moe_shared_expert_intermediate_size=(17, 19)),
     ),
+    "llada": both(
+        fixed(embedding_size=(97, 101), d_model=(24, 48), n_layers=(1, 2, 5), n_heads=(4, 6), n_kv_heads=(1, 2)),
+        fixed(mlp_hidden_size=(67, 71)),
+        flags(include_bias=BOOL, include_qkv_bias=BOOL, weight_tying=BOOL),
+    ),
+    "Dream": blocks(square=True),
     "nemotron-nas": both(
         fixed(vocab_size=(97, 101), hidden_size=(24, 48), num_attention_heads=(4, 12), num_hidden_layers=4),
         st.lists(

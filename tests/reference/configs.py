@@ -87,6 +87,8 @@ ABSENT = {
     "step3_text": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "telechat": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "telechat3": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "Dream": "remote code: compared with the maker’s (tests/reference/own.py)",
+    "llada": "remote code: compared with the maker’s (tests/reference/own.py)",
     "deci": "remote code: Llama-Nemotron’s, which is compared as nemotron-nas",
 }
 

@@ -99,18 +99,21 @@ TYPES = {
 REASONS = {
     "remote code, not read": """
         AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
-        BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration         DeepseekOCRForCausalLM DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM
-        GLM4VForCausalLM GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
+        BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
+        DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
+        GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
         IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration K2HorizonForCausalLM
         KananaVForConditionalGeneration KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
-        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
+        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
+        MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Omni_Reasoning_V3 NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
-        PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM         Phi3VForCausalLM Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration
-        RadioMBartPrefixForCausalLM Rnj1ForCausalLM SarvamMLAForCausalLM SarvamMoEForCausalLM         Step1ForCausalLM Step5ForCausalLM
-        Step5ForConditionalGeneration StepVLForConditionalGeneration         TeleFLMForCausalLM
+        PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM Phi3VForCausalLM
+        Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration RadioMBartPrefixForCausalLM Rnj1ForCausalLM
+        SarvamMLAForCausalLM SarvamMoEForCausalLM Step1ForCausalLM Step5ForCausalLM
+        Step5ForConditionalGeneration StepVLForConditionalGeneration TeleFLMForCausalLM
     """,
     "a head of its own": """
         BertSpladeSparseEmbeddingModel BgeM3EmbeddingModel ClefFlashForJointSchema ClefOmniForJointSchema

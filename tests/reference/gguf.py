@@ -65,6 +65,8 @@ CLASSES = {
     "chameleon": "ChameleonForConditionalGeneration",
     "chatglm": "ChatGLMModel",
     "deepseek": "DeepseekForCausalLM",
+    "Dream": "DreamModel",
+    "llada": "LLaDAModelLM",
     "distilbert": "DistilBertForMaskedLM",
     "eurobert": "EuroBertModel",
     "exaone": "ExaoneForCausalLM",

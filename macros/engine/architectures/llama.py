@@ -203,7 +203,17 @@ class Exaone(Llama):
     ignored = Llama.ignored | {"embed_dropout"}
 
 
-@architecture("telechat3", config=Llama)
+@config
+class TeleChat3(Llama):
+    """TeleChat 3's, whose name for YaRN is its own."""
+
+    @property
+    def rope(self) -> Rope:
+        kind = self.rope_parameters.get("rope_type", self.rope_parameters.get("type"))
+        return read_rope(self.rope_parameters | ({"rope_type": "yarn"} if kind == "telechat3-yarn" else {}))
+
+
+@architecture("telechat3", config=TeleChat3)
 @architecture("exaone", config=Exaone, spellings=EXAONE_NAMES)
 @architecture("iquestcoder", config=IQuestCoder)
 @architecture("emu3_text_model", config=Emu3)
