@@ -317,6 +317,15 @@ ARCHITECTURES: dict[str, Converted] = {
     "bailingmoe": Converted(
         ("bailing_moe",),
         {"attention.query_key_value": "heads of each:attn_q/attn_k/attn_v", "attention.dense": "attn_output"},
+        becomes=(("query_layernorm", "bailingmoe2"),),
+    ),
+    "bailingmoe2": Converted(
+        ("bailing_moe_v2",),
+        {
+            "attention.query_key_value": "attn_qkv",
+            **_below("attention", _ATTENTION),
+            "mlp.gate.expert_bias": "=exp_probs_b.bias",
+        },
     ),
     "bailingmoe3": Converted(
         ("bailing_hybrid",),
@@ -378,7 +387,9 @@ ARCHITECTURES: dict[str, Converted] = {
         },
         f16=("ffn_gate_inp.weight",),
     ),
+    "deci": Converted(("nemotron-nas", "deci"), {"self_attn.linear_attn": "attn_output"}, is_by_layer=True),
     "deepseek": Converted(("deepseek",)),
+    "deepseek2-ocr": Converted(("unlimited_ocr_text",)),
     "deepseek2": Converted(("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe_lite", "youtu"), kv_heads=_LATENT),
     "deepseek32": Converted(("deepseek_v32",), kv_heads=_LATENT),
     "deepseek4": Converted(
@@ -416,6 +427,7 @@ ARCHITECTURES: dict[str, Converted] = {
     "exaone": Converted(("exaone",)),
     "exaone4": Converted(("exaone4",), _AFTER),
     "exaone-moe": Converted(("exaone_moe",)),
+    "dream": Converted(("Dream",)),
     "falcon": Converted(("falcon",), {"ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"}),
     "falcon-h1": Converted(("falcon_h1",), {**_MAMBA2, "pre_ff_layernorm": "=ffn_norm"}),
     "gemma": Converted(("gemma",)),
@@ -588,7 +600,22 @@ ARCHITECTURES: dict[str, Converted] = {
     "mellum": Converted(("mellum",)),
     "minicpm": Converted(("minicpm",)),
     "minicpm3": Converted(("minicpm3",), {"self_attn.kv_b_proj": "attn_kv_b"}),
-    "mimo2": Converted(("mimo_v2_flash",), {"self_attn.sinks": "=attn_sinks"}),
+    "llada": Converted(
+        ("llada",),
+        {
+            "attn_norm": "attn_norm",
+            "q_proj": "attn_q",
+            "k_proj": "attn_k",
+            "v_proj": "attn_v",
+            "attn_out": "attn_output",
+            "ff_norm": "ffn_norm",
+            "ff_proj": "ffn_gate",
+            "up_proj": "ffn_up",
+            "ff_out": "ffn_down",
+        },
+        {"ff_out": "output"},
+    ),
+    "mimo2": Converted(("mimo_v2_flash", "mimo_v2")),
     "minimax-01": Converted(
         ("minimax", "minimax_text_01", "minimax_m1"),
         {"self_attn.norm": "attn_norm_2", "self_attn.output_gate": "attn_gate"},
@@ -632,6 +659,16 @@ ARCHITECTURES: dict[str, Converted] = {
     "phi2": Converted(("phi",)),
     "phi3": Converted(("phi3",)),
     "phimoe": Converted(("phimoe",)),
+    "plamo3": Converted(
+        ("plamo3",),
+        {
+            **_below("mixer", _ATTENTION),
+            "pre_mixer_norm": "attn_norm",
+            "post_mixer_norm": "=post_attention_norm",
+            "pre_mlp_norm": "ffn_norm",
+            "post_mlp_norm": "=post_ffw_norm",
+        },
+    ),
     "qwen2": Converted(("qwen2",), seventy=80),
     "qwen2vl": Converted(("qwen2_vl_text", "qwen2_5_vl_text", "qwen2_5_omni_text")),
     "qwen2moe": Converted(("qwen2_moe",)),
@@ -701,13 +738,17 @@ WITHOUT: dict[str, str] = {
     "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
     **dict.fromkeys(
         """
-        albert aria_text axk1 axk2 bart beam bert-generation biogpt blenderbot blenderbot-small codegen ctrl cwm
-        data2vec-text deberta-v2 diffllama doge electra ernie flex_olmo flint git gpt_neo gptj gte helium
-        hyperclovax inkling2_text inkling_text jetmoe kolibri1 kosmos_2_5_text_model kosmos_2_text_model lfm3
-        longcat_flash m2m_100 marian mbart megatron-bert mimo ministral mistral_large4_text mllama_text_model
-        modernbert-decoder molmo2_text mpnet muse_spark_text mvp nanochat olmo_hybrid openai-gpt opt pegasus
-        persimmon plbart recurrent_gemma rembert roberta-prelayernorm roformer switch_transformers t5gemma
-        vaultgemma whisper xglm xlm-roberta-xl zamba2 zaya
+        albert aria_text axk1 axk2 bart beam bert-generation big_bird bigbird_pegasus biogpt blenderbot
+        blenderbot-small blip_text_model codegen cohere_compass_text cosmos3_edge_text cpmant ctrl cwm data2vec-text
+        deberta deberta-v2 deepseek_ocr2_text diffllama diffusion_gemma_text doge electra emu3_text_model ernie
+        ernie4_5_vl_moe_text flaubert flex_olmo flint fsmt git gpt_neo gpt_neox_japanese gptj gte helium hyperclovax
+        ibert inkling2_text inkling_text jetmoe kolibri1 kosmos_2_5_text_model kosmos_2_text_model led lfm3
+        longcat_flash longt5 m2m_100 marian mbart megatron-bert mimo ministral mistral_large4_text mllama_text_model
+        mobilebert modernbert-decoder molmo2_text moshi mpnet muse_spark_text mvp nanochat nllb-moe olmo_hybrid
+        openai-gpt opt param2moe pegasus pegasus_x persimmon phi4_multimodal pix2struct_text_model plbart prophetnet
+        recurrent_gemma rembert roberta-prelayernorm roc_bert roformer solar squeezebert step3_text
+        switch_transformers t5gemma t5gemma2 telechat telechat3 trocr vaultgemma voxtral_realtime_text whisper xglm
+        xlm xlm-roberta-xl xlnet xlstm xmod zamba zamba2 zaya
         """.split(),
         NO_CLASS,
     ),

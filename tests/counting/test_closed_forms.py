@@ -917,6 +917,64 @@ def is_sliding(c: dict, i: int) -> bool:
     return bool(c.get("layer_types")) and c["layer_types"][i] == "sliding_attention"
 
 
+def nemotron_nas(c):
+    """Llama's block, of which each layer says its own key/value heads and inner width, or a matrix, or nothing."""
+    D, N, total, cache = c["hidden_size"], c["num_attention_heads"], ends(c, False) + c["hidden_size"], 0
+    for block in c["block_configs"]:
+        a, f = block["attention"], block["ffn"]
+        if not a.get("no_op"):
+            K = 0 if a.get("replace_with_linear") else N // a["n_heads_in_group"]
+            total += D + (attention(D, N, K, D // N) if K else D * D)
+            cache += 2 * K * (D // N)
+        if not f.get("no_op"):
+            F = 0 if f.get("replace_with_linear") else f.get("intermediate_size") or rounded(f["ffn_mult"] * D * 2 / 3)
+            total += D + (gated(D, F) if F else D * D)
+    return Form(total, cache)
+
+
+def rounded(width):
+    """The next multiple of 256 from a whole number on."""
+    return (int(width) + 255) // 256 * 256
+
+
+def llada(c):
+    D, L, N, F, b = c["d_model"], c["n_layers"], c["n_heads"], c["mlp_hidden_size"], c.get("include_bias", False)
+    layer = attention(D, N, c["n_kv_heads"], D // N, b or c.get("include_qkv_bias", False), b) + gated(D, F, b) + 2 * D
+    return Form(c["embedding_size"] * D * (1 if c.get("weight_tying") else 2) + L * layer + D, 0)
+
+
+def dream(c):
+    return llama_like(qkv=always)(c)._replace(cache=0)
+
+
+def telechat(c):
+    D, L, F = c["hidden_size"], c["n_layer"], c["ffn_hidden_size"]
+    N = c["n_head"]
+    K = c.get("num_key_value_heads", N)
+    layer = attention(D, N, K, D // N, out_bias=True) + gated(D, F) + D + 2 * D
+    return Form(ends(c, True) + L * layer + D + (D if c.get("embed_layernorm") else 0), 2 * L * K * (D // N))
+
+
+def step3(c):
+    D, L, N, H, Q = (
+        c["hidden_size"],
+        c["num_hidden_layers"],
+        c["num_attention_heads"],
+        c["head_dim"],
+        c["share_q_dim"],
+    )
+    n, W = c["moe_num_experts"], c["moe_intermediate_size"]
+    moe = len([i for i in map(int, c["moe_layers_enum"].split(",")) if i < L])
+    block = D * Q + Q + Q * N * H + 2 * D * H + N * H * D + 2 * D
+    part = n * gated(D, W) + n * D + gated(D, c["share_expert_dim"])
+    return Form(
+        ends(c, False) + L * block + moe * part + (L - moe) * gated(D, c["intermediate_size"]) + D,
+        2 * L * H,
+        moe * gated(D, W),
+        (n, c["moe_top_k"]),
+    )
+
+
 def mimo(c):
     """Twice the heads of keys in layers with windows: unless listed, all but the first and each sixth."""
     kinds = ["sliding_attention" if i and (i + 1) % 6 else "full_attention" for i in range(c["num_hidden_layers"])]
@@ -1235,6 +1293,32 @@ FORMS |= {
         shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["num_shared_experts"]),
         qkv=has("use_qkv_bias"),
     ),
+    "bailing_moe_v2": mixture(
+        E=("num_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(
+            D, c.get("moe_shared_expert_intermediate_size", c["moe_intermediate_size"]) * c["num_shared_experts"]
+        ),
+        qk=lambda N, K, H: 2 * H,
+        qkv=has("use_qkv_bias"),
+    ),
+    "param2moe": mixture(
+        E=("num_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(
+            D, c.get("moe_shared_expert_intermediate_size", c["moe_intermediate_size"] * c["num_shared_experts"])
+        ),
+        qkv=has("use_qkv_bias"),
+    ),
+    "llada": llada,
+    "Dream": dream,
+    "nemotron-nas": nemotron_nas,
+    "mimo_v2": mimo,
+    "plamo3": llama_like(True, norms=4, qk=lambda N, K, H: 2 * H),
+    "solar": llama_like(qkv=has("attention_bias"), out=has("attention_bias"), mlp=has("mlp_bias")),
+    "step3_text": step3,
+    "telechat": telechat,
+    "telechat3": llama_like(qkv=has("attention_bias"), out=has("attention_bias"), mlp=has("mlp_bias")),
     # and more
     "ctrl": ctrl,
     "beam": mixture(
@@ -1269,6 +1353,7 @@ ALIASES = {
     "minimax_m1",
     "minimax_m3",
     "minimax_text_01",
+    "deci",
 }
 
 SLUGS = [
@@ -1958,6 +2043,83 @@ RANDOM |= {
         ),
         flags(use_qkv_bias=BOOL),
     ),
+    "bailing_moe_v2": both(
+        blocks(),
+        fixed(
+            num_experts=(8, 12),
+            moe_intermediate_size=(29, 31),
+            num_shared_experts=(0, 1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            n_group=(2, 4),
+            topk_group=2,
+            **MOE,
+        ),
+        flags(use_qkv_bias=BOOL, moe_shared_expert_intermediate_size=(17, 19)),
+    ),
+    "param2moe": both(
+        blocks(),
+        fixed(
+            num_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            num_shared_experts=(1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            **MOE,
+        ),
+        flags(use_qkv_bias=BOOL, moe_shared_expert_intermediate_size=(17, 19)),
+    ),
+    "llada": both(
+        fixed(embedding_size=(97, 101), d_model=(24, 48), n_layers=(1, 2, 5), n_heads=(4, 6), n_kv_heads=(1, 2)),
+        fixed(mlp_hidden_size=(67, 71)),
+        flags(include_bias=BOOL, include_qkv_bias=BOOL, weight_tying=BOOL),
+    ),
+    "Dream": blocks(square=True),
+    "nemotron-nas": both(
+        fixed(vocab_size=(97, 101), hidden_size=(24, 48), num_attention_heads=(4, 12), num_hidden_layers=4),
+        st.lists(
+            st.tuples(
+                st.sampled_from(
+                    [{"n_heads_in_group": 2}, {"n_heads_in_group": 4}, {"no_op": True}, {"replace_with_linear": True}]
+                ),
+                st.sampled_from(
+                    [{"ffn_mult": 1.3}, {"ffn_mult": 17.2}, {"intermediate_size": 31}, {"no_op": True}]
+                    + [{"replace_with_linear": True}]
+                ),
+            ),
+            min_size=4,
+            max_size=4,
+        ).map(lambda found: {"block_configs": [{"attention": a, "ffn": f} for a, f in found]}),
+        flags(tie_word_embeddings=BOOL),
+    ),
+    "mimo_v2": both(MIXED, fixed(v_head_dim=(9, 15))).map(
+        lambda c: (
+            renamed(c, num_experts="n_routed_experts")
+            | {"num_attention_heads": 2 * c["num_attention_heads"], "head_dim": 24}
+            | {"attention_projection_layout": "fused_qkv"}
+        )
+    ),
+    "plamo3": both(blocks(), flags(sliding_window_pattern=(2, 3), window_size=(4, 9))),
+    "solar": both(
+        blocks(),
+        fixed(bskcn_1=([0], [0, 1]), bskcn_2=[0], bskcn_3=([1], [2, 4]), bskcn_4=([3], [1, 2])),
+        flags(attention_bias=BOOL, mlp_bias=BOOL),
+    ),
+    "step3_text": both(
+        blocks().map(lambda c: renamed(c, num_key_value_heads="")),
+        fixed(
+            share_q_dim=(11, 17),
+            moe_num_experts=(5, 7),
+            moe_top_k=(1, 2),
+            moe_intermediate_size=(29, 31),
+            share_expert_dim=(37, 41),
+            moe_layers_enum=("0,2", "1,2,3"),
+        ),
+        flags(norm_expert_weight=BOOL),
+    ),
+    "telechat": both(
+        fixed(vocab_size=(97, 101), hidden_size=(24, 48), n_layer=(1, 2, 5), n_head=(4, 6), ffn_hidden_size=(67, 71)),
+        flags(tie_word_embeddings=BOOL, num_key_value_heads=(2,), embed_layernorm=BOOL),
+    ),
+    "telechat3": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "ctrl": both(
         fixed(vocab_size=(97, 101), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1), dff=(67, 71)),
         flags(tie_word_embeddings=BOOL),

@@ -79,6 +79,18 @@ ABSENT = {
     "minimax_m3": "a name in published files: transformers has it as minimax_m3_vl_text, which is compared",
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
+    "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "mimo_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "nemotron-nas": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "param2moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "plamo3": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "solar": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "step3_text": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "telechat": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "telechat3": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "Dream": "remote code: compared with the maker’s (tests/reference/own.py)",
+    "llada": "remote code: compared with the maker’s (tests/reference/own.py)",
+    "deci": "remote code: Llama-Nemotron’s, which is compared as nemotron-nas",
 }
 
 # Of remote code, what each type of a class of its own equals: the keys of another type's small config under its words.

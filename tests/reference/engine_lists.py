@@ -46,16 +46,26 @@ LISTS = {
 # of the text model's table, and the text model's type.
 TYPES = {
     "BailingMoeForCausalLM": "bailing_moe",
+    "BailingMoeV2ForCausalLM": "bailing_moe_v2",
     "ChatGLMModel": "chatglm",
     "ChatGLMForConditionalGeneration": "chatglm",
+    "DeciLMForCausalLM": "nemotron-nas",
     "DeepseekForCausalLM": "deepseek",
     "ExaoneForCausalLM": "exaone",
     "InternLM2ForCausalLM": "internlm2",
     "LLaMAForCausalLM": "llama",
     "MiniCPMForCausalLM": "minicpm",
     "MiMoForCausalLM": "mimo",
+    "MiMoV2ForCausalLM": "mimo_v2",
     "OrionForCausalLM": "orion",
+    "Param2MoEForCausalLM": "param2moe",
     "PhiMoEForCausalLM": "phimoe",
+    "Plamo3ForCausalLM": "plamo3",
+    "SolarForCausalLM": "solar",
+    "Step3TextForCausalLM": "step3_text",
+    "Step3VLForConditionalGeneration": "step3_vl/text_config/step3_text",
+    "TeleChat2ForCausalLM": "telechat",
+    "TeleChat3ForCausalLM": "telechat3",
     "Step3p5ForCausalLM": "step3p5",
     "InternLM3ForCausalLM": "internlm3",
     "IQuestCoderForCausalLM": "iquestcoder",
@@ -88,24 +98,22 @@ TYPES = {
 
 REASONS = {
     "remote code, not read": """
-        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV2ForCausalLM BailingMoeV3ForCausalLM
-        BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeciLMForCausalLM
-        DeepseekOCRForCausalLM DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM
-        GLM4VForCausalLM GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
+        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
+        BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
+        DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
+        GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
         IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration K2HorizonForCausalLM
         KananaVForConditionalGeneration KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
-        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM MiMoV2ForCausalLM
+        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Omni_Reasoning_V3 NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
-        PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM Param2MoEForCausalLM
-        Phi3VForCausalLM Phi4ForCausalLMV Phi4MMForCausalLM Plamo3ForCausalLM RForConditionalGeneration
-        RadioMBartPrefixForCausalLM Rnj1ForCausalLM SarvamMLAForCausalLM SarvamMoEForCausalLM SolarForCausalLM
-        Step1ForCausalLM Step3TextForCausalLM Step3VLForConditionalGeneration Step5ForCausalLM
-        Step5ForConditionalGeneration StepVLForConditionalGeneration TeleChat2ForCausalLM TeleChat3ForCausalLM
-        TeleFLMForCausalLM
+        PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM Phi3VForCausalLM
+        Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration RadioMBartPrefixForCausalLM Rnj1ForCausalLM
+        SarvamMLAForCausalLM SarvamMoEForCausalLM Step1ForCausalLM Step5ForCausalLM
+        Step5ForConditionalGeneration StepVLForConditionalGeneration TeleFLMForCausalLM
     """,
     "a head of its own": """
         BertSpladeSparseEmbeddingModel BgeM3EmbeddingModel ClefFlashForJointSchema ClefOmniForJointSchema

@@ -1,4 +1,4 @@
-"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM, Emu3, PaddleOCR-VL and more.
+"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM, PaddleOCR-VL, TeleChat 3 …
 
 Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral), 2510.02387 (CWM);
 internlm/internlm3-8b-instruct; tensor names as the published files.
@@ -203,6 +203,17 @@ class Exaone(Llama):
     ignored = Llama.ignored | {"embed_dropout"}
 
 
+@config
+class TeleChat3(Llama):
+    """TeleChat 3's, whose name for YaRN is its own."""
+
+    @property
+    def rope(self) -> Rope:
+        kind = self.rope_parameters.get("rope_type", self.rope_parameters.get("type"))
+        return read_rope(self.rope_parameters | ({"rope_type": "yarn"} if kind == "telechat3-yarn" else {}))
+
+
+@architecture("telechat3", config=TeleChat3)
 @architecture("exaone", config=Exaone, spellings=EXAONE_NAMES)
 @architecture("iquestcoder", config=IQuestCoder)
 @architecture("emu3_text_model", config=Emu3)

@@ -1,10 +1,15 @@
 """MiMo-V2-Flash: windows with a sink and twice the key/value heads, values narrower than keys, DeepSeek-V3's experts.
 
 Source: XiaomiMiMo/MiMo-V2-Flash by transformers 5's class, whose tensor names these are; the published files hold each
-expert by itself, and their window of W sees the token itself and W before it.
+expert by itself, and their window of W sees the token itself and W before it. MiMo-V2.5 and 2.6 are of the type
+`mimo_v2`, and the larger ones have queries, keys and values in one matrix: vLLM, model_executor/models/mimo_v2.py.
 """
 
 from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -56,6 +61,7 @@ class MiMoV2Flash(Llama):
     d_head: Size = key("head_dim", 192)
     v_head_dim: Size = key("v_head_dim", 128)
     value_scale: Positive | None = key("attention_value_scale", 0.707)
+    layout: Literal["split", "fused_qkv"] = key("attention_projection_layout", "split")
     sliding_sinks: bool = key("add_swa_attention_sink_bias", True)
     full_sinks: bool = key("add_full_attention_sink_bias", False)
     # feed-forward
@@ -85,7 +91,6 @@ class MiMoV2Flash(Llama):
         "topk_method",
         "n_shared_experts",
         "attention_chunk_size",
-        "attention_projection_layout",
         "num_nextn_predict_layers",
     }
 
@@ -141,6 +146,7 @@ class MiMoV2Flash(Llama):
 
 
 @architecture(
+    "mimo_v2",
     "mimo_v2_flash",
     config=MiMoV2Flash,
     pieces=FUSED,
@@ -174,9 +180,14 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, 
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
     is_sliding = isinstance(mask, SlidingWindow)
     N, K, H, V = c.n_heads, c.n_sliding_kv_heads if is_sliding else c.n_kv_heads, c.d_head, c.v_head_dim
-    q = apply_rope(heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H), table)
-    k = apply_rope(heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H), table)
-    v = heads(linear(x, w, "v_proj", K * V, bias=c.attention_bias), K, V)
+    if c.layout == "fused_qkv":
+        both = linear(x, w, "qkv_proj", N * H + K * H + K * V, bias=c.attention_bias)
+        q, k, v = np.split(both, [N * H, N * H + K * H], axis=-1)
+    else:
+        q = linear(x, w, "q_proj", N * H, bias=c.attention_bias)
+        k = linear(x, w, "k_proj", K * H, bias=c.attention_bias)
+        v = linear(x, w, "v_proj", K * V, bias=c.attention_bias)
+    q, k, v = apply_rope(heads(q, N, H), table), apply_rope(heads(k, K, H), table), heads(v, K, V)
     if c.value_scale is not None:
         v = v * c.value_scale
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)

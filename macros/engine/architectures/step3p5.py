@@ -146,7 +146,7 @@ class Step3p5(Llama):
         if other and raw.get("num_sliding_attention_heads") is None:
             raw["num_sliding_attention_heads"] = other.get("num_attention_heads")
         if enumerated is not None and raw.get("mlp_layer_types") is None and isinstance(layers, int):
-            sparse = _numbers(enumerated)
+            sparse = enumerated_layers(enumerated)
             raw["mlp_layer_types"] = ["sparse" if i in sparse else "dense" for i in range(layers)]
         return fold_rope_of_kinds(*_ropes(raw))
 
@@ -183,7 +183,7 @@ class Step3p5(Llama):
         return [value or None for value in values] if values else [None] * self.n_layers
 
 
-def _numbers(enumerated: Any) -> set[int]:
+def enumerated_layers(enumerated: Any) -> set[int]:
     """The layers of `moe_layers_enum`, as text or as a list: "3,4,5"."""
     parts = enumerated.split(",") if isinstance(enumerated, str) else enumerated
     try:

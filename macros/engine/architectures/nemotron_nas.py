@@ -1,0 +1,147 @@
+"""Llama-Nemotron (DeciLM): Llama's block, of which a search left out, replaced or narrowed parts, layer by layer.
+
+Sources: arXiv 2411.19146 (Puzzle), 2505.00949 (Llama-Nemotron); nvidia/Llama-3_3-Nemotron-Super-49B-v1, config.json;
+vLLM, model_executor/models/nemotron_nas.py; the names of the matrices in the place of a part by TensorRT-LLM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ..errors import Problem, shorten
+from ..interface import Array, KVCache, RopeTable, Weights
+from ..ops import (
+    Full,
+    apply_rope,
+    attend,
+    causal_mask,
+    embed,
+    heads,
+    linear,
+    positions,
+    rms_norm,
+    rope_table,
+    unembed,
+)
+from ..ops import feed_forward as gated
+from ..steps import Holds, Role, step
+from . import architecture
+from .config import LARGEST_SIZE, Raw, Size, activation, config, derived, key, tabled
+from .llama import Llama
+
+MULTIPLE = 256  # of which the inner widths are multiples
+
+
+class Block(NamedTuple):
+    """A layer: its key/value heads and its inner width, 0 for a single matrix in the place of the part, None for
+    nothing."""
+
+    n_kv_heads: int | None
+    d_ff: int | None
+
+
+@config
+class NemotronNAS(Llama):
+    """Hyperparameters of Llama-Nemotron, in forward order."""
+
+    n_kv_heads: Size = derived(lambda c: max((b.n_kv_heads or 1 for b in c.kinds), default=1))
+    d_head: Size = derived(lambda c: c.width_of_a_head())
+    block_configs: list[Raw] = key("block_configs")
+    d_ff: Size = derived(lambda c: max((b.d_ff or 1 for b in c.kinds), default=1))
+
+    ignored = Llama.ignored | {"head_dim", "intermediate_size", "num_key_value_heads"}
+
+    @property
+    def kinds(self) -> list[Block]:
+        """The parts of each layer, in order."""
+        if len(self.block_configs) != self.n_layers:
+            raise Problem(
+                f"block_configs has {len(self.block_configs)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                "correct one of the two",
+            )
+        return [
+            Block(self._shared(block.get("attention")), self._inner(block.get("ffn"))) for block in self.block_configs
+        ]
+
+    def _shared(self, attention: object) -> int | None:
+        """The key/value heads of a layer."""
+        if (part := _part(attention, "attention")) is None or part.get("replace_with_linear"):
+            return None if part is None else 0
+        shared = part.get("n_heads_in_group")
+        if type(shared) is not int or shared < 1 or int(self.n_heads) % shared:
+            raise Problem(
+                f"n_heads_in_group = {shorten(shared)} does not divide num_attention_heads = {int(self.n_heads)}",
+                "correct one of the two",
+            )
+        return int(self.n_heads) // shared
+
+    def _inner(self, ffn: object) -> int | None:
+        """The inner width of a layer."""
+        if (part := _part(ffn, "ffn")) is None or part.get("replace_with_linear"):
+            return None if part is None else 0
+        width, times = part.get("intermediate_size"), part.get("ffn_mult")
+        if width is None and isinstance(times, int | float) and 0 < times < LARGEST_SIZE:
+            width = -(-int(2 * times * int(self.d_model) / 3) // MULTIPLE) * MULTIPLE
+        if type(width) is not int or not 0 < width <= LARGEST_SIZE:
+            raise Problem(
+                f"ffn_mult = {shorten(times)}: expected how many times as wide as hidden_size", "correct the value"
+            )
+        return width
+
+
+def _part(value: object, name: str) -> Mapping[str, Any] | None:
+    """One part of a layer; None if it is left out."""
+    part = tabled(value)
+    if part is None:
+        raise Problem(f"block_configs has a layer with {name} = {shorten(value)}", "give a table of keys")
+    if part.get("window_length") or part.get("num_sink_tokens") or part.get("sparsify"):
+        raise Problem("block_configs has a layer with a window, sinks or zeros", "the site describes none of these")
+    return None if part.get("no_op") else part
+
+
+@architecture("nemotron-nas", "deci", config=NemotronNAS)
+def forward(w: Weights, ids: Array, c: NemotronNAS, cache: KVCache, last: bool = True) -> Array:
+    """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
+    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    table = rope_table(positions(ids, cache), c.d_head, c.rope)
+    for block, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
+        x = layer(x, w_layer, cache_layer, c, block, table)
+    x = rms_norm(x, w, "model.norm", c.norm_eps)
+    return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.LAYER)
+def layer(x: Array, w: Weights, cache: KVCache, c: NemotronNAS, block: Block, table: RopeTable) -> Array:
+    """What is left of a transformer block: [T D] -> [T D]."""
+    if block.n_kv_heads is not None:
+        y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+        at = w.at("self_attn")
+        x = x + (attention(y, at, cache, c, block.n_kv_heads, table) if block.n_kv_heads else replaced(y, at, c))
+    if block.d_ff is not None:
+        y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+        at = w.at("mlp")
+        act = activation(c.activation)
+        x = x + (
+            gated(y, at, block.d_ff, act, bias=c.mlp_bias) if block.d_ff else linear(y, at, "linear_mlp", c.d_model)
+        )
+    return x
+
+
+def replaced(x: Array, w: Weights, c: NemotronNAS) -> Array:
+    """A matrix in the place of attention: [T D] -> [T D]."""
+    return linear(x, w, "linear_attn", c.d_model)
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, cache: KVCache, c: NemotronNAS, n_kv_heads: int, table: RopeTable) -> Array:
+    """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
+    N, K, H = c.n_heads, n_kv_heads, c.d_head
+    q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
+    k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
+    v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
+    q, k = apply_rope(q, table), apply_rope(k, table)
+    k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
+    return linear(
+        attend(q, k, v, causal_mask(cache, q, k, Full()), H**-0.5), w, "o_proj", c.d_model, bias=c.attention_bias
+    )

@@ -1,0 +1,590 @@
+"""Types of remote code as vLLM's own modules compute them: `python -m tests.reference.vllm_models VLLM [TYPE...]`, from
+the repository. VLLM is the folder of vLLM's source distribution; torch and transformers are installed.
+
+A module of `vllm/model_executor/models` runs as it is: what a layer holds, in which order it computes, how its loader
+reads the published names. Its kernels have no processor's version, so plain torch stands in for the layers below:
+products, norms, rotary embeddings, attention, experts. The loader gets the tensors that our forward pass asks for, and
+has to fill every parameter with them. The program writes `tests/golden/<type>.npz`.
+"""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.util
+import json
+import sys
+import types
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+from unittest.mock import MagicMock
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from macros.catalogue.presets import make
+from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
+
+from . import TESTS, close
+from .configs import PROMPT, all_configs
+from .own import SEED, listed
+
+LAYERS = "vllm.model_executor.layers"
+MODELS = "vllm.model_executor.models"
+
+
+class Linear(nn.Module):
+    """A product, whose parts are loaded one by one; gives the bias beside the result, as vLLM's do."""
+
+    def __init__(self, width: int, parts: dict[Any, int], *, bias: bool = False, return_bias: bool = True) -> None:
+        super().__init__()
+        self.parts, self.return_bias = parts, return_bias
+        self.weight = nn.Parameter(torch.full((sum(parts.values()), width), torch.nan))
+        self.register_parameter("bias", nn.Parameter(torch.full((sum(parts.values()),), torch.nan)) if bias else None)
+        for parameter in self.parameters():
+            parameter.weight_loader, parameter.output_dim = self.load, 0
+
+    def load(self, parameter: nn.Parameter, loaded: torch.Tensor, part: Any = None) -> None:
+        part = getattr(loaded, "shard_id", None) if part is None else part
+        first = sum(list(self.parts.values())[: list(self.parts).index(part)]) if part is not None else 0
+        here = parameter.data[first : first + self.parts[part]] if part is not None else parameter.data
+        assert here.shape == loaded.shape, (here.shape, loaded.shape)
+        here.copy_(loaded)
+
+    def forward(self, x: torch.Tensor) -> Any:
+        out = F.linear(x, self.weight, self.bias)
+        return (out, None) if self.return_bias else out
+
+
+OPTIONS = ("bias", "return_bias")
+
+
+def chosen(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: options[name] for name in OPTIONS if name in options}
+
+
+class Plain(Linear):
+    def __init__(self, input_size: int, output_size: int, bias: bool = True, **options: Any) -> None:
+        super().__init__(input_size, {None: output_size}, bias=bias, **chosen(options))
+
+    def load(self, parameter: nn.Parameter, loaded: torch.Tensor, part: Any = None) -> None:
+        assert parameter.shape == loaded.shape, (parameter.shape, loaded.shape)
+        parameter.data.copy_(loaded)
+
+
+class Merged(Linear):
+    def __init__(self, input_size: int, output_sizes: list[int], bias: bool = True, **options: Any) -> None:
+        super().__init__(input_size, dict(enumerate(output_sizes)), bias=bias, **chosen(options))
+
+
+class QKV(Linear):
+    def __init__(
+        self,
+        hidden_size: int,
+        head_size: int,
+        total_num_heads: int,
+        total_num_kv_heads: int | None = None,
+        bias: bool = True,
+        v_head_size: int | None = None,
+        **options: Any,
+    ) -> None:
+        n, k = total_num_heads, total_num_kv_heads or total_num_heads
+        parts = {"q": n * head_size, "k": k * head_size, "v": k * (v_head_size or head_size)}
+        super().__init__(hidden_size, parts, bias=bias, **chosen(options))
+
+
+class Gate(Plain):
+    out_dtype = torch.float32
+
+    def __init__(self, input_size: int, output_size: int, bias: bool = False, **_: Any) -> None:
+        super().__init__(input_size, output_size, bias)
+
+
+class Norm(nn.Module):
+    offset = 0.0
+
+    def __init__(self, hidden_size: int, eps: float = 1e-6, has_weight: bool = True, **_: Any) -> None:
+        super().__init__()
+        self.variance_epsilon = eps
+        self.register_parameter("weight", nn.Parameter(torch.full((hidden_size,), torch.nan)) if has_weight else None)
+
+    def forward(self, x: torch.Tensor, residual: torch.Tensor | None = None) -> Any:
+        if residual is not None:
+            x = residual = x + residual
+        normed = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+        if self.weight is not None:
+            normed = normed * (self.weight + self.offset)
+        return normed if residual is None else (normed, residual)
+
+    forward_native = forward
+
+
+class GemmaNorm(Norm):
+    offset = 1.0
+
+
+class SiluAndMul(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = x.chunk(2, -1)
+        return F.silu(gate) * up
+
+
+class Table(nn.Module):
+    def __init__(self, num_embeddings: int, embedding_dim: int, **options: Any) -> None:
+        super().__init__()
+        rows = options.get("org_num_embeddings") or num_embeddings
+        self.weight = nn.Parameter(torch.full((rows, embedding_dim), torch.nan))
+
+    def forward(self, ids: torch.Tensor) -> torch.Tensor:
+        return F.embedding(ids, self.weight)
+
+
+class Head(Table):
+    def tie_weights(self, table: Table) -> Table:
+        return table
+
+
+class Scores(nn.Module):
+    def __init__(self, vocab_size: int, org_vocab_size: int | None = None, scale: float = 1.0, **_: Any) -> None:
+        super().__init__()
+        self.scale = scale
+
+    def forward(self, head: Table, x: torch.Tensor) -> torch.Tensor:
+        return F.linear(x, head.weight) * self.scale
+
+
+class Turn(nn.Module):
+    """Default rotary embeddings, of halves or of neighbors."""
+
+    def __init__(self, head: int, theta: float, partial: float, halves: bool) -> None:
+        super().__init__()
+        self.head, self.width, self.halves = head, int(head * partial), halves
+        self.inverse = 1.0 / theta ** (torch.arange(0, self.width, 2, dtype=torch.float64) / self.width)
+
+    def turned(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        shape = x.shape
+        x = x.reshape(len(positions), -1, self.head)
+        angles = (positions[:, None].double() * self.inverse)[:, None]
+        cos, sin = angles.cos().float(), angles.sin().float()
+        turning, rest = x[..., : self.width], x[..., self.width :]
+        a, b = turning.chunk(2, -1) if self.halves else (turning[..., ::2], turning[..., 1::2])
+        pair = a * cos - b * sin, b * cos + a * sin
+        turning = torch.cat(pair, -1) if self.halves else torch.stack(pair, -1).flatten(-2)
+        return torch.cat([turning, rest], -1).reshape(shape)
+
+    def forward(self, positions: torch.Tensor, q: torch.Tensor, k: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.turned(positions, q), self.turned(positions, k)
+
+
+def get_rope(
+    head_size: int, max_position: int, is_neox_style: bool = True, rope_parameters: Any = None, **_: Any
+) -> Turn:
+    table = rope_parameters or {}
+    assert table.get("rope_type", "default") == "default", table
+    theta = table.get("rope_theta", table.get("base", 10000.0))
+    return Turn(head_size, theta, table.get("partial_rotary_factor", 1.0), is_neox_style)
+
+
+class Attention(nn.Module):
+    """Causal attention of a whole text, with a window and sinks."""
+
+    def __init__(
+        self,
+        num_heads: int,
+        head_size: int,
+        scale: float,
+        num_kv_heads: int | None = None,
+        *_: Any,
+        head_size_v: int | None = None,
+        per_layer_sliding_window: int | None = None,
+        sinks: torch.Tensor | None = None,
+        **__: Any,
+    ) -> None:
+        super().__init__()
+        self.n, self.k, self.h, self.scale = num_heads, num_kv_heads or num_heads, head_size, scale
+        self.v, self.window, self.sinks = head_size_v or head_size, per_layer_sliding_window, sinks
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        length, repeats = len(q), self.n // self.k
+        q = q.reshape(length, self.n, self.h)
+        k = k.reshape(length, self.k, self.h).repeat_interleave(repeats, 1)
+        v = v.reshape(length, self.k, self.v).repeat_interleave(repeats, 1)
+        fit = torch.einsum("tnh,snh->nts", q, k) * self.scale
+        ago = torch.arange(length)[:, None] - torch.arange(length)
+        hidden = (ago < 0) | (ago >= (self.window or length))
+        fit = fit.masked_fill(hidden, -torch.inf)
+        if self.sinks is not None:
+            fit = torch.cat([fit, self.sinks[:, None, None].expand(-1, length, 1)], -1)
+        shares = fit.softmax(-1)[..., :length]
+        return torch.einsum("nts,snh->tnh", shares, v).reshape(length, self.n * self.v)
+
+
+class Routed(nn.Module):
+    """Each expert's two matrices: the first holds gate and up projection."""
+
+    def __init__(self, experts: int, width: int, inner: int) -> None:
+        super().__init__()
+        self.inner = inner
+        self.w13_weight = nn.Parameter(torch.full((experts, 2 * inner, width), torch.nan))
+        self.w2_weight = nn.Parameter(torch.full((experts, width, inner), torch.nan))
+        for parameter in self.parameters():
+            parameter.weight_loader = self.load
+
+    def load(
+        self, parameter: nn.Parameter, loaded: torch.Tensor, _: str = "", *, shard_id: str, expert_id: int, **__: Any
+    ) -> bool:
+        first = self.inner if shard_id == "w3" else 0
+        here = parameter.data[expert_id]
+        here = here if shard_id == "w2" else here[first : first + self.inner]
+        assert here.shape == loaded.shape, (here.shape, loaded.shape)
+        here.copy_(loaded)
+        return True
+
+
+class Experts(nn.Module):
+    """A few experts of many, chosen as vLLM's plain version of the choice does, and a shared one beside them."""
+
+    def __init__(
+        self,
+        *,
+        num_experts: int,
+        top_k: int,
+        hidden_size: int,
+        intermediate_size: int,
+        renormalize: bool = True,
+        shared_experts: nn.Module | None = None,
+        scoring_func: str = "softmax",
+        e_score_correction_bias: torch.Tensor | None = None,
+        num_expert_group: int | None = None,
+        topk_group: int | None = None,
+        use_grouped_topk: bool = False,
+        routed_scaling_factor: float = 1.0,
+        custom_routing_function: Callable[..., Any] | None = None,
+        **_: Any,
+    ) -> None:
+        super().__init__()
+        self.routed_experts = Routed(num_experts, hidden_size, intermediate_size)
+        self.__dict__.update(shared=shared_experts, bias=e_score_correction_bias, custom=custom_routing_function)
+        self.top_k, self.renormalize = top_k, renormalize
+        self.scoring, self.factor = scoring_func, routed_scaling_factor
+        self.groups = (num_expert_group, topk_group) if use_grouped_topk else (1, 1)
+
+    def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Iterable[str]:
+        for name, loaded in weights:
+            expert, part, _ = name.split(".")
+            shard = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}[part]
+            parameter = self.routed_experts.w2_weight if shard == "w2" else self.routed_experts.w13_weight
+            self.routed_experts.load(parameter, loaded, shard_id=shard, expert_id=int(expert))
+            yield "routed_experts.w2_weight" if shard == "w2" else "routed_experts.w13_weight"
+
+    def choice(self, x: torch.Tensor, router_logits: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        if self.custom is not None:
+            return self.custom(x, router_logits, self.top_k, self.renormalize)
+        scores = router_logits.softmax(-1) if self.scoring == "softmax" else router_logits.sigmoid()
+        n, kept = self.groups
+        by = scores if self.bias is None else scores + self.bias
+        grouped = by.view(len(x), n, -1)
+        of_groups = grouped.amax(-1) if self.bias is None else grouped.topk(min(2, grouped.shape[-1]), -1)[0].sum(-1)
+        out = torch.ones_like(of_groups, dtype=torch.bool).scatter(1, of_groups.topk(kept, -1)[1], False)
+        by = grouped.masked_fill(out[..., None], -torch.inf).flatten(1)
+        picked = by.topk(self.top_k, -1)[1]
+        shares = scores.gather(1, picked)
+        shares = shares / shares.sum(-1, keepdim=True) if self.renormalize else shares
+        return shares * self.factor, picked
+
+    def forward(self, hidden_states: torch.Tensor, router_logits: torch.Tensor) -> torch.Tensor:
+        shares, picked = self.choice(hidden_states, router_logits)
+        out = torch.zeros_like(hidden_states)
+        for t, x in enumerate(hidden_states):
+            for share, e in zip(shares[t], picked[t]):
+                wide = SiluAndMul()(self.routed_experts.w13_weight[e] @ x)
+                out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
+        return out if self.shared is None else out + self.shared(hidden_states)
+
+
+def expert_mapping(
+    _: Any, ckpt_gate_proj_name: str, ckpt_down_proj_name: str, ckpt_up_proj_name: str, num_experts: int, **__: Any
+) -> list[tuple[str, str, int, str]]:
+    return [
+        (f"experts.routed_experts.{'w2' if shard == 'w2' else 'w13'}_", f"experts.{e}.{name}.", e, shard)
+        for e in range(num_experts)
+        for shard, name in (("w1", ckpt_gate_proj_name), ("w2", ckpt_down_proj_name), ("w3", ckpt_up_proj_name))
+    ]
+
+
+def load(parameter: nn.Parameter, loaded: torch.Tensor) -> None:
+    assert parameter.shape == loaded.shape, (parameter.shape, loaded.shape)
+    parameter.data.copy_(loaded)
+
+
+def composed(loader: Callable[..., None], change: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., None]:
+    def composition(parameter: nn.Parameter, loaded: torch.Tensor) -> None:
+        loader(parameter, loaded)
+        parameter.data.copy_(change(parameter.data))
+
+    return composition
+
+
+def attributes(parameter: nn.Parameter, given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        setattr(parameter, name, value)
+
+
+def decorated(cls: Any = None, **_: Any) -> Any:
+    return (lambda it: it) if cls is None else cls
+
+
+class Alone:
+    """The only device of a group."""
+
+    is_first_rank = is_last_rank = True
+    world_size, rank_in_group = 1, 0
+    device_group = types.SimpleNamespace(size=lambda: 1, rank=lambda: 0)
+
+
+ONE: dict[str, Any] = {
+    "get_pp_group": Alone,
+    "get_pp_indices": lambda layers, *_: (0, layers),
+    "get_ep_group": Alone,
+    "get_tensor_model_parallel_world_size": lambda: 1,
+    "get_tensor_model_parallel_rank": lambda: 0,
+}
+
+
+class Observed:
+    """What a draft model would read of the layers: nothing."""
+
+    def _maybe_add_hidden_state(self, kept: list[torch.Tensor], *_: Any) -> list[torch.Tensor]:
+        return kept
+
+    def collect_remote_aux_hidden_states(self, _: Any) -> list[torch.Tensor]:
+        return []
+
+
+# What stands in for vLLM's parts; everything else below `vllm` that no file of MODELS is, is empty.
+PARTS: dict[str, dict[str, Any]] = {
+    "vllm.compilation.decorators": {"support_torch_compile": decorated},
+    "vllm.distributed": ONE,
+    "vllm.distributed.parallel_state": ONE,
+    "vllm.distributed.utils": ONE,
+    f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul},
+    f"{LAYERS}.attention": {"Attention": Attention, "EncoderOnlyAttention": Attention},
+    f"{LAYERS}.fused_moe": {
+        "FusedMoEFactory": Experts,
+        "GateLinear": Gate,
+        "fused_moe_make_expert_params_mapping": expert_mapping,
+    },
+    f"{LAYERS}.fused_moe.router.gate_linear": {"GateLinear": Gate},
+    f"{LAYERS}.fusion.fused_act_quant": {"maybe_fused_act_quant": lambda act, x, _: act(x)},
+    f"{LAYERS}.layernorm": {"RMSNorm": Norm, "GemmaRMSNorm": GemmaNorm},
+    f"{LAYERS}.linear": {
+        "ColumnParallelLinear": Plain,
+        "MergedColumnParallelLinear": Merged,
+        "QKVParallelLinear": QKV,
+        "ReplicatedLinear": Plain,
+        "RowParallelLinear": Plain,
+    },
+    f"{LAYERS}.logits_processor": {"LogitsProcessor": Scores},
+    f"{LAYERS}.rotary_embedding": {"get_rope": get_rope},
+    f"{LAYERS}.vocab_parallel_embedding": {"ParallelLMHead": Head, "VocabParallelEmbedding": Table},
+    "vllm.model_executor.model_loader.reload": {"support_quantized_model_reload_from_hp_weights": decorated},
+    "vllm.model_executor.model_loader.weight_utils": {
+        "composed_weight_loader": composed,
+        "default_weight_loader": load,
+        "make_attention_sink": lambda n: nn.Parameter(torch.full((n,), torch.nan)),
+        "maybe_remap_kv_scale_name": lambda name, _: name,
+    },
+    f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
+    "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
+    "vllm.model_executor.utils": {"set_weight_attrs": attributes},
+}
+
+
+class Names(type):
+    """A class whose members are their names."""
+
+    def __getattr__(cls, name: str) -> str:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return name
+
+
+class Empty(types.ModuleType):
+    """A module of vLLM whose names are asked for, and are never used: a class to inherit from, or nothing at all."""
+
+    __path__: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if name[0].isupper() and not name.isupper():
+            return Names(name, (), {"__class_getitem__": classmethod(lambda cls, _: cls)})
+        return MagicMock(name=name)
+
+
+class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports vLLM's modules of models from its source, and the rest of it from PARTS."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder / "vllm/model_executor/models"
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        if name.partition(".")[0] != "vllm":
+            return None
+        file = self.folder / f"{name.removeprefix(MODELS + '.')}.py"
+        if name.startswith(f"{MODELS}.") and file.exists() and file.stem not in ("interfaces", "adapters"):
+            return importlib.util.spec_from_file_location(name, file)
+        return importlib.util.spec_from_loader(name, self, is_package=True)
+
+    def create_module(self, spec: Any) -> types.ModuleType:
+        module = Empty(spec.name)
+        vars(module).update(PARTS.get(spec.name, {}))
+        return module
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        pass
+
+
+class Settings(types.SimpleNamespace):
+    """A config with the rotary table that vLLM has by the time it builds a model."""
+
+    def get_text_config(self) -> Settings:
+        return self
+
+
+def named(value: Any) -> Any:
+    """Tables in a config as objects, as the makers' config classes have them."""
+    if isinstance(value, list):
+        return [named(one) for one in value]
+    return types.SimpleNamespace(**{k: named(v) for k, v in value.items()}) if isinstance(value, dict) else value
+
+
+# Of TeleChat's config class.
+ATTRIBUTES = {
+    "num_hidden_layers": "n_layer",
+    "num_attention_heads": "n_head",
+    "intermediate_size": "ffn_hidden_size",
+    "rms_norm_eps": "layer_norm_epsilon",
+}
+
+
+def settings(raw: dict[str, Any], **more: Any) -> Settings:
+    rope = {"rope_type": "default", "rope_theta": raw.get("rope_theta", 10000.0)}
+    raw = raw | {name: raw[other] for name, other in ATTRIBUTES.items() if other in raw}
+    return Settings(**(raw | {"rope_parameters": rope, "rope_scaling": None} | more))
+
+
+def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
+    """A model of vLLM's, its parameters NaN until they are loaded."""
+    if not any(isinstance(one, Finder) for one in sys.meta_path):
+        sys.meta_path.insert(0, Finder(folder))
+    different_values = types.SimpleNamespace(set_head_size_v=id, get_name=str)
+    backend = types.SimpleNamespace(name="_DIFFKV", get_class=lambda: different_values)
+    parallel = types.SimpleNamespace(
+        use_sequence_parallel_moe=False,
+        enable_eplb=False,
+        eplb_config=types.SimpleNamespace(num_redundant_experts=0),
+    )
+    given = types.SimpleNamespace(
+        model_config=types.SimpleNamespace(hf_config=config, hf_text_config=config, max_model_len=64),
+        cache_config=types.SimpleNamespace(sliding_window=None),
+        quant_config=None,
+        lora_config=None,
+        scheduler_config=None,
+        attention_config=types.SimpleNamespace(backend=backend),
+        parallel_config=parallel,
+    )
+    vars(importlib.import_module("vllm.config")).update(
+        get_current_vllm_config=lambda: given, str_dtype_to_torch_dtype=lambda name: getattr(torch, name)
+    )
+    cls = getattr(importlib.import_module(f"{MODELS}.{module}"), name)
+    return cls(vllm_config=given, prefix="").eval()
+
+
+# What PLaMo 3's config class computes.
+PLAMO3 = {
+    "interleaved_sliding_window": [4, 4, None, 4],
+    "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
+}
+
+# By the type: vLLM's module and class, and what its config has otherwise.
+CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    # vLLM's window counts the token itself, the published one what stands before it.
+    "mimo_v2": ("mimo_v2", "MiMoV2ForCausalLM", {"sliding_window_size": 4}),
+    "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
+    "param2moe": ("param2moe", "Param2MoEForCausalLM", {}),
+    "plamo3": ("plamo3", "Plamo3ForCausalLM", PLAMO3),
+    "solar": ("solar", "SolarForCausalLM", {}),
+    "step3_text": ("step3_text", "Step3TextForCausalLM", {}),
+    "telechat": ("telechat2", "TeleChat2ForCausalLM", {}),
+    "telechat3": ("llama", "LlamaForCausalLM", {}),
+}
+
+
+def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
+    module, name, more = CLASSES[model_type]
+    if "block_configs" in raw:
+        more = more | {"block_configs": named(raw["block_configs"])}
+    return built(folder, module, name, settings(raw, **more))
+
+
+def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The tensors in the makers' layout, where that of transformers differs: each expert by itself, sinks as a bias."""
+    made: dict[str, np.ndarray] = {}
+    for name, array in weights.items():
+        at, _, stack = name.rpartition(".experts.")
+        if stack in ("gate_up_proj", "down_proj"):
+            parts = {"down_proj": array}
+            if stack == "gate_up_proj":
+                parts = dict(zip(("gate_proj", "up_proj"), np.split(array, 2, axis=1)))
+            made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
+        else:
+            made[name.replace("self_attn.sinks", "self_attn.attention_sink_bias")] = array
+    return made
+
+
+@torch.no_grad()
+def compared(folder: Path, model_type: str) -> None:
+    """Write the type's checkpoint, if both sides have the same tensors and logits."""
+    raw = all_configs()[model_type]
+    ours, rng = make(model_type, raw), np.random.default_rng(SEED)
+    buffers = dict(ours.counts.tensors(ours.counts.buffers))
+    shapes = dict(ours.counts.tensors()) | buffers
+    weights = {
+        name: (1 if len(shape) == 1 and name.endswith("norm.weight") else 0)
+        + rng.normal(size=tuple(map(int, shape))).astype(np.float32) / (3 if len(shape) == 1 else shape[-1] ** 0.5)
+        for name, shape in shapes.items()
+    }
+    # In bfloat16, which takes half the place.
+    weights = {
+        name: (array.astype(np.float32).view(np.uint32) >> 16 << 16).view(np.float32) for name, array in weights.items()
+    }
+    model = theirs(folder, model_type, raw)
+    model.load_weights((name, torch.from_numpy(array.copy())) for name, array in published(weights).items())
+    left = [name for name, parameter in model.named_parameters() if parameter.isnan().any()]
+    if left:
+        sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
+    ids = rng.integers(0, raw["vocab_size"], PROMPT)
+    hidden = model(torch.from_numpy(ids), torch.arange(PROMPT))
+    out = model.compute_logits(hidden).numpy()
+    mine, _ = logits(ours.architecture, ours.config, Arrays(weights), ids)
+    close(mine, out)
+    print(f"{model_type}: {len(weights)} tensors, {float(np.abs(mine - out).max() / max(1, np.abs(out).max())):.1e}")
+    told = {"config_json": json.dumps(raw), "meta_json": json.dumps({"seed": SEED, "torch": torch.__version__})}
+    arrays = {f"{'b' if name in buffers else 'w'}/{name}": array for name, array in weights.items()}
+    file = TESTS / f"golden/{model_type}.npz"
+    np.savez_compressed(file, **told, input_ids=ids[None], logits=out[None], hidden=np.zeros(0), **arrays)
+    listed(model_type)
+
+
+def main(folder: str, *only: str) -> None:
+    for model_type in only or CLASSES:
+        compared(Path(folder), model_type)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
