@@ -89,7 +89,7 @@ globalThis.touched = async (name, files, ids, off, most) => {
     }
     open.push(...one.next.map(([, to]) => to))
   }
-  session.run(ids, [], () => {}, { off, patches: [], other: null })
+  session.run(ids, [], () => {}, { off, without, patches: [], other: null })
   return { parts, origins, scores: session.scores }
 }
 globalThis.ready = true

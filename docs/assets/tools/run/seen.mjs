@@ -1,15 +1,15 @@
 // What a run of a checkpoint of any type leaves behind: the attention weights of each layer, the residual stream, and
 // the steps that say what each part adds to the score of a token.
 
-import { Cache, NORMS, ROLES, wholeNumbers } from "../../running.mjs"
+import { Cache, is_scaled, NDArray, NORMS, py, ROLES, wholeNumbers } from "../../running.mjs"
 import { arrayOf, asItIs, Changed } from "../capitals/changes.mjs"
 import { affine } from "./tape.mjs"
 
 /**
- * @typedef {import("../../running.mjs").NDArray} NDArray
  * @typedef {import("../capitals/changes.mjs").Changes} Changes
  * @typedef {import("./tape.mjs").Tape} Tape
- * @typedef {{ function: any, role: any, args: any[], kwargs: any }} Called a step with its arguments
+ * @typedef {{ function: any, role: any, args: any[], kwargs: any, result: any }} Called a step with its arguments
+ * @typedef {{ name: "multiply" | "divide" | "cap", by: number, result: NDArray }} Finish what is done to all logits
  * @typedef {object} Attention of a layer
  * @property {NDArray[]} maps attention weights of each pass, [heads, new tokens, seen tokens]
  * @property {Called | null} out the output projection
@@ -21,6 +21,10 @@ import { affine } from "./tape.mjs"
  * @property {number} between layers: patches, and what a model adds there
  * @property {number} shift of the last norm, and bias
  * @property {number} score
+ * @property {number} before the caps: what they add up to
+ * @property {number} factor of all logits, and of each part
+ * @property {number[]} caps of the logits
+ * @property {boolean} isNormed
  */
 
 /** @extends {Changed<Layer>} */
@@ -29,6 +33,10 @@ export class Seen extends Changed {
   norm = null
   /** @type {Called | null} */
   head = null
+  /** @type {Set<string>} designs that can be left out, as `Ablation` names them */
+  designs = new Set()
+  /** @type {Finish[]} the steps from the product with the table of tokens to the logits */
+  finish = []
 
   /**
    * @param {import("../../running.mjs").Checkpoint} model
@@ -44,20 +52,20 @@ export class Seen extends Changed {
     this.came = came
     this.tape = tape
   }
-  empty(/** @type {number} */ number) {
-    return { ...super.empty(number), maps: [], out: null }
+  empty(/** @type {number} */ number, prefix = "") {
+    return { ...super.empty(number, prefix), maps: [], out: null }
   }
 
-  // What keeps nothing looks both ways: it gets the whole text.
+  // What keeps nothing or has no mask looks both ways: it gets the whole text.
   isStartOf(/** @type {number[]} */ ids) {
-    const { length } = this.ids
-    return (
-      this.ids.every((id, i) => id === ids[i]) && (length === ids.length || !length || this.cache.kept.map.size > 0)
-    )
+    const { length } = this.ids,
+      isGrowing = this.isMasked && this.cache.kept.map.size > 0
+    return this.ids.every((id, i) => id === ids[i]) && (length === ids.length || !length || isGrowing)
   }
 
   /** @type {Changed["call"]} */
   call(step, args, kwargs) {
+    if (step.role === ROLES.LAYER) this.norm = this.head = null
     const layer = step.role === ROLES.LAYER ? this.layers.length : (this.at?.number ?? null),
       run = () => super.call(step, args, kwargs),
       result = this.tape ? this.tape.step(step, args, kwargs, layer, run) : run()
@@ -71,6 +79,10 @@ export class Seen extends Changed {
     /** @type {any} */ result,
   ) {
     this.tape?.computed(name, args, given, result)
+    const before = this.at ? undefined : this.finish.at(-1)?.result,
+      other = args[0] === before ? args[1] : args[0]
+    if (before && args.includes(before) && (name === "multiply" || name === "divide") && !(other instanceof NDArray))
+      this.finish.push({ name, by: Number(typeof other === "object" ? py.float(other) : other), result })
   }
   /** @type {Changed["repeat"]} */
   repeat(body, state, xs) {
@@ -86,12 +98,21 @@ export class Seen extends Changed {
   }
 
   /** @type {Changed["keep"]} */
-  keep({ role, function: f }, args, kwargs, result) {
-    const layer = this.at,
-      called = { role, function: f, args, kwargs }
+  keep(step, args, kwargs, result) {
+    const { role, function: f } = step,
+      layer = this.at,
+      called = { role, function: f, args, kwargs, result }
+    if (is_scaled(step, args)) this.designs.add("scaling")
+    if (role === ROLES.CAUSAL_MASK) this.designs.add("causal_mask")
+    if (NORMS.has(role)) this.designs.add(`${args[1].prefix}${args[2]}`.replace(layer?.prefix ?? "", ""))
     if (!layer) {
-      if (NORMS.has(role)) this.norm = called
-      if (role === ROLES.UNEMBED) this.head = called
+      if (NORMS.has(role) || role === ROLES.UNIT_NORM) this.norm = called
+      if (role === ROLES.UNEMBED) {
+        this.head = called
+        this.finish = [{ name: "multiply", by: 1, result }]
+      }
+      const at = role === ROLES.SOFT_CAP ? this.finish.findIndex(({ result }) => result === args[0]) : -1
+      if (at >= 0) this.finish = [...this.finish.slice(0, at + 1), { name: "cap", by: Number(args[1]), result }]
       return
     }
     if (role === ROLES.SOFTMAX || role === ROLES.SOFTMAX_WITH_SINK) {
@@ -170,32 +191,43 @@ export class Seen extends Changed {
    * What a vector adds to the score of a token, with the statistics of the last norm held as they are: each number,
    * without the vector's mean where the norm takes it away, times a direction.
    * @param {number} token
-   * @returns {{ along: number[], isCentred: boolean, shift: number } | string} or why there is no such sum
+   * @returns {Pick<Parts, "shift" | "before" | "factor" | "caps" | "isNormed"> & { along: number[], isCentred: boolean,
+   *   shifts: number[], bias: number } | string} or why there is no such sum
    */
   direction(token) {
-    const { norm, head, layers } = this,
+    const { norm, head, layers, finish } = this,
       last = layers.at(-1)?.after.at(-1)
+    if (this.without.includes("residual_stream"))
+      return "Without the residual stream, only the last part of the last layer reaches the logits."
     if (!this.hasLens || !last) return "The layers of this model do not follow one another on one residual stream."
-    if (!norm || !head) return "The last norm of this model is of another kind."
-    const x = [...norm.args[0].lists().at(-1)]
+    if (!head) return "This model scores its tokens in another way."
+    const isNormed = norm !== null && norm.result !== norm.args[0],
+      x = [...(norm ?? head).args[0].lists().at(-1)]
     if (x.some((v, i) => Math.abs(v - last[i]) > 1e-4 * Math.max(1, Math.abs(v))))
       return "Something comes between the last layer and the last norm of this model."
-    const { scale, shift } = affine(norm),
-      isCentred = norm.role === ROLES.LAYER_NORM,
+    const { scale, shift } = isNormed ? affine(norm) : { scale: x.map(() => 1), shift: x.map(() => 0) },
+      isCentred = isNormed && norm.role === ROLES.LAYER_NORM,
       centre = isCentred ? average(x) : 0,
-      size = Math.sqrt(average(x.map(v => (v - centre) ** 2)) + Number(norm.args[3])),
+      size = isNormed ? Math.sqrt(average(x.map(v => (v - centre) ** 2)) + epsOf(norm)) : 1
+    const cap = finish.findIndex(({ name }) => name === "cap"),
+      [linear, rest] = cap < 0 ? [finish, []] : [finish.slice(0, cap), finish.slice(cap)],
+      factor = linear.reduce((all, { name, by }) => (name === "divide" ? all / by : all * by), 1),
+      [before, end] = [linear, finish].map(steps => Number(steps.at(-1)?.result.lists().at(-1)[token])),
       [, weights, name] = head.args,
       row = (/** @type {string} */ name) =>
         this.model.weights.read(`${weights.prefix}${name}`).__getitem__(BigInt(token)),
-      answer = Array.from(row(name).flat(), Number),
+      answer = Array.from(row(name).flat(), v => factor * Number(v)),
       along = answer.map((v, i) => (v * scale[i]) / size),
       bias = head.kwargs.read("bias", null),
-      shifted = dot(shift, answer) + (bias ? Number(row(bias).flat()[0]) : 0)
+      shifts = shift.map((v, i) => v * answer[i]),
+      ofBias = bias ? factor * Number(row(bias).flat()[0]) : 0,
+      shifted = sum(shifts) + ofBias
     const total = sum(x.map((v, i) => (v - centre) * along[i])) + shifted,
-      score = this.scores[token]
-    if (Math.abs(total - score) > 1e-4 * Math.max(1, Math.abs(score)))
+      isNear = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) <= 1e-4 * Math.max(1, Math.abs(b))
+    if (!isNear(total, before) || !isNear(end, this.scores[token]) || rest.some(({ name }) => name !== "cap"))
       return "This model does something else to its logits after the last product."
-    return { along, isCentred, shift: shifted }
+    const caps = rest.map(({ by }) => by)
+    return { along, isCentred, isNormed, shift: shifted, shifts, bias: ofBias, before, factor, caps }
   }
   /**
    * What each part adds to the score of a token.
@@ -206,7 +238,7 @@ export class Seen extends Changed {
     const { layers } = this,
       direction = this.direction(token)
     if (typeof direction === "string") return direction
-    const { along, isCentred, shift } = direction
+    const { along, isCentred, ...rest } = direction
     const by = (/** @type {number[]} */ part) => {
       const mean = isCentred ? average(part) : 0
       return sum(part.map((v, i) => (v - mean) * along[i]))
@@ -226,21 +258,30 @@ export class Seen extends Changed {
         feedForward: feedForward ? by(feedForward) : 0,
       }
     })
-    return { layers: each, embedding, between, shift, score: this.scores[token] }
+    return { layers: each, embedding, between, score: this.scores[token], ...rest }
   }
   /**
-   * What one part of a layer adds: a head by its number, `bias`, `mlp`, or `whole`.
+   * What one part adds: of a layer a head by its number, `bias`, `mlp`, or `whole`; and `embedding`, `between`.
    * @param {number} layer
    * @param {string} what
    * @returns {number[] | null}
    */
   part(layer, what) {
     if (!this.layers[layer] || !this.hasLens) return null
+    if (what === "embedding" || what === "between") {
+      if (layer) return null
+      const { stream } = this,
+        [first, last] = [stream[0], stream[stream.length - 1]]
+      if (what === "embedding") return first
+      const added = this.layers.map(one => this.added(one).whole)
+      return last.map((x, i) => x - first[i] - sum(added.map(whole => whole[i])))
+    }
     const { whole, heads, bias, feedForward } = this.added(this.layers[layer])
     return { whole, bias, mlp: feedForward }[what] ?? heads[Number(what)] ?? null
   }
 }
 
+const epsOf = (/** @type {Called} */ { role, args }) => Number(args[role === ROLES.UNIT_NORM ? 1 : 3])
 const rowsIn = (/** @type {NDArray[]} */ maps) => maps.reduce((n, map) => n + map.dims[1], 0)
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 const average = (/** @type {number[]} */ numbers) => sum(numbers) / numbers.length
