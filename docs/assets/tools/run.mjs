@@ -669,7 +669,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         parts,
         make("p", { class: "ep-conventions" }, `${found} What each part adds to a logit is not told.`),
       )
-    const { layers, embedding, between, shift, before, isNormed, factor, caps } = found,
+    const { layers, embedding, between, shift, before, isNormed, isNormedWithin, factor, caps } = found,
       most = Math.max(...layers.map(({ heads }) => heads.length)),
       names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"],
       other = (/** @type {string} */ part, /** @type {string} */ name, /** @type {number} */ value) =>
@@ -706,7 +706,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ],
         total: embedding + between + shift + layers.reduce((sum, { whole }) => sum + whole, 0),
         score: before,
-        held: isNormed ? undefined : "There is no last norm: nothing is held.",
+        held: !isNormed
+          ? "There is no last norm, whose size would be held."
+          : isNormedWithin
+            ? "The sizes by which the last norm and those within the layers divide are held as they are in this text."
+            : undefined,
         factor,
         caps,
       }),

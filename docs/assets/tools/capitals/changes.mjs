@@ -90,7 +90,16 @@ export class Changed {
   }
   /** @returns {L} */
   empty(/** @type {number} */ number, prefix = "") {
-    return /** @type {any} */ ({ number, prefix, before: [], taken: [], mixed: [], after: [], others: [], feedForward: [] })
+    return /** @type {any} */ ({
+      number,
+      prefix,
+      before: [],
+      taken: [],
+      mixed: [],
+      after: [],
+      others: [],
+      feedForward: [],
+    })
   }
 
   /**
@@ -155,7 +164,7 @@ export class Changed {
       this.isInside = true // and not those within
       const result = asItIs(step, args, kwargs)
       this.isInside = false
-      if (!this.isOfTokens(result)) return result
+      if (!this.isOfTokens(result)) return isOff("mlp") && Array.isArray(result?.dims) ? py.mul(result, 0n) : result
       const own = result.lists(),
         rows = this.patched(
           isOff("mlp") ? own.map((/** @type {number[]} */ row) => row.map(() => 0)) : own,

@@ -84,7 +84,21 @@ export function allHeads({ one, layers, off, open, set, picture }) {
  * @param {Contributions} of
  */
 export function contributions(of) {
-  const { words, chosen, set, layers, columns, rows, how, others, total, score, held = HELD, factor = 1, caps = [] } = of
+  const {
+    words,
+    chosen,
+    set,
+    layers,
+    columns,
+    rows,
+    how,
+    others,
+    total,
+    score,
+    held = HELD,
+    factor = 1,
+    caps = [],
+  } = of
   const word = words.find(([value]) => value === chosen)?.[1] ?? chosen
   let capped = total
   const last = caps.map(cap => {

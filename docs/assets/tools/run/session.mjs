@@ -95,8 +95,8 @@ class Weights {
 }
 
 /**
- * What is changed in a run: parts that are off, designs that are left out, and parts that are taken from that of another
- * text of as many tokens.
+ * What is changed in a run: parts that are off, designs that are left out, and parts that are taken from another text,
+ * of as many tokens.
  * @typedef {{ off: string[], without: string[], patches: string[], other: number[] | null }} Changes
  */
 
@@ -324,7 +324,7 @@ export class Session {
       isFull: this.ids.length >= this.about.longest,
       designs: this.designs,
       without: now.without,
-      hasLens: now.hasLens,
+      hasLens: hasLens(now),
     }
   }
   candidates(/** @type {How} */ how, scores = this.scores) {
@@ -373,7 +373,7 @@ export class Session {
 
   /** The likeliest words if the model ended before its first layer, or after each. */
   lens(most = 3) {
-    if (!this.now?.hasLens) return []
+    if (!this.now || !hasLens(this.now)) return []
     return endings(this.now).map(scores =>
       candidates(scores, { temperature: 1, topK: most, topP: 1 })
         .slice(0, most)
@@ -478,7 +478,7 @@ export class Session {
    */
   ending(kind, row, id, came) {
     const { now } = this
-    if (!now?.hasLens || row > now.layers.length || !(id < now.scores.length)) return null
+    if (!now || !hasLens(now) || row > now.layers.length || !(id < now.scores.length)) return null
     const { origins, scores } = this.endingsOf(now, (this.origins ??= this.taped(now, came))),
       all = candidates(scores.lists()[row], { temperature: 1, topK: now.scores.length, topP: 1 }),
       wordOf = (/** @type {number} */ id) => this.token(id).text,
@@ -513,10 +513,10 @@ export class Session {
       const [row, i] = [Math.floor(at / width), at % width],
         x = row ? steps[row - 1].result : steps[0].frame.args[0],
         there = main.source(placeIn(x, [x.dims[0] - 1, i]))
-      return main.value(there) === rows.data[at] ? main.name(there) : undefined
+      return main.value(there) === stream[row][i] ? main.name(there) : undefined
     }
     const text = stream.map((_, n) => (n ? `after layer ${n - 1}` : "before the first layer")),
-      begun = { prefix: ENDING, store: rows.data, place }
+      begun = { prefix: ENDING, store: placeIn(rows, [0, 0]).store, place }
     return (main.endings = { scores, origins: new Origins(tape, main.stored, text, main.wordOf, begun) })
   }
   /**
@@ -551,7 +551,9 @@ export class Session {
       how:
         `What it adds to the residual stream${isCentred ? ", without its mean," : ""} times a direction: the row of ` +
         `the token${factor === 1 ? "" : ", times the factor of all logits"}` +
-        (isNormed ? ", times the scale of the last norm, over the size of the last vector, which is held as it is." : "."),
+        (isNormed
+          ? ", times the scale of the last norm, over the size of the last vector, which is held as it is."
+          : "."),
       ...largest(
         ["Element", "Added", "Direction", "Product"],
         added.map((x, i) => [`${i + 1}`, { value: x - mean }, { value: along[i] }, { value: products[i] }]),
@@ -602,6 +604,19 @@ export class Session {
   }
 }
 
+// Whether the vectors that layers give are all that the logits are made of.
+function hasLens(/** @type {Seen} */ run) {
+  if (!run.hasLens || !run.layers[0].others.length) return run.hasLens
+  try {
+    return (
+      endings(run)
+        .at(-1)
+        ?.every((x, i) => Math.abs(x - run.scores[i]) < 1e-4) ?? false
+    )
+  } catch {
+    return false // what else they give is of another shape
+  }
+}
 /** @type {Changes} */
 const UNCHANGED = { off: [], without: [], patches: [], other: null }
 const layersOf = (/** @type {any} */ trace) =>
