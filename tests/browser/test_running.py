@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import served, until, write_engine
+from random_checkpoints import save
 from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
@@ -77,7 +78,8 @@ globalThis.touched = async (name, files, ids, off, most, isLeftOut) => {
     lens = session.lens(),
     parts = session.parts(likely[0].id),
     layer = heads.findIndex(Boolean),
-    open = [`logit/${likely[0].id}`, ...lens.slice(0, 2).map(([{ id }], i) => `ended/${i}/${id}`), ...(layer < 0 ? [] : [`share/${layer}/0/2/1`, `key/${layer}/0/1/0`])],
+    ended = lens.slice(0, 2).map(([{ id }], i) => `ended/${i}/${id}`),
+    open = [`logit/${likely[0].id}`, ...ended, ...(layer < 0 ? [] : [`share/${layer}/0/2/1`, `key/${layer}/0/1/0`])],
     origins = []
   while (open.length && origins.length < most) {
     const one = session.origin(origins.length % 2 ? open.shift() : open.pop(), HOW, () => {})
@@ -266,7 +268,7 @@ def assert_touched(page, folder, name, most):
     """Holds what a golden checkpoint says of its numbers against their terms, and without parts against Python's."""
     g = golden(name)
     tensors = {key: np.ascontiguousarray(a) for key, a in g.tensors.items()}
-    files = save(folder / f"touched {most}" / name, g.raw, tensors, False)
+    files = save(folder / f"touched {most}" / name, g.raw, tensors)
     answer = page.evaluate(
         "asked => touched(...asked)",
         [f"touched {most}/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], most, name in HELD],
@@ -307,7 +309,8 @@ class Doubles(Arrays):
 def without(name, *designs):
     """Python's logits without some designs."""
     g = golden(name)
-    run, _ = trace(g.architecture, g.config, g.weights(), g.ids, without=designs)
+    with np.errstate(over="ignore"):
+        run, _ = trace(g.architecture, g.config, g.weights(), g.ids, without=designs)
     return run.of(run.root.outputs[0])
 
 
@@ -430,7 +433,7 @@ def from_folders(open_page, folder, names):
                 tensors = {key: np.ascontiguousarray(a) for key, a in g.tensors.items()}
                 if is_half:
                     tensors = {key: halved(a) for key, a in tensors.items()}
-                files = save(folder / "folders" / name, g.raw, tensors, i % 3 == 1)
+                files = save(folder / "folders" / name, g.raw, tensors, 2 if i % 3 == 1 else 1)
                 source = None if g.source is None else g.source.tolist()
                 scores = page.evaluate("asked => opened(...asked)", [f"folders/{name}", files, g.ids.tolist(), source])
                 weights = Arrays({key: a.astype(np.float32) for key, a in tensors.items()}) if is_half else g.weights()
@@ -443,21 +446,6 @@ def from_folders(open_page, folder, names):
 
 def halved(array):
     return array.astype(ml_dtypes.bfloat16) if array.dtype == np.float32 else array
-
-
-def save(folder, config, tensors, has_index):
-    """Writes a checkpoint, and returns the names of its files."""
-    folder.mkdir(parents=True)
-    (folder / "config.json").write_text(json.dumps(config), "utf-8")
-    if not has_index:
-        save_file(tensors, folder / "model.safetensors")
-    else:
-        names = list(tensors)
-        files = {name: f"model-{i % 2 + 1:05}-of-00002.safetensors" for i, name in enumerate(names)}
-        for file in set(files.values()):
-            save_file({name: tensors[name] for name in names if files[name] == file}, folder / file)
-        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": files}), "utf-8")
-    return [path.name for path in folder.iterdir()]
 
 
 @pytest.mark.share(1)
