@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import save_file
@@ -20,7 +21,6 @@ def gpt2(
     scale: float = 0.3,
 ) -> Path:
     """A GPT-2 of these sizes in a new folder."""
-    folder.mkdir(parents=True)
     rng = np.random.default_rng(5)
     shapes = {"wte.weight": (vocab_size, width), "wpe.weight": (n_positions, width)}
     shapes |= {"ln_f.weight": (width,), "ln_f.bias": (width,)}
@@ -38,15 +38,22 @@ def gpt2(
         for name, shape in shapes.items()
     }
     config = {"model_type": "gpt2", "vocab_size": vocab_size, "n_positions": n_positions, "n_embd": width}
-    (folder / "config.json").write_text(json.dumps(config | {"n_layer": layers, "n_head": heads}), "utf-8")
+    save(folder, config | {"n_layer": layers, "n_head": heads}, tensors, files)
+    return folder
+
+
+def save(folder: Path, config: dict[str, Any], tensors: dict[str, np.ndarray], files: int = 1) -> list[str]:
+    """Writes a checkpoint into a new folder, with an index if there are several files, and returns their names."""
+    folder.mkdir(parents=True)
+    (folder / "config.json").write_text(json.dumps(config), "utf-8")
     if files == 1:
         save_file(tensors, folder / "model.safetensors")
-        return folder
-    file_of = {name: f"model-{i % files + 1:05}-of-{files:05}.safetensors" for i, name in enumerate(tensors)}
-    for file in sorted({*file_of.values()}):
-        save_file({name: tensors[name] for name, its in file_of.items() if its == file}, folder / file)
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": file_of}), "utf-8")
-    return folder
+    else:
+        file_of = {name: f"model-{i % files + 1:05}-of-{files:05}.safetensors" for i, name in enumerate(tensors)}
+        for file in sorted({*file_of.values()}):
+            save_file({name: tensors[name] for name, its in file_of.items() if its == file}, folder / file)
+        (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": file_of}), "utf-8")
+    return [path.name for path in folder.iterdir()]
 
 
 def byte_pairs(folder: Path, texts: list[str], vocab_size: int = 320) -> None:

@@ -13,7 +13,7 @@ export { NDArray }
 export { py } from "./problems.mjs"
 const { Arrays, Cache } = M["engine.loaded"]
 export { Cache }
-export const { Ablation } = M["engine.ablations"]
+export const { Ablation, adds_its_branches, is_scaled } = M["engine.ablations"]
 /**
  * A recurrence over the tokens, as without a tracer.
  * @param {(state: any, ...rows: any[]) => [any, any]} body

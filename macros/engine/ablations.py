@@ -49,7 +49,7 @@ class Ablation:
         if step.role in BRANCHES and not self.is_in_branch and self._is_without(Design.RESIDUAL_STREAM):
             return self._branch(step, args, kwargs)
         result = self.run(step, args, kwargs)
-        if step.role is Role.SCORES and self._is_without(Design.SCALING):
+        if is_scaled(step, args) and self._is_without(Design.SCALING):
             return result / args[2]
         if step.role is Role.CAUSAL_MASK and self._is_without(Design.CAUSAL_MASK):
             return args[0]
@@ -62,8 +62,9 @@ class Ablation:
         self.is_in_branch = True
         result = self.run(step, args, kwargs)
         self.is_in_branch = False
-        before, self.stream = self.stream, result
-        return result - before
+        branch, *others = result if isinstance(result, tuple) else (result,)
+        before, self.stream = self.stream, branch
+        return (branch - before, *others) if others else branch - before
 
     def check(self) -> None:
         """Raise `Problem` for a part of `without` that no step had."""
@@ -84,6 +85,11 @@ class Ablation:
         ends = [one for one in self.without if f".{name}".endswith(f".{one}")]
         self.left_out.update(ends)
         return len(ends) > 0
+
+
+def is_scaled(step: Step, args: tuple[Any, ...]) -> bool:
+    """Whether a step is the scores of queries, keys and a scale, not a whole attention of blocks."""
+    return step.role is Role.SCORES and len(args) == 3
 
 
 def adds_its_branches(layer: Node) -> bool:

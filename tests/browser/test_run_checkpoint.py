@@ -8,7 +8,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import accessibility, ignored, overflow, until
-from random_checkpoints import byte_pairs, gpt2
+from random_checkpoints import byte_pairs, gpt2, save
+from reference import golden
 from safetensors.numpy import save_file
 
 import macros as ep
@@ -138,12 +139,33 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     for t in apart:
         press(page, f"Take back the patch 0.stream@{t}")
 
+    page.get_by_role("checkbox", name="Causal mask").press("Space")
+    page.get_by_text("Without the changes, the most likely token is").wait_for()
+    until(page, IDLE)
+    free = ep.run(folder, TEXT, top=1, without="causal_mask")
+    assert (int(words(page)[0][1]), read(words(page)[0][2])) == (
+        free.rows()[0]["token"],
+        pytest.approx(free.logits[-1].max(), abs=0.0051),
+    )
+    assert "without=causal_mask" in page.url
+    page.get_by_role("checkbox", name="Causal mask").press("Space")
+    page.get_by_text("Without the changes").wait_for(state="detached")
+
     page.get_by_role("checkbox", name="Layer 1, head 2 on").press("Space")
     page.get_by_text("With everything on, the most likely token is").wait_for()
     until(page, IDLE)
     without = best_without_head(folder, ours.tokens, 1, 2)
     assert (int(words(page)[0][1]), read(words(page)[0][2])) == (without[0], pytest.approx(without[1], abs=0.0051))
     page.locator("summary", has_text="Logit lens").click()
+    page.locator("[data-key^='cell ended/2/']").first.press("Enter")
+    for title in ("Probability of “", "Logit of “"):
+        panel.get_by_text(re.compile(f"^{title}.*, if the model ended after layer 1")).wait_for()
+        panel.locator("[data-key^='of ']").first.press("Enter")
+    panel.get_by_text("LayerNorm transformer.ln_f, “after layer 1”").wait_for()
+    panel.locator("[data-key^='of ']").first.press("Enter")
+    panel.get_by_text("Residual stream, layer 1").wait_for()  # in the text's own run
+    page.keyboard.press("Escape")
+    until(page, IDLE)
     page.get_by_role("checkbox", name="Lines from token to token").check()
     page.locator("[data-place='key/0/0/3/1']").click()
     panel.wait_for()
@@ -199,6 +221,14 @@ def test_a_broken_file_is_one_line(opened, tmp_path):
     page.get_by_label("Token ids").fill("1,2,3")
     press(page, "Run")
     assert len(words(page)) == 10
+    capped = tmp_path / "capped"
+    save(capped, golden("gemma2").raw, golden("gemma2").tensors)
+    choose(page, capped)
+    page.get_by_text("gemma2, ").wait_for()
+    page.get_by_text("the cap of 8 makes 8 · tanh(").wait_for()  # the text that ran before
+    total, before = page.locator("output[data-total]").evaluate("e => [+e.dataset.total, +e.dataset.logit]")
+    assert total == pytest.approx(before, abs=1e-5)
+    assert read(words(page)[0][2]) == pytest.approx(8 * np.tanh(before / 8), abs=0.0051)
 
 
 def rewritten(file, change):

@@ -12,7 +12,7 @@ from macros.catalogue.checkpoints import checkpoint
 from macros.engine import forward, numbers
 from macros.engine.ablations import adds_its_branches
 from macros.engine.errors import Problem
-from macros.engine.steps import Role
+from macros.engine.steps import FEED_FORWARDS, Role
 
 TEXT = "People in Japan pay with the"
 SMALL = checkpoint("capitals")
@@ -121,6 +121,18 @@ def test_another_residual_stream_is_refused():
     g = golden("gptj")
     with pytest.raises(Problem, match="its layers add up in another way"):
         numbers.trace(g.architecture, g.config, g.weights(), g.ids, without=("residual_stream",))
+
+
+def test_a_branch_that_gives_more_than_its_vectors_and_attention_without_a_scale():
+    """DeepSeek-V3.2's attention also gives what it picked; BigBird's blocks hold scores and values in one step."""
+    g = golden("deepseek_v32")
+    run, _ = numbers.trace(g.architecture, g.config, g.weights(), g.ids, without=("residual_stream",))
+    layer = [node for node in run.root.walk() if node.role is Role.LAYER][-1]
+    last = [node for node in layer.children if node.role in FEED_FORWARDS][-1]
+    close(run.of(layer.outputs[0]), run.of(last.outputs[0]))
+    g = golden("big_bird")
+    with pytest.raises(Problem, match="no step has it"):
+        numbers.trace(g.architecture, g.config, g.weights(), g.ids, without=("scaling",))
 
 
 def test_run_leaves_out_what_it_is_told():

@@ -535,9 +535,9 @@ export async function mount(/** @type {HTMLElement} */ place) {
     ].filter(part => part instanceof Node)
   }
 
-  function layers(/** @type {Now} */ { model, inside, run, all, vocabulary }) {
+  function layers(/** @type {Now} */ { inside, run, all, vocabulary }) {
     const shown = all.slice(0, COMPARED),
-      scores = inside.lens(model, run.stream, run.without)
+      scores = inside.endings(run)
     return matrix(
       "Logits of these words if the model ended there",
       scores.map((_, i) => (i ? `After layer ${i - 1}` : "Before the first layer")),

@@ -4,6 +4,7 @@
 
 import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
 import { numberOf, panel } from "./capitals/asked.mjs"
+import { designs } from "./capitals/designs.mjs"
 import { allHeads, contributions } from "./capitals/heads.mjs"
 import { lines } from "./capitals/lines.mjs"
 import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
@@ -25,9 +26,15 @@ const MOST_MAPS = 400, // small maps that are drawn at once
 
 const FIRST = {
   ...{ text: "", source: "", added: "", temperature: "1", top_k: "", top_p: "", layer: "0", head: "0", off: "" },
-  ...{ other: "", patch: "", position: "", word: "", lines: "", number: "", steps: "", step: "" },
+  ...{ without: "", other: "", patch: "", position: "", word: "", lines: "", number: "", steps: "", step: "" },
 }
 /** @typedef {typeof FIRST} State */
+const DESIGNS = {
+  scaling: "Scaling of the scores",
+  causal_mask: "Causal mask",
+  norms: "All norms",
+  residual_stream: "Residual stream",
+}
 const SHOW = 1, // what is there, once more
   CHOOSE = 2, // the next token in another way
   RUN = 3
@@ -55,6 +62,7 @@ const RULES = {
   layer: whole("layer", 9999),
   head: whole("head", 9999),
   off: each("off", /^\d{1,4}\.(\d{1,4}|mlp|layer)$/),
+  without: each("without", /^[\w.]{1,80}$/),
   patch: each("patch", /^\d{1,4}\.(\d{1,4}|mlp|stream)@\d{1,4}$/),
   position: whole("position", 9999),
   word: whole("word", 1e9),
@@ -101,6 +109,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     words = room(),
     looks = room(),
     maps = room(),
+    leftOut = room(),
     large = room(),
     parts = room(),
     patches = room(),
@@ -209,7 +218,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     if (event.dataTransfer) take(await dropped(event.dataTransfer))
   })
   replace(place, drop, refused.line, problem, make("div", { class: "ep-row" }, said, bars, stop), summary, asking)
-  place.append(tokens, words, looks, maps, large, parts, patches, everyStep, lens)
+  place.append(tokens, words, looks, maps, leftOut, large, parts, patches, everyStep, lens)
 
   const how = () => ({
     temperature: Number(state.temperature),
@@ -301,7 +310,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     files = given.filter(({ path }) => KEPT.test(path))
     about = now = null
     wanted = 0
-    for (const part of [summary, tokens, words, looks, maps, large, parts, patches, stepsRoom, lensRoom]) replace(part)
+    const rooms = [summary, tokens, words, looks, maps, leftOut, large, parts, patches, stepsRoom, lensRoom]
+    for (const part of rooms) replace(part)
     asking.hidden = lens.hidden = everyStep.hidden = true
     // After a stop, which ends the earlier task first.
     setTimeout(() =>
@@ -356,7 +366,12 @@ export async function mount(/** @type {HTMLElement} */ place) {
       source: state.source,
       added: added(),
       how: how(),
-      changed: { off: list(state.off), patches: list(state.patch), other: about?.hasSource ? "" : state.other },
+      changed: {
+        off: list(state.off),
+        without: list(state.without),
+        patches: list(state.patch),
+        other: about?.hasSource ? "" : state.other,
+      },
     }
     const answer = await asked.ask("run", given, came("Computing …"))
     now = answer
@@ -371,6 +386,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     otherNote.textContent = answer.problem
     other.setAttribute("aria-invalid", `${answer.problem !== ""}`)
     lens.hidden = !answer.hasLens
+    if (/^(lens|ended)\//.test(state.number)) lens.open = true
     replace(lensRoom)
   }
   async function drawn() {
@@ -386,16 +402,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
     showTokens(answer)
     showWords(answer)
     await showMaps(answer)
+    showDesigns(answer)
     await showLarge(answer)
     await showParts(answer)
     showPatches(answer)
     await showSteps()
+    if (lens.open && !lens.hidden && !lensRoom.firstChild) await readLens()
     await showOrigin()
     place.querySelectorAll("table[role=grid]").forEach(table => reach(table))
     if (at && key(document.activeElement) !== at) focus(at)
     said.textContent = told
     bars.hidden = true
-    if (lens.open && !lens.hidden && !lensRoom.firstChild) await readLens()
   }
   const focus = (/** @type {string} */ key) => {
     for (const element of place.querySelectorAll("[data-key]"))
@@ -456,7 +473,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         : null,
     )
   }
-  const unchanged = () => (state.patch ? "Without the changes" : "With everything on")
+  const unchanged = () => (state.patch || state.without ? "Without the changes" : "With everything on")
   function showWords(/** @type {Answer} */ { likely, left, kept, vocabulary, isFull, first }) {
     const isCut = left < vocabulary
     replace(
@@ -572,6 +589,19 @@ export async function mount(/** @type {HTMLElement} */ place) {
       }),
     )
   }
+  function showDesigns(/** @type {Answer} */ { designs: all, without }) {
+    const known = new Map(Object.entries(DESIGNS))
+    replace(
+      leftOut,
+      all.length
+        ? designs(
+            without,
+            chosen => set(chosen, RUN),
+            Object.fromEntries(all.map(name => [name, known.get(name) ?? `Norm ${name}`])),
+          )
+        : null,
+    )
+  }
   async function showLarge(/** @type {Answer} */ { heads, tokens: all }) {
     const { layer, head } = opened()
     if (!heads[layer]) return replace(large)
@@ -639,9 +669,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
         parts,
         make("p", { class: "ep-conventions" }, `${found} What each part adds to a logit is not told.`),
       )
-    const { layers, embedding, between, shift, score } = found,
+    const { layers, embedding, between, shift, before, isNormed, isNormedWithin, factor, caps } = found,
       most = Math.max(...layers.map(({ heads }) => heads.length)),
-      names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"]
+      names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"],
+      other = (/** @type {string} */ part, /** @type {string} */ name, /** @type {number} */ value) =>
+        numberOf(name, `part/0/${part}/${known.id}`, two(value), open_)
     replace(
       parts,
       contributions({
@@ -664,11 +696,23 @@ export async function mount(/** @type {HTMLElement} */ place) {
           ask: { ...open_, chosen: state.number },
         },
         others: [
-          `The last token’s embedding adds ${two(embedding)}, the shift of the last norm and the bias ${two(shift)}`,
-          ...(Math.abs(between) > 1e-6 ? [`, what comes between layers ${two(between)}`] : []),
+          "The last token’s embedding adds ",
+          other("embedding", "Its embedding", embedding),
+          ", the shift of the last norm and the bias ",
+          other("shift", "The shift and the bias", shift),
+          ...(Math.abs(between) > 1e-6
+            ? [", what comes between layers ", other("between", "What comes between layers", between)]
+            : []),
         ],
         total: embedding + between + shift + layers.reduce((sum, { whole }) => sum + whole, 0),
-        score,
+        score: before,
+        held: !isNormed
+          ? "There is no last norm, whose size would be held."
+          : isNormedWithin
+            ? "The sizes by which the last norm and those within the layers divide are held as they are in this text."
+            : undefined,
+        factor,
+        caps,
       }),
     )
   }
@@ -678,7 +722,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     if (!its || !answers || problem) return replace(patches)
     const at = Math.min(state.position === "" ? all.length - 1 : Number(state.position), all.length - 1),
       { layer } = opened(),
-      key = JSON.stringify([state.text, state.added, state.other, state.off, layer, at]),
+      key = JSON.stringify([state.text, state.added, state.other, state.off, state.without, layer, at]),
       tables = moved?.of === key ? moved.tables : null
     const compute = make(
       "button",
@@ -789,7 +833,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ["Where", "First", "#Probability", "Second", "#Probability", "Third", "#Probability"],
         rows.map((row, i) => [
           i ? `After layer ${i - 1}` : "Before the first layer",
-          ...row.flatMap(({ text, share }) => [visible(text), percent(share)]),
+          ...row.flatMap(({ id, text, share }) => {
+            const name = visible(text)
+            return [name, numberOf(`Probability of ${name}`, `ended/${i}/${id}`, percent(share), open_)]
+          }),
         ]),
       ),
     )

@@ -9,10 +9,12 @@ import { Ablation, array, Cache, FEED_FORWARDS, py, repeated, ROLES } from "../.
  * @typedef {import("../../running.mjs").Watch["call"]} Call
  * @typedef {object} Layer what one layer made of the tokens so far, a row each
  * @property {number} number of the layer, in the order of the forward pass
+ * @property {string} prefix of its weights
  * @property {number[][]} before the residual stream that it got
  * @property {(number[] | null)[]} taken what a patch of the residual stream added to it
  * @property {number[][][]} mixed what each head found, by token and head
  * @property {number[][]} after
+ * @property {any[]} others what the layer gives besides
  * @property {number[][]} feedForward
  * @typedef {object} Changes
  * @property {Set<string>} [off] what is switched off: `0.1` (layer, head), `0.mlp`, `0.layer`
@@ -64,6 +66,10 @@ export class Changed {
     this.scores = Array.from(scores.flat(), Number)
   }
 
+  get isMasked() {
+    return !this.without.includes("causal_mask")
+  }
+
   /** The residual stream of the last token, before the first layer and after each. */
   get stream() {
     return [...this.layers.map(layer => layer.before), this.layers[this.layers.length - 1].after].map(
@@ -77,14 +83,23 @@ export class Changed {
       times = this.begun?.get(prefix) ?? 0,
       name = `${prefix} ${times}`
     this.begun?.set(prefix, times + 1)
-    const layer = this.known.get(name) ?? this.empty(this.layers.length)
+    const layer = this.known.get(name) ?? this.empty(this.layers.length, prefix)
     if (!this.known.has(name)) this.layers.push(layer)
     this.known.set(name, layer)
     return layer
   }
   /** @returns {L} */
-  empty(/** @type {number} */ number) {
-    return /** @type {any} */ ({ number, before: [], taken: [], mixed: [], after: [], feedForward: [] })
+  empty(/** @type {number} */ number, prefix = "") {
+    return /** @type {any} */ ({
+      number,
+      prefix,
+      before: [],
+      taken: [],
+      mixed: [],
+      after: [],
+      others: [],
+      feedForward: [],
+    })
   }
 
   /**
@@ -107,8 +122,10 @@ export class Changed {
       layer.taken.push(...own.map((/** @type {number[]} */ row, /** @type {number} */ t) => difference(rows[t], row)))
       if (rows !== own) args = [this.put(args[0], rows), ...args.slice(1)]
     }
-    const result = this.run(step, args, kwargs)
-    if (this.isOfTokens(result)) layer.after.push(...result.lists())
+    const result = this.run(step, args, kwargs),
+      [stream, ...others] = Array.isArray(result) ? result : [result]
+    if (this.isOfTokens(stream)) layer.after.push(...stream.lists())
+    layer.others = others
     this.at = around
     return result
   }
@@ -147,7 +164,7 @@ export class Changed {
       this.isInside = true // and not those within
       const result = asItIs(step, args, kwargs)
       this.isInside = false
-      if (!this.isOfTokens(result)) return result
+      if (!this.isOfTokens(result)) return isOff("mlp") && Array.isArray(result?.dims) ? py.mul(result, 0n) : result
       const own = result.lists(),
         rows = this.patched(
           isOff("mlp") ? own.map((/** @type {number[]} */ row) => row.map(() => 0)) : own,
@@ -169,9 +186,10 @@ export class Changed {
       layer.mixed.push(...rows)
       return rows === own ? result : this.put(result, rows)
     }
-    const isAlike = Array.isArray(result?.dims) && result.dims.join() === args[0]?.dims?.join(),
-      isLeftOut = role === ROLES.LAYER && isOff("layer") && isAlike
-    return isLeftOut ? args[0] : result
+    if (role !== ROLES.LAYER || !isOff("layer")) return result
+    const [stream, ...others] = Array.isArray(result) ? result : [result]
+    if (!Array.isArray(stream?.dims) || stream.dims.join() !== args[0]?.dims?.join()) return result
+    return others.length ? [args[0], ...others] : args[0]
   }
 
   /**

@@ -16,13 +16,14 @@ export const DESIGNS = {
  * A switch for each.
  * @param {string[]} without what is left out
  * @param {(chosen: { without: string }) => void} set
+ * @param {Record<string, string>} [all]
  */
-export const designs = (without, set) =>
+export const designs = (without, set, all = DESIGNS) =>
   make(
     "fieldset",
     { class: "ep-designs" },
     make("legend", {}, "Why it is made so: leave one out"),
-    Object.entries(DESIGNS).map(([name, title]) =>
+    Object.entries(all).map(([name, title]) =>
       make(
         "label",
         { class: "ep-on" },

@@ -74,14 +74,38 @@ export function allHeads({ one, layers, off, open, set, picture }) {
  * @property {import("../elements.mjs").Child[]} others what else adds to the score
  * @property {number} total
  * @property {number} score
+ * @property {string} [held] what is held as it is
+ * @property {number} [factor] of all logits
+ * @property {number[]} [caps] of the logits, one after the other
  */
 
 /**
  * What each part adds to the score of a word: they add up to it.
  * @param {Contributions} of
  */
-export function contributions({ words, chosen, set, layers, columns, rows, how, others, total, score }) {
+export function contributions(of) {
+  const {
+    words,
+    chosen,
+    set,
+    layers,
+    columns,
+    rows,
+    how,
+    others,
+    total,
+    score,
+    held = HELD,
+    factor = 1,
+    caps = [],
+  } = of
   const word = words.find(([value]) => value === chosen)?.[1] ?? chosen
+  let capped = total
+  const last = caps.map(cap => {
+    const before = two(capped)
+    capped = cap * Math.tanh(capped / cap)
+    return ` Then the cap of ${cap} makes ${cap} · tanh(${before} / ${cap}) = ${two(capped)} of it.`
+  })
   return [
     make(
       "div",
@@ -112,7 +136,11 @@ export function contributions({ words, chosen, set, layers, columns, rows, how, 
       others,
       ". Together: ",
       make("output", { "data-total": total, "data-logit": score }, two(total)),
-      `, the logit of ${word}. The mean and the size by which the last norm divides are held as they are in this text.`,
+      `, the logit of ${word}${caps.length ? " before the cap" : ""}. ${held}`,
+      factor === 1 ? null : ` This model multiplies its logits by ${short(factor)}; each part is already multiplied.`,
+      last,
     ),
   ]
 }
+const HELD = "The mean and the size by which the last norm divides are held as they are in this text."
+const short = (/** @type {number} */ x) => `${Number(x.toPrecision(6))}`

@@ -9,6 +9,7 @@ import { ablated, arrayOf, asItIs, Changed } from "./changes.mjs"
  * @typedef {import("./changes.mjs").NDArray} NDArray
  * @typedef {import("./changes.mjs").Call} Call
  * @typedef {import("./changes.mjs").Changes} Changes
+ * @typedef {Pick<import("../run/tape.mjs").Tape, "step" | "computed">} Taping
  * @typedef {object} Seen what attention of a layer made of the tokens so far
  * @property {number[][][]} queries by token and head
  * @property {number[][][]} scores by token and head, of the tokens up to this one
@@ -25,9 +26,6 @@ export class Run extends Changed {
   isStartOf(/** @type {number[]} */ ids) {
     return this.ids.every((id, i) => id === ids[i]) && (this.isMasked || this.ids.length === ids.length)
   }
-  get isMasked() {
-    return !this.without.includes("causal_mask")
-  }
   // Whether a norm, by the name of its weights, is left out.
   isWithoutNorm(/** @type {string} */ name) {
     return this.without.some(one => one === "norms" || `.${name}`.endsWith(`.${one}`))
@@ -39,8 +37,8 @@ export class Run extends Changed {
     return this.cache.kept.read(place).lists()
   }
 
-  empty(/** @type {number} */ number) {
-    return { ...super.empty(number), queries: [], scores: [], shares: [] }
+  empty(/** @type {number} */ number, prefix = "") {
+    return { ...super.empty(number, prefix), queries: [], scores: [], shares: [] }
   }
 
   /** @type {Changed["keep"]} */
@@ -82,19 +80,34 @@ export class Run extends Changed {
 /**
  * The scores of all words if the model ended with each of these vectors: its own norm and head, and no layer.
  * @param {Checkpoint} model
- * @param {number[][]} stream
- * @param {string[]} [without]
+ * @param {NDArray} stream
+ * @param {{ without?: string[], others?: any[], tape?: Taping | null }} [how] what layers give besides; what hears of
+ *   each step and call
+ * @returns {NDArray}
+ */
+export function lens(model, stream, { without = [], others = [], tape = null } = {}) {
+  /** @type {Call} */
+  const plain = (step, args, kwargs) => {
+    if (step.role === ROLES.LAYER) return others.length ? [stream, ...others] : stream
+    return asItIs(step, args, kwargs)
+  }
+  const run = without.length ? ablated(without, plain) : plain
+  return model.run(Array(stream.dims[0]).fill(0), {
+    watch: {
+      call: (step, args, kwargs) =>
+        tape ? tape.step(step, args, kwargs, null, () => run(step, args, kwargs)) : run(step, args, kwargs),
+      computed: (...call) => tape?.computed(...call),
+    },
+  }).scores
+}
+
+/**
+ * The scores of all words if a run's model ended before its first layer, or after each.
+ * @param {Changed} run
  * @returns {number[][]}
  */
-export function lens(model, stream, without = NONE) {
-  const x = arrayOf(stream)
-  /** @type {Call} */
-  const call = (step, args, kwargs) => (step.role === ROLES.LAYER ? x : asItIs(step, args, kwargs))
-  const watch = { call: without.length ? ablated(without, call) : call }
-  return model.run(Array(stream.length).fill(0), { watch }).scores.lists()
-}
-/** @type {string[]} */
-const NONE = []
+export const endings = ({ model, stream, without, layers }) =>
+  lens(model, arrayOf(stream), { without, others: layers[0].others }).lists()
 
 /**
  * @typedef {object} Parts of a word's score: each layer's heads, the bias of their output, its feed-forward network

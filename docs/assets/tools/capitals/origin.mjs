@@ -2,7 +2,7 @@
 // back to the row of the token, and where the number goes. A number is named by its place: `score/0/3/4/2`.
 
 import { ofChance } from "./chances.mjs"
-import { direction, lens, parts } from "./inside.mjs"
+import { direction, endings, parts } from "./inside.mjs"
 
 /**
  * @typedef {import("./inside.mjs").Run} Run
@@ -162,7 +162,7 @@ export class Origins {
       case "logit":
         return this.run.scores[a]
       case "lens":
-        return this.once("lens", () => lens(this.run.model, this.run.stream, this.run.without))[a]?.[b]
+        return this.once("lens", () => endings(this.run))[a]?.[b]
       case "ended":
         return this.ended(a)[b]
       case "part":

@@ -13,10 +13,11 @@ import {
   tensorsOf,
 } from "../../model.mjs"
 import { M } from "../../engine/base.mjs"
-import { arraysOf, Checkpoint, HOLDS, STORED } from "../../running.mjs"
+import { adds_its_branches, arraysOf, Checkpoint, HOLDS, ROLES, STORED } from "../../running.mjs"
 import "../../engine/published.mjs"
 import { ofChance } from "../capitals/chances.mjs"
-import { candidates, drawn, lens } from "../capitals/inside.mjs"
+import { arrayOf as arrayOfRows } from "../capitals/changes.mjs"
+import { candidates, drawn, endings, lens } from "../capitals/inside.mjs"
 import { of, opened } from "./folder.mjs"
 import { Seen } from "./seen.mjs"
 import { largest, Origins, placeIn, Tape } from "./tape.mjs"
@@ -27,6 +28,7 @@ export const MOST_BYTES = 2 ** 32, // of weights
   MOST_TOKENS = 256 // of a text
 const SHOWN = 10, // words
   MOST_JOINED = 2 ** 30 // bytes of arrays that are put together from several of a file, and kept
+const ENDING = "e" // begins the names of numbers that the logit lens made
 const SMALL = 2 ** 20 // elements of a tensor that is read though no parameter: a router's bias, a mask is larger
 const LENGTH = 60n // characters of a token that are shown
 
@@ -37,6 +39,8 @@ const LENGTH = 60n // characters of a token that are shown
  * @typedef {{ done: number, of: number }} Progress bytes that were read, or layers that were computed
  * @typedef {{ id: number, text: string }} Token
  * @typedef {{ temperature: number, topK: number, topP: number }} How a next token is chosen
+ * @typedef {{ scores: NDArray, origins: Origins }} Endings
+ * @typedef {Origins & { run: Seen, endings: Endings | null }} Taped
  * @typedef {object} About
  * @property {string} architecture
  * @property {string} parameters
@@ -47,6 +51,7 @@ const LENGTH = 60n // characters of a token that are shown
  * @property {number} longest tokens of a text
  * @property {boolean} hasTokenizer
  * @property {boolean} hasSource whether an encoder reads another text
+ * @property {boolean} isSum whether each part of a layer is added to the residual stream
  * @property {string[]} warnings
  */
 
@@ -90,8 +95,9 @@ class Weights {
 }
 
 /**
- * What is changed in a run: parts that are off, and parts that are taken from that of another text of as many tokens.
- * @typedef {{ off: string[], patches: string[], other: number[] | null }} Changes
+ * What is changed in a run: parts that are off, designs that are left out, and parts that are taken from another text,
+ * of as many tokens.
+ * @typedef {{ off: string[], without: string[], patches: string[], other: number[] | null }} Changes
  */
 
 export class Session {
@@ -175,6 +181,7 @@ export class Session {
         longest: Math.min(MOST_TOKENS, size("n_positions") || MOST_TOKENS),
         hasTokenizer: tokenizer !== null,
         hasSource,
+        isSum: layersOf(counted.counts.trace).every(adds_its_branches),
         warnings: [...counted.otherwise, ...counted.sizes.map(name => `${name} is not known`)],
       },
     )
@@ -186,7 +193,7 @@ export class Session {
     this.runs = new Map()
     /** @type {number[] | null} */
     this.source = null
-    /** @type {(Origins & { run: Seen }) | null} */
+    /** @type {Taped | null} */
     this.origins = null
   }
   get ids() {
@@ -220,22 +227,25 @@ export class Session {
    * @param {(progress: Progress) => void} [came]
    * @param {Changes} [changes]
    */
-  run(ids, source = [], came = () => {}, { off, patches, other } = { off: [], patches: [], other: null }) {
+  run(ids, source = [], came = () => {}, { off, without, patches, other } = UNCHANGED) {
     if (!ids.length) throw Problem("the text has no tokens", "write the beginning of a sentence")
     if (ids.length > this.about.longest)
       throw Problem(`the text has ${ids.length} tokens`, `write at most ${this.about.longest}`)
     if (this.about.hasSource && !source.length) throw Problem("the encoder’s text has no tokens", "write one")
     const taken = other?.length === ids.length ? patches.filter(patch => Number(patch.split("@")[1]) < ids.length) : []
     let done = 0
-    const runs = 1 + Number(off.length > 0) + Number(other !== null) + Number(taken.length > 0),
+    const runs = 1 + Number(off.length + without.length > 0) + Number(other !== null) + Number(taken.length > 0),
       layer = (/** @type {number} */ n) => came({ done: (done += n), of: runs * this.about.layers })
     this.origins = null
     this.source = this.about.hasSource ? source : null
     try {
       this.plain = this.ran("plain", ids, {}, layer)
-      this.base = off.length ? this.ran("base", ids, { off: new Set(off) }, layer) : this.plain
-      this.from = other && this.ran("from", other, {}, layer)
-      const changes = { off: new Set(off), from: this.from, patches: new Set(taken) }
+      const known = this.designs,
+        leftOut = without.filter(name => known.includes(name)),
+        isChanged = off.length + leftOut.length > 0
+      this.base = isChanged ? this.ran("base", ids, { off: new Set(off), without: leftOut }, layer) : this.plain
+      this.from = other && this.ran("from", other, { without: leftOut }, layer)
+      const changes = { off: new Set(off), without: leftOut, from: this.from, patches: new Set(taken) }
       this.now = taken.length ? this.ran("now", ids, changes, layer) : this.base
     } catch (error) {
       this.begin()
@@ -251,8 +261,8 @@ export class Session {
    * @param {(layers: number) => void} came
    */
   ran(role, ids, changes, came) {
-    const { off = new Set(), patches = new Set(), from = null } = changes,
-      name = JSON.stringify([this.source, [...off], [...patches], from?.ids]),
+    const { off = new Set(), without = [], patches = new Set(), from = null } = changes,
+      name = JSON.stringify([this.source, [...off], without, [...patches], from?.ids]),
       before = this.runs.get(role)
     const run =
       before?.name === name && before.run.isStartOf(ids) ? before.run : new Seen(this.model, changes, this.source)
@@ -261,10 +271,26 @@ export class Session {
     if (!run.scores.every(Number.isFinite))
       throw Problem(
         "the logits are not finite numbers",
-        "the files hold NaN or infinity, or belong to another config.json",
+        without.length
+          ? "put back what is left out"
+          : "the files hold NaN or infinity, or belong to another config.json",
       )
     this.runs.set(role, { name, run })
     return run
+  }
+
+  /** The designs that can be left out, as `Ablation` names them. */
+  get designs() {
+    const found = [...(this.plain?.designs ?? [])],
+      named = new Set(["scaling", "causal_mask"]),
+      isEnd = (/** @type {string} */ name) => found.some(other => other.endsWith(`.${name}`)),
+      norms = found.filter(name => !named.has(name))
+    return [
+      ...["scaling", "causal_mask"].filter(name => found.includes(name)),
+      ...(norms.length > 1 ? ["norms"] : []),
+      ...norms.filter(name => !isEnd(name)), // which would leave out the other, too
+      ...(this.about.isSum ? ["residual_stream"] : []),
+    ]
   }
 
   /** The tokens of the text, and how the next one would be chosen. */
@@ -296,7 +322,9 @@ export class Session {
         .entries(now.cache.kept)
         .reduce((n, [, a]) => n + a.dims.reduce((/** @type {number} */ x, /** @type {number} */ y) => x * y, 1), 0),
       isFull: this.ids.length >= this.about.longest,
-      hasLens: now.hasLens,
+      designs: this.designs,
+      without: now.without,
+      hasLens: hasLens(now),
     }
   }
   candidates(/** @type {How} */ how, scores = this.scores) {
@@ -345,7 +373,8 @@ export class Session {
 
   /** The likeliest words if the model ended before its first layer, or after each. */
   lens(most = 3) {
-    return lens(this.model, this.now?.stream ?? []).map(scores =>
+    if (!this.now || !hasLens(this.now)) return []
+    return endings(this.now).map(scores =>
       candidates(scores, { temperature: 1, topK: most, topP: 1 })
         .slice(0, most)
         .map(({ id, share }) => ({ ...this.token(id), share })),
@@ -376,7 +405,8 @@ export class Session {
     let done = 0
     const how = new Map(
       all.map(patch => {
-        const run = new Seen(this.model, { off: base.off, from, patches: new Set([patch]) }, this.source)
+        const { off, without } = base,
+          run = new Seen(this.model, { off, without, from, patches: new Set([patch]) }, this.source)
         run.add(base.ids)
         came({ done: ++done, of: all.length })
         return [patch, (apart(run.scores) - apart(base.scores)) / (apart(from.scores) - apart(base.scores))]
@@ -414,6 +444,7 @@ export class Session {
     }
     if (kind === "part") return known(c) ? this.partOf(now, a, names[1], c) : null
     if (!names.every(name => /^\d+$/.test(name))) return null
+    if (kind === "ended" || kind === "lens") return this.ending(kind, a, b, came)
     const origins = (this.origins ??= this.taped(now, came)),
       run = origins.run,
       share = run.layers[a]?.maps[0],
@@ -433,8 +464,60 @@ export class Session {
       const of = origins.of(placeIn(keys, [c, head, d]))
       return { ...of, how: `${of.how} Computed once, when its token came in; since then it has been in the cache.` }
     }
-    const at = origins.placeOf(place)
-    return at && origins.of(at)
+    const of = place.startsWith(ENDING) && now.hasLens ? this.endingsOf(now, origins).origins : origins,
+      at = of.placeOf(place)
+    return at && of.of(at)
+  }
+  /**
+   * A token's probability or logit if the model ended before its first layer, or after one.
+   * @param {"ended" | "lens"} kind
+   * @param {number} row
+   * @param {number} id
+   * @param {(progress: Progress) => void} came
+   * @returns {import("../capitals/origin.mjs").Origin | null}
+   */
+  ending(kind, row, id, came) {
+    const { now } = this
+    if (!now || !hasLens(now) || row > now.layers.length || !(id < now.scores.length)) return null
+    const { origins, scores } = this.endingsOf(now, (this.origins ??= this.taped(now, came))),
+      all = candidates(scores.lists()[row], { temperature: 1, topK: now.scores.length, topP: 1 }),
+      wordOf = (/** @type {number} */ id) => this.token(id).text,
+      part = (/** @type {string} */ of) => {
+        const id = Number(of.split("/")[1])
+        return { value: all.find(one => one.id === id)?.score ?? NaN, of: `lens/${row}/${id}` }
+      }
+    const of =
+        kind === "lens"
+          ? origins.of(placeIn(scores, [row, id]))
+          : ofChance("chance", id, { all, temperature: 1, wordOf, part: of => part(of) }),
+      title = kind === "lens" ? `Logit of “${wordOf(id)}”` : of.title
+    return {
+      ...of,
+      title: `${title}, if the model ended ${origins.text[row]}`,
+      next: kind === "lens" ? [["its probability", `ended/${row}/${id}`]] : [],
+    }
+  }
+  /**
+   * The run from the residual stream after each layer to the logits, with each number.
+   * @param {Seen} now
+   * @param {Taped} main
+   */
+  endingsOf({ stream, without, layers }, main) {
+    if (main.endings) return main.endings
+    const tape = new Tape(),
+      rows = arrayOfRows(stream),
+      scores = lens(this.model, rows, { without, others: layers[0].others, tape }),
+      steps = main.tape.steps.filter(({ frame }) => frame.role === ROLES.LAYER),
+      width = rows.dims[1]
+    const place = (/** @type {number} */ at) => {
+      const [row, i] = [Math.floor(at / width), at % width],
+        x = row ? steps[row - 1].result : steps[0].frame.args[0],
+        there = main.source(placeIn(x, [x.dims[0] - 1, i]))
+      return main.value(there) === stream[row][i] ? main.name(there) : undefined
+    }
+    const text = stream.map((_, n) => (n ? `after layer ${n - 1}` : "before the first layer")),
+      begun = { prefix: ENDING, store: placeIn(rows, [0, 0]).store, place }
+    return (main.endings = { scores, origins: new Origins(tape, main.stored, text, main.wordOf, begun) })
   }
   /**
    * What a part of a layer adds to the score of a token, element by element.
@@ -445,24 +528,57 @@ export class Session {
    * @returns {import("../capitals/origin.mjs").Origin | null}
    */
   partOf(run, layer, what, token) {
-    const added = run.part(layer, what),
-      direction = run.direction(token)
-    if (!added || typeof direction === "string") return null
-    const { along, isCentred } = direction,
+    const direction = run.direction(token)
+    if (typeof direction === "string") return null
+    const { along, isCentred, isNormed, factor } = direction,
+      added = run.part(layer, what)
+    if (what === "shift" && layer === 0) return this.shiftOf(direction, token)
+    if (!added) return null
+    const inLayer = !["embedding", "between"].includes(what),
       mean = isCentred ? added.reduce((sum, x) => sum + x, 0) / added.length : 0,
       products = added.map((x, i) => (x - mean) * along[i]),
-      name = { whole: "All", bias: "The bias of the output projection", mlp: "The feed-forward network" }[what]
+      name = {
+        whole: "All",
+        bias: "The bias of the output projection",
+        mlp: "The feed-forward network",
+        embedding: "The embedding of the last token",
+        between: "What comes between layers",
+      }[what]
     return {
-      title: `${name ?? `Head ${what}`} of layer ${layer}, in the logit of “${this.token(token).text}”`,
+      title:
+        `${name ?? `Head ${what}`}${inLayer ? ` of layer ${layer}` : ""}, ` +
+        `in the logit of “${this.token(token).text}”`,
       how:
         `What it adds to the residual stream${isCentred ? ", without its mean," : ""} times a direction: the row of ` +
-        "the token times the scale of the last norm, over the size of the last vector, which is held as it is.",
+        `the token${factor === 1 ? "" : ", times the factor of all logits"}` +
+        (isNormed
+          ? ", times the scale of the last norm, over the size of the last vector, which is held as it is."
+          : "."),
       ...largest(
         ["Element", "Added", "Direction", "Product"],
         added.map((x, i) => [`${i + 1}`, { value: x - mean }, { value: along[i] }, { value: products[i] }]),
       ),
       then: [],
       value: products.reduce((sum, x) => sum + x, 0),
+      next: [],
+    }
+  }
+  /**
+   * What the shift of the last norm and the bias of the head add to the score of a token.
+   * @param {Exclude<ReturnType<Seen["direction"]>, string>} direction
+   * @param {number} token
+   * @returns {import("../capitals/origin.mjs").Origin}
+   */
+  shiftOf({ shift, shifts, bias }, token) {
+    return {
+      title: `The shift of the last norm and the bias, in the logit of “${this.token(token).text}”`,
+      how: "The shift times the row of the token, element by element, added up, plus the bias.",
+      ...largest(
+        ["Element", "Product"],
+        shifts.map((value, i) => [`${i + 1}`, { value }]),
+      ),
+      then: [["Bias", { value: bias }]],
+      value: shift,
       next: [],
     }
   }
@@ -474,20 +590,37 @@ export class Session {
   corner(/** @type {number} */ step, /** @type {number} */ head, /** @type {(progress: Progress) => void} */ came) {
     return this.now ? (this.origins ??= this.taped(this.now, came)).corner(step, head) : null
   }
-  /** @returns {Origins & { run: Seen }} */
+  /** @returns {Taped} */
   taped(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came) {
     let done = 0
     const layer = (/** @type {number} */ n) => came({ done: (done += n), of: this.about.layers }),
       tape = new Tape(),
-      changes = { off: now.off, from: now.from, patches: now.patches },
+      changes = { off: now.off, without: now.without, from: now.from, patches: now.patches },
       run = new Seen(this.model, changes, this.source, layer, tape)
     run.add(now.ids)
     const stored = new Map(/** @type {any} */ (this.model.weights).stored()),
       text = now.ids.map(id => this.token(id).text)
-    return Object.assign(new Origins(tape, stored, text, id => this.token(id).text), { run })
+    return Object.assign(new Origins(tape, stored, text, id => this.token(id).text), { run, endings: null })
   }
 }
 
+// Whether the vectors that layers give are all that the logits are made of.
+function hasLens(/** @type {Seen} */ run) {
+  if (!run.hasLens || !run.layers[0].others.length) return run.hasLens
+  try {
+    return (
+      endings(run)
+        .at(-1)
+        ?.every((x, i) => Math.abs(x - run.scores[i]) < 1e-4) ?? false
+    )
+  } catch {
+    return false // what else they give is of another shape
+  }
+}
+/** @type {Changes} */
+const UNCHANGED = { off: [], without: [], patches: [], other: null }
+const layersOf = (/** @type {any} */ trace) =>
+  [...trace.root.walk()].filter((/** @type {any} */ { role }) => role === ROLES.LAYER)
 const likeliest = (/** @type {number[]} */ scores) => scores.reduce((best, x, i) => (x > scores[best] ? i : best), 0)
 const gb = (/** @type {number} */ bytes) => `${(bytes / 1e9).toFixed(1)} GB`
 /** @returns {Engine.Keys} */

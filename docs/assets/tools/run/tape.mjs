@@ -126,7 +126,8 @@ export class Tape {
     const result = run(),
       call = isArray(result) ? this.made.get(storeOf(result)) : null
     this.frames = around
-    if (isArray(result)) this.steps.push({ frame, result })
+    const first = Array.isArray(result) ? result[0] : result
+    if (isArray(first)) this.steps.push({ frame, result: first })
     if (call && call.number >= frame.start && (COMPOSED.has(role) || ACTIVATIONS.has(role)) && !call.whole) {
       call.whole = frame
       frame.made = call
@@ -171,13 +172,16 @@ export class Origins {
    * @param {Map<any, { name: string, array: NDArray }>} stored tensors, by what holds them
    * @param {string[]} text its tokens
    * @param {(id: number) => string} wordOf a token
+   * @param {{ prefix: string, store: any, place: (at: number) => string | undefined }} [begun] where this run takes up
+   *   what another made: the beginning of its names, what it took, and the other's name of each number of it
    */
-  constructor(tape, stored, text, wordOf) {
+  constructor(tape, stored, text, wordOf, begun) {
     this.tape = tape
     this.stored = stored
     this.tensors = [...stored.keys()]
     this.text = text
     this.wordOf = wordOf
+    this.begun = begun
   }
 
   value(/** @type {Place} */ { store, at }) {
@@ -235,10 +239,14 @@ export class Origins {
 
   // The name of a place.
   name(/** @type {Place} */ { store, at }) {
+    if (store === this.begun?.store) return this.begun?.place(at)
     const call = this.tape.made.get(store)
-    if (call) return `${call.number}/${at}`
+    if (call) return `${this.prefix}${call.number}/${at}`
     const tensor = this.tensors.indexOf(store)
-    return tensor < 0 ? undefined : `w${tensor}/${at}`
+    return tensor < 0 ? undefined : `${this.prefix}w${tensor}/${at}`
+  }
+  get prefix() {
+    return this.begun?.prefix ?? ""
   }
   /** @returns {Part} */
   part(/** @type {Place} */ place) {
@@ -248,7 +256,8 @@ export class Origins {
 
   /** The place of a name; null if it is none of this run. @returns {Place | null} */
   placeOf(/** @type {string} */ name) {
-    const [, isStored, number, offset] = /^(w?)(\d{1,6})\/(\d{1,12})$/.exec(name) ?? []
+    if (!name.startsWith(this.prefix)) return null
+    const [, isStored, number, offset] = /^(w?)(\d{1,6})\/(\d{1,12})$/.exec(name.slice(this.prefix.length)) ?? []
     const of = isStored ? this.tensors[Number(number)] : this.tape.calls[Number(number)],
       store = isStored || !of ? of : storeOf(/** @type {Made} */ (of).result)
     return store && Number(offset) < store.length ? { store, at: Number(offset) } : null
@@ -669,8 +678,9 @@ function standIn(/** @type {any} */ a, /** @type {number} */ number) {
 export function affine({ role, args: [x, ...args], kwargs, function: f }) {
   const dims = [1, ...x.dims.slice(1)],
     width = dims[dims.length - 1],
-    size = dims.reduce((n, d) => n * d, 1),
-    given = Object.fromEntries(py.entries(kwargs)),
+    size = dims.reduce((n, d) => n * d, 1)
+  if (role === ROLES.UNIT_NORM) return { shift: Array(size).fill(0), scale: Array(size).fill(1) }
+  const given = Object.fromEntries(py.entries(kwargs)),
     made = (/** @type {number[]} */ x) =>
       Array.from(py.apply(f, [array(Float32Array.from(x), dims), ...args], given).flat(), Number)
   const probe = Array.from({ length: size }, (_, i) => ((i % width) % 2 ? -1 : 1)),

@@ -6,7 +6,8 @@ import { Session } from "./session.mjs"
 /**
  * @typedef {import("./session.mjs").How} How
  * @typedef {import("./session.mjs").Progress} Progress
- * @typedef {{ off: string[], patches: string[], other: string }} Changed what is switched off or patched, from a text
+ * @typedef {{ off: string[], without: string[], patches: string[], other: string }} Changed what is switched off, left
+ *   out, or patched from a text
  */
 
 /** @type {Session | undefined} */
