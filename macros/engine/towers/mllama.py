@@ -58,8 +58,10 @@ class MllamaVision(TowerConfig):
             sides = listed(ratio) or []
             if len(sides) != 2 or any(type(n) is not int or not 0 < n <= int(self.n_tiles) for n in sides):
                 raise Problem(f"supported_aspect_ratios has {ratio}", "give rows and columns of tiles")
-        if not self.ratios or not self.features or not all(0 <= i < self.n_layers for i in self.features):
-            raise Problem(f"intermediate_layers_indices = {self.features}", "give layers of this tower")
+        if not self.ratios:
+            raise Problem("supported_aspect_ratios is empty", "give rows and columns of tiles")
+        if len(set(self.features)) < len(self.features) or not all(0 <= i < self.n_layers for i in self.features):
+            raise Problem(f"intermediate_layers_indices = {self.features}", "give layers of this tower, each once")
         if int(self.d_output) != int(self.d_model) * (len(self.features) + 1):
             raise Problem(f"vision_output_dim = {int(self.d_output)}", "it is that of the layers side by side")
         if (self.side**2 + 1) % MULTIPLE == 0:
@@ -118,10 +120,17 @@ def forward(w: Weights, x: Array, grid: Grid, c: MllamaVision, cache: KVCache) -
     kinds = ["layer"] * c.n_global
     for _, w_layer, _ in tower.layers("global_transformer.layers", kinds, cache, "global", c.n_layers):
         x = layer(x, w_layer, c, allowed, gated=True)
+    if not c.features:
+        return [linear(tiles_alone(x, length, c), w, "model.multi_modal_projector", c.d_text, bias=True)]
     side_by_side = np.stack([found[f"feature {i}"] for i in range(len(c.features))], axis=-1)
     x = np.concatenate([x, side_by_side.reshape(R * length, D * len(c.features))], axis=-1)
-    x = x.reshape(R, length, c.d_output)[:, : patches + 1].reshape(R * (patches + 1), c.d_output)
-    return [linear(x, w, "model.multi_modal_projector", c.d_text, bias=True)]
+    return [linear(tiles_alone(x, length, c), w, "model.multi_modal_projector", c.d_text, bias=True)]
+
+
+def tiles_alone(x: Array, length: int, c: MllamaVision) -> Array:
+    """The vectors of all tiles without those that fill them up: [R·L D] -> [R·(P + 1) D]."""
+    kept = c.side * c.side + 1
+    return x.reshape(c.n_tiles, length, c.d_output)[:, :kept].reshape(c.n_tiles * kept, c.d_output)
 
 
 @step(Role.EMBED_POSITIONS)
