@@ -287,8 +287,10 @@ def cross(w: Weights, w_layer: Weights, name: str, first: int, layers: int, in_e
 
 def global_transformer(read: Array, w: Weights, c: BLT, cache: KVCache) -> Array:
     """The patches' vectors in the context of the patches before: [P·J D] -> [P D]."""
-    x, stack = read.reshape(-1, c.n_patch_vectors * c.d_encoder), c.stack("global")
-    if c.n_patch_vectors * c.d_encoder != c.d_model:
+    stack, J = c.stack("global"), c.n_patch_vectors
+    is_as_wide = J * c.d_encoder == c.d_model
+    x = read.reshape(read.shape[0] // J, c.d_model if is_as_wide else J * c.d_encoder)
+    if not is_as_wide:
         x = linear(x, w, "model.global_transformer.token_embedding_projection", c.d_model)
     first = (c.n_patcher_layers if c.has_patcher else 0) + c.n_encoder_layers
     kinds = ["layer"] * c.n_global_layers
