@@ -327,6 +327,18 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 10),
     ),
+    "mllama": (
+        lambda: {
+            "model_type": "mllama",
+            "text_config": text("mllama_text_model"),
+            "vision_config": VIT
+            | {"model_type": "mllama_vision_model", "hidden_size": 24, "intermediate_size": 34, "image_size": 21}
+            | {"num_hidden_layers": 4, "num_global_layers": 2, "intermediate_layers_indices": [0, 2]}
+            | {"vision_output_dim": 72, "norm_eps": 1e-4},
+        },
+        "vision_config",
+        Grid(3, 9),
+    ),
     "lighton_ocr": (
         lambda: {
             "model_type": "lighton_ocr",
@@ -494,6 +506,17 @@ def by_sizes(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return list(model.model.get_image_features(x, torch.tensor([[1, grid.rows, grid.columns]])).pooler_output)
 
 
+def mllama(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    c = model.config.vision_config
+    side = c.image_size // c.patch_size
+    rows, columns = grid.rows // side, grid.columns // side
+    tiles = torch.stack([pixels(tile, Grid(side, side))[0] for tile in x.split(side * side)])[None, None]
+    shape = torch.tensor([[c.supported_aspect_ratios.index([rows, columns]) + 1]])
+    there = (torch.arange(c.max_num_tiles) < rows * columns).long()[None, None]
+    read = model.model.vision_model(tiles, aspect_ratio_ids=shape, aspect_ratio_mask=there).last_hidden_state
+    return [model.model.multi_modal_projector(read).reshape(-1, model.config.text_config.hidden_size)]
+
+
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -517,6 +540,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen4_exp": qwen3,
     "aya_vision": gemma3,
     "lighton_ocr": mistral3,
+    "mllama": mllama,
     "paddleocr_vl": paddleocr,
     "hunyuan_vl": by_sizes,
     "ernie4_5_vl": by_sizes,
@@ -529,10 +553,12 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "voxtral": voxtral,
     "kimi_k25": kimi_k25,
 }
-# What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix.
+# What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix, Llama 3.2
+# makes a mask by one.
 MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
+MORE["mllama"] = lambda grid, c: 2 * (4 * -(-((c["image_size"] // c["patch_size"]) ** 2 + 1) // 8) * 8) ** 2
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 # Wholes that are not among the models for images and text, and their classes.
 CLASSES = {
@@ -715,6 +741,15 @@ def resized(
     return tokens
 
 
+def mllama_tokens(width: int, height: int) -> int:
+    """All tiles, empty ones too; the processor's code says how many there are."""
+    names = "get_optimal_tiled_canvas", "get_all_supported_aspect_ratios"
+    of = functions("mllama.image_processing_mllama", *names)
+    rows, columns = of["get_optimal_tiled_canvas"](height, width, 4, 21)
+    assert [rows // 21, columns // 21] in transformers.MllamaConfig().vision_config.supported_aspect_ratios
+    return 4 * 10
+
+
 def lighton_tokens(width: int, height: int) -> int:
     of = functions("pixtral.image_processing_pixtral", "get_resize_output_image_size", "_num_image_tokens")
     of["get_resize_output_image_size"].__globals__["get_image_size"] = lambda image, form: image
@@ -774,6 +809,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "minimax_m3_vision": lambda: resized("minimax_m3_vl.image_processing_minimax_m3_vl", 7),
     "ernie4_5_vl": lambda: resized("ernie4_5_vl_moe.image_processing_ernie4_5_vl_moe", 7),
     "lighton_ocr": lambda: lighton_tokens,
+    "mllama": lambda: mllama_tokens,
     "cohere2_vision": lambda: cohere2_tokens,
     "idefics3": lambda: idefics3_tokens,
     "llava_next": lambda: llava_next_tokens,

@@ -51,15 +51,16 @@ OF_STACKS = COMMON_IGNORED | {
 }
 OF_ONE = {
     "patcher_config": {"hidden_act"},
-    "encoder_config": {"hidden_size_global", "sliding_window"},
+    "encoder_config": {"cross_attn_k", "hidden_size_global", "sliding_window"},
     "global_config": {"sliding_window", "vocab_size"},
-    "decoder_config": {"sliding_window", "vocab_size"},
+    "decoder_config": {"cross_attn_k", "hidden_size_global", "sliding_window", "vocab_size"},
 }
 # A prime for each hash function, in turn.
 PRIMES = (
     *(1000000007, 5915587277, 1500450271, 3267000013, 5754853343, 4093082899, 9576890767, 3628273133, 2860486313),
     *(5463458053, 3367900313),
 )
+BOTH = "both count the vectors of a patch: give one number"
 # Rotary embeddings whose angles do not depend on the length of a text.
 ROPES = ("default", "linear", "llama3", "yarn")
 
@@ -150,7 +151,6 @@ class BLT(Config):
         """
         patching_batch_size patching_device patching_threshold_add monotonicity realtime_patching pm_size
         data_loader_patching rope_parameters rope_scaling rope_theta
-        encoder_config.cross_attn_k decoder_config.cross_attn_k decoder_config.hidden_size_global
     """.split()
     )
     checked = ("ropes",)
@@ -160,6 +160,9 @@ class BLT(Config):
         """The keys of the four tables side by side, each with the name of its table."""
         for stack in STACKS:
             folded = fold_rope(take_table(raw, stack))
+            vectors, usual = folded.get("cross_attn_k"), raw.get("cross_attn_k", 2)
+            if vectors is not None and vectors != usual:
+                raise Problem(f"{stack}.cross_attn_k = {shorten(vectors)}, and cross_attn_k = {shorten(usual)}", BOTH)
             dropped = OF_STACKS | OF_ONE[stack]
             raw |= {f"{stack}.{name}": value for name, value in folded.items() if name not in dropped}
         return raw
@@ -284,8 +287,10 @@ def cross(w: Weights, w_layer: Weights, name: str, first: int, layers: int, in_e
 
 def global_transformer(read: Array, w: Weights, c: BLT, cache: KVCache) -> Array:
     """The patches' vectors in the context of the patches before: [P·J D] -> [P D]."""
-    x, stack = read.reshape(-1, c.n_patch_vectors * c.d_encoder), c.stack("global")
-    if c.n_patch_vectors * c.d_encoder != c.d_model:
+    stack, J = c.stack("global"), c.n_patch_vectors
+    is_as_wide = J * c.d_encoder == c.d_model
+    x = read.reshape(read.shape[0] // J, c.d_model if is_as_wide else J * c.d_encoder)
+    if not is_as_wide:
         x = linear(x, w, "model.global_transformer.token_embedding_projection", c.d_model)
     first = (c.n_patcher_layers if c.has_patcher else 0) + c.n_encoder_layers
     kinds = ["layer"] * c.n_global_layers

@@ -52,6 +52,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("internvl", "vision_config"): "internvl",
     ("gemma3", "vision_config"): "siglip",
     ("llama4", "vision_config"): "llama4",
+    ("mllama", "vision_config"): "mllama",
     ("gemma4", "vision_config"): "gemma4_vision",
     ("gemma4", "audio_config"): "gemma4_audio",
     ("qwen2_audio", "audio_config"): "whisper",

@@ -1,7 +1,7 @@
 """The vision tower of ERNIE 4.5 VL: a ViT for images of any size, whose vectors are joined four to one and projected.
 
-They are also joined with those of a film's next frame; an image is its own next frame. Positions are 2D rotary embeddings alone. Source: transformers 5.23,
-modeling_ernie4_5_vl_moe.py.
+They are also joined with those of a film's next frame; an image is its own next frame. Positions are 2D rotary
+embeddings alone. Source: transformers 5.23, modeling_ernie4_5_vl_moe.py.
 """
 
 from __future__ import annotations
