@@ -6,6 +6,7 @@ vLLM, model_executor/models/nemotron_nas.py; the names of the matrices in the pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -40,21 +41,41 @@ class Block(NamedTuple):
     n_kv_heads: int | None
     d_ff: int | None
 
+    def __str__(self) -> str:
+        parts = [
+            *(["no attention"] if self.n_kv_heads is None else ["one matrix for attention"] * (not self.n_kv_heads)),
+            *(["no feed-forward"] if self.d_ff is None else ["one matrix for feed-forward"] * (not self.d_ff)),
+        ]
+        return ", ".join(parts) or "whole"
+
 
 @config
 class NemotronNAS(Llama):
-    """Hyperparameters of Llama-Nemotron, in forward order."""
+    """Hyperparameters of Llama-Nemotron, in forward order.
 
-    n_kv_heads: Size = derived(lambda c: max((b.n_kv_heads or 1 for b in c.kinds), default=1))
-    d_head: Size = derived(lambda c: c.width_of_a_head())
+    n_kv_heads and d_ff are those of which each layer has a multiple.
+    """
+
     block_configs: list[Raw] = key("block_configs")
-    d_ff: Size = derived(lambda c: max((b.d_ff or 1 for b in c.kinds), default=1))
+    n_kv_heads: Size = derived(lambda c: math.gcd(*(b.n_kv_heads or 0 for b in c.blocks())) or 1)
+    d_head: Size = derived(lambda c: c.width_of_a_head())
+    d_ff: Size = derived(lambda c: math.gcd(*(b.d_ff or 0 for b in c.blocks())) or 1)
 
     ignored = Llama.ignored | {"head_dim", "intermediate_size", "num_key_value_heads"}
 
     @property
     def kinds(self) -> list[Block]:
-        """The parts of each layer, in order."""
+        """The parts of each layer, in order, by the sizes of which they have a multiple."""
+        return [
+            Block(
+                block.n_kv_heads and block.n_kv_heads // int(self.n_kv_heads) * self.n_kv_heads,
+                block.d_ff and block.d_ff // int(self.d_ff) * self.d_ff,
+            )
+            for block in self.blocks()
+        ]
+
+    def blocks(self) -> list[Block]:
+        """The parts of each layer, in order, in numbers."""
         if len(self.block_configs) != self.n_layers:
             raise Problem(
                 f"block_configs has {len(self.block_configs)} entries, and num_hidden_layers = {int(self.n_layers)}",
