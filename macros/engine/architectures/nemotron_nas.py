@@ -28,7 +28,7 @@ from ..ops import (
 from ..ops import feed_forward as gated
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import LARGEST_SIZE, Raw, Size, activation, config, derived, key, tabled
+from .config import LARGEST_SIZE, Size, activation, config, derived, key, tabled
 from .llama import Llama
 
 MULTIPLE = 256  # of which the inner widths are multiples
@@ -56,7 +56,7 @@ class NemotronNAS(Llama):
     n_kv_heads and d_ff are those of which each layer has a multiple.
     """
 
-    block_configs: list[Raw] = key("block_configs")
+    block_configs: list[Any] = key("block_configs")
     n_kv_heads: Size = derived(lambda c: math.gcd(*(b.n_kv_heads or 0 for b in c.blocks())) or 1)
     d_head: Size = derived(lambda c: c.width_of_a_head())
     d_ff: Size = derived(lambda c: math.gcd(*(b.d_ff or 0 for b in c.blocks())) or 1)
@@ -82,13 +82,14 @@ class NemotronNAS(Llama):
                 "correct one of the two",
             )
         return [
-            Block(self._shared(block.get("attention")), self._inner(block.get("ffn"))) for block in self.block_configs
+            Block(self._shared(_table(block, "attention")), self._inner(_table(block, "ffn")))
+            for block in self.block_configs
         ]
 
-    def _shared(self, attention: object) -> int | None:
+    def _shared(self, part: Mapping[str, Any]) -> int | None:
         """The key/value heads of a layer."""
-        if (part := _part(attention, "attention")) is None or part.get("replace_with_linear"):
-            return None if part is None else 0
+        if part.get("no_op") or part.get("replace_with_linear"):
+            return None if part.get("no_op") else 0
         shared = part.get("n_heads_in_group")
         if type(shared) is not int or shared < 1 or int(self.n_heads) % shared:
             raise Problem(
@@ -97,10 +98,10 @@ class NemotronNAS(Llama):
             )
         return int(self.n_heads) // shared
 
-    def _inner(self, ffn: object) -> int | None:
+    def _inner(self, part: Mapping[str, Any]) -> int | None:
         """The inner width of a layer."""
-        if (part := _part(ffn, "ffn")) is None or part.get("replace_with_linear"):
-            return None if part is None else 0
+        if part.get("no_op") or part.get("replace_with_linear"):
+            return None if part.get("no_op") else 0
         width, times = part.get("intermediate_size"), part.get("ffn_mult")
         if width is None and isinstance(times, int | float) and 0 < times < LARGEST_SIZE:
             width = -(-int(2 * times * int(self.d_model) / 3) // MULTIPLE) * MULTIPLE
@@ -111,14 +112,14 @@ class NemotronNAS(Llama):
         return width
 
 
-def _part(value: object, name: str) -> Mapping[str, Any] | None:
-    """One part of a layer; None if it is left out."""
-    part = tabled(value)
+def _table(block: object, name: str) -> Mapping[str, Any]:
+    """The keys of one part of a layer."""
+    part = tabled((tabled(block) or {}).get(name))
     if part is None:
-        raise Problem(f"block_configs has a layer with {name} = {shorten(value)}", "give a table of keys")
+        raise Problem(f"block_configs has a layer without {name}", "give a table of keys")
     if part.get("window_length") or part.get("num_sink_tokens") or part.get("sparsify"):
         raise Problem("block_configs has a layer with a window, sinks or zeros", "the site describes none of these")
-    return None if part.get("no_op") else part
+    return part
 
 
 @architecture("nemotron-nas", "deci", config=NemotronNAS)
