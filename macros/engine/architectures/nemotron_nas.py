@@ -28,7 +28,7 @@ from ..ops import (
 from ..ops import feed_forward as gated
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import LARGEST_SIZE, Size, activation, config, derived, key, tabled
+from .config import LARGEST_SIZE, Size, activation, config, derived, fixed, key, tabled
 from .llama import Llama
 
 MULTIPLE = 256  # of which the inner widths are multiples
@@ -53,13 +53,14 @@ class Block(NamedTuple):
 class NemotronNAS(Llama):
     """Hyperparameters of Llama-Nemotron, in forward order.
 
-    n_kv_heads and d_ff are those of which each layer has a multiple.
+    n_kv_heads and d_ff_unit are those of which each layer has a multiple.
     """
 
     block_configs: list[Any] = key("block_configs")
     n_kv_heads: Size = derived(lambda c: math.gcd(*(b.n_kv_heads or 0 for b in c.blocks())) or 1)
     d_head: Size = derived(lambda c: c.width_of_a_head())
-    d_ff: Size = derived(lambda c: math.gcd(*(b.d_ff or 0 for b in c.blocks())) or 1)
+    d_ff: int = fixed(0)
+    d_ff_unit: Size = derived(lambda c: math.gcd(*(b.d_ff or 0 for b in c.blocks())) or 1)
 
     ignored = Llama.ignored | {"head_dim", "intermediate_size", "num_key_value_heads"}
 
@@ -69,7 +70,7 @@ class NemotronNAS(Llama):
         return [
             Block(
                 block.n_kv_heads and block.n_kv_heads // int(self.n_kv_heads) * self.n_kv_heads,
-                block.d_ff and block.d_ff // int(self.d_ff) * self.d_ff,
+                block.d_ff and block.d_ff // int(self.d_ff_unit) * self.d_ff_unit,
             )
             for block in self.blocks()
         ]
