@@ -6,6 +6,7 @@ vLLM, model_executor/models/nemotron_nas.py; the names of the matrices in the pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -27,7 +28,7 @@ from ..ops import (
 from ..ops import feed_forward as gated
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import LARGEST_SIZE, Raw, Size, activation, config, derived, key, tabled
+from .config import LARGEST_SIZE, Size, activation, config, derived, fixed, key, tabled
 from .llama import Llama
 
 MULTIPLE = 256  # of which the inner widths are multiples
@@ -40,34 +41,56 @@ class Block(NamedTuple):
     n_kv_heads: int | None
     d_ff: int | None
 
+    def __str__(self) -> str:
+        parts = [
+            *(["no attention"] if self.n_kv_heads is None else ["one matrix for attention"] * (not self.n_kv_heads)),
+            *(["no feed-forward"] if self.d_ff is None else ["one matrix for feed-forward"] * (not self.d_ff)),
+        ]
+        return ", ".join(parts) or "whole"
+
 
 @config
 class NemotronNAS(Llama):
-    """Hyperparameters of Llama-Nemotron, in forward order."""
+    """Hyperparameters of Llama-Nemotron, in forward order.
 
-    n_kv_heads: Size = derived(lambda c: max((b.n_kv_heads or 1 for b in c.kinds), default=1))
+    n_kv_heads and d_ff_unit are those of which each layer has a multiple.
+    """
+
+    block_configs: list[Any] = key("block_configs")
+    n_kv_heads: Size = derived(lambda c: math.gcd(*(b.n_kv_heads or 0 for b in c.blocks())) or 1)
     d_head: Size = derived(lambda c: c.width_of_a_head())
-    block_configs: list[Raw] = key("block_configs")
-    d_ff: Size = derived(lambda c: max((b.d_ff or 1 for b in c.kinds), default=1))
+    d_ff: int = fixed(0)
+    d_ff_unit: Size = derived(lambda c: math.gcd(*(b.d_ff or 0 for b in c.blocks())) or 1)
 
     ignored = Llama.ignored | {"head_dim", "intermediate_size", "num_key_value_heads"}
 
     @property
     def kinds(self) -> list[Block]:
-        """The parts of each layer, in order."""
+        """The parts of each layer, in order, by the sizes of which they have a multiple."""
+        return [
+            Block(
+                block.n_kv_heads and block.n_kv_heads // int(self.n_kv_heads) * self.n_kv_heads,
+                block.d_ff and block.d_ff // int(self.d_ff_unit) * self.d_ff_unit,
+            )
+            for block in self.blocks()
+        ]
+
+    def blocks(self) -> list[Block]:
+        """The parts of each layer, in order, in numbers."""
         if len(self.block_configs) != self.n_layers:
             raise Problem(
                 f"block_configs has {len(self.block_configs)} entries, and num_hidden_layers = {int(self.n_layers)}",
                 "correct one of the two",
             )
         return [
-            Block(self._shared(block.get("attention")), self._inner(block.get("ffn"))) for block in self.block_configs
+            Block(self._shared(_table(block, "attention")), self._inner(_table(block, "ffn")))
+            for block in self.block_configs
         ]
 
-    def _shared(self, attention: object) -> int | None:
+    def _shared(self, part: Mapping[str, Any]) -> int | None:
         """The key/value heads of a layer."""
-        if (part := _part(attention, "attention")) is None or part.get("replace_with_linear"):
-            return None if part is None else 0
+        if part.get("no_op") or part.get("replace_with_linear"):
+            return None if part.get("no_op") else 0
         shared = part.get("n_heads_in_group")
         if type(shared) is not int or shared < 1 or int(self.n_heads) % shared:
             raise Problem(
@@ -76,10 +99,10 @@ class NemotronNAS(Llama):
             )
         return int(self.n_heads) // shared
 
-    def _inner(self, ffn: object) -> int | None:
+    def _inner(self, part: Mapping[str, Any]) -> int | None:
         """The inner width of a layer."""
-        if (part := _part(ffn, "ffn")) is None or part.get("replace_with_linear"):
-            return None if part is None else 0
+        if part.get("no_op") or part.get("replace_with_linear"):
+            return None if part.get("no_op") else 0
         width, times = part.get("intermediate_size"), part.get("ffn_mult")
         if width is None and isinstance(times, int | float) and 0 < times < LARGEST_SIZE:
             width = -(-int(2 * times * int(self.d_model) / 3) // MULTIPLE) * MULTIPLE
@@ -90,14 +113,14 @@ class NemotronNAS(Llama):
         return width
 
 
-def _part(value: object, name: str) -> Mapping[str, Any] | None:
-    """One part of a layer; None if it is left out."""
-    part = tabled(value)
+def _table(block: object, name: str) -> Mapping[str, Any]:
+    """The keys of one part of a layer."""
+    part = tabled((tabled(block) or {}).get(name))
     if part is None:
-        raise Problem(f"block_configs has a layer with {name} = {shorten(value)}", "give a table of keys")
+        raise Problem(f"block_configs has a layer without {name}", "give a table of keys")
     if part.get("window_length") or part.get("num_sink_tokens") or part.get("sparsify"):
         raise Problem("block_configs has a layer with a window, sinks or zeros", "the site describes none of these")
-    return None if part.get("no_op") else part
+    return part
 
 
 @architecture("nemotron-nas", "deci", config=NemotronNAS)

@@ -22,6 +22,9 @@ class Crossing(NamedTuple):
     keeps: tuple[bool, bool]
     mixes: tuple[bool, bool]
 
+    def __str__(self) -> str:
+        return ", ".join(["kept"] * any(self.keeps) + ["mixed"] * any(self.mixes)) or "neither kept nor mixed"
+
 
 @config
 class Solar(Llama):

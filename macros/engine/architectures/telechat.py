@@ -6,8 +6,6 @@ modeling_telechat.py and tensor names these are; vLLM, model_executor/models/tel
 
 from __future__ import annotations
 
-import math
-
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -67,8 +65,10 @@ class TeleChat(Config):
     @property
     def rope(self) -> Rope:
         """Up to the length that it was trained on: as if positions were spread over more of them."""
-        times = max(2 ** math.ceil(math.log2(self.trained_on / self.first_trained_on) + 1) - 1, 1)
-        width = int(self.d_head)
+        longer, width = 1, int(self.d_head)
+        while longer * self.first_trained_on < 2 * self.trained_on:
+            longer *= 2
+        times = max(longer - 1, 1)
         return Rope(10_000.0 * times ** (width / (width - 2)) if width > 2 else 10_000.0)
 
 

@@ -106,6 +106,8 @@ def _feed_forward(model: Model) -> tuple[Html, Html]:
     """The inner width of the feed-forward network, or of one expert; if there are both, both."""
     sizes = model.counts.values()
     known = [name for name in ("d_ff_expert", "d_ff", "d_ff_dense") if name in sizes]
+    if "d_ff_unit" in sizes:  # another in each layer
+        return html("Feed-forward widths"), html("multiples of {:,}", sizes["d_ff_unit"])
     if not known:
         return html("Feed-forward width"), text(NONE)
     first, *others = known

@@ -337,6 +337,7 @@ ORIGINS = (
         r"safetensors total|safetensors\.index\.json|headers? of .*safetensors",
         "the header or index of a checkpoint on the Hugging Face Hub",
     ),
+    (r"on GitHub, .*bin\.index\.json", "the index of a checkpoint in the maker’s repository"),
     (r"^arXiv", "the table of the maker’s paper"),
     (r"model card|platform-docs|on GitHub, (?:.*/)?README|README_WEIGHTS", "the maker’s model card or README"),
     (r"the name\b", "the name that the maker gave the model"),

@@ -104,6 +104,7 @@ SYMBOLS = (
     Symbol("index_head_dim", "", "width of one of these heads", "d^I"),
     Symbol("index_topk", "", "tokens that it picks for each new one", "k"),
     Symbol("d_ff_expert", "", "inner width of one expert"),
+    Symbol("d_ff_unit", "", "the width of which each layer’s feed-forward network has a multiple"),
     Symbol("d_ff_shared", "", "inner width of the shared expert"),
     Symbol("sliding_window", "W", "tokens that a layer with a sliding window sees, the token itself included", "W"),
     Symbol("attention_chunk_size", "", "tokens of one chunk, within which a chunked layer sees"),
