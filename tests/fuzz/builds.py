@@ -158,7 +158,8 @@ def a_repository(at: Setting, rng: random.Random) -> None:
 
 
 def as_windows_writes(at: Setting, rng: random.Random) -> None:
-    for path in [*at.folder.glob("docs/**/*.md"), at.folder / "mkdocs.yml", *at.folder.glob("macros/views/**/*.toml")]:
+    pages = [path for path in at.folder.glob("docs/**/*.md") if path.is_file()]  # not an editor's link to nothing
+    for path in [*pages, at.folder / "mkdocs.yml", *at.folder.glob("macros/views/**/*.toml")]:
         marked = "utf-8-sig" if path.suffix == ".md" and rng.random() < 0.5 else "utf-8"
         path.write_text(path.read_text("utf-8"), marked, newline="\r\n")
 
