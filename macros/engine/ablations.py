@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -62,7 +62,7 @@ class Ablation:
         self.is_in_branch = True
         result = self.run(step, args, kwargs)
         self.is_in_branch = False
-        branch, *others = result if isinstance(result, tuple) else (result,)
+        branch, *others = cast("tuple[Any, ...]", result if isinstance(result, tuple) else (result,))
         before, self.stream = self.stream, branch
         return (branch - before, *others) if others else branch - before
 

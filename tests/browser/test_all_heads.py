@@ -21,7 +21,7 @@ WITHIN = 1e-5
 
 RUN = """async ([assets, texts, off]) => {
   const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { lens, parts, Run, total } = await import(new URL("tools/capitals/inside.mjs", assets))
+  const { endings, parts, Run, total } = await import(new URL("tools/capitals/inside.mjs", assets))
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
   return texts.map(ids => {
@@ -29,7 +29,7 @@ RUN = """async ([assets, texts, off]) => {
     run.add(ids.slice(0, 2))
     run.add(ids.slice(2))
     const totals = [0, 7, 100, 589].map(word => [total(parts(run, word)), run.scores[word]])
-    return { scores: run.scores, lens: lens(model, run.stream), totals }
+    return { scores: run.scores, lens: endings(run), totals }
   })
 }"""
 

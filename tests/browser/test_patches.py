@@ -23,7 +23,7 @@ PATCHES = [["1.2@4"], ["0.mlp@3", "2.0@0"], ["1.stream@3"], ["0.stream@3", "2.ml
 
 RUNS = """async ([assets, ours, theirs, without, patches]) => {
   const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { lens, parts, Run, total } = await import(new URL("tools/capitals/inside.mjs", assets))
+  const { endings, parts, Run, total } = await import(new URL("tools/capitals/inside.mjs", assets))
   const { moved } = await import(new URL("tools/capitals/patching.mjs", assets))
   const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
   const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
@@ -36,7 +36,7 @@ RUNS = """async ([assets, ours, theirs, without, patches]) => {
     scores: run.scores,
     shares: run.layers.map(layer => layer.shares),
     apart: [7, 100].map(word => total(parts(run, word)) - run.scores[word]),
-    ended: lens(model, run.stream, run.without).at(-1),
+    ended: endings(run).at(-1),
   })
   const from = run(theirs)
   return {

@@ -202,9 +202,11 @@ def best_without_head(folder, ids, layer, head):
     return int(scores.argmax()), float(scores.max())
 
 
-def test_a_broken_file_is_one_line(opened, tmp_path):
-    """Each is said, and the next folder opens; what stands in a file never becomes markup."""
-    page = opened(gpt2(tmp_path / "good"))
+def test_a_broken_file_is_one_line(open_page, site, tmp_path):
+    """A dropped folder opens. Each broken one is said, and the next opens; no text of a file becomes markup."""
+    page = open_page(urljoin(site, "tools/run/"))
+    dropped(page, gpt2(tmp_path / "good"))
+    page.get_by_text("Ready.").wait_for()
     page.get_by_label("Token ids").fill("1,2,999")
     press(page, "Run")
     assert "“999” is no token id; write ids from 0 to 319" in page.get_by_role("alert").last.inner_text()
@@ -229,6 +231,16 @@ def test_a_broken_file_is_one_line(opened, tmp_path):
     total, before = page.locator("output[data-total]").evaluate("e => [+e.dataset.total, +e.dataset.logit]")
     assert total == pytest.approx(before, abs=1e-5)
     assert read(words(page)[0][2]) == pytest.approx(8 * np.tanh(before / 8), abs=0.0051)
+
+
+def dropped(page, folder):
+    """Drops a folder from the disk on the page, as a reader does."""
+    box = page.locator(".ep-drop").bounding_box()
+    given = {"x": box["x"] + 20, "y": box["y"] + 10}
+    data = {"items": [], "files": [str(folder)], "dragOperationsMask": 1}
+    devtools = page.context.new_cdp_session(page)
+    for kind in ("dragEnter", "dragOver", "drop"):
+        devtools.send("Input.dispatchDragEvent", {"type": kind, **given, "data": data})
 
 
 def rewritten(file, change):

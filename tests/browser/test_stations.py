@@ -29,6 +29,8 @@ def test_a_station_takes_a_sentence_of_ones_own(open_page, site):
     place = page.locator("[data-station=next]")
     place.get_by_role("button", name=TRY).wait_for()
     assert "Paris" in place.get_by_role("row").nth(1).inner_text()
+    static = place.get_by_role("link").evaluate_all("all => all.map(a => a.href)")
+    assert len(static) == 2 * 5 and "real-numbers/choose/?number=logit/" in static[0]
     assert not [url for url in asked if "safetensors" in url or "/engine/" in url]
     place.get_by_role("button", name=TRY).click()
     field = place.get_by_label("Sentence")
@@ -40,6 +42,8 @@ def test_a_station_takes_a_sentence_of_ones_own(open_page, site):
     for (word, logit, *_), id in zip(rows(place), np.argsort(-scores, kind="stable"), strict=False):
         assert word == small.tokenizer.token(int(id))
         assert float(logit.replace("−", "-")) == pytest.approx(float(scores[id]), abs=0.0051)
+    link = place.get_by_role("link").first.get_attribute("href")
+    assert link.endswith(f"choose/?text=The+capital+of+Japan+is&temperature=1&number=logit%2F{np.argmax(scores)}")
     field.fill("The capital of Jupiter is")
     place.get_by_text("“Jupiter” is not one of the").wait_for()
     assert not overflow(page) and not accessibility(page)
@@ -59,6 +63,10 @@ def test_a_word_has_its_row_of_the_table(open_page, site):
     header, *cells = place.get_by_role("row").nth(1).inner_text().split("\t")
     assert header.replace("\xa0", " ") == f"Tokyo, row {id}"
     assert [float(x.replace("−", "-")) for x in cells] == pytest.approx(row.tolist(), abs=0.0051)
+    place.locator("[data-place='token/0/2']").press("Enter")
+    panel = page.get_by_role("region", name="What this number is made of")
+    panel.get_by_text("Row of “Tokyo” in the table of words, element 3").wait_for()
+    assert panel.locator("output[data-value]").inner_text()[:4] == cells[2][:4]
 
 
 def test_rope_turns_by_the_distance(open_page, site):

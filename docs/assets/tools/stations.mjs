@@ -2,7 +2,7 @@
 // Until the button is pressed, the page shows its static figure and loads nothing more.
 
 import { labelled, make, replace, select, table } from "./elements.mjs"
-import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
+import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   TEXT = "The capital of France is",
@@ -21,6 +21,7 @@ const FOLDER = new URL("../capitals/", import.meta.url),
  * @property {InstanceType<Inside["Run"]>} run
  * @property {Small} small
  * @property {Record<string, number>} chosen
+ * @property {(place: string) => string} there the address where a number says what it was made of; empty for none
  */
 
 /** @type {Promise<Small> | undefined} */
@@ -54,6 +55,13 @@ const layerAndHead = (/** @type {Small} */ { config }) =>
     ["layer", "Layer", config.n_layer],
     ["head", "Head", config.n_head],
   ])
+/**
+ * A number as a link to where it says what it was made of.
+ * @param {Now} now
+ * @param {string} place
+ * @param {string} said
+ */
+const linked = ({ there }, place, said) => (there(place) ? make("a", { href: there(place) }, said) : said)
 /** @type {Record<string, Station>} */
 const STATIONS = {
   tokens: {
@@ -69,7 +77,7 @@ const STATIONS = {
   },
   embedding: {
     text: "France",
-    show({ run, words }) {
+    show({ run, words, there }) {
       const table = run.model.weights.read("transformer.wte.weight"),
         rows = run.ids.map(id => Array.from(table.__getitem__(BigInt(id)).flat(), Number))
       return [
@@ -78,28 +86,41 @@ const STATIONS = {
           words.map((word, i) => `${word}, row ${run.ids[i]}`.replaceAll(" ", "\u00a0")),
           rows[0].map((_, i) => `${i + 1}`),
           rows,
+          there("")
+            ? { place: (t, i) => `token/${t}/${i}`, ask: { chosen: "", open: place => location.assign(there(place)) } }
+            : {},
         ),
       ]
     },
   },
   scores: {
     fields: layerAndHead,
-    show({ run, words, chosen: { layer, head } }) {
-      const last = words.length - 1,
+    show(now) {
+      const { run, words } = now,
+        { layer, head } = now.chosen,
+        last = words.length - 1,
         scores = run.layers[layer].scores[last][head],
         shares = run.layers[layer].shares[last][head]
       return [
         table(
           `“${words[last]}” looks at each word, layer ${layer}, head ${head}`,
           ["Word", "#Score", "#Attention weight", ""],
-          words.map((word, i) => [word, two(scores[i]), percent(shares[i]), bar(shares[i])]),
+          words.map((word, i) => [
+            word,
+            linked(now, `score/${layer}/${head}/${last}/${i}`, two(scores[i])),
+            linked(now, `share/${layer}/${head}/${last}/${i}`, percent(shares[i])),
+            bar(shares[i]),
+          ]),
         ),
       ]
     },
   },
   neurons: {
     fields: ({ config }) => [["layer", "Layer", config.n_layer]],
-    show({ run, words, chosen: { layer } }) {
+    show(now) {
+      const { run, words } = now,
+        { layer } = now.chosen,
+        last = words.length - 1
       const rows = (/** @type {string} */ name) => run.made.get(`transformer.h.${layer}.mlp.${name}`)?.at(-1) ?? [],
         before = rows("c_fc"),
         after = rows("act"),
@@ -108,23 +129,36 @@ const STATIONS = {
         table(
           `The largest of ${after.length} elements for “${words.at(-1)}”, layer ${layer}`,
           ["Element", "#Before GELU", "#After GELU"],
-          first.map(i => [`${i + 1}`, two(before[i]), two(after[i])]),
+          first.map(i => [
+            `${i + 1}`,
+            linked(now, `map/${layer}/c_fc/${last}/${i}`, two(before[i])),
+            linked(now, `active/${layer}/${last}/${i}`, two(after[i])),
+          ]),
         ),
         make("p", { class: "ep-conventions" }, `${before.filter(x => x > 0).length} of ${before.length} are above 0.`),
       ]
     },
   },
   next: {
-    show: ({ run, small, chosen: { temperature } }) => [
-      table(
-        `Most likely next words at temperature ${temperature}`,
-        ["Word", "#Logit", "#Probability", ""],
-        small.inside
-          .candidates(run.scores, { temperature, topK: run.scores.length, topP: 1 })
-          .slice(0, SHOWN)
-          .map(({ id, score, share }) => [small.vocabulary.words[id], two(score), percent(share), bar(share)]),
-      ),
-    ],
+    show(now) {
+      const { run, small } = now,
+        { temperature } = now.chosen
+      return [
+        table(
+          `Most likely next words at temperature ${temperature}`,
+          ["Word", "#Logit", "#Probability", ""],
+          small.inside
+            .candidates(run.scores, { temperature, topK: run.scores.length, topP: 1 })
+            .slice(0, SHOWN)
+            .map(({ id, score, share }) => [
+              small.vocabulary.words[id],
+              linked(now, `logit/${id}`, two(score)),
+              linked(now, `chance/${id}`, percent(share)),
+              bar(share),
+            ]),
+        ),
+      ]
+    },
   },
   cache: {
     show({ words, small: { config } }) {
@@ -171,7 +205,7 @@ export function mount(/** @type {HTMLElement} */ place) {
 /**
  * @param {Station} station
  * @param {Small} small
- * @param {DOMStringMap} of the layer and the head of the static figure
+ * @param {DOMStringMap} of the layer and the head of the static figure, and the page where its numbers answer
  */
 function ofText(station, small, of) {
   const text = make("input", {
@@ -228,7 +262,14 @@ function ofText(station, small, of) {
     if (!known.length) return replace(results)
     const run = new small.inside.Run(small.model)
     run.add(known.map(({ id }) => /** @type {number} */ (id)))
-    replace(results, station.show({ pieces, words: known.map(({ text }) => text), run, small, chosen }))
+    const words = known.map(({ text }) => text)
+    const there = (/** @type {string} */ number) => {
+      if (!of.choose) return ""
+      const given = { text: words.join(" "), temperature: `${chosen.temperature}`, number }
+      return `${of.choose}${new URLSearchParams(given)}`
+    }
+    replace(results, station.show({ pieces, words, run, small, chosen, there }))
+    for (const grid of results.querySelectorAll("table[role=grid]")) reach(grid)
   }
   show()
   return [form, results]

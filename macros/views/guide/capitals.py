@@ -127,15 +127,15 @@ def _shares(here: Run) -> list[np.ndarray]:
     return [here.trace.of(n.outputs[0]) for n in nodes]
 
 
-def choose_country() -> Html:
+def choose_country(page_link: Link | None = None) -> Html:
     """The form in which a reader chooses a country and a sentence, and continues word by word; without a script, one
     example."""
     layer, head = strongest_head("name")
     return tag(
         "div",
-        real_numbers.top_words(),
-        real_numbers.logit_lens(),
-        real_numbers.attention_table(layer, head),
+        real_numbers.top_words(page_link=page_link),
+        real_numbers.logit_lens(page_link=page_link),
+        real_numbers.attention_table(layer, head, page_link=page_link),
         cls="ep-tool",
         data_tool="capitals",
         data_layer=layer,

@@ -42,8 +42,8 @@ def live(
     return Live(f"{page}?{values}&" if values else f"{page}?")
 
 
-def places(names: Collection[str], layer: int | None, head: int | None, c: GPT2) -> Place:
-    """The names of a station's numbers in the form, by the station's names; later words have no score."""
+def places(names: Collection[str], layer: int | None, head: int | None, c: GPT2, is_masked: bool = True) -> Place:
+    """The names of a station's numbers in the form, by the station's names; later words have no score if masked."""
     where, width, head_width = layer or 0, int(c.d_model), int(c.d_head)
     known = {
         "embed": "token",
@@ -76,6 +76,6 @@ def places(names: Collection[str], layer: int | None, head: int | None, c: GPT2)
             return f"mixed/{where}/{j // head_width}/{i}/{j % head_width}"
         if part is not None:
             return f"map/{where}/c_attn/{i}/{part * width + (head or 0) * head_width + j}"
-        return f"{known[station]}/{i}/{j}" if station and not (is_of_pairs and j > i) else None
+        return f"{known[station]}/{i}/{j}" if station and not (is_of_pairs and is_masked and j > i) else None
 
     return place

@@ -220,7 +220,8 @@ def _number_matrix(
     name = f"{operation.words.title}{about}{', ' if where else ''}{', '.join(where)}"
     is_share, is_cut = operation.node.role is Role.SOFTMAX, columns_shown(content, columns) < content.shape[1]
     said = f"Without {WITHOUT.get(without, without)}" if without else ""
-    first = corner(name, content, rows, heads, is_share, said, columns, _asked(here, operation, layer, head, ask))
+    asked = _asked(here, operation, layer, head, ask, without)
+    first = corner(name, content, rows, heads, is_share, said, columns, asked)
     rest = (
         tag(
             "details",
@@ -466,12 +467,14 @@ def _in_shapes(slug: str, station_name: str, tokens: int) -> Html:
     return small(html(" · {}: {}", model.name, in_numbers(shape, walkthrough.symbol_values(model, tokens, None))))
 
 
-def _asked(here: Run, operation: Operation, layer: int | None, head: int | None, ask: Live | None) -> Asked:
+def _asked(
+    here: Run, operation: Operation, layer: int | None, head: int | None, ask: Live | None, without: str = ""
+) -> Asked:
     config = here.asked.model.config
     if ask is None or not isinstance(config, GPT2):
         return lambda said, i, j, is_first=False: said
     names = here.names[id(operation)]
-    place: Place = places({*names, operation.about}, layer, head, config)
+    place: Place = places({*names, operation.about}, layer, head, config, "causal_mask" not in without)
     last = len(here.ids) - 1
     is_last_only = "unembed" in names
 

@@ -8,10 +8,11 @@ from ...cache.memory import memoized
 from ...engine.errors import Problem, nearest
 from ...engine.ops.rope import Rope, apply_rope, rope_table
 from ...engine.steps import ACTIVATIONS, Role
-from ..kit.html import Html, number, table, tag
+from ..kit.html import Html, Link, number, table, tag
 from . import real_numbers
 from .capitals import strongest_head
-from .live_numbers import FOLDER, TEXT
+from .live_numbers import FOLDER, TEXT, Live, live
+from .number_tables import two
 
 MOST = 6  # elements that are shown
 ELEMENTS = 8  # of a row of the table
@@ -19,39 +20,53 @@ STEP = 0.25  # radians by which the example turns at each position
 PAIRS = ((5, 3), (9, 7), (5, 5), (9, 1))  # positions of a query and a key
 
 
-@memoized
-def station(name: str) -> Html:
+def station(name: str, page_link: Link | None = None) -> Html:
     """A station of the forward pass: `tokens`, `embedding`, `rope`, `scores`, `neurons`, `next` or `cache`."""
     layer, head = strongest_head("name")
+    ask = live(page_link)
     known = {
-        "tokens": real_numbers.token_rows,
-        "embedding": embedding,
+        "tokens": lambda: real_numbers.token_rows(page_link=page_link),
+        "embedding": lambda: embedding(ask),
         "rope": turned,
-        "scores": lambda: real_numbers.attention_table(layer, head),
-        "neurons": lambda: neurons(layer),
-        "next": real_numbers.top_words,
+        "scores": lambda: real_numbers.attention_table(layer, head, page_link=page_link),
+        "neurons": lambda: neurons(layer, ask),
+        "next": lambda: real_numbers.top_words(page_link=page_link),
         "cache": cached,
     }
     if name not in known:
         raise Problem(f"station {name!r}", nearest(name, known, f"one of {', '.join(known)}"))
     return tag(
-        "div", known[name](), cls="ep-tool", data_tool="station", data_station=name, data_layer=layer, data_head=head
+        "div",
+        known[name](),
+        cls="ep-tool",
+        data_tool="station",
+        data_station=name,
+        data_layer=layer,
+        data_head=head,
+        data_choose=ask.address if ask else None,
     )
 
 
-def embedding() -> Html:
+def _said(x: float, ask: Live | None, place: str, is_first: bool = False) -> Html | str:
+    """A number, as a link to its place in the form if there is one."""
+    return ask.number(two(float(x)), place, is_first) if ask else two(float(x))
+
+
+@memoized
+def embedding(ask: Live | None) -> Html:
     """The start of each token's row in the table."""
     here = real_numbers.run(FOLDER, TEXT)
     node = next(n for n in here.trace.root.walk() if n.role is Role.EMBED)
     content = here.trace.of(node.outputs[0])
     rows = [
-        [word, str(id), *(f"{float(x):.2f}".replace("-", "−") for x in row[:ELEMENTS])]
-        for word, id, row in zip(here.words, here.ids, content)
+        [word, str(id), *(_said(x, ask, f"token/{t}/{i}", t == i == 0) for i, x in enumerate(row[:ELEMENTS]))]
+        for t, (word, id, row) in enumerate(zip(here.words, here.ids, content))
     ]
     name = f"The first {ELEMENTS} of {content.shape[1]} numbers of each token’s row"
     return table(name, ["Token", number("Row"), *(number(str(i + 1)) for i in range(ELEMENTS))], rows, name=name)
 
 
+@memoized
 def turned() -> Html:
     """The vector (1, 0) as a query and as a key, turned by RoPE at two positions, and their score."""
     rope = Rope(scaling="linear", factor=1 / STEP)
@@ -69,19 +84,26 @@ def turned() -> Html:
     return table(name, columns, rows, name=name)
 
 
-def neurons(layer: int) -> Html:
+@memoized
+def neurons(layer: int, ask: Live | None) -> Html:
     """The largest elements after the activation function for the last token."""
     here = real_numbers.run(FOLDER, TEXT)
     node = [n for n in here.trace.root.walk() if n.role in ACTIVATIONS][layer]
     before, after = (here.trace.of(array)[-1] for array in (node.inputs[0], node.outputs[0]))
+    last, first = len(here.words) - 1, np.argsort(-after, kind="stable")[:MOST]
     rows = [
-        [str(i + 1), *(f"{float(x[i]):.2f}".replace("-", "−") for x in (before, after))]
-        for i in np.argsort(-after, kind="stable")[:MOST]
+        [
+            str(i + 1),
+            _said(before[i], ask, f"map/{layer}/c_fc/{last}/{i}", i == first[0]),
+            _said(after[i], ask, f"active/{layer}/{last}/{i}"),
+        ]
+        for i in map(int, first)
     ]
     name = f"The largest of {len(after)} elements for “{here.words[-1]}”, layer {layer}"
     return table(name, ["Element", number("Before GELU"), number("After GELU")], rows, name=name)
 
 
+@memoized
 def cached() -> Html:
     """The numbers that each word reads from the cache and writes to it."""
     here = real_numbers.run(FOLDER, TEXT)

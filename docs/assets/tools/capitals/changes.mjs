@@ -164,7 +164,7 @@ export class Changed {
       this.isInside = true // and not those within
       const result = asItIs(step, args, kwargs)
       this.isInside = false
-      if (!this.isOfTokens(result)) return isOff("mlp") && Array.isArray(result?.dims) ? py.mul(result, 0n) : result
+      if (!this.isOfTokens(result)) return isOff("mlp") && Array.isArray(result?.dims) ? zeros(result) : result
       const own = result.lists(),
         rows = this.patched(
           isOff("mlp") ? own.map((/** @type {number[]} */ row) => row.map(() => 0)) : own,
@@ -229,6 +229,7 @@ const with_ = (
 ) => rows.map(heads => heads.with(head, made(heads[head])))
 const difference = (/** @type {number[]} */ a, /** @type {number[]} */ b) =>
   a === b ? null : a.map((x, i) => x - b[i])
+const zeros = (/** @type {NDArray} */ { dims }) => array(new Float32Array(dims.reduce((n, size) => n * size, 1)), dims)
 /** An array of nested lists. */
 export function arrayOf(/** @type {any[]} */ rows) {
   const dims = []
