@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -80,6 +81,7 @@ def imports(name: str, path: Path, known: dict[str, Path]) -> set[str]:
     return imported - {name}
 
 
+@cache
 def graph(package: Path) -> dict[str, set[str]]:
     known = modules(package)
     return {name: imports(name, path, known) for name, path in known.items()}

@@ -106,7 +106,7 @@ def _imports(paths: Iterable[Path], package: Path, names: Iterable[str]) -> tupl
     return frozenset(own), tuple(libraries)
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=4096)  # more than there are modules: a smaller one forgets each before it is asked for again
 def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
     """What a module imports: (whether it is of this package, the room or the library).
 
