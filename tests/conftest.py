@@ -34,7 +34,7 @@ CHOSEN = pytest.StashKey[set[str]]()  # tests whose cases were chosen before the
 TOLD = "site", "is_of_all", "is_early"  # what workers are told of the first process
 FURTHER = "further cases of tests that have many"
 OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
-FEW = 5  # cases of each quick test, others for each commit
+FEW = 3  # cases of each quick test, others for each commit
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
 MOST = 20  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
