@@ -10,6 +10,7 @@ import http.server
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -23,20 +24,22 @@ from urllib.parse import urlsplit
 
 import pytest
 from _pytest.assertion import rewrite
-from copies import ROOT, build
+from copies import ROOT, build_process
 from fuzzing import CI
 from sampling import COMMIT, WHOLE, sampled
 
 SUBPATH = "/below/a/path"
 LEFT_OUT = pytest.StashKey[Counter]()
 CHOSEN = pytest.StashKey[set[str]]()  # tests whose cases were chosen before they were made
+TOLD = "site", "is_of_all", "is_early"  # what workers are told of the first process
 FURTHER = "further cases of tests that have many"
 OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
-FEW = 12  # cases of each quick test; together they come to every model
+FEW = 3  # cases of each quick test, others for each commit
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
 MOST = 20  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
-IN_BROWSER = 3  # one of so many tests of each module in a browser is taken by a commit, where all modules are run
+IN_BROWSER = 3 if CI else 9  # of each module in a browser a commit takes one of so many tests, where all are run
+POOLS = 1 if CI else 2  # how many times smaller the share of a pool is
 
 
 def pytest_addoption(parser):
@@ -48,7 +51,9 @@ def pytest_configure(config):
     """The first process serves the site, and tells its workers where; whichever test needs it first builds it."""
     config.stash[LEFT_OUT], config.stash[CHOSEN] = Counter(), set()
     if not hasattr(config, "workerinput"):
-        config.is_of_all = config.args_source is not config.ArgsSource.ARGS
+        option, config.is_of_all = config.option, config.args_source is not config.ArgsSource.ARGS
+        is_parallel = option.dist != "no" and not option.collectonly
+        config.is_early = is_parallel and config.is_of_all and not is_chosen(config) and not CI
         with contextlib.ExitStack() as stack:
             if sys.dont_write_bytecode:  # each of many processes would compile every module: what comes goes at the end
                 stack.callback(remove_compiled, set(compiled()))
@@ -61,7 +66,35 @@ def pytest_configure(config):
             config.site = folder, stack.enter_context(served(Path(folder) / "site"))
             config.add_cleanup(stack.pop_all().close)
     else:
-        config.site, config.is_of_all = config.workerinput["site"], config.workerinput["is_of_all"]
+        for name in TOLD:
+            setattr(config, name, config.workerinput[name])
+        if config.is_early and hasattr(os, "nice"):
+            os.nice(5)  # many tests wait for the site
+
+
+def pytest_sessionstart(session):
+    """The test command builds the site beside the first tests."""
+    config = session.config
+    if config.is_early and not hasattr(config, "workerinput"):
+        folder, address = Path(config.site[0]), config.site[1]
+        (folder / "building").mkdir()
+        process = site_process(folder, address)
+        watch = threading.Thread(target=note_outcome, args=(process, folder))
+        watch.start()
+        config.add_cleanup(watch.join)
+        config.add_cleanup(process.kill)  # before that
+
+
+def site_process(folder: Path, address: str) -> subprocess.Popen:
+    return build_process(ROOT, "--strict", "--site-dir", str(folder / "site"), SITE_URL=address)
+
+
+def note_outcome(process: subprocess.Popen, folder: Path) -> None:
+    """Waits for the site, and writes down what was wrong with it."""
+    said = process.communicate()[1]
+    is_wrong = process.returncode or re.search(r"^WARNING", said, re.M)
+    (folder / "written").write_text(said[-4000:] if is_wrong else "", "utf-8")
+    (folder / "written").rename(folder / "outcome")
 
 
 def compile_modules(config) -> None:
@@ -112,7 +145,7 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_configure_node(node):
-    node.workerinput["site"], node.workerinput["is_of_all"] = node.config.site, node.config.is_of_all
+    node.workerinput.update({name: getattr(node.config, name) for name in TOLD})
 
 
 def named(config) -> list[str]:
@@ -143,19 +176,19 @@ def taken(cases, config, test, of_kind: str, name: str):
     elif is_chosen(config) or (not config.is_of_all if pool(test) else not CI or few is not None):
         return cases
     else:
-        share = said.args[0] if said else -(-len(cases) // MOST) if of_kind == "quick" else 1
+        share = said.args[0] * POOLS if said else -(-len(cases) // MOST) if of_kind == "quick" else 1
         why, of_them = OTHERS, sampled(cases, share, name)
     config.stash[LEFT_OUT][why] += len(cases) - len(of_them)
     return of_them
 
 
 def of_other_commits(items) -> set:
-    """Of the tests of each module in a browser, each commit takes a third; and all that say which share of their cases
-    is taken.
+    """Of the tests of each module in a browser, each commit takes a third, and in `.ci/run` all that say which share of
+    their cases is taken; in the test command a ninth of all.
     """
     modules = defaultdict(lambda: defaultdict(list))
     for item in items:
-        if item.get_closest_marker("browser") and not item.get_closest_marker("share"):
+        if item.get_closest_marker("browser") and not (CI and item.get_closest_marker("share")):
             modules[item.path.name][item.nodeid.partition("[")[0]].append(item)
     others = set()
     for name, tests in modules.items():
@@ -167,7 +200,7 @@ def of_other_commits(items) -> set:
 def few_of(cases, few: int, name: str):
     """Few cases of a test, as far from each other as can be; of quick tests, each begins elsewhere."""
     step = -(-len(cases) // few)
-    return cases[zlib.crc32(name.encode()) % step if few == FEW else 0 :: step]
+    return cases[zlib.crc32((COMMIT + name).encode()) % step if few == FEW else 0 :: step]
 
 
 def pool(test) -> str:
@@ -221,12 +254,37 @@ def pytest_collection_modifyitems(config, items):
             if of_kind == "quick":
                 item.add_marker("quick")
     browser, processes, chosen = kinds.values()
+    if config.is_early:
+        items[:] = shared_out(browser, processes, chosen, config.workerinput["workercount"])
+        return
     # First what does without the site, while the other worker builds it, and what takes longest.
     processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
     browser.sort(key=lambda item: -allowed(item))
     share = (len(chosen) + len(processes) + len(browser)) // getattr(config, "workerinput", {}).get("workercount", 1)
     rest = max(share - len(browser), 0)
     items[:] = [*browser, *chosen[:rest], *processes, *chosen[rest:]]
+
+
+def shared_out(browser, processes, quick, workers: int) -> list:
+    """A like share for each worker, at whose end stands what waits for the site; tests of a module stay together."""
+    items = []
+    on_site = [item for item in processes if "site_folder" in item.fixturenames]
+    ends = zip(*(by_module(those, workers) for those in ({*processes} - {*on_site}, browser + on_site)))
+    total = len(browser) + len(processes) + len(quick)
+    for n, (alone, waiting) in enumerate(ends):
+        more = (total - len(items)) // (workers - n) - len(alone) - len(waiting)
+        items += [*quick[: max(more, 0)], *alone, *waiting]
+        del quick[: max(more, 0)]
+    return [*items, *quick]
+
+
+def by_module(items, workers: int) -> list[list]:
+    modules, shares = defaultdict(list), [[] for _ in range(workers)]
+    for item in sorted(items, key=lambda item: item.nodeid):
+        modules[item.path].append(item)
+    for tests in sorted(modules.values(), key=len, reverse=True):
+        min(shares, key=len).extend(tests)
+    return shares
 
 
 def allowed(item) -> int:
@@ -321,7 +379,7 @@ def served(folder, handler=Handler):
 
 @pytest.fixture(scope="session")
 def site_folder(pytestconfig):
-    """The whole site, built strictly, by the first worker that comes here; the others wait."""
+    """The whole site, built strictly, by the first worker that comes here if it is not under way; the others wait."""
     folder, address = Path(pytestconfig.site[0]), pytestconfig.site[1]
     outcome = folder / "outcome"
     try:
@@ -330,10 +388,7 @@ def site_folder(pytestconfig):
         while not outcome.exists():
             time.sleep(0.1)
     else:
-        built = build(ROOT, "--strict", "--site-dir", str(folder / "site"), SITE_URL=address)
-        warned = re.search(r"^WARNING", built.stderr, re.M)
-        (folder / "written").write_text(built.stderr[-4000:] if built.returncode or warned else "", "utf-8")
-        (folder / "written").rename(outcome)
+        note_outcome(site_process(folder, address), folder)
     assert not (wrong := outcome.read_text("utf-8")), f"mkdocs build --strict failed:\n{wrong}"
     return folder / "site"
 

@@ -61,12 +61,20 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, **quiet, "PROCESSES": "1", **more}  # other tests use the other cores
 
 
-def build(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess:
+def build_process(folder: Path, *options: str, **variables: str) -> subprocess.Popen:
     """`mkdocs build` in a copy, into its `site/` unless the options say where."""
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-m", "mkdocs", "build", *options],
         cwd=folder,
         env=environment(**{"SITE_URL": "", "PYTHONPATH": str(folder), **variables}),
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
     )
+
+
+def build(folder: Path, *options: str, **variables: str) -> subprocess.CompletedProcess:
+    """A `build_process` that has ended."""
+    with build_process(folder, *options, **variables) as process:
+        said = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, *said)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ BY_HAND = {
 }
 
 
+@cache
 def modules() -> dict[str, ast.Module]:
     """Each module by its path in the package, without its ending."""
     return {

@@ -369,14 +369,14 @@ def mlx_cache_bytes(costs: Costs, given: Conditions, block: int = MLX_BLOCK) -> 
 def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int, int]:
     """Rows of a rotating cache at most while a prompt is read, and once its last token was."""
     before = tokens - 1  # are read in steps, the last token alone
-    rows = most = 0
-    while before > 0:
-        step = min(MLX_STEP, before)
-        rows = min(rows, window - 1) + step if rows else step
-        most, before = max(most, rows), before - step
+    steps, rest = before // MLX_STEP, before % MLX_STEP
+    most = rows = min((steps - 1) * MLX_STEP, window - 1) + MLX_STEP if steps else 0
+    if rest:
+        rows = min(steps * MLX_STEP, window - 1) + rest
+        most = max(most, rows)
     if rows >= window:
         return most, window
-    return max(most, rows), rows + min(block, window - (tokens - 1))
+    return most, rows + min(block, window - (tokens - 1))
 
 
 def _check_plain(costs: Costs, given: Conditions, name: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from reference import close, golden
 from safetensors.numpy import save_file
+from sampling import fewer
 
 import macros as ep
 from macros.__main__ import main
@@ -60,7 +61,7 @@ def refused(capsys, *arguments: str) -> str:
 # --- a model ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", SLUGS)
+@pytest.mark.parametrize("slug", fewer(SLUGS, 4))
 def test_the_object_of_describe_is_the_api_s(slug, capsys):
     m = ep.load(slug)
     for collapse in (True, False):

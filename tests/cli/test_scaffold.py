@@ -105,3 +105,13 @@ def test_a_list_of_logits_that_is_missing_is_open(tmp_path, monkeypatch):
     (tmp_path / "tests/golden").mkdir(parents=True)
     np.savez(tmp_path / "tests/golden/llama.npz", x=0)
     assert not scaffold.still_open("llama")
+
+
+def test_a_key_that_the_small_config_lacks_is_open(tmp_path, monkeypatch):
+    """Between the module and its small config: the list goes on."""
+    raw = {key: value for key, value in scaffold.small_config("llama").items() if key != "vocab_size"}
+    monkeypatch.setattr(scaffold, "SMALL", tmp_path / "configs.json")
+    monkeypatch.setattr(scaffold, "shown", lambda path: path.name)
+    scaffold.SMALL.write_text(json.dumps([raw]), "utf-8")
+    line, *_ = scaffold.still_open("llama")
+    assert line.startswith("configs.json: llama: vocab_size is missing")

@@ -5,6 +5,7 @@ import io
 import json
 
 import pytest
+from sampling import fewer
 
 import macros as ep
 from macros.catalogue import presets
@@ -32,7 +33,7 @@ def found():
 def test_every_model_of_the_list_fits_alone(found):
     """And the format before it on the ladder does not."""
     assert 50 < len(found) < 200 and found
-    for row in found.rows()[::9]:
+    for row in fewer(found.rows()[::9], 4):
         alone = ep.fits(row["model"], "24GB", context=32_768, weights=row["weights"])
         assert alone and (alone.total, alone.left) == (row["total_bytes"], row["left_bytes"])
         assert alone.longest_context == row["longest_context"]

@@ -4,6 +4,7 @@ import json
 import random
 
 import pytest
+from sampling import fewer
 
 from macros.catalogue import presets
 from macros.counting import fitting
@@ -21,8 +22,8 @@ MACHINES = ("8GB", "24GB,1008GB/s,165TFLOPS", "64GB,2xDDR5-5600", "h100", "b200"
 
 def test_every_model_answers_as_its_trace_does():
     rng = random.Random("capacity")
-    fitted = 0
-    for slug in MODELS:
+    fitted, slugs = 0, fewer(MODELS, 5)
+    for slug in slugs:
         data = json.loads(json.dumps(capacity(slug)))
         sized, costs = Capacity(data), costs_of(presets.model(slug).counts)
         for _ in range(6):
@@ -35,7 +36,7 @@ def test_every_model_answers_as_its_trace_does():
             best, other = (fitting.chosen(one, "best", given, machine.memory_bytes) for one in (sized, costs))
             assert best == other, (slug, given)
             fitted += best is not None
-    assert fitted > len(MODELS)
+    assert fitted > len(slugs)
 
 
 @pytest.mark.parametrize("slug", ["deepseek-v3", "gpt-oss-20b", "t5-small", "recurrentgemma-2b"])

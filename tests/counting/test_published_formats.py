@@ -216,7 +216,10 @@ def test_a_name_that_would_take_long_is_not_understood(name):
         Modules([name if name.startswith("x") else f"re:{name}"])
 
 
-@pytest.mark.parametrize(("experts", "is_known"), [(8, True), (2500, True), (2501, False)])
+MOST = pytest.param(2500, True, marks=pytest.mark.slow("looks for 80,000 modules"))
+
+
+@pytest.mark.parametrize(("experts", "is_known"), [(8, True), MOST, (2501, False)])
 def test_more_modules_than_any_model_has_are_not_looked_for(experts, is_known):
     """32 layers of so many experts, and a list that may name each; the other formats are known."""
     said = {"quant_method": "fp8", "ignore": [r"re:.*experts\.\d+x"]}

@@ -17,9 +17,14 @@ def test_a_role_has_one_word():
 
 
 @cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text("utf-8"))
+
+
+@cache
 def defined(path: Path) -> frozenset[str]:
     """What a module defines; a package also has its modules, and hands on what these define."""
-    names, under = set[str](), [*ast.parse(path.read_text("utf-8")).body]
+    names, under = set[str](), [*parsed(path).body]
     while under:
         node = under.pop()
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -37,7 +42,7 @@ def defined(path: Path) -> frozenset[str]:
 
 def imported(path: Path) -> Iterator[tuple[Path, str]]:
     """(the module, the name) of each import from a module of the package."""
-    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ImportFrom) and node.level:
             place = path.parents[node.level - 1].joinpath(*(node.module or "").split("."))
             module = place / "__init__.py" if place.is_dir() else place.with_suffix(".py")

@@ -247,13 +247,15 @@ def golden(name: str) -> Golden:
     return Golden(name)
 
 
+@cache
+def _goldens() -> tuple[str, ...]:
+    names = (path.stem for path in sorted((TESTS / "golden").glob("*.npz")))
+    return tuple(name for name in names if golden(name).model_type in architectures())
+
+
 def goldens() -> list[str]:
     """Every golden checkpoint whose architecture is registered."""
-    return [
-        path.stem
-        for path in sorted((TESTS / "golden").glob("*.npz"))
-        if golden(path.stem).model_type in architectures()
-    ]
+    return [*_goldens()]
 
 
 @cache

@@ -14,7 +14,7 @@ import every_parameter as ep
 import pytest
 from copies import ROOT
 from jsonschema import Draft202012Validator, ValidationError
-from sampling import sampled
+from sampling import fewer, sampled
 
 from macros.__main__ import main
 from macros.api.changes import changed
@@ -47,7 +47,7 @@ def validator(files: dict[str, str], of: str) -> Draft202012Validator:
 
 def test_every_file_is_as_its_schema_says(files):
     for_a_model = validator(files, "model")
-    for slug in SLUGS:
+    for slug in fewer(SLUGS, 3):
         for_a_model.validate(json.loads(files[f"data/v1/{slug}.json"]))
     for name in ("catalogue", "conformance"):
         validator(files, name).validate(json.loads(files[f"data/v1/{name}.json"]))
@@ -162,7 +162,8 @@ def test_the_examples_of_the_page_run(files, page, tmp_path, monkeypatch, capsys
 def test_engines_links_adapters_and_training_are_as_the_api_answers(files):
     """Of each the same figure by another way: `fits`, `splits` and `train` of the Python API."""
     nulls: dict[str, set[str]] = {}
-    for slug in SLUGS:
+    slugs = fewer(SLUGS, 4)
+    for slug in slugs:
         costs, model = json.loads(files[f"data/v1/{slug}.json"])["costs"], ep.load(slug)
         given = costs["engine_bytes"]
         for engine in ENGINES:
@@ -184,7 +185,7 @@ def test_engines_links_adapters_and_training_are_as_the_api_answers(files):
         answer, told = ep.train(model, devices=8, zero=3), costs["zero3_bytes"]
         assert told["total"] == answer.total == sum(told["bytes"].values())
         assert told["bytes"]["optimizer_states"] == answer.terms["optimizer states"] > 0
-    assert all(len(slugs) < len(SLUGS) // 2 for slugs in nulls.values()), nulls
+    assert all(len(refused) < max(len(slugs) // 2, 2) for refused in nulls.values()), nulls
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -193,7 +194,8 @@ def test_throughput_and_speculative_decoding_are_as_the_api_answers(files):
     not.
     """
     ends = 0
-    for slug in SLUGS:
+    slugs = fewer(SLUGS, 4)
+    for slug in slugs:
         costs, model = json.loads(files[f"data/v1/{slug}.json"])["costs"], ep.load(slug)
         for machine, context in (("h100", 4096), ("h100", 131072), ("b200", 4096), ("rtx-4090", 4096)):
             bound, rates = (costs[key][str(context)][machine] for key in ("bounds_at", "throughput_at"))
@@ -217,7 +219,7 @@ def test_throughput_and_speculative_decoding_are_as_the_api_answers(files):
                     devices=costs["bounds_at"]["4096"]["h100"]["devices"],
                 ).to_dict()  # fmt: skip
                 assert ratio == pytest.approx(answer["verify_seconds"] / answer["plain_seconds_per_token"], rel=1e-5)
-    assert ends > len(SLUGS)
+    assert ends > len(slugs)
 
 
 ENGINES = "vllm", "llama.cpp", "transformers", "mlx"

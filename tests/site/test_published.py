@@ -15,7 +15,7 @@ from copies import ROOT
 from jinja2 import Environment
 from kinds import KINDS
 from rcssmin import cssmin
-from sampling import sampled
+from sampling import CI, fewer, sampled
 from vendor.math_font import ABOUT, CHARACTERS, FONT, ITALIC
 
 from macros.browser.bundle import without_comments
@@ -116,7 +116,7 @@ SPACES = re.compile(r"\s+", re.ASCII)
 def test_each_formula_of_a_page_is_latex_in_its_markdown(site_folder):
     """In its order, each the one that the page's own is made of."""
     found = 0
-    for path in sorted(site_folder.rglob("index.html")):
+    for path in fewer(sorted(site_folder.rglob("index.html")), 4):
         name, page = path.parent.relative_to(site_folder).as_posix(), path.read_text("utf-8")
         assert "data-tex" not in page, name
         shown = [unescape(SPACES.sub(" ", one)) for one in MATH.findall(page)]
@@ -124,7 +124,7 @@ def test_each_formula_of_a_page_is_latex_in_its_markdown(site_folder):
         made = [MATH.findall(drawn(latex, len(dollars) > 1)) for dollars, latex in FORMULA.findall(copy)]
         assert shown == [piece for pieces in made for piece in pieces], name
         found += len(made)
-    assert found > 10_000
+    assert found > (10_000 if CI else 500)
 
 
 @cache

@@ -4,6 +4,7 @@ from functools import cache, partial
 from itertools import combinations
 
 import pytest
+from sampling import CI, fewer
 
 from macros.catalogue import presets
 from macros.views.diagrams import drawing, layout, model_diagrams
@@ -15,7 +16,7 @@ KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not 
 def distinct():
     """(model and layer, the drawing laid out) for each drawing that differs from the others in more than its words."""
     laid = {}
-    for slug in KNOWN:
+    for slug in fewer(KNOWN, 5):
         model = presets.model(slug)
         drawings = {"whole": model_diagrams.whole(model, None)}
         drawings |= {kind: model_diagrams.layer(model, kind, None) for kind in model_diagrams.layer_kinds(model)}
@@ -91,7 +92,7 @@ def touches(point, rect):
 
 
 def test_there_are_drawings_of_many_shapes():
-    assert len(distinct()) > 100
+    assert len(distinct()) > (100 if CI else 20)
 
 
 def test_no_two_boxes_overlap_and_every_group_holds_its_own():

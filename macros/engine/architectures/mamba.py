@@ -46,7 +46,7 @@ class Mamba(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
-    ignored = NOT_READ | {"n_layer", "d_inner", "fused_add_norm", "rms_norm", "ssm_cfg", "pad_vocab_size_multiple"}
+    ignored = NOT_READ | set("d_model n_layer d_inner fused_add_norm rms_norm ssm_cfg pad_vocab_size_multiple".split())
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
