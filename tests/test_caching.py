@@ -41,7 +41,7 @@ OF_PLAIN_VALUES = set(
     views/kit/text_width:held views/kit/text_width:text_width
     views/reference/benchmarks:runs views/reference/claims:claims views/reference/claims:formulas
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
-    views/reference/rooms:imported views/reference/style:style
+    views/models/cited_numbers:_version views/reference/rooms:_imported views/reference/style:style
     views/words/descriptions:_step_tables views/words/descriptions:calls
     views/words/descriptions:kinds views/words/descriptions:of_weight views/words/descriptions:steps
     views/words/descriptions:weights views/words/notation:config_keys views/words/notation:config_sizes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 from ...cache.memory import memoized
@@ -53,6 +54,7 @@ def _is_published(model: Model) -> bool:
     return published is not None and published.exact and published.parameters == model.counts.total
 
 
+@cache
 def _version() -> str:
     try:
         return f" {version('every-parameter')}"

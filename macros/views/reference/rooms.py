@@ -98,7 +98,8 @@ def _imports(paths: Iterable[Path], package: Path, names: Iterable[str]) -> tupl
     own, outside = set(), set()
     for path in paths:
         module = path.relative_to(package)
-        for level, first in imported(read_text(path), len(module.parts)):
+        about = path.stat()
+        for level, first in _imported(path, len(module.parts), (about.st_mtime_ns, about.st_size)):
             if not level:
                 outside.add(first)
             elif (room := ENTRY if not first else first) in names and room != _room_of(module):
@@ -113,6 +114,11 @@ _IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+[.\w]+[ \t]+)?import\b(?:[^\n(]*\([^
 
 
 @lru_cache(maxsize=2048)
+def _imported(path: Path, depth: int, state: tuple[int, int]) -> frozenset[tuple[bool, str]]:
+    """What the file of a module imports in this state; a page asks for it several times."""
+    return imported(read_text(path), depth)
+
+
 def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
     """What a module imports: (whether it is of this package, the room or the library).
 
