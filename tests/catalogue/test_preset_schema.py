@@ -16,6 +16,7 @@ from sampling import fewer
 
 from macros.__main__ import main
 from macros.catalogue import preset_schema, presets
+from macros.catalogue.small_configs import small_configs
 from macros.engine.architectures import architectures
 from macros.engine.architectures.config import COMMON_IGNORED, Config, fields_of, keys_of
 from macros.engine.architectures.drafts import KINDS
@@ -78,7 +79,9 @@ def raws() -> dict[type[Config], dict]:
     """The keys of a model of each config class."""
     found = {}
     heads = [all_configs()[kind] for kind in KINDS]
-    for raw in [*configs().values(), *heads, *map(remote, REMOTE), *(table(slug)["config"] for slug in ("gpt3-175b",))]:
+    listed = [raw for slug in presets.paths() if (raw := table(slug).get("config"))]
+    others = [*map(remote, REMOTE), *listed, *small_configs().values()]
+    for raw in [*configs().values(), *heads, *others]:
         found.setdefault(architectures()[raw["model_type"]].config, dict(language_part(raw)[0]))
     assert found.keys() == {a.config for a in architectures().values()}
     return found

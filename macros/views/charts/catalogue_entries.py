@@ -76,7 +76,7 @@ def kind(model: Model) -> int:
     ):
         return 3
     classic = (
-        sizes["d_ff"] == 4 * sizes["d_model"]
+        sizes.get("d_ff") == 4 * sizes["d_model"]
         and feed_forward_matrices(model) == 2
         and sizes.get("n_kv_heads", sizes["n_heads"]) == sizes["n_heads"]
     )
@@ -84,11 +84,11 @@ def kind(model: Model) -> int:
 
 
 def feed_forward_matrices(model: Model) -> int | None:
-    """The number of matrices in the dense feed-forward network: 2, or 3 with a gate; None without such a network."""
-    parts = [p for p in model.counts.parts if p.is_dense_feed_forward]
-    if not parts:
+    """The number of matrices in the dense feed-forward network: 2, or 3 with a gate; None without such a network, or
+    where each layer's has a width of its own."""
+    sizes, parts = model.counts.values(), [p for p in model.counts.parts if p.is_dense_feed_forward]
+    if not parts or "d_ff" not in sizes:
         return None
-    sizes = model.counts.values()
     one = sizes["d_model"] * sizes["d_ff"]
     return sum(round(int(w.count) / int(w.copies) / one) for w in parts[0].weights if len(w.shape) > 1) or None
 
