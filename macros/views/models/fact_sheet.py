@@ -214,7 +214,8 @@ def _which_number(model: Model) -> Html:
 
 def _sources(model: Model) -> Html:
     sources = presets.preset(model.slug).sources
-    return html("{}; last verified {}", sources.config, values.date(sources.verified))
+    config = joined(sources.config.split("/"), html("/<wbr>"))  # a path may break after each part
+    return html("{}; last verified {}", config, values.date(sources.verified))
 
 
 def _by_context(model: Model) -> Html:
