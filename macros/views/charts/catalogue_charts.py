@@ -67,7 +67,9 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
             (e.kind, x(n), y(e.total), f"{e.name}: {name} = {n:,}, {rounding.grouped(e.total)} parameters", address)
             for e, n, address in zip(models, sizes, addresses)
         ]
-        drawn += [named_marks(kind, (p for k, *p in placed if k == i)) for i, kind in enumerate(DESIGN_KINDS)]
+        for i, kind in enumerate(DESIGN_KINDS):
+            mine = ((px, py, said, to) for k, px, py, said, to in placed if k == i)
+            drawn.append(named_marks(kind, mine))
         below, height = legend(DESIGN_KINDS, HEIGHT + 12) if name == "d_model" else ("", HEIGHT)
         wider, larger = (Fraction(max(ns), min(ns)) for ns in (sizes, [e.total for e in models]))
         described = (
