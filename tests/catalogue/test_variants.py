@@ -19,7 +19,11 @@ def test_every_type_has_ten_and_their_tensors_differ():
     known = architectures().keys() - ABSENT.keys()
     assert VARIANTS.keys() <= known
     few = [name for name in known if len(VARIANTS.get(name, ())) < 10]
-    each_has(few, "fewer than ten random variants", "python -m tests.reference.variants TYPE")
+    each_has(
+        few,
+        "fewer than ten random variants",
+        "add them to tests/golden/variants.json by python -m tests.reference.variants TYPE",
+    )
     assert len({listed for rows in VARIANTS.values() for *_, listed in rows}) > 3 * len(VARIANTS)
 
 
