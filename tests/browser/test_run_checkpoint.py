@@ -149,7 +149,7 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     )
     assert "without=causal_mask" in page.url
     page.get_by_role("checkbox", name="Causal mask").press("Space")
-    page.get_by_text("Without the changes").wait_for(state="detached")
+    page.get_by_text("Without the changes").first.wait_for(state="detached")
 
     page.get_by_role("checkbox", name="Layer 1, head 2 on").press("Space")
     page.get_by_text("With everything on, the most likely token is").wait_for()
