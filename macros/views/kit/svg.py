@@ -174,7 +174,7 @@ def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = 
     return _linked(kind, x, y, title, address, **_looks(kind))
 
 
-def _linked(kind: Kind, x: float, y: float, title: str, address: str, **painted: object) -> Html:
+def _linked(kind: Kind, x: float, y: float, title: str, address: str, **painted: Any) -> Html:
     return svg_link(address, tag("title", title), _shape(kind.shape, x, y, **painted), cls="point", tabindex=-1)
 
 
