@@ -91,6 +91,7 @@ from .masks import (
     Compressed,
     Full,
     NoPE,
+    Patches,
     PickedBlocks,
     PickedPools,
     Shared,
@@ -98,7 +99,7 @@ from .masks import (
     Waiting,
 )
 from .ngrams import ngram_embedding
-from .patches import Patches, attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
+from .patches import attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
 from .recurrence import (
     Mixed,
     causal_conv,

@@ -7,50 +7,14 @@ patches of one size. Letters besides the usual: P patches, J vectors of each, R 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from ..dims import smallest
 from ..interface import Array, KVCache
 from ..steps import Holds, Keeps, Role, Ruling, step
 from .attention import repeat_kv
 from .basic import softmax
 from .ngrams import ID_BYTES
-
-
-@dataclass(frozen=True)
-class Patches:
-    """One entry for each finished patch. The first token is a patch; the next ones end at multiples of `size`."""
-
-    size: int
-
-    def seen(self, past: int) -> int:
-        """The number of patches that the next step finds."""
-        return past if self.size == 1 else smallest(past, 1) + past // self.size
-
-    def kept(self, context: int) -> int:
-        """The number of finished patches after a step that ends at `context`."""
-        return self.seen(context)
-
-    def waiting(self, context: int) -> int:
-        """The number of tokens since the last patch."""
-        if self.size == 1:
-            return context - context
-        first, whole = smallest(context, 1), context // self.size * self.size
-        return context - (first + whole - smallest(first, whole))
-
-    def allows(self, query: Array, key: Array) -> Array:
-        """Whether a patch may look at another: [P 1], [1 P] -> [P P]."""
-        return key <= query
-
-    def pairs(self, tokens: int) -> int:
-        """The number of allowed pairs of patches in a text of `tokens`."""
-        patches = int(self.seen(tokens))
-        return patches * (patches + 1) // 2
-
-    def __str__(self) -> str:
-        return "patches"
 
 
 def _ends_rule(x: Array, places: Array, threshold: float, patches: int) -> Ruling:
