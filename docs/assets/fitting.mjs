@@ -1,7 +1,7 @@
 // Which models fit: what decides it of every model of the site, as data that the build exports, and the rule, compiled
 // from Python. The tool and the catalogue's filter read it.
 
-import { BOUNDS, asked, conditions, isProblem, machine, pause, Problem, py, said } from "./conditions.mjs"
+import { BOUNDS, asked, conditions, isProblem, machine, paced, Problem, py, said } from "./conditions.mjs"
 import { M } from "./engine/base.mjs"
 import "./engine/fitting.mjs"
 
@@ -37,17 +37,14 @@ async function allCapacities() {
   const file = await fetch(new URL("engine/capacity.json", import.meta.url)),
     text = await file.text()
   /** @type {Map<string, Able>} */
-  const all = new Map()
-  let since = performance.now()
+  const all = new Map(),
+    rest = paced(8)
   for (const [slug, data] of modelByModel(text)) {
     all.set(slug, ableOf(data))
-    if (performance.now() - since < AT_ONCE) continue
-    await pause()
-    since = performance.now()
+    await rest()
   }
   return all
 }
-const AT_ONCE = 8 // milliseconds
 
 /**
  * The models of a file, each read when it is asked for; all at once if a number is too long for a script to keep.

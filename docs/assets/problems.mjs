@@ -57,3 +57,15 @@ export async function textOf(file, most) {
 
 // Lets the page answer in between; what is under way goes on next.
 export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise(resolve => setTimeout(resolve))
+/**
+ * What is called between pieces of work: it pauses whenever that many milliseconds are over.
+ * @param {number} most
+ */
+export function paced(most) {
+  let since = performance.now()
+  return async () => {
+    if (performance.now() - since < most) return
+    await pause()
+    since = performance.now()
+  }
+}

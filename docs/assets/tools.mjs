@@ -16,15 +16,16 @@ const TOOLS = {
 // What counts is many modules; each runs by itself, so that the page answers in between.
 /** @type {Record<string, string>} */
 const COUNTS = { "what-if": "counting", config: "counting", compare: "counting", plan: "counting", fits: "fitting" }
-const pause = () => new Promise(resolve => setTimeout(resolve))
 async function begin(/** @type {string} */ name) {
-  const [{ M }] = await Promise.all([import("./engine/base.mjs"), import(`./engine/${name}.mjs`)])
-  let since = performance.now()
+  const [{ M }, { paced }] = await Promise.all([
+    import("./engine/base.mjs"),
+    import("./problems.mjs"),
+    import(`./engine/${name}.mjs`),
+  ])
+  const rest = paced(8)
   for (const one of Object.keys(M)) {
     void Reflect.get(M, one)
-    if (performance.now() - since < 8) continue
-    await pause()
-    since = performance.now()
+    await rest()
   }
 }
 

@@ -15,7 +15,7 @@ import {
   order_of_machines,
   smallest,
 } from "../fitting.mjs"
-import { conditions, loadGguf, machine, Problem, py, shorten } from "../conditions.mjs"
+import { conditions, loadGguf, machine, paced, Problem, py, shorten } from "../conditions.mjs"
 import { order } from "../tables.mjs"
 import {
   about,
@@ -280,13 +280,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
       else found.push({ slug, able: one, said: fits })
     }
     if (given.devices === 1n) {
-      let last = performance.now()
+      const rest = paced(AT_ONCE)
       for (const [slug, one] of able) {
         add(slug, one, fitting(one.sized, state.weights, given, on))
-        if (performance.now() - last < AT_ONCE) continue
-        await pause()
+        await rest()
         if (mine !== turn || !place.isConnected) return
-        last = performance.now()
       }
     } else await counted(able, given, on, mine, add, () => draw(found, shorter, number, able.size, given, on))
     await pause()
