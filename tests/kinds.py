@@ -1,7 +1,6 @@
 """A page of each kind, for the tests in a browser and the benchmark of loading; not the longest ones."""
 
 TEXT, OTHER = 150_000, 250_000  # bytes of a first load, compressed, with the fonts
-PLAN = 251_500  # with the rules of an inference engine, the first of its tasks
 
 KINDS = {
     "": OTHER,
@@ -20,7 +19,7 @@ KINDS = {
     "models/gpt/gpt2/": OTHER,
     "models/claude/claude-3-opus/": TEXT,
     "tools/fits/": OTHER,
-    "tools/plan/": PLAN,
+    "tools/plan/": OTHER,
     "tools/what-if/": OTHER,
     "reference/how-it-works/": OTHER,
     "reference/glossary/": OTHER,

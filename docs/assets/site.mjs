@@ -73,9 +73,7 @@ function mount() {
     const table = box.matches(".ep-tool .ep-scroll") && box.querySelector("table")
     if (table) sizes.observe(table) // its rows change
   }
-  // The theme's, without a name.
-  for (const buttons of document.querySelectorAll(".md-code__nav")) buttons.setAttribute("role", "none")
-  // Instant navigation makes every address absolute: paper shows only those that lead off the site.
+  // Paper shows addresses only of links that lead off the site.
   /** @type {NodeListOf<HTMLAnchorElement>} */
   const links = document.querySelectorAll(".md-content a[href]:not(svg a)")
   for (const link of links) link.toggleAttribute("data-elsewhere", link.host !== location.host)

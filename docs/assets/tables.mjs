@@ -43,7 +43,7 @@ function markdown(/** @type {string[][]} */ [head, ...rows]) {
   return [line(head), line(head.map(() => "---")), ...rows.map(line)].join("\n") + "\n"
 }
 
-async function copy(/** @type {string} */ text) {
+export async function copy(/** @type {string} */ text) {
   if (navigator.clipboard) return navigator.clipboard.writeText(text)
   const area = Object.assign(document.createElement("textarea"), { value: text }) // not over https
   document.body.append(area)

@@ -1,9 +1,7 @@
 """The content security policy of every page: it loads only files of the site itself, and runs only known scripts.
 
-The theme's inline scripts are allowed by their digests. Under instant navigation the first page's policy stays in
-force; the scripts that run again on the next page are the same on every page.
-
-Text becomes markup and scripts through one gate (Trusted Types), which comes before any other script.
+The theme's inline scripts are allowed by their digests. Text becomes markup and scripts through one
+gate (Trusted Types), which comes before any other script.
 """
 
 from __future__ import annotations
@@ -18,12 +16,10 @@ POLICY = (
     "img-src 'self' data:; manifest-src 'self'; style-src 'self'; worker-src 'self'; "
     "require-trusted-types-for 'script'; trusted-types default; script-src 'self'"
 )
-# The theme hands over texts: addresses of the site's scripts, whole pages to be parsed, in which nothing runs, numbers
-# and words, and the scripts of the page that comes, which the digests hold. No other text becomes markup.
+# Addresses of the site's scripts, and whole pages to be parsed, in which nothing runs. No other text becomes markup.
 GATE = """globalThis.trustedTypes?.createPolicy("default", {
-  createHTML: (text, kind, sink) => (sink.startsWith("DOMParser") || !/[<&]/.test(text) ? text : null),
+  createHTML: (text, kind, sink) => (sink.startsWith("DOMParser") ? text : null),
   createScriptURL: text => (new URL(text, document.baseURI).origin === location.origin ? text : null),
-  createScript: (text, kind, sink) => (sink.startsWith("HTMLScriptElement") ? text : null),
 })"""
 _SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<content>.*?)</script>", re.S | re.I)
 _FIRST = re.compile(r'<meta charset="[^"]*">')

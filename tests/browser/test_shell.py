@@ -155,19 +155,79 @@ def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, she
     assert asked and vendored <= {"source-sans-3-latin-wght-normal.woff2", "source-sans-3-latin-400-italic.woff2"}
 
 
-def test_styles_and_fonts_are_loaded_once_and_styles_stay_from_page_to_page(open_page, site):
-    """The theme makes all addresses whole when it begins, which would load what stands in the head once more."""
+def test_what_the_templates_leave_to_a_script(open_page, site):
+    """Everything is loaded once; colors, the header, the list of headings, copies, the drawer, keys and folded parts."""
     asked = []
-    page = open_page(site, before=lambda page: page.on("request", lambda one: asked.append(one.url)))
-    page.wait_for_load_state("networkidle")  # the sitemap, which instant navigation asks for
-    loaded = [address for address in asked if address.endswith((".css", ".woff2"))]
-    assert len(loaded) == len(set(loaded)) > 1, loaded
-    page.evaluate("window.notReloaded = true; document.querySelector('a[href$=\"/model-size/\"]').click()")
-    page.wait_for_url("**/model-size/")
-    page.get_by_role("heading", level=1, name="Where the numbers are decided").wait_for()
+    page = open_page(
+        urljoin(site, "reference/publishing/"),
+        before=lambda page: page.on("request", lambda one: asked.append(one.url)),
+        viewport={"width": 1280, "height": 800},
+    )
     page.wait_for_load_state("networkidle")
-    assert page.evaluate("window.notReloaded && document.styleSheets.length") == 1
-    assert sum(address.endswith(".css") for address in asked) == 1, asked
+    loaded = [address for address in asked if address.endswith((".css", ".woff2", ".js", ".mjs"))]
+    assert len(loaded) == len(set(loaded)) > 5, loaded
+    # Colors: those of the system, light, dark, and as chosen on the next page.
+    scheme, button = "document.body.dataset.mdColorScheme", page.locator("[data-md-component=palette] label:visible")
+    assert page.evaluate(scheme) == "default"
+    page.emulate_media(color_scheme="dark")
+    until(page, f"{scheme} === 'slate'")
+    button.click()
+    until(page, f"{scheme} === 'default'")
+    button.click()
+    page.emulate_media(color_scheme="light")
+    assert page.evaluate(scheme) == "slate"
+    page.goto(urljoin(site, "reference/publishing/"))
+    assert page.evaluate(scheme) == "slate"
+    page.get_by_role("radio", name="Switch to system preference").press("Enter")
+    until(page, f"{scheme} === 'default'")
+    # The header, the way back and the list of headings follow.
+    title, top = page.locator("[data-md-component=header-title]"), page.get_by_role("button", name="Back to top")
+    listed = page.locator(".md-sidebar--secondary .md-nav__link")
+    last = listed.last.inner_text()
+    assert "--active" not in title.get_attribute("class") and not top.is_visible()
+    page.mouse.wheel(0, 1e6)
+    until(page, "document.querySelector('.md-header__title--active')")
+    until(
+        page,
+        "last => document.querySelector('.md-sidebar--secondary .md-nav__link--active').innerText === last",
+        arg=last,
+    )
+    assert (
+        page.locator(".md-sidebar--secondary .md-nav__link--passed").count() == listed.count() and not top.is_visible()
+    )
+    page.mouse.wheel(0, -200)
+    top.click()
+    until(page, "scrollY === 0 && !document.querySelector('.md-nav__link--passed')")
+    # Tables have a frame of their own; tabs are marked; a block of code can be copied.
+    assert page.locator(".md-content table:not([class])").count() == page.locator(".md-typeset__table > table").count()
+    page.get_by_text("Caddy", exact=True).first.click()
+    until(page, "parseFloat(document.querySelector('.tabbed-labels').style.getPropertyValue('--md-indicator-x')) > 0")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy to clipboard").first.click()
+    page.get_by_role("status").get_by_text("Copied to clipboard").wait_for()
+    code = page.locator(".md-content pre > code").first.text_content()
+    assert code and page.evaluate("navigator.clipboard.readText()") == code
+    # What is folded opens for a link into it, and on paper.
+    box = page.locator(".md-content details").last
+    box.evaluate("box => { box.open = false; box.lastElementChild.id = 'inside'; location.hash = 'inside' }")
+    until(page, "document.getElementById('inside').closest('details').open")
+    box.evaluate("box => { box.open = false; dispatchEvent(new Event('beforeprint')) }")
+    assert box.evaluate("box => box.open")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not box.evaluate("box => box.open")
+    # The drawer of a phone closes for a link and for Escape; keys lead to the page before and the next.
+    page.set_viewport_size({"width": 390, "height": 844})
+    drawer = page.locator("#__drawer")
+    page.locator("header label[for=__drawer]").click()
+    assert drawer.is_checked()
+    page.keyboard.press("Escape")
+    assert not drawer.is_checked()
+    after = page.locator("link[rel=next]").evaluate("link => link.href")
+    page.keyboard.press("n")
+    page.wait_for_url(after)
+    until(page, "document.documentElement.classList.contains('js')")
+    page.keyboard.press("p")
+    page.wait_for_url("**/reference/publishing/**")
 
 
 @pytest.mark.parametrize("hidden", ["true", "false"])
@@ -180,7 +240,7 @@ def test_scripts_come_too_where_no_paint_is_told(open_page, shell, hidden):
         window.setTimeout = (task, delay) => (delays.push(delay), later(task, delay))
     """
     page = open_page(shell, before=lambda page: page.add_init_script(where))
-    until(page, "document.documentElement.classList.contains('js') && globalThis.document$")
+    until(page, "document.documentElement.classList.contains('js')")
     assert page.evaluate("delays.includes(3000)") == (hidden == "false")
 
 
