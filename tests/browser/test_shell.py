@@ -156,7 +156,7 @@ def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, she
 
 
 def test_what_the_templates_leave_to_a_script(open_page, site):
-    """Everything is loaded once; colors, the header, the list of headings, copies, the drawer, keys and folded parts."""
+    """Everything is loaded once; colors, header, headings, frames, copies, the drawer, keys and folded parts."""
     asked = []
     page = open_page(
         urljoin(site, "reference/publishing/"),
