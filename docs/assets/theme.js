@@ -142,7 +142,9 @@
   function navigation() {
     const drawer = /** @type {HTMLInputElement?} */ (document.getElementById("__drawer")),
       side = one(".md-sidebar--primary")
-    for (const link of all(".md-nav__link--active[href]", side ?? undefined)) if (link.clientHeight) center(link)
+    // What is closed is not laid out, and a look into it would have it laid out.
+    if (side && side.getBoundingClientRect().right > 0)
+      for (const link of all(".md-nav__link--active[href]", side)) if (link.clientHeight) center(link)
     side?.addEventListener("change", ({ target }) => {
       if (target instanceof HTMLInputElement)
         target.parentElement?.querySelector(":scope > nav")?.setAttribute("aria-expanded", String(target.checked))
