@@ -11,7 +11,7 @@
   // Once what was changed is on the screen: until then a look at any size would be waited for.
   const settled = (/** @type {() => void} */ look) => requestAnimationFrame(() => setTimeout(look))
 
-  /* Colors: as chosen, or as the system has them. */
+  // Colors: as chosen, or as the system has them.
 
   function palette() {
     const form = one("[data-md-component=palette]"),
@@ -57,7 +57,7 @@
     show()
   }
 
-  /* The header has the page's title once the heading is above it; a way back to the top while one scrolls up. */
+  // The header has the page's title once the heading is above it; a way back to the top while one scrolls up.
 
   function header() {
     const bar = one(".md-header"),
@@ -87,7 +87,7 @@
     top.addEventListener("click", () => scrollTo({ top: 0 }))
   }
 
-  /* The list of a page's headings follows: those above are passed, the last of them is where one is. */
+  // The list of a page's headings follows: those above are passed, the last of them is where one is.
 
   function headings() {
     const list = one(".md-sidebar--secondary"),
@@ -137,7 +137,7 @@
       box.scrollTop += inner.top - outer.top - box.clientHeight / 2
   }
 
-  /* The parts of the site, and on a narrow screen the drawer that they are in. */
+  // The parts of the site, and on a narrow screen the drawer that they are in.
 
   function navigation() {
     const drawer = /** @type {HTMLInputElement?} */ (document.getElementById("__drawer")),
@@ -164,7 +164,7 @@
     })
   }
 
-  /* In the text. */
+  // In the text.
 
   function text(/** @type {HTMLElement} */ content) {
     for (const table of all("table:not([class])", content)) {
@@ -218,7 +218,7 @@
     said = setTimeout(() => dialog.classList.remove("md-dialog--active"), 2000)
   }
 
-  /* What is folded opens for a link into it, and on paper. */
+  // What is folded opens for a link into it, and on paper.
 
   function folded() {
     const reveal = () => {

@@ -26,9 +26,9 @@ THEME_SCRIPTS = re.compile(r"assets/javascripts/")
 # Of the theme: a rule of every element for the moment in which colors change, for which a browser styles the whole page
 # again twice, at its start too.
 _LEFT_OUT = re.compile(r"\[data-md-color-switching\][^{}]*\{[^{}]*\}")
-# Parts of the theme that no page of this site has: blogs, versions, annotations, its own search, text from the right. And
-# rules of anything in a cell, or in tabs without a script, for which a browser styles the whole page again whenever a
-# class of the root changes.
+# Parts of the theme that no page of this site has: blogs, versions, annotations, its own search, text from the right.
+# And rules of anything in a cell, or in tabs without a script, for which a browser styles the whole page again whenever
+# a class of the root changes.
 UNUSED = re.compile(
     r"\[dir=rtl\]|\.md-typeset \.no-js|table:not\(\[class\]\) t[dh]>:|\.critic|\.task-list"
     r"|\.md-(?:annotation|author|banner|consent|content__button|feedback|meta|pagination|post|profile|search|select"
