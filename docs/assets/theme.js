@@ -14,27 +14,13 @@
   // Colors: as chosen, or as the system has them.
 
   function palette() {
-    const form = one("[data-md-component=palette]"),
-      light = matchMedia("(prefers-color-scheme: light)")
+    const form = one("[data-md-component=palette]")
     if (!form) return
     const options = /** @type {HTMLInputElement[]} */ (all("input", form)),
-      of = (/** @type {HTMLInputElement} */ option) => ({
-        media: option.dataset.mdColorMedia ?? "",
-        scheme: option.dataset.mdColorScheme ?? "",
-        primary: option.dataset.mdColorPrimary ?? "",
-        accent: option.dataset.mdColorAccent ?? "",
-      })
-    const meta = document.head.appendChild(Object.assign(document.createElement("meta"), { name: "theme-color" }))
-    let now = Math.max(0, Math.min(globalThis.__md_get("__palette")?.index ?? 0, options.length - 1))
+      meta = document.head.appendChild(Object.assign(document.createElement("meta"), { name: "theme-color" }))
+    let now = globalThis.__md_colors()
     function show() {
-      const color = of(options[now])
-      if (color.media === "(prefers-color-scheme)") {
-        const media = `(prefers-color-scheme: ${light.matches ? "light" : "dark"})`
-        Object.assign(color, of(options.find(option => option.dataset.mdColorMedia === media) ?? options[now]))
-      }
-      for (const [name, value] of Object.entries(color))
-        if (document.body.getAttribute(`data-md-color-${name}`) !== value)
-          document.body.setAttribute(`data-md-color-${name}`, value)
+      globalThis.__md_colors(now)
       options.forEach((option, n) => {
         option.checked = n === now
         const label = option.nextElementSibling
@@ -44,7 +30,7 @@
     }
     form.addEventListener("change", ({ target }) => {
       now = options.findIndex(option => option === target)
-      globalThis.__md_set("__palette", { index: now, color: of(options[now]) })
+      globalThis.__md_set("__palette", { index: now })
       show()
     })
     form.addEventListener("keydown", event => {
@@ -53,7 +39,7 @@
       options[(now + 1) % options.length].focus()
       options[(now + 1) % options.length].click()
     })
-    light.addEventListener("change", show)
+    matchMedia("(prefers-color-scheme: light)").addEventListener("change", show)
     show()
   }
 

@@ -49,9 +49,10 @@ declare module "*/engine/training_plan.mjs"
 /** Material's: emits now and after each instant navigation. Other themes have none. */
 declare var document$: { subscribe(again: () => void): void } | undefined
 
-/** The theme's, of the page's head: what a reader has chosen. */
-declare function __md_get(name: "__palette"): { index: number } | null
-declare function __md_set(name: "__palette", value: { index: number; color: Record<string, string> }): void
+/** The theme's, of the page's head: keeps what a reader has chosen. */
+declare function __md_set(name: "__palette", value: { index: number }): void
+/** Shows the colors of a choice, or of the one that is kept; returns its place. */
+declare function __md_colors(index?: number): number
 
 declare namespace Engine {
   /** `V` has undefined in it where a key may be missing. */
