@@ -1,16 +1,85 @@
-"""What towers of images share: patches, places in a grid, attention in which every patch sees all others."""
+"""What towers of images share: configs, patches, places in a grid, attention in which every patch sees all others."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from ..architectures.config import activation
+from ..errors import Problem
 from ..interface import Array, RopeTable, Weights
-from ..ops import Rope, apply_rope, attend, heads, linear, rope_table, sigmoid
+from ..ops import Rope, apply_rope, attend, heads, layer_norm, linear, rope_table, sigmoid
 from ..ops.basic import Activation
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import Grid
+from . import Grid, TowerConfig
+
+
+class Patches(TowerConfig):
+    """The base of configs of towers of images. Each declares these fields itself, in forward order."""
+
+    n_channels: int
+    n_frames: int = 1  # of a film in a patch; an image is shown as often
+    patch: int
+    d_model: int
+    norm_eps: float
+    n_heads: int
+    d_head: int
+    d_ff: int
+    activation: str
+
+    def check(self) -> None:
+        self.must_divide("n_heads", "d_model")
+        named_activation(self.activation)
+
+    def input_shape(self, grid: Grid) -> tuple[int, ...]:
+        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
+
+
+class AnySize(Patches):
+    """The base for images of any size: sides are whole blocks of patches, and a token is made of each block."""
+
+    merge: int
+
+    def grid(self, height: int, width: int) -> Grid:
+        return whole_blocks(height, width, self.patch, self.merge)
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        return in_blocks(grid, self.merge, run)
+
+
+class OneSize(Patches):
+    """The base for images, or tiles of them, of one size; a token is made of each patch, or of each block of them."""
+
+    image_size: int
+    merge: int = 1
+
+    def check(self) -> None:
+        super().check()
+        self.must_not_exceed("patch", "image_size")
+        if self.merge > 1 and int(self.patch_rows) % int(self.merge):
+            raise Problem(f"{self.key_of('merge')} = {int(self.merge)}", "it must divide the rows of patches")
+
+    @property
+    def patch_rows(self) -> int:
+        """The patches in a row."""
+        return self.image_size // self.patch
+
+    def tiles(self, height: int, width: int) -> int:
+        """The tiles that an image is cut into, by its processor; if there are several, it is shown once more whole."""
+        return 1
+
+    def grid(self, height: int, width: int) -> Grid:
+        tiles = self.tiles(height, width)
+        return Grid(int(self.patch_rows), int(self.patch_rows), tiles + (tiles > 1))
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        if int(self.merge) == 1:
+            side = run.declare("n_patch_rows", grid.rows)
+        else:
+            side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
+        return Grid(side, side, grid.count)
 
 
 def quick_gelu(x: Array) -> Array:
@@ -98,6 +167,12 @@ def whole_blocks(height: int, width: int, patch: int, merge: int) -> Grid:
     return Grid(rows, columns)
 
 
+def at_least_a_block(height: int, width: int, block: int) -> tuple[int, int]:
+    """The sides of an image, enlarged where one is smaller than a block of patches."""
+    scale = max(block / height, block / width, 1)
+    return math.floor(height * scale), math.floor(width * scale)
+
+
 def in_blocks(grid: Grid, merge: int, run: Trace) -> Grid:
     """The grid in symbols: rows and columns of the blocks, which become tokens."""
     rows, columns = (
@@ -151,3 +226,12 @@ def gated_maps(x: Array, w: Weights, wide: int, width: int, act: Activation, *, 
     """Process each vector separately, in a wider space, gated: [P D] -> [P F] -> [P O]."""
     gate = act(linear(x, w, "gate_proj", wide, bias=bias))
     return linear(gate * linear(x, w, "up_proj", wide, bias=bias), w, "down_proj", width, bias=bias)
+
+
+@step(Role.LAYER)
+def vit_layer(x: Array, w: Weights, c: Patches, table: RopeTable | None = None, output: str = "out_proj") -> Array:
+    """One transformer block by CLIP's names, in which every patch sees all others: [P D] -> [P D]."""
+    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
+    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, output, table)
+    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
+    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
