@@ -118,7 +118,8 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
             found.append(Component(name, tower, *read_config(tower, inner, part)))
         except Problem as problem:
             raise Problem(f"{name}: {problem.what}", problem.mend) from None
-    return tuple(found), tuple(others)
+    beside = {name for component in found for name in component.config.beside}
+    return tuple(found), tuple(name for name in others if name.rpartition(".")[2] not in beside)
 
 
 def uncounted(found: Iterable[Component], others: Iterable[str], named: Iterable[str]) -> tuple[str, ...]:

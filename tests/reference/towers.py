@@ -2,16 +2,19 @@
 
 As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
 patches, and torch counts the FLOPs. Beside them, the number of tokens that image processors make of an image. Without a
-folder, only the differences from ours are printed.
+folder, only the differences from ours are printed; `python -m tests.reference.towers variants [NAME ...]` compares
+random variants.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import math
+import random
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -25,6 +28,7 @@ from transformers import AutoConfig, AutoModelForImageTextToText
 
 from macros.catalogue import presets
 from macros.counting.parameters import Counts
+from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.towers import Grid, find, read_config, trace
 
@@ -36,6 +40,15 @@ from .models import TOWERS as TOWER_BESIDE
 VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
 SIGLIP = {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42} | {
     "vision_use_head": False
+}
+PHI4_VISION = {"hidden_size": 15, "intermediate_size": 34, "image_size": 56, "crop_size": 56}
+PHI4_AUDIO = {"hidden_size": 18, "num_blocks": 3, "num_attention_heads": 3, "intermediate_size": 34} | {
+    "ext_pw_out_channel": 18,
+    "depthwise_separable_out_channel": 18,
+    "nemo_conv_channels": 5,
+    "input_size": 21,
+    "kernel_size": 4,
+    "bias_max_distance": 4,
 }
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
 AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7}
@@ -632,6 +645,31 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(200),
     ),
+    "phi4_vision": (
+        lambda: text("phi4_multimodal") | {"vision_config": VIT | PHI4_VISION, "audio_config": PHI4_AUDIO},
+        "vision_config",
+        Grid(8, 8),
+    ),
+    "phi4_audio": (
+        lambda: (
+            text("phi4_multimodal") | {"vision_config": TOWER_BESIDE["phi4_multimodal"], "audio_config": PHI4_AUDIO}
+        ),
+        "audio_config",
+        Grid(85),
+    ),
+    "molmo2": (
+        lambda: {
+            "model_type": "molmo2",
+            "text_config": text("molmo2_text"),
+            "vision_config": VIT
+            | {"model_type": "molmo2_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": [70, 70]}
+            | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 5},
+            "adapter_config": {"hidden_size": 14, "intermediate_size": 26, "num_attention_heads": 6, "head_dim": 3}
+            | {"num_key_value_heads": 2, "text_hidden_size": width("molmo2_text"), "vision_feature_layer": [-1, 0]},
+        },
+        "vision_config",
+        Grid(10, 10),
+    ),
     "kimi_k25": (
         lambda: {
             "model_type": "kimi_k25",
@@ -776,6 +814,25 @@ def diffusion_gemma(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tenso
     return [read.reshape(-1, read.shape[-1])]
 
 
+def molmo2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    pooling = functions("molmo2.image_processing_molmo2", "arange_for_pooling")["arange_for_pooling"]
+    pooling.__globals__["F"] = torch.nn.functional
+    places, rows, columns = pooling(torch.arange(x.shape[0]).reshape(grid.rows, grid.columns), 2, 2)
+    return list(model.model.get_image_features(x[None], places, torch.tensor([[rows, columns, 0, 0]])).pooler_output)
+
+
+def phi4_vision(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    embed = model.model.embed_tokens_extend.image_embed
+    read = embed.img_projection_up(embed.get_img_features(pixels(x, grid)))
+    return [embed.img_projection_down(torch.nn.functional.gelu(read))[0]]
+
+
+def phi4_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    embed = model.model.embed_tokens_extend.audio_embed
+    read = embed.up_proj_for_speech(embed.encoder(x[None], None))
+    return [embed.down_proj_for_speech(torch.nn.functional.gelu(read))[0]]
+
+
 def audio_features(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     read = model.model.get_audio_features(x.T[None], torch.ones(1, x.shape[0], dtype=torch.long)).pooler_output
     return [read.reshape(-1, read.shape[-1])]
@@ -830,6 +887,9 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "cohere_compass": qwen3,
     "cosmos3_omni": qwen3,
     "diffusion_gemma": diffusion_gemma,
+    "molmo2": molmo2,
+    "phi4_vision": phi4_vision,
+    "phi4_audio": phi4_audio,
     "audioflamingo3": audio_features,
     "qwen3_asr": audio_features,
     "llama4": llama4,
@@ -849,6 +909,7 @@ MORE["mllama"] = lambda grid, c: 2 * (4 * -(-((c["image_size"] // c["patch_size"
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 # Wholes that are not among the models for images and text, and their classes.
 CLASSES = {
+    "phi4_multimodal": "Phi4MultimodalForCausalLM",
     "audioflamingo3": "AudioFlamingo3ForConditionalGeneration",
     "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
     "qwen3_asr": "Qwen3ASRForConditionalGeneration",
@@ -858,8 +919,13 @@ CLASSES = {
     "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
 # Towers, by the key of the part, whose tensors stand beside the others'.
-OF_PARTS = {"vision_config": ("visual.",), "audio_config": ("audio_tower.",)}
+OF_PARTS = {"vision_config": ("visual.", "image_embed."), "audio_config": ("audio_tower.", "audio_embed.")}
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
+OF_TEXT_ALONE = ("model.layers.", "model.norm.", "model.embed_tokens.")  # where its names stand beside the towers'
+
+
+def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
+    return any(of in name for of in (*OF_TEXT, *others)) or name.startswith(OF_TEXT_ALONE)
 
 
 def build(raw: dict[str, Any]) -> torch.nn.Module:
@@ -874,10 +940,11 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
-def tower(name: str) -> dict[str, np.ndarray]:
+def tower(name: str, changed: dict[str, Any] | None = None) -> dict[str, np.ndarray]:
     """What a file holds: the input, what the tower makes of it, FLOPs, weights `w/…` and buffers `b/…`."""
     make, part, grid = TOWERS[name]
     raw = make()
+    raw[part] = raw[part] | (changed or {})
     model = build(raw)
     with torch.no_grad():
         for buffer in saved_buffers(model).values():
@@ -886,11 +953,11 @@ def tower(name: str) -> dict[str, np.ndarray]:
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
-    others = OF_TEXT
+    others: tuple[str, ...] = ()
     if raw.get("audio_config") and raw.get("vision_config"):
-        others += next(names for key, names in OF_PARTS.items() if key != part)
-    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in others)}
-    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in others)}
+        others = next(names for key, names in OF_PARTS.items() if key != part)
+    weights = {n: p for n, p in model.named_parameters() if not of_text(n, others)}
+    buffers = {n: b for n, b in saved_buffers(model).items() if not of_text(n, others)}
     ours = find(raw, part)
     config, _ = read_config(ours, raw, part)
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
@@ -948,10 +1015,52 @@ def at_full_size(slug: str) -> int:
     config = AutoConfig.for_model(whole.pop("model_type"), **whole)
     with torch.device("meta"):
         made = AutoModelForImageTextToText.from_config(config)
-    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not any(of in n for of in OF_TEXT)}
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n)}
     ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}
     assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
     return len(ours)
+
+
+# Keys that stay as they are in variants: the input's sizes, which a grid is given for, and what is not of the tower.
+GIVEN = (
+    "image_size",
+    "patch",
+    "channels",
+    "window",
+    "max_source",
+    "num_mel",
+    "bands",
+    "out_hidden",
+    "output_dim",
+    "crop",
+)
+TRIES = 12
+
+
+def variants(name: str) -> str:
+    """Of random variants of a tower, in words, how many are the same here and there. Raises AssertionError for another.
+
+    One or two numbers or flags of its table get other values.
+    """
+    make, part, _ = TOWERS[name]
+    inner, rng, count = make()[part], random.Random(name), Counter()
+    keys = [k for k, v in inner.items() if isinstance(v, int) and not any(given in k for given in GIVEN)]
+    for _ in range(TRIES):
+        new = {}
+        for key in rng.sample(keys, min(len(keys), rng.choice((1, 2)))):
+            value = inner[key]
+            new[key] = not value if isinstance(value, bool) else rng.choice((value + 1, value * 2, max(value - 1, 1)))
+        try:
+            held = tower(name, new)
+        except Problem:
+            count["ours refuses it"] += 1
+            continue
+        except Exception:  # of many kinds: a check of the config, or a shape that does not fit
+            count["transformers does not run it"] += 1
+            continue
+        compare(held)
+        count["the same"] += 1
+    return f"{name}: {dict(count)}"
 
 
 IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
@@ -1127,6 +1236,29 @@ def glm5_next_tokens(width: int, height: int) -> int:
     return rows * columns // 14**2
 
 
+def phi4_tokens(width: int, height: int) -> int:
+    drawn = SimpleNamespace(resize=lambda image, size: image, pad=lambda image, *_, **__: image)
+    made = methods(
+        "phi4_multimodal.image_processing_phi4_multimodal",
+        "Phi4MultimodalImageProcessor",
+        {"math": math, "torch": torch, "tvF": drawn},
+    )
+    image = SimpleNamespace(shape=(3, height, width), device="cpu")
+    try:
+        mask = made.dynamic_preprocess(image, 56, 7, 8, max_num=36)[1][::2, ::2]
+    except ValueError:  # an image that is much longer than high
+        return 0
+    return 16 + 4 + 1 + int(mask.sum()) + int(mask[:, 0].sum())
+
+
+def molmo2_tokens(width: int, height: int) -> int:
+    of = functions("molmo2.image_processing_molmo2", "select_tiling", "compute_crop_geometry")
+    of["select_tiling"].__globals__["itertools"] = itertools
+    canvas = of["compute_crop_geometry"](height, width, 8, (4, 4), 70, 7)[2:]
+    rows, columns = (math.ceil(side // 7 / 2) for side in canvas)
+    return 5 * 5 + rows * columns
+
+
 def cosmos3_edge_tokens(width: int, height: int) -> int:
     resize = functions("cosmos3_edge.image_processing_cosmos3_edge", "smart_resize")["smart_resize"]
     rows, columns = resize(2, height, width, 2, 14, 1, 10**12)
@@ -1175,6 +1307,8 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qianfan_ocr": lambda: internvl_tokens,
     "cosmos3_edge": lambda: cosmos3_edge_tokens,
     "lfm2_vl": lambda: lfm2_vl_tokens,
+    "phi4_vision": lambda: phi4_tokens,
+    "molmo2": lambda: molmo2_tokens,
     "llava_next": lambda: llava_next_tokens,
 }
 
@@ -1219,12 +1353,19 @@ def qwen3_asr_sound_tokens(seconds: float) -> int:
     return int(transformers.Qwen3ASRProcessor._get_audio_token_length(None, torch.tensor(math.ceil(100 * seconds))))
 
 
+def phi4_sound_tokens(seconds: float) -> int:
+    extractor = transformers.Phi4MultimodalFeatureExtractor()
+    silence = np.zeros(int(seconds * 16000), np.float32)
+    return int(extractor(silence, sampling_rate=16000)["audio_embed_sizes"][0])
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
     "qwen2_5_omni_audio": qwen2_5_omni_sound_tokens,
     "qwen3_omni_audio": qwen3_omni_sound_tokens,
     "audioflamingo3": audioflamingo3_sound_tokens,
+    "phi4_audio": phi4_sound_tokens,
     "qwen3_asr": qwen3_asr_sound_tokens,
 }
 
@@ -1237,6 +1378,10 @@ def write_tokens(path: Path) -> None:
 
 
 def main(folder: str | None = None, *names: str) -> None:
+    if folder == "variants":
+        for name in names or TOWERS:
+            print(variants(name), flush=True)
+        return
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
     for name in names or TOWERS:
         held = tower(name)

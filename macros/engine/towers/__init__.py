@@ -76,6 +76,9 @@ MODULES: dict[tuple[str, str], str] = {
     ("audioflamingo3", "audio_config"): "audioflamingo3",
     ("qwen3_asr", "audio_config"): "qwen3_asr",
     ("kimi_k25", "vision_config"): "kimi_k25",
+    ("molmo2", "vision_config"): "molmo2",
+    ("phi4_multimodal", "vision_config"): "phi4_vision",
+    ("phi4_multimodal", "audio_config"): "phi4_audio",
 }
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
@@ -119,6 +122,7 @@ class TowerConfig(Config):
     """The base of the towers' configs: what they read, and how an image or a sound becomes patches or moments."""
 
     reads: ClassVar[str] = "image"  # or "sound"
+    beside: ClassVar[tuple[str, ...]] = ()  # further tables of the whole that are of this tower
 
     def grid(self, height: int, width: int) -> Grid:
         """The patches of an image of so many pixels, as the processor resizes it."""
@@ -177,6 +181,11 @@ def find(whole: Mapping[str, Any], part: str) -> Tower | None:
     return of_module(name)
 
 
+def has_tower(model_type: str) -> bool:
+    """Whether a tower of this type of the whole is known."""
+    return any(whole == model_type for whole, _ in MODULES)
+
+
 def of_module(name: str) -> Tower:
     """The tower of a module."""
     module = import_module(f"{__name__}.{name}")
@@ -191,6 +200,8 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     raw = {name: value for name, value in whole.items() if name in known and name not in inner}
     of_text = [name for name in known if name.startswith(OF_TEXT)]
     raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
+    for table in tower.config.beside:
+        raw |= {f"{table}.{name}": value for name, value in whole.get(table, {}).items() if f"{table}.{name}" in known}
     return tower.config.read({**raw, **inner})
 
 

@@ -8,15 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numpy as np
-
 from ..architectures.config import Positive, Raw, Size, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, gelu_tanh, heads, layer_norm, linear
 from ..steps import Role, step
 from . import TEXT_WIDTH, Grid
-from .patches import two_maps
+from .patches import multihead_inputs, two_maps
 from .siglip import Siglip, encode
 
 
@@ -73,13 +71,3 @@ def look(queries: Array, x: Array, w: Weights, c: AriaVision) -> Array:
     q, k, v = (heads(part, c.n_heads, c.d_head) for part in (q, k, v))
     x = linear(attend(q, k, v, None, c.d_head**-0.5), w, "multihead_attn.out_proj", D, bias=True)
     return linear(x, w, "linear", D, bias=True)
-
-
-def multihead_inputs(q: Array, k: Array, v: Array, w: Weights) -> tuple[Array, Array, Array]:
-    """Queries, keys and values by three matrices in one tensor, as PyTorch stores them: [M D], [P D], [P D] -> the
-    same."""
-    width = q.shape[1]
-    kernel, bias = w("in_proj_weight", 3 * width, width), w("in_proj_bias", 3 * width)
-    kernels, biases = np.split(kernel, 3, axis=0), np.split(bias, 3)
-    q, k, v = (np.einsum("ti,oi->to", x, m, optimize=True) + b for x, m, b in zip((q, k, v), kernels, biases))
-    return q, k, v

@@ -10,13 +10,13 @@ from typing import Literal
 
 import numpy as np
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key, listed
+from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, rms_norm
 from ..steps import Role, step
 from . import TEXT_WIDTH, Grid
-from .patches import OneSize, blocks, embed_patches, named_activation, two_maps
+from .patches import OneSize, blocks, embed_patches, named_activation, one_side, two_maps
 
 MOST_TILES = 12  # of an image: the processor's
 
@@ -59,11 +59,7 @@ class InternVision(OneSize):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """One number where height and width are given, equal."""
-        for name in ("image_size", "patch_size"):
-            sides = listed(raw.get(name))
-            if sides is not None and len(sides) == 2 and sides[0] == sides[1]:
-                raw[name] = sides[0]
-        return raw
+        return one_side(raw, "image_size", "patch_size")
 
     def check(self) -> None:
         super().check()
@@ -79,16 +75,22 @@ CONFIG = InternVision
 
 
 def tiles_of(height: int, width: int, size: int, least: int = 1, most: int = MOST_TILES) -> int:
-    """The number of tiles of an image: the grid with the nearest proportions; of equally near ones a larger one, unless
-    it has more than twice the area of the image."""
+    """The number of tiles of an image."""
+    rows, columns = tiled(height, width, size, least, most)
+    return rows * columns
+
+
+def tiled(height: int, width: int, size: int, least: int, most: int) -> tuple[int, int]:
+    """The rows and columns of tiles of an image: the grid with the nearest proportions; of equally near ones a larger
+    one, unless it has more than twice the area of the image."""
     shapes = [(columns, rows) for columns in range(1, most + 1) for rows in range(1, most // columns + 1)]
     shapes = [shape for shape in shapes if shape[0] * shape[1] >= least]
     best, nearest = (1, 1), float("inf")
     for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
         distance = abs(width / height - columns / rows)
         if distance < nearest or (distance == nearest and 2 * width * height > size * size * columns * rows):
-            best, nearest = (columns, rows), distance
-    return best[0] * best[1]
+            best, nearest = (rows, columns), distance
+    return best
 
 
 def forward(w: Weights, x: Array, grid: Grid, c: InternVision, cache: KVCache) -> list[Array]:

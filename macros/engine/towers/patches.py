@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..architectures.config import activation
+from ..architectures.config import Raw, activation, listed
 from ..errors import Problem
 from ..interface import Array, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, heads, layer_norm, linear, rope_table, sigmoid
@@ -80,6 +80,15 @@ class OneSize(Patches):
         else:
             side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
         return Grid(side, side, grid.count)
+
+
+def one_side(raw: Raw, *names: str) -> Raw:
+    """Raw keys with one number where height and width are given, equal."""
+    for name in names:
+        sides = listed(raw.get(name))
+        if sides is not None and len(sides) == 2 and sides[0] == sides[1]:
+            raw[name] = sides[0]
+    return raw
 
 
 def quick_gelu(x: Array) -> Array:
@@ -234,4 +243,24 @@ def vit_layer(x: Array, w: Weights, c: Patches, table: RopeTable | None = None, 
     y = layer_norm(x, w, "layer_norm1", c.norm_eps)
     x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, output, table)
     y = layer_norm(x, w, "layer_norm2", c.norm_eps)
+    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
+
+
+def multihead_inputs(q: Array, k: Array, v: Array, w: Weights) -> tuple[Array, Array, Array]:
+    """Queries, keys and values by three matrices in one tensor, as PyTorch stores them: [M D], [P D], [P D] -> the
+    same."""
+    width = q.shape[1]
+    kernel, bias = w("in_proj_weight", 3 * width, width), w("in_proj_bias", 3 * width)
+    kernels, biases = np.split(kernel, 3, axis=0), np.split(bias, 3)
+    q, k, v = (np.einsum("ti,oi->to", x, m, optimize=True) + b for x, m, b in zip((q, k, v), kernels, biases))
+    return q, k, v
+
+
+@step(Role.ATTENTION)
+def pooled(x: Array, w: Weights, c: Patches) -> Array:
+    """A vector of the whole image, by a trained query, through a feed-forward network: [P D] -> [1 D] (SigLIP)."""
+    probe = w("probe", 1, 1, c.d_model).reshape(1, c.d_model)
+    q, k, v = (heads(part, c.n_heads, c.d_head) for part in multihead_inputs(probe, x, x, w.at("attention")))
+    x = linear(attend(q, k, v, None, c.d_head**-0.5), w, "attention.out_proj", c.d_model, bias=True)
+    y = layer_norm(x, w, "layernorm", c.norm_eps)
     return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
