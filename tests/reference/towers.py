@@ -481,6 +481,19 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "janus": (
+        lambda: {
+            "model_type": "janus",
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "janus_vision_model", "hidden_size": 15, "mlp_ratio": 3, "image_size": 42, "depth": 3}
+            | {"projection_dim": width("llama")},
+            "vq_config": {"base_channels": 32, "latent_channels": 8, "num_embeddings": 8, "embed_dim": 8}
+            | {"channel_multiplier": [1], "num_res_blocks": 1, "projection_dim": 8, "image_token_embed_dim": 8},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
     "ovis2": (
         lambda: {
             "model_type": "ovis2",
@@ -664,7 +677,7 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
             "vision_config": VIT
             | {"model_type": "molmo2_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": [70, 70]}
             | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 5},
-            "adapter_config": {"hidden_size": 14, "intermediate_size": 26, "num_attention_heads": 6, "head_dim": 3}
+            "adapter_config": {"hidden_size": 15, "intermediate_size": 26, "num_attention_heads": 6, "head_dim": 3}
             | {"num_key_value_heads": 2, "text_hidden_size": width("molmo2_text"), "vision_feature_layer": [-1, 0]},
         },
         "vision_config",
@@ -875,6 +888,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "vipllava": vipllava,
     "aria": gemma3,
     "deepseek_vl": gemma3,
+    "janus": gemma3,
     "ovis2": gemma3,
     "video_llama_3": video_llama_3,
     "lfm2_vl": lfm2_vl,
@@ -921,11 +935,12 @@ CLASSES = {
 # Towers, by the key of the part, whose tensors stand beside the others'.
 OF_PARTS = {"vision_config": ("visual.", "image_embed."), "audio_config": ("audio_tower.", "audio_embed.")}
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
+DRAWING = ("vqmodel.", "generation_")  # what makes images
 OF_TEXT_ALONE = ("model.layers.", "model.norm.", "model.embed_tokens.")  # where its names stand beside the towers'
 
 
 def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
-    return any(of in name for of in (*OF_TEXT, *others)) or name.startswith(OF_TEXT_ALONE)
+    return any(of in name for of in (*OF_TEXT, *DRAWING, *others)) or name.startswith(OF_TEXT_ALONE)
 
 
 def build(raw: dict[str, Any]) -> torch.nn.Module:

@@ -44,6 +44,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("vipllava", "vision_config"): "vipllava",
     ("aria", "vision_config"): "aria",
     ("deepseek_vl", "vision_config"): "deepseek_vl",
+    ("janus", "vision_config"): "janus",
     ("ovis2", "vision_config"): "ovis2",
     ("video_llama_3", "vision_config"): "video_llama_3",
     ("lfm2_vl", "vision_config"): "lfm2_vl",

@@ -69,6 +69,8 @@ class Molmo2Vision(OneSize):
         self.must_divide("n_adapter_kv_heads", "n_adapter_heads")
         if int(self.n_positions) != int(self.patch_rows) ** 2:
             raise Problem(f"num_position_embeddings = {int(self.n_positions)}", "give one for each patch of a tile")
+        if int(self.d_adapter) != int(self.d_model):
+            raise Problem(f"{ADAPTER}hidden_size = {int(self.d_adapter)}", "the adapter reads the tower's vectors")
         layers = self.layers
         if not layers or len(set(layers)) < len(layers) or not all(1 <= i <= self.n_layers for i in layers):
             raise Problem(f"{ADAPTER}vision_feature_layer = {self.features}", "give layers of this tower, each once")
