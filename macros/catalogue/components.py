@@ -82,7 +82,8 @@ class Component:
         """What it makes of an image of so many pixels. Raises `Problem` for an impossible size."""
         if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
             raise Problem(f"an image of {width} × {height}", f"give sides of 1 to {LARGEST_SIDE:,} pixels")
-        seen = self._seen(self.config.grid(height, width))
+        parts = [self._seen(grid) for grid in self.config.grids(height, width)]
+        seen = Seen(*map(sum, zip(*parts)))
         return seen._replace(tokens=self.config.image_tokens(height, width, seen.tokens))
 
     def sound(self, seconds: float) -> Seen:

@@ -561,6 +561,27 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(8, 8),
     ),
+    "deepseek_ocr2": (
+        lambda: {
+            "model_type": "deepseek_ocr2",
+            "text_config": text("deepseek_ocr2_text"),
+            "vision_config": {
+                "model_type": "deepseek_ocr2_vision",
+                "sam_config": VIT
+                | {
+                    "model_type": "deepseek_ocr2_sam_vision_model",
+                    "hidden_size": 15,
+                    "mlp_ratio": 2.0,
+                    "image_size": 70,
+                }
+                | {"window_size": 4, "output_channels": 6, "global_attn_indexes": [1], "downsample_channels": [5, 24]},
+                "encoder_config": {"model_type": "deepseek_ocr2_encoder", "hidden_size": 24, "intermediate_size": 34}
+                | {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 7},
+            },
+        },
+        "vision_config",
+        Grid(7, 7),
+    ),
     "hyperclovax_vision_v2": (
         lambda: {
             "model_type": "hyperclovax_vision_v2",
@@ -834,6 +855,10 @@ def molmo2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return list(model.model.get_image_features(x[None], places, torch.tensor([[rows, columns, 0, 0]])).pooler_output)
 
 
+def deepseek_ocr2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(pixels(x, grid)).pooler_output[0][:-1]]  # without the vector behind it
+
+
 def phi4_vision(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     embed = model.model.embed_tokens_extend.image_embed
     read = embed.img_projection_up(embed.get_img_features(pixels(x, grid)))
@@ -894,6 +919,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "lfm2_vl": lfm2_vl,
     "cosmos3_edge": cosmos3_edge,
     "got_ocr2": gemma3,
+    "deepseek_ocr2": deepseek_ocr2,
     "pp_chart2table": gemma3,
     "hyperclovax_vision_v2": vision_model,
     "glmga": qwen3,
@@ -1274,6 +1300,16 @@ def molmo2_tokens(width: int, height: int) -> int:
     return 5 * 5 + rows * columns
 
 
+def deepseek_ocr2_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels, of which the processor knows nothing."""
+    names = "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    of = functions("deepseek_ocr2.image_processing_deepseek_ocr2", *names)
+    made = methods("deepseek_ocr2.image_processing_deepseek_ocr2", "DeepseekOcr2ImageProcessor", of)
+    vars(made).update(min_patches=2, max_patches=6, tile_size=768, crop_to_patches=True)
+    tiles = made.get_number_of_image_patches(height, width) - 1
+    return 144 + 256 * tiles + 1
+
+
 def cosmos3_edge_tokens(width: int, height: int) -> int:
     resize = functions("cosmos3_edge.image_processing_cosmos3_edge", "smart_resize")["smart_resize"]
     rows, columns = resize(2, height, width, 2, 14, 1, 10**12)
@@ -1324,6 +1360,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "lfm2_vl": lambda: lfm2_vl_tokens,
     "phi4_vision": lambda: phi4_tokens,
     "molmo2": lambda: molmo2_tokens,
+    "deepseek_ocr2": lambda: deepseek_ocr2_tokens,
     "llava_next": lambda: llava_next_tokens,
 }
 

@@ -50,6 +50,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("lfm2_vl", "vision_config"): "lfm2_vl",
     ("cosmos3_edge", "vision_config"): "cosmos3_edge",
     **dict.fromkeys(((whole, "vision_config") for whole in ("got_ocr2", "pp_chart2table")), "got_ocr2"),
+    ("deepseek_ocr2", "vision_config"): "deepseek_ocr2",
     ("hyperclovax_vision_v2", "vision_config"): "hyperclovax_vision_v2",
     **dict.fromkeys(((whole, "vision_config") for whole in ("idefics3", "smolvlm")), "idefics3"),
     ("paligemma", "vision_config"): "paligemma",
@@ -128,6 +129,10 @@ class TowerConfig(Config):
     def grid(self, height: int, width: int) -> Grid:
         """The patches of an image of so many pixels, as the processor resizes it."""
         raise NotImplementedError
+
+    def grids(self, height: int, width: int) -> list[Grid]:
+        """The same where its tiles differ from the whole."""
+        return [self.grid(height, width)]
 
     def moments(self, seconds: float) -> Grid:
         """The moments of a sound."""

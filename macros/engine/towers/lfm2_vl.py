@@ -1,7 +1,7 @@
 """The vision tower of LFM2-VL: SigLIP 2, for images of any size, whose vectors are joined four to one and projected.
 
-A large image is cut into tiles of one size, and is shown once more as a whole, which counts as a tile here. Source:
-transformers 5.23, modeling_lfm2_vl.py and image_processing_lfm2_vl.py.
+A large image is cut into tiles of one size, and is shown once more as a whole. Source: transformers 5.23,
+modeling_lfm2_vl.py and image_processing_lfm2_vl.py.
 """
 
 from __future__ import annotations
@@ -68,15 +68,11 @@ class Lfm2Vision(Siglip2):
         if not self.is_large(height, width):
             return self.whole(height, width)
         side = TILE // int(self.patch)
-        tiles = tiles_of(height, width, TILE, LEAST_TILES, MOST_TILES)
-        return Grid(side, side, tiles + (tiles > 1))
+        return Grid(side, side, tiles_of(height, width, TILE, LEAST_TILES, MOST_TILES))
 
-    def image_tokens(self, height: int, width: int, tokens: int) -> int:
-        if not self.is_large(height, width):
-            return tokens
-        count = self.grid(height, width).count
-        whole = self.whole(height, width)
-        return tokens // count * (count - 1) + (whole.rows // int(self.merge)) * (whole.columns // int(self.merge))
+    def grids(self, height: int, width: int) -> list[Grid]:
+        grid = self.grid(height, width)
+        return [grid, self.whole(height, width)] if grid.count > 1 else [grid]
 
 
 CONFIG = Lfm2Vision

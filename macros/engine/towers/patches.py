@@ -133,32 +133,32 @@ def stretched_positions(
     not of the nearest four.
     """
     total = np.zeros((1, table.shape[1]), np.float32, like=table)
-    down = _taps(row, side, grid.rows, to_corners, cubic)
-    right = _taps(column, side, grid.columns, to_corners, cubic)
+    down = taps(row, side, grid.rows, to_corners, cubic)
+    right = taps(column, side, grid.columns, to_corners, cubic)
     for y, y_share in down:
         for x, x_share in right:
             total = total + np.take(table, y * int(side) + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
     return total
 
 
-def _taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
+def taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
     """The places on the table's axis that a patch's place is a mean of, each with its share."""
     side, size = int(side), int(size)
     at = place * ((side - 1) / max(size - 1, 1)) if to_corners else (place + 0.5) * (side / size) - 0.5
     before = np.floor(at)
     return [
-        (np.clip(before + step, 0, side - 1).astype(np.int64), _share(np.abs(at - before - step), cubic))
+        (np.clip(before + step, 0, side - 1).astype(np.int64), share_of(np.abs(at - before - step), cubic))
         for step in (range(-1, 3) if cubic else range(2))
     ]
 
 
-def _share(distance: Array, cubic: bool) -> Array:
-    """The share of a row at a distance: linear, or the cubic kernel of Keys with -0.75, as PyTorch has it."""
+def share_of(distance: Array, cubic: bool, a: float = -0.75) -> Array:
+    """The share of a row at a distance: linear, or the cubic kernel of Keys with -0.75 or -0.5, as PyTorch has it."""
     if not cubic:
         return np.maximum(1 - distance, 0)
-    near = (1.25 * distance - 2.25) * distance * distance + 1
-    far = ((-0.75 * distance + 3.75) * distance - 6) * distance + 3
-    return np.where(distance <= 1, near, far)
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
 
 
 def blocks(x: Array, grid: Grid, side: int) -> Array:
@@ -264,3 +264,33 @@ def pooled(x: Array, w: Weights, c: Patches) -> Array:
     x = linear(attend(q, k, v, None, c.d_head**-0.5), w, "attention.out_proj", c.d_model, bias=True)
     y = layer_norm(x, w, "layernorm", c.norm_eps)
     return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
+
+
+@step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
+def averaged_positions(row: Array, column: Array, table: Array, side: int, grid: Grid, *, cubic: bool = False) -> Array:
+    """The position table, a square of `side`, stretched over the grid from border to border; each patch gets a mean of
+    all rows of it that it covers, by distance or by Keys' kernel: [P], [P], [side² D] -> [P D]."""
+    total = np.zeros((1, table.shape[1]), np.float32, like=table)
+    down, right = covered(row, side, int(grid.rows), cubic), covered(column, side, int(grid.columns), cubic)
+    for y, y_share in down:
+        for x, x_share in right:
+            total = total + np.take(table, y * side + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
+    return total
+
+
+def covered(place: Array, side: int, size: int, cubic: bool) -> list[tuple[Array, Array]]:
+    """The places on the table's axis that a patch's place is a mean of, each with its share."""
+    scale = side / size
+    unit = max(scale, 1.0)
+    reach = 2 * unit if cubic else unit
+    centre = (place + 0.5) * scale
+    first = np.floor(centre - reach + 0.5)
+    found: list[tuple[Array, Array]] = []
+    for number in range(2 * math.ceil(reach) + 1):
+        at = first + number
+        share = share_of(np.abs(at + 0.5 - centre) / unit, cubic, -0.5) * ((at >= 0) & (at < side))
+        found.append((np.clip(at, 0, side - 1).astype(np.int64), share))
+    whole: Array = found[0][1]
+    for _, share in found[1:]:
+        whole = whole + share
+    return [(at, share / whole) for at, share in found]

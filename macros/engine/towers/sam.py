@@ -12,7 +12,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear
 from ..steps import Role, step
 from . import Grid
-from .patches import OneSize, embed_patches, named_activation, two_maps
+from .patches import OneSize, averaged_positions, embed_patches, named_activation, places, taps, two_maps
 from .sounds import convolve_plane
 
 
@@ -51,7 +51,13 @@ def encode(w: Weights, x: Array, grid: Grid, c: SamVision, cache: KVCache) -> Ar
     """SAM's vectors of an image, one for each patch, in rows and columns: [P I] -> [R C N]."""
     x = embed_patches(x, w, "patch_embed.projection", c.d_model, (c.n_channels, c.patch, c.patch), bias=True)
     if c.placed:
-        x = x + w("pos_embed", 1, grid.rows, grid.columns, c.d_model).reshape(x.shape[0], c.d_model)
+        side = c.patch_rows
+        table = w("pos_embed", 1, side, side, c.d_model).reshape(side * side, c.d_model)
+        if int(grid.rows) == int(side):
+            x = x + table
+        else:
+            row, column = places(x, grid.rows, grid.columns)
+            x = x + averaged_positions(row, column, table, int(side), grid, cubic=True)
     for kind, w_layer, _ in w.layers("layers", c.kinds, cache):
         x = layer(x, w_layer, c, grid, kind == "window")
     return neck(x.reshape(grid.rows, grid.columns, c.d_model), w.at("neck"), c)
@@ -82,7 +88,7 @@ def attention(x: Array, w: Weights, c: SamVision, grid: Grid, windowed: bool) ->
         part.reshape(down * right, side * side, N, H).transpose(1, 0, 2, 3).reshape(side * side, down * right * N, H)
         for part in parts
     )
-    bias = distance_scores(q, w, side) if c.by_distance else None
+    bias = distance_scores(q, w, side, side if windowed else c.patch_rows) if c.by_distance else None
     mixed = attend(q, k, v, None, H**-0.5, bias)
     x = mixed.reshape(side * side, down * right, c.d_model).swapaxes(0, 1)
     x = linear(x.reshape(down * right * side * side, c.d_model), w, "proj", c.d_model, bias=True)
@@ -93,17 +99,31 @@ def attention(x: Array, w: Weights, c: SamVision, grid: Grid, windowed: bool) ->
 
 
 @step(Role.RELATIVE_LOGITS)
-def distance_scores(q: Array, w: Weights, side: int) -> Array:
-    """Each head's addition to a score by the distance in rows and that in columns: [s² N H] -> [N s² s²]."""
+def distance_scores(q: Array, w: Weights, side: int, usual: int) -> Array:
+    """Each head's addition to a score by the distance in rows and that in columns: [s² N H] -> [N s² s²].
+
+    The tables are of an image of the `usual` side, and are stretched for any other.
+    """
     heads, width = q.shape[1], q.shape[2]
     q = q.reshape(side, side, heads, width)
     at = np.arange(side, like=q)
     distance = at[:, None] - at[None, :] + (side - 1)
-    down = np.take(w("rel_pos_h", 2 * side - 1, width), distance, axis=0)
-    right = np.take(w("rel_pos_w", 2 * side - 1, width), distance, axis=0)
+    down, right = (
+        np.take(stretched(w(name, 2 * usual - 1, width), 2 * int(side) - 1), distance, axis=0)
+        for name in ("rel_pos_h", "rel_pos_w")
+    )
     by_row = np.einsum("rcnh,rkh->nrck", q, down, optimize=True)
     by_column = np.einsum("rcnh,ckh->nrck", q, right, optimize=True)
     return (by_row[:, :, :, :, None] + by_column[:, :, :, None, :]).reshape(heads, side * side, side * side)
+
+
+def stretched(table: Array, size: int) -> Array:
+    """A table of vectors by distance with as many rows as asked for, each a mean of the nearest two: [A H] -> [B H]."""
+    if int(table.shape[0]) == size:
+        return table
+    found = taps(np.arange(size, like=table), int(table.shape[0]), size, to_corners=False, cubic=False)
+    (low, low_share), (high, high_share) = found
+    return np.take(table, low, axis=0) * low_share[:, None] + np.take(table, high, axis=0) * high_share[:, None]
 
 
 @step(Role.CONV_STEM)
