@@ -3,7 +3,7 @@
 As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
 patches, and torch counts the FLOPs. Beside them, the number of tokens that image processors make of an image. Without a
 folder, only the differences from ours are printed; `python -m tests.reference.towers variants [NAME ...]` compares
-random variants.
+default sizes and random variants.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from macros.catalogue import presets
+from macros.catalogue.components import components_of
 from macros.counting.parameters import Counts
 from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
@@ -1104,6 +1105,40 @@ def variants(name: str) -> str:
     return f"{name}: {dict(count)}"
 
 
+# Keys of a small tower that its default config lacks, or that fit the small text; and what a default needs besides.
+FITTING = ("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size")
+OF_DEFAULT = {"aria": {"image_size": 490, "patch_size": 14}}
+
+
+def at_default_size(name: str) -> str:
+    """The number of tensors of a tower of the default config, in words. Raises AssertionError unless names and shapes
+    are those that transformers makes of it, on the meta device."""
+    make, part, _ = TOWERS[name]
+    raw = {k: v for k, v in make().items() if not k.startswith(("projector_patch", "image_grid", "vision_feature"))}
+    for table in {part, "adapter_config"} & raw.keys():
+        raw[table] = {k: v for k, v in raw[table].items() if k in FITTING}
+    raw[part] |= OF_DEFAULT.get(name, {})
+    kind = raw.pop("model_type")
+    config = AutoConfig.for_model(kind, **json.loads(json.dumps(raw)))
+    with torch.device("meta"):
+        made = (
+            getattr(transformers, CLASSES[kind])._from_config(config)
+            if kind in CLASSES
+            else AutoModelForImageTextToText.from_config(config)
+        )
+    whole = json.loads(config.to_json_string(use_diff=False))
+    others = next(names for key, names in OF_PARTS.items() if key != part) if "audio_config" in raw else ()
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n, others)}
+    try:
+        [component] = (one for one in components_of(whole)[0] if one.part == part)
+    except Problem:
+        return f"{name}: the default config is refused"
+    ours = dict(component.counts.tensors())
+    assert not component.unknown, component.unknown
+    assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
+    return f"{name}: {len(ours):,} tensors by default"
+
+
 IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
 
 
@@ -1432,7 +1467,7 @@ def write_tokens(path: Path) -> None:
 def main(folder: str | None = None, *names: str) -> None:
     if folder == "variants":
         for name in names or TOWERS:
-            print(variants(name), flush=True)
+            print(at_default_size(name), variants(name), sep="\n", flush=True)
         return
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
     for name in names or TOWERS:
