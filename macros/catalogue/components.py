@@ -82,7 +82,8 @@ class Component:
         """What it makes of an image of so many pixels. Raises `Problem` for an impossible size."""
         if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
             raise Problem(f"an image of {width} × {height}", f"give sides of 1 to {LARGEST_SIDE:,} pixels")
-        seen = self._seen(self.config.grid(height, width))
+        parts = [self._seen(grid) for grid in self.config.grids(height, width)]
+        seen = Seen(*map(sum, zip(*parts)))
         return seen._replace(tokens=self.config.image_tokens(height, width, seen.tokens))
 
     def sound(self, seconds: float) -> Seen:
@@ -118,7 +119,8 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
             found.append(Component(name, tower, *read_config(tower, inner, part)))
         except Problem as problem:
             raise Problem(f"{name}: {problem.what}", problem.mend) from None
-    return tuple(found), tuple(others)
+    beside = {name for component in found for name in component.config.beside}
+    return tuple(found), tuple(name for name in others if name.rpartition(".")[2] not in beside)
 
 
 def uncounted(found: Iterable[Component], others: Iterable[str], named: Iterable[str]) -> tuple[str, ...]:

@@ -2,16 +2,19 @@
 
 As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
 patches, and torch counts the FLOPs. Beside them, the number of tokens that image processors make of an image. Without a
-folder, only the differences from ours are printed.
+folder, only the differences from ours are printed; `python -m tests.reference.towers variants [NAME ...]` compares
+default sizes and random variants.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import json
 import math
+import random
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -24,7 +27,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformers import AutoConfig, AutoModelForImageTextToText
 
 from macros.catalogue import presets
+from macros.catalogue.components import components_of
 from macros.counting.parameters import Counts
+from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.towers import Grid, find, read_config, trace
 
@@ -34,6 +39,18 @@ from .models import BESIDE, SEED, fill, saved_buffers
 from .models import TOWERS as TOWER_BESIDE
 
 VIT = {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7}
+SIGLIP = {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42} | {
+    "vision_use_head": False
+}
+PHI4_VISION = {"hidden_size": 15, "intermediate_size": 34, "image_size": 56, "crop_size": 56}
+PHI4_AUDIO = {"hidden_size": 18, "num_blocks": 3, "num_attention_heads": 3, "intermediate_size": 34} | {
+    "ext_pw_out_channel": 18,
+    "depthwise_separable_out_channel": 18,
+    "nemo_conv_channels": 5,
+    "input_size": 21,
+    "kernel_size": 4,
+    "bias_max_distance": 4,
+}
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
 AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7}
 KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
@@ -417,6 +434,277 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(20),
     ),
+    "llava_next_video": (
+        lambda: {
+            "model_type": "llava_next_video",
+            "image_grid_pinpoints": [[42, 84], [84, 42], [84, 84], [126, 42], [42, 126]],
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "clip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "llava_onevision": (
+        lambda: {
+            "model_type": "llava_onevision",
+            "image_grid_pinpoints": [[42 * rows, 42 * columns] for rows in range(1, 7) for columns in range(1, 7)],
+            "vision_aspect_ratio": "anyres_max_4",
+            "text_config": text("qwen2"),
+            "vision_config": VIT | SIGLIP,
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "vipllava": (
+        lambda: {
+            "model_type": "vipllava",
+            "vision_feature_layer": [-2, 1, 3, 0],
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "clip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "aria": (
+        lambda: {
+            "model_type": "aria",
+            "projector_patch_to_query_dict": {"36": 5, "49": 7},
+            "text_config": text("aria_text"),
+            "vision_config": VIT | SIGLIP | {"model_type": "idefics3_vision"},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "deepseek_vl": (
+        lambda: {"model_type": "deepseek_vl", "text_config": text("llama"), "vision_config": VIT | SIGLIP},
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "janus": (
+        lambda: {
+            "model_type": "janus",
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "janus_vision_model", "hidden_size": 15, "mlp_ratio": 3, "image_size": 42, "depth": 3}
+            | {"projection_dim": width("llama")},
+            "vq_config": {"base_channels": 32, "latent_channels": 8, "num_embeddings": 8, "embed_dim": 8}
+            | {"channel_multiplier": [1], "num_res_blocks": 1, "projection_dim": 8, "image_token_embed_dim": 8},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "ovis2": (
+        lambda: {
+            "model_type": "ovis2",
+            "hidden_size": width("qwen2"),
+            "text_config": text("qwen2"),
+            "vision_config": VIT
+            | {"model_type": "ovis2_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
+            | {"hidden_stride": 2, "vocab_size": 31, "qkv_bias": True, "num_visual_indicator_tokens": 5},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "video_llama_3": (
+        lambda: {
+            "model_type": "video_llama_3",
+            "text_config": text("qwen2"),
+            "vision_config": VIT | {"model_type": "video_llama_3_vision", "hidden_size": 24, "intermediate_size": 34},
+        },
+        "vision_config",
+        Grid(5, 9),
+    ),
+    "lfm2_vl": (
+        lambda: {
+            "model_type": "lfm2_vl",
+            "projector_hidden_size": 26,
+            "text_config": text("lfm2"),
+            "vision_config": VIT
+            | {"patch_size": 8}
+            | {"model_type": "siglip2_vision_model", "hidden_size": 15, "intermediate_size": 34, "num_patches": 49}
+            | {"vision_use_head": False},
+        },
+        "vision_config",
+        Grid(4, 10),
+    ),
+    "cosmos3_edge": (
+        lambda: {
+            "model_type": "cosmos3_edge",
+            "projector_hidden_size": 26,
+            "text_config": text("cosmos3_edge_text"),
+            "vision_config": VIT
+            | {"model_type": "cosmos3_edge_vision", "hidden_size": 15, "intermediate_size": 34, "num_patches": 49},
+        },
+        "vision_config",
+        Grid(4, 10),
+    ),
+    "got_ocr2": (
+        lambda: {
+            "model_type": "got_ocr2",
+            "text_config": text("qwen2"),
+            "vision_config": VIT
+            | {"model_type": "got_ocr2_vision", "hidden_size": 15, "mlp_dim": 34, "image_size": 70, "window_size": 4}
+            | {"output_channels": 6, "global_attn_indexes": [1]},
+        },
+        "vision_config",
+        Grid(10, 10),
+    ),
+    "pp_chart2table": (
+        lambda: {
+            "model_type": "pp_chart2table",
+            "text_config": text("qwen2"),
+            "vision_config": VIT
+            | {"model_type": "pp_chart2table_vision", "hidden_size": 15, "mlp_dim": 34, "image_size": 56}
+            | {"output_channels": 6, "global_attn_indexes": [0], "use_abs_pos": False, "window_size": 5},
+        },
+        "vision_config",
+        Grid(8, 8),
+    ),
+    "deepseek_ocr2": (
+        lambda: {
+            "model_type": "deepseek_ocr2",
+            "text_config": text("deepseek_ocr2_text"),
+            "vision_config": {
+                "model_type": "deepseek_ocr2_vision",
+                "sam_config": VIT
+                | {
+                    "model_type": "deepseek_ocr2_sam_vision_model",
+                    "hidden_size": 15,
+                    "mlp_ratio": 2.0,
+                    "image_size": 70,
+                }
+                | {"window_size": 4, "output_channels": 6, "global_attn_indexes": [1], "downsample_channels": [5, 24]},
+                "encoder_config": {"model_type": "deepseek_ocr2_encoder", "hidden_size": 24, "intermediate_size": 34}
+                | {"num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 7},
+            },
+        },
+        "vision_config",
+        Grid(7, 7),
+    ),
+    "hyperclovax_vision_v2": (
+        lambda: {
+            "model_type": "hyperclovax_vision_v2",
+            "text_config": text("hyperclovax"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen2_5_vl_vision", "window_size": 28, "fullatt_block_indexes": [1, 4]}
+            | {"out_hidden_size": 26},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "glmga": (
+        lambda: {
+            "model_type": "glmga",
+            "text_config": text("glm4v_text"),
+            "vision_config": QWEN3
+            | {"model_type": "glm4v_vision", "image_size": 35, "out_hidden_size": width("glm4v_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "glm5_next": (
+        lambda: {
+            "model_type": "glm5_next",
+            "text_config": text("glm5_next_text"),
+            "vision_config": QWEN3
+            | {"model_type": "glm5_next_vision", "out_hidden_size": width("glm5_next_text")}
+            | {"projection_intermediate_size": 26, "swiglu_limit": 0.4},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "cohere_compass": (
+        lambda: {
+            "model_type": "cohere_compass",
+            "text_config": text("cohere_compass_text"),
+            "vision_config": QWEN3
+            | {"model_type": "cohere_compass_vision", "num_position_embeddings": 25, "deepstack_visual_indexes": [3, 0]}
+            | {"out_hidden_size": width("cohere_compass_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "cosmos3_omni": (
+        lambda: {
+            "model_type": "cosmos3_omni",
+            "text_config": text("qwen3_vl_text"),
+            "vision_config": QWEN3
+            | {"model_type": "qwen3_vl_vision", "num_position_embeddings": 25, "deepstack_visual_indexes": [3, 0]}
+            | {"out_hidden_size": width("qwen3_vl_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "qianfan_ocr": (
+        lambda: {
+            "model_type": "qianfan_ocr",
+            "text_config": text("qwen3"),
+            "vision_config": VIT
+            | {"model_type": "qianfan_ocr_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": [42, 42]}
+            | {"patch_size": [7, 7]},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "diffusion_gemma": (
+        lambda: {
+            "model_type": "diffusion_gemma",
+            "text_config": text("diffusion_gemma_text"),
+            "vision_config": VIT
+            | {"model_type": "gemma4_vision", "hidden_size": 22, "intermediate_size": 34, "num_key_value_heads": 1}
+            | {"head_dim": 8, "position_embedding_size": 13, "pooling_kernel_size": 2},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "audioflamingo3": (
+        lambda: {
+            "model_type": "audioflamingo3",
+            "text_config": text("qwen2"),
+            "audio_config": {"model_type": "audioflamingo3_encoder", "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "intermediate_size": 34, "num_mel_bins": 7, "max_source_positions": 10},
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "qwen3_asr": (
+        lambda: {
+            "model_type": "qwen3_asr",
+            "text_config": text("qwen3"),
+            "audio_config": AUDIO
+            | {"n_window": 50, "n_window_infer": 200, "downsample_hidden_size": 8, "num_mel_bins": 13}
+            | {"model_type": "qwen3_asr_encoder", "output_dim": width("qwen3")},
+        },
+        "audio_config",
+        Grid(200),
+    ),
+    "phi4_vision": (
+        lambda: text("phi4_multimodal") | {"vision_config": VIT | PHI4_VISION, "audio_config": PHI4_AUDIO},
+        "vision_config",
+        Grid(8, 8),
+    ),
+    "phi4_audio": (
+        lambda: (
+            text("phi4_multimodal") | {"vision_config": TOWER_BESIDE["phi4_multimodal"], "audio_config": PHI4_AUDIO}
+        ),
+        "audio_config",
+        Grid(85),
+    ),
+    "molmo2": (
+        lambda: {
+            "model_type": "molmo2",
+            "text_config": text("molmo2_text"),
+            "vision_config": VIT
+            | {"model_type": "molmo2_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": [70, 70]}
+            | {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 5},
+            "adapter_config": {"hidden_size": 15, "intermediate_size": 26, "num_attention_heads": 6, "head_dim": 3}
+            | {"num_key_value_heads": 2, "text_hidden_size": width("molmo2_text"), "vision_feature_layer": [-1, 0]},
+        },
+        "vision_config",
+        Grid(10, 10),
+    ),
     "kimi_k25": (
         lambda: {
             "model_type": "kimi_k25",
@@ -517,6 +805,80 @@ def mllama(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.multi_modal_projector(read).reshape(-1, model.config.text_config.hidden_size)]
 
 
+def vision_model(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.vision_model(x, grid_thw=torch.tensor([[1, grid.rows, grid.columns]])).pooler_output
+    return [model.model.projector(read)]
+
+
+def onevision(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """With the vector that stands behind a single tile, which the text gets, too."""
+    return [read[:-1] for read in packed(model, x, grid)]
+
+
+def packed(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    counts = torch.tensor([2])  # as of two images, of which none is cut
+    image = pixels(x, grid)
+    sizes = torch.tensor([image.shape[2:]])
+    return model.model.get_image_features(image, sizes, batch_num_images=counts).pooler_output
+
+
+def vipllava(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    layers = list(model.config.vision_feature_layer)
+    return [model.model.get_image_features(pixels(x, grid), vision_feature_layer=layers).pooler_output[0]]
+
+
+def video_llama_3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    sizes = torch.tensor([[1, grid.rows, grid.columns]])
+    return list(model.model.get_image_features(x, sizes, torch.tensor([1])).pooler_output)
+
+
+def lfm2_vl(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    shape, there = torch.tensor([[grid.rows, grid.columns]]), torch.ones(1, x.shape[0], dtype=torch.long)
+    return list(model.model.get_image_features(x[None], shape, there).pooler_output)
+
+
+def cosmos3_edge(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.visual(x, torch.tensor([[1, grid.rows, grid.columns]])).pooler_output
+    return [model.model.projector(read)]
+
+
+def diffusion_gemma(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    i = torch.arange(x.shape[0])
+    places = torch.stack([i % grid.columns, i // grid.columns], dim=-1)[None]
+    read = model.model.encoder.get_image_features(x[None], image_position_ids=places).pooler_output
+    return [read.reshape(-1, read.shape[-1])]
+
+
+def molmo2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    pooling = functions("molmo2.image_processing_molmo2", "arange_for_pooling")["arange_for_pooling"]
+    pooling.__globals__["F"] = torch.nn.functional
+    places, rows, columns = pooling(torch.arange(x.shape[0]).reshape(grid.rows, grid.columns), 2, 2)
+    return list(model.model.get_image_features(x[None], places, torch.tensor([[rows, columns, 0, 0]])).pooler_output)
+
+
+def deepseek_ocr2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(pixels(x, grid)).pooler_output[0][:-1]]  # without the vector behind it
+
+
+def phi4_vision(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    embed = model.model.embed_tokens_extend.image_embed
+    read = embed.img_projection_up(embed.get_img_features(pixels(x, grid)))
+    return [embed.img_projection_down(torch.nn.functional.gelu(read))[0]]
+
+
+def phi4_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    embed = model.model.embed_tokens_extend.audio_embed
+    read = embed.up_proj_for_speech(embed.encoder(x[None], None))
+    return [embed.down_proj_for_speech(torch.nn.functional.gelu(read))[0]]
+
+
+def audio_features(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.get_audio_features(x.T[None], torch.ones(1, x.shape[0], dtype=torch.long)).pooler_output
+    return [read.reshape(-1, read.shape[-1])]
+
+
+# Towers of a further whole that are another's: compared, and not kept.
+ALIKE = {"cohere_compass", "cosmos3_omni", "glmga", "llava_next_video"}
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -546,6 +908,31 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "ernie4_5_vl": by_sizes,
     "minimax_m3_vision": by_sizes,
     "internvl": gemma3,
+    "qianfan_ocr": gemma3,
+    "llava_next_video": llava_next,
+    "llava_onevision": onevision,
+    "vipllava": vipllava,
+    "aria": gemma3,
+    "deepseek_vl": gemma3,
+    "janus": gemma3,
+    "ovis2": gemma3,
+    "video_llama_3": video_llama_3,
+    "lfm2_vl": lfm2_vl,
+    "cosmos3_edge": cosmos3_edge,
+    "got_ocr2": gemma3,
+    "deepseek_ocr2": deepseek_ocr2,
+    "pp_chart2table": gemma3,
+    "hyperclovax_vision_v2": vision_model,
+    "glmga": qwen3,
+    "glm5_next": qwen3,
+    "cohere_compass": qwen3,
+    "cosmos3_omni": qwen3,
+    "diffusion_gemma": diffusion_gemma,
+    "molmo2": molmo2,
+    "phi4_vision": phi4_vision,
+    "phi4_audio": phi4_audio,
+    "audioflamingo3": audio_features,
+    "qwen3_asr": audio_features,
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
@@ -558,18 +945,29 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
 MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
+MORE["diffusion_gemma"] = MORE["gemma4"]
 MORE["mllama"] = lambda grid, c: 2 * (4 * -(-((c["image_size"] // c["patch_size"]) ** 2 + 1) // 8) * 8) ** 2
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 # Wholes that are not among the models for images and text, and their classes.
 CLASSES = {
+    "phi4_multimodal": "Phi4MultimodalForCausalLM",
+    "audioflamingo3": "AudioFlamingo3ForConditionalGeneration",
+    "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
+    "qwen3_asr": "Qwen3ASRForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
     "voxtral": "VoxtralForConditionalGeneration",
     "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
 # Towers, by the key of the part, whose tensors stand beside the others'.
-OF_PARTS = {"vision_config": ("visual.",), "audio_config": ("audio_tower.",)}
-OF_TEXT = ("language_model.", "text_model.", "lm_head.")
+OF_PARTS = {"vision_config": ("visual.", "image_embed."), "audio_config": ("audio_tower.", "audio_embed.")}
+OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
+DRAWING = ("vqmodel.", "generation_")  # what makes images
+OF_TEXT_ALONE = ("model.layers.", "model.norm.", "model.embed_tokens.")  # where its names stand beside the towers'
+
+
+def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
+    return any(of in name for of in (*OF_TEXT, *DRAWING, *others)) or name.startswith(OF_TEXT_ALONE)
 
 
 def build(raw: dict[str, Any]) -> torch.nn.Module:
@@ -584,10 +982,11 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
-def tower(name: str) -> dict[str, np.ndarray]:
+def tower(name: str, changed: dict[str, Any] | None = None) -> dict[str, np.ndarray]:
     """What a file holds: the input, what the tower makes of it, FLOPs, weights `w/…` and buffers `b/…`."""
     make, part, grid = TOWERS[name]
     raw = make()
+    raw[part] = raw[part] | (changed or {})
     model = build(raw)
     with torch.no_grad():
         for buffer in saved_buffers(model).values():
@@ -596,11 +995,11 @@ def tower(name: str) -> dict[str, np.ndarray]:
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
-    others = OF_TEXT
+    others: tuple[str, ...] = ()
     if raw.get("audio_config") and raw.get("vision_config"):
-        others += next(names for key, names in OF_PARTS.items() if key != part)
-    weights = {n: p for n, p in model.named_parameters() if not any(of in n for of in others)}
-    buffers = {n: b for n, b in saved_buffers(model).items() if not any(of in n for of in others)}
+        others = next(names for key, names in OF_PARTS.items() if key != part)
+    weights = {n: p for n, p in model.named_parameters() if not of_text(n, others)}
+    buffers = {n: b for n, b in saved_buffers(model).items() if not of_text(n, others)}
     ours = find(raw, part)
     config, _ = read_config(ours, raw, part)
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
@@ -658,10 +1057,86 @@ def at_full_size(slug: str) -> int:
     config = AutoConfig.for_model(whole.pop("model_type"), **whole)
     with torch.device("meta"):
         made = AutoModelForImageTextToText.from_config(config)
-    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not any(of in n for of in OF_TEXT)}
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n)}
     ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}
     assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
     return len(ours)
+
+
+# Keys that stay as they are in variants: the input's sizes, which a grid is given for, and what is not of the tower.
+GIVEN = (
+    "image_size",
+    "patch",
+    "channels",
+    "window",
+    "max_source",
+    "num_mel",
+    "bands",
+    "out_hidden",
+    "output_dim",
+    "crop",
+)
+TRIES = 12
+
+
+def variants(name: str) -> str:
+    """Of random variants of a tower, in words, how many are the same here and there. Raises AssertionError for another.
+
+    One or two numbers or flags of its table get other values.
+    """
+    make, part, _ = TOWERS[name]
+    inner, rng, count = make()[part], random.Random(name), Counter()
+    keys = [k for k, v in inner.items() if isinstance(v, int) and not any(given in k for given in GIVEN)]
+    for _ in range(TRIES):
+        new = {}
+        for key in rng.sample(keys, min(len(keys), rng.choice((1, 2)))):
+            value = inner[key]
+            new[key] = not value if isinstance(value, bool) else rng.choice((value + 1, value * 2, max(value - 1, 1)))
+        try:
+            held = tower(name, new)
+        except Problem:
+            count["ours refuses it"] += 1
+            continue
+        except Exception:  # of many kinds: a check of the config, or a shape that does not fit
+            count["transformers does not run it"] += 1
+            continue
+        compare(held)
+        count["the same"] += 1
+    return f"{name}: {dict(count)}"
+
+
+# Keys of a small tower that its default config lacks, or that fit the small text; and what a default needs besides.
+FITTING = ("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size")
+OF_DEFAULT = {"aria": {"image_size": 490, "patch_size": 14}}
+
+
+def at_default_size(name: str) -> str:
+    """The number of tensors of a tower of the default config, in words. Raises AssertionError unless names and shapes
+    are those that transformers makes of it, on the meta device."""
+    make, part, _ = TOWERS[name]
+    raw = {k: v for k, v in make().items() if not k.startswith(("projector_patch", "image_grid", "vision_feature"))}
+    for table in {part, "adapter_config"} & raw.keys():
+        raw[table] = {k: v for k, v in raw[table].items() if k in FITTING}
+    raw[part] |= OF_DEFAULT.get(name, {})
+    kind = raw.pop("model_type")
+    config = AutoConfig.for_model(kind, **json.loads(json.dumps(raw)))
+    with torch.device("meta"):
+        made = (
+            getattr(transformers, CLASSES[kind])._from_config(config)
+            if kind in CLASSES
+            else AutoModelForImageTextToText.from_config(config)
+        )
+    whole = json.loads(config.to_json_string(use_diff=False))
+    others = next(names for key, names in OF_PARTS.items() if key != part) if "audio_config" in raw else ()
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n, others)}
+    try:
+        [component] = (one for one in components_of(whole)[0] if one.part == part)
+    except Problem:
+        return f"{name}: the default config is refused"
+    ours = dict(component.counts.tensors())
+    assert not component.unknown, component.unknown
+    assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
+    return f"{name}: {len(ours):,} tensors by default"
 
 
 IMAGES = ((1024, 1024), (640, 480), (333, 1000), (2000, 300), (28, 28), (60, 45), (5000, 4000))
@@ -680,6 +1155,24 @@ def functions(name: str, *wanted: str) -> dict[str, Any]:
     found: dict[str, Any] = {"math": math, "torch": torch, "np": np, "defaultdict": defaultdict}
     exec(compile(tree, name, "exec"), found)
     return found
+
+
+def methods(name: str, of_class: str, beside: dict[str, Any]) -> Any:
+    """An object with the methods of a model's image processor, whose base class needs more than they do."""
+    folder, module = name.split(".")
+    tree = ast.parse((Path(transformers.__file__).parent / "models" / folder / f"{module}.py").read_text("utf-8"))
+    [made] = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == of_class)
+    made.bases, made.decorator_list = [], []
+    made.body = [node for node in made.body if isinstance(node, ast.FunctionDef) and node.name != "__init__"]
+    for node in made.body:
+        assert isinstance(node, ast.FunctionDef)
+        node.decorator_list, node.returns = [], None
+        for argument in node.args.args:
+            argument.annotation = None
+        if node.args.kwarg:
+            node.args.kwarg.annotation = None
+    exec(compile(ast.Module([made], []), name, "exec"), beside)
+    return beside[of_class]()
 
 
 def qwen_tokens(patch: int) -> Callable[[int, int], int]:
@@ -789,6 +1282,86 @@ def llava_next_tokens(width: int, height: int) -> int:
     return Processor()._get_number_of_features(height, width, 42, 42) - 1
 
 
+def onevision_tokens(width: int, height: int) -> int:
+    class Processor(transformers.LlavaOnevisionProcessor):
+        def __init__(self) -> None:
+            whole = TOWERS["llava_onevision"][0]()
+            self.image_processor = SimpleNamespace(image_grid_pinpoints=whole["image_grid_pinpoints"])
+            self.num_image_tokens, self.vision_aspect_ratio = 36, whole["vision_aspect_ratio"]
+
+    return Processor()._get_number_of_features(height, width, 42, 42)
+
+
+def ovis2_tokens(width: int, height: int) -> int:
+    names = "get_min_tile_covering_grid", "get_all_supported_aspect_ratios", "split_image_into_grid"
+    of = functions("ovis2.image_processing_ovis2", *names, "compute_patch_covering_area")
+    columns, rows = of["get_min_tile_covering_grid"]((height, width), 42, 12)
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 9
+
+
+def video_llama_tokens(width: int, height: int) -> int:
+    resize = functions("video_llama_3.image_processing_video_llama_3", "smart_resize")["smart_resize"]
+    rows, columns = resize(height, width, 7, 1, 10**12)
+    return rows * columns // 7**2
+
+
+def glm5_next_tokens(width: int, height: int) -> int:
+    resize = functions("glm5_next.image_processing_glm5_next", "smart_resize")["smart_resize"]
+    rows, columns = resize(2, height, width, 2, 14, 1, 10**12)
+    return rows * columns // 14**2
+
+
+def phi4_tokens(width: int, height: int) -> int:
+    drawn = SimpleNamespace(resize=lambda image, size: image, pad=lambda image, *_, **__: image)
+    made = methods(
+        "phi4_multimodal.image_processing_phi4_multimodal",
+        "Phi4MultimodalImageProcessor",
+        {"math": math, "torch": torch, "tvF": drawn},
+    )
+    image = SimpleNamespace(shape=(3, height, width), device="cpu")
+    try:
+        mask = made.dynamic_preprocess(image, 56, 7, 8, max_num=36)[1][::2, ::2]
+    except ValueError:  # an image that is much longer than high
+        return 0
+    return 16 + 4 + 1 + int(mask.sum()) + int(mask[:, 0].sum())
+
+
+def molmo2_tokens(width: int, height: int) -> int:
+    of = functions("molmo2.image_processing_molmo2", "select_tiling", "compute_crop_geometry")
+    of["select_tiling"].__globals__["itertools"] = itertools
+    canvas = of["compute_crop_geometry"](height, width, 8, (4, 4), 70, 7)[2:]
+    rows, columns = (math.ceil(side // 7 / 2) for side in canvas)
+    return 5 * 5 + rows * columns
+
+
+def deepseek_ocr2_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels, of which the processor knows nothing."""
+    names = "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    of = functions("deepseek_ocr2.image_processing_deepseek_ocr2", *names)
+    made = methods("deepseek_ocr2.image_processing_deepseek_ocr2", "DeepseekOcr2ImageProcessor", of)
+    vars(made).update(min_patches=2, max_patches=6, tile_size=768, crop_to_patches=True)
+    tiles = made.get_number_of_image_patches(height, width) - 1
+    return 144 + 256 * tiles + 1
+
+
+def cosmos3_edge_tokens(width: int, height: int) -> int:
+    resize = functions("cosmos3_edge.image_processing_cosmos3_edge", "smart_resize")["smart_resize"]
+    rows, columns = resize(2, height, width, 2, 14, 1, 10**12)
+    return rows * columns // 14**2
+
+
+def lfm2_vl_tokens(width: int, height: int) -> int:
+    names = "round_by_factor", "find_closest_aspect_ratio"
+    of = functions("lfm2_vl.image_processing_lfm2_vl", *names)
+    made = methods("lfm2_vl.image_processing_lfm2_vl", "Lfm2VlImageProcessor", of)
+    high, wide = reversed(made.smart_resize(height, width, 2, 64, 256, 8))
+    whole = high * wide // 16**2
+    if not made._is_image_too_large(height, width, 256, 8, 2, 2.0):
+        return whole
+    return made._get_grid_layout(height, width, 2, 10, 512)[4] * 32**2 + whole
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -812,6 +1385,17 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "mllama": lambda: mllama_tokens,
     "cohere2_vision": lambda: cohere2_tokens,
     "idefics3": lambda: idefics3_tokens,
+    "llava_onevision": lambda: onevision_tokens,
+    "ovis2": lambda: ovis2_tokens,
+    "video_llama_3": lambda: video_llama_tokens,
+    "glm5_next": lambda: glm5_next_tokens,
+    "hyperclovax_vision_v2": lambda: qwen_tokens(7),
+    "qianfan_ocr": lambda: internvl_tokens,
+    "cosmos3_edge": lambda: cosmos3_edge_tokens,
+    "lfm2_vl": lambda: lfm2_vl_tokens,
+    "phi4_vision": lambda: phi4_tokens,
+    "molmo2": lambda: molmo2_tokens,
+    "deepseek_ocr2": lambda: deepseek_ocr2_tokens,
     "llava_next": lambda: llava_next_tokens,
 }
 
@@ -845,11 +1429,31 @@ def qwen3_omni_sound_tokens(seconds: float) -> int:
     return int(module._get_feat_extract_output_lengths(torch.tensor(math.ceil(100 * seconds))))
 
 
+def audioflamingo3_sound_tokens(seconds: float) -> int:
+    """Of pieces of half a minute, at most twenty."""
+    lengths = transformers.AudioFlamingo3Processor._get_audio_token_length
+    pieces = [min(seconds - start, 30) for start in range(0, min(math.ceil(seconds), 600), 30)]
+    return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
+
+
+def qwen3_asr_sound_tokens(seconds: float) -> int:
+    return int(transformers.Qwen3ASRProcessor._get_audio_token_length(None, torch.tensor(math.ceil(100 * seconds))))
+
+
+def phi4_sound_tokens(seconds: float) -> int:
+    extractor = transformers.Phi4MultimodalFeatureExtractor()
+    silence = np.zeros(int(seconds * 16000), np.float32)
+    return int(extractor(silence, sampling_rate=16000)["audio_embed_sizes"][0])
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
     "qwen2_5_omni_audio": qwen2_5_omni_sound_tokens,
     "qwen3_omni_audio": qwen3_omni_sound_tokens,
+    "audioflamingo3": audioflamingo3_sound_tokens,
+    "phi4_audio": phi4_sound_tokens,
+    "qwen3_asr": qwen3_asr_sound_tokens,
 }
 
 
@@ -861,11 +1465,15 @@ def write_tokens(path: Path) -> None:
 
 
 def main(folder: str | None = None, *names: str) -> None:
+    if folder == "variants":
+        for name in names or TOWERS:
+            print(at_default_size(name), variants(name), sep="\n", flush=True)
+        return
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
     for name in names or TOWERS:
         held = tower(name)
         print(f"{name}: {compare(held):.1e}")
-        if folder:
+        if folder and name not in ALIKE:
             np.savez_compressed(Path(folder) / f"{name}.npz", meta_json=json.dumps(versions), **held)
     if folder:
         write_tokens(Path(folder) / "tokens.json")

@@ -22,10 +22,13 @@ from ..keys import text_table
 from ..trace import Trace
 from ..weights import ShapeCache, ShapeWeights
 
+# Wholes with the vision tower of Qwen3-VL.
+WITH_QWEN3S = "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen4_exp", "cohere_compass", "cosmos3_omni"
+
 # The module of each tower, by the model type of the whole and the key of the tower's table.
 MODULES: dict[tuple[str, str], str] = {
     **dict.fromkeys(
-        ((whole, "vision_config") for whole in ("qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen4_exp")),
+        ((whole, "vision_config") for whole in WITH_QWEN3S),
         "qwen3_vl",
     ),
     ("exaone4_5", "vision_config"): "exaone4_5",
@@ -36,7 +39,19 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen2_5_omni_thinker", "audio_config"): "qwen2_5_omni_audio",
     ("qwen3_omni_moe_thinker", "audio_config"): "qwen3_omni_audio",
     ("llava", "vision_config"): "clip",
-    ("llava_next", "vision_config"): "llava_next",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("llava_next", "llava_next_video")), "llava_next"),
+    ("llava_onevision", "vision_config"): "llava_onevision",
+    ("vipllava", "vision_config"): "vipllava",
+    ("aria", "vision_config"): "aria",
+    ("deepseek_vl", "vision_config"): "deepseek_vl",
+    ("janus", "vision_config"): "janus",
+    ("ovis2", "vision_config"): "ovis2",
+    ("video_llama_3", "vision_config"): "video_llama_3",
+    ("lfm2_vl", "vision_config"): "lfm2_vl",
+    ("cosmos3_edge", "vision_config"): "cosmos3_edge",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("got_ocr2", "pp_chart2table")), "got_ocr2"),
+    ("deepseek_ocr2", "vision_config"): "deepseek_ocr2",
+    ("hyperclovax_vision_v2", "vision_config"): "hyperclovax_vision_v2",
     **dict.fromkeys(((whole, "vision_config") for whole in ("idefics3", "smolvlm")), "idefics3"),
     ("paligemma", "vision_config"): "paligemma",
     ("cohere2_vision", "vision_config"): "cohere2_vision",
@@ -47,24 +62,40 @@ MODULES: dict[tuple[str, str], str] = {
     ("minimax_m3_vl", "vision_config"): "minimax_m3_vision",
     ("lighton_ocr", "vision_config"): "lighton_ocr",
     **dict.fromkeys(((whole, "vision_config") for whole in ("mistral3", "mistral_large4")), "pixtral"),
-    **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v")), "glm4v"),
+    **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v", "glmga")), "glm4v"),
+    ("glm5_next", "vision_config"): "glm5_next",
     ("glm_ocr", "vision_config"): "glm_ocr",
     ("internvl", "vision_config"): "internvl",
+    ("qianfan_ocr", "vision_config"): "qianfan_ocr",
     ("gemma3", "vision_config"): "siglip",
     ("llama4", "vision_config"): "llama4",
     ("mllama", "vision_config"): "mllama",
     ("gemma4", "vision_config"): "gemma4_vision",
+    ("diffusion_gemma", "vision_config"): "diffusion_gemma",
     ("gemma4", "audio_config"): "gemma4_audio",
     ("qwen2_audio", "audio_config"): "whisper",
     ("voxtral", "audio_config"): "voxtral",
+    ("audioflamingo3", "audio_config"): "audioflamingo3",
+    ("qwen3_asr", "audio_config"): "qwen3_asr",
     ("kimi_k25", "vision_config"): "kimi_k25",
+    ("molmo2", "vision_config"): "molmo2",
+    ("phi4_multimodal", "vision_config"): "phi4_vision",
+    ("phi4_multimodal", "audio_config"): "phi4_audio",
 }
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
 INNER: dict[tuple[str, str], str] = {
-    **dict.fromkeys(((whole, "vision_config") for whole in ("llava", "llava_next")), "clip_vision_model"),
+    **dict.fromkeys(
+        ((whole, "vision_config") for whole in ("llava", "llava_next", "llava_next_video", "vipllava")),
+        "clip_vision_model",
+    ),
     ("paligemma", "vision_config"): "siglip_vision_model",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("cohere2_vision", "aya_vision")), "siglip_vision_model"),
+    **dict.fromkeys(
+        ((whole, "vision_config") for whole in ("cohere2_vision", "aya_vision", "llava_onevision", "deepseek_vl")),
+        "siglip_vision_model",
+    ),
+    ("aria", "vision_config"): "idefics3_vision",
+    ("lfm2_vl", "vision_config"): "siglip2_vision_model",
     ("lighton_ocr", "vision_config"): "pixtral",
     ("mistral3", "vision_config"): "pixtral",
     ("mistral_large4", "vision_config"): "pixtral",
@@ -93,10 +124,15 @@ class TowerConfig(Config):
     """The base of the towers' configs: what they read, and how an image or a sound becomes patches or moments."""
 
     reads: ClassVar[str] = "image"  # or "sound"
+    beside: ClassVar[tuple[str, ...]] = ()  # further tables of the whole that are of this tower
 
     def grid(self, height: int, width: int) -> Grid:
         """The patches of an image of so many pixels, as the processor resizes it."""
         raise NotImplementedError
+
+    def grids(self, height: int, width: int) -> list[Grid]:
+        """The same where its tiles differ from the whole."""
+        return [self.grid(height, width)]
 
     def moments(self, seconds: float) -> Grid:
         """The moments of a sound."""
@@ -151,6 +187,11 @@ def find(whole: Mapping[str, Any], part: str) -> Tower | None:
     return of_module(name)
 
 
+def has_tower(model_type: str) -> bool:
+    """Whether a tower of this type of the whole is known."""
+    return any(whole == model_type for whole, _ in MODULES)
+
+
 def of_module(name: str) -> Tower:
     """The tower of a module."""
     module = import_module(f"{__name__}.{name}")
@@ -165,6 +206,8 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     raw = {name: value for name, value in whole.items() if name in known and name not in inner}
     of_text = [name for name in known if name.startswith(OF_TEXT)]
     raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
+    for table in tower.config.beside:
+        raw |= {f"{table}.{name}": value for name, value in whole.get(table, {}).items() if f"{table}.{name}" in known}
     return tower.config.read({**raw, **inner})
 
 

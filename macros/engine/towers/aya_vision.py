@@ -31,10 +31,8 @@ class AyaVision(Cohere2Vision):
     projector_eps: Positive = key("adapter_layer_norm_eps", 1e-6)
     d_text: Size = key(TEXT_WIDTH)
 
-    def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        tiles = tiles_of(height, width, int(self.image_size))
-        return Grid(side, side, tiles + (tiles > 1))
+    def tiles(self, height: int, width: int) -> int:
+        return tiles_of(height, width, int(self.image_size))
 
 
 CONFIG = AyaVision

@@ -15,14 +15,12 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm
-from ..steps import Role, step
-from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
-from .patches import embed_patches, named_activation, separate_attention, two_maps
+from . import TEXT_WIDTH, Grid
+from .patches import OneSize, embed_patches, two_maps, vit_layer
 
 
 @config
-class Clip(TowerConfig):
+class Clip(OneSize):
     """Hyperparameters of CLIP's vision model and LLaVA's projector, in forward order."""
 
     # patches
@@ -47,9 +45,7 @@ class Clip(TowerConfig):
     ignored = frozenset({"projection_dim", "vocab_size", "image_seq_length"})
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        self.must_not_exceed("patch", "image_size")
-        named_activation(self.activation)
+        super().check()
         activation(self.projector_activation)
         if not 0 <= self.used <= self.n_layers:
             raise Problem(f"vision_feature_layer = {self.feature_layer}", "give a layer of this tower")
@@ -58,17 +54,6 @@ class Clip(TowerConfig):
     def used(self) -> int:
         """The layers whose vectors the text gets."""
         return self.feature_layer if self.feature_layer >= 0 else int(self.n_layers) + 1 + self.feature_layer
-
-    def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        return Grid(side, side)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        side = run.declare("n_patch_rows", grid.rows)
-        return Grid(side, side, grid.count)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
 
     @property
     def kinds(self) -> list[str]:
@@ -87,13 +72,9 @@ def forward(w: Weights, x: Array, grid: Grid, c: Clip, cache: KVCache) -> list[A
 def encode(w: Weights, x: Array, c: Clip, cache: KVCache) -> Array:
     """CLIP's vectors of an image, projected: [P I] -> [P D]."""
     tower = w.at("model.vision_tower")
-    x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
-    x = np.concatenate([tower("embeddings.class_embedding", c.d_model)[None, :], x], axis=0)
-    places = np.arange(x.shape[0], like=x)
-    x = x + embed_positions(places, tower, "embeddings.position_embedding.weight", x.shape[0], c.d_model)
-    x = last = layer_norm(x, tower, "pre_layrnorm", c.norm_eps)
+    x = last = embed(x, tower, c)
     for kind, w_layer, _ in tower.layers("encoder.layers", c.kinds, cache):
-        last = layer(last, w_layer, c)
+        last = vit_layer(last, w_layer, c)
         x = last if kind == "layer" else x
     layer_norm(last[:1], tower, "post_layernorm", c.norm_eps)  # a vector of the whole image, which nothing reads
     x = x[1:] if c.strategy == "default" else x
@@ -102,10 +83,10 @@ def encode(w: Weights, x: Array, c: Clip, cache: KVCache) -> Array:
     return two_maps(x, w.at("model.multi_modal_projector"), names, c.d_text, c.d_text, act, bias=c.bias)
 
 
-@step(Role.LAYER)
-def layer(x: Array, w: Weights, c: Clip) -> Array:
-    """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
-    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
-    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, "out_proj")
-    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
-    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
+def embed(x: Array, tower: Weights, c: Clip) -> Array:
+    """The vectors of the class token and the patches, with their places: [P I] -> [P + 1 D]."""
+    x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
+    x = np.concatenate([tower("embeddings.class_embedding", c.d_model)[None, :], x], axis=0)
+    places = np.arange(x.shape[0], like=x)
+    x = x + embed_positions(places, tower, "embeddings.position_embedding.weight", x.shape[0], c.d_model)
+    return layer_norm(x, tower, "pre_layrnorm", c.norm_eps)

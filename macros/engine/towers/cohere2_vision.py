@@ -13,7 +13,6 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import linear, silu
 from ..steps import Role, step
-from ..trace import Trace
 from . import TEXT_WIDTH, Grid
 from .llama4 import tiles_of
 from .patches import blocks
@@ -32,19 +31,11 @@ class Cohere2Vision(Siglip):
 
     def check(self) -> None:
         super().check()
-        if int(self.image_size) // int(self.patch) % int(self.merge):
-            raise Problem(f"downsample_factor = {int(self.merge)}", "it must divide the rows of patches")
         if int(self.d_projector) % 2:
             raise Problem(f"alignment_intermediate_size = {int(self.d_projector)}", "one half gates the other")
 
-    def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        tiles = tiles_of(height, width, int(self.image_size), MOST_TILES)
-        return Grid(side, side, tiles + (tiles > 1))
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
-        return Grid(side, side, grid.count)
+    def tiles(self, height: int, width: int) -> int:
+        return tiles_of(height, width, int(self.image_size), MOST_TILES)
 
 
 CONFIG = Cohere2Vision

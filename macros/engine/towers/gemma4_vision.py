@@ -84,7 +84,12 @@ CONFIG = Gemma4Vision
 
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text, from pixels between 0 and 1: [P I] -> [M D]."""
-    tower = w.at("model.vision_tower")
+    return [read(w.at("model"), x, grid, c, cache)]
+
+
+def read(w: Weights, x: Array, grid: Grid, c: Gemma4Vision, cache: KVCache) -> Array:
+    """The same below the prefix of both parts: [P I] -> [M D]."""
+    tower = w.at("vision_tower")
     x = linear(2 * (x - 0.5), tower, "patch_embedder.input_proj", c.d_model)
     row, column = places(x, grid.rows, grid.columns)
     x = x + axis_positions(row, column, tower, c)
@@ -95,7 +100,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Vision, cache: KVCache) -
     x = blocks(x, grid, c.pool).mean(axis=1) * math.sqrt(c.d_model)
     if c.standardized:
         x = (x - tower.buffer("std_bias", c.d_model)) * tower.buffer("std_scale", c.d_model)
-    return [linear(unit_norm(x, c.norm_eps), w, "model.embed_vision.embedding_projection", c.d_text)]
+    return linear(unit_norm(x, c.norm_eps), w, "embed_vision.embedding_projection", c.d_text)
 
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)

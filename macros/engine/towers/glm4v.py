@@ -6,21 +6,28 @@ A patch has two frames of a film; an image is shown twice. Positions are a learn
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
+from ..architectures.config import Positive, Raw, Size, config, derived, fixed, key
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, gelu, heads, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from ..trace import Trace
-from . import Grid, TowerConfig
-from .patches import axial_rope, embed_patches, gated_maps, in_blocks, places, stretched_positions, whole_blocks
+from . import Grid
+from .patches import (
+    AnySize,
+    at_least_a_block,
+    axial_rope,
+    embed_patches,
+    gated_maps,
+    named_activation,
+    places,
+    stretched_positions,
+    whole_blocks,
+)
 
 
 @config
-class Glm4Vision(TowerConfig):
+class Glm4Vision(AnySize):
     """Hyperparameters of GLM-4V's vision tower, in forward order."""
 
     # patches
@@ -46,22 +53,9 @@ class Glm4Vision(TowerConfig):
 
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
 
-    def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        activation(self.activation)
-
     def grid(self, height: int, width: int) -> Grid:
-        block = int(self.patch) * int(self.merge)
-        if min(height, width) < block:
-            scale = max(block / height, block / width)
-            height, width = math.floor(height * scale), math.floor(width * scale)
+        height, width = at_least_a_block(height, width, int(self.patch) * int(self.merge))
         return whole_blocks(height, width, self.patch, self.merge)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
 
 
 CONFIG = Glm4Vision
@@ -88,7 +82,7 @@ def layer(x: Array, w: Weights, c: Glm4Vision, angles: RopeTable) -> Array:
     """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
     x = x + attention(rms_norm(x, w, "norm1", c.norm_eps), w.at("attn"), c, angles)
     y = rms_norm(x, w, "norm2", c.norm_eps)
-    return x + gated_maps(y, w.at("mlp"), c.d_text, c.d_model, activation(c.activation))
+    return x + gated_maps(y, w.at("mlp"), c.d_text, c.d_model, named_activation(c.activation))
 
 
 @step(Role.ATTENTION)
@@ -113,4 +107,4 @@ def downsample(x: Array, w: Weights, c: Glm4Vision) -> Array:
 def merger(x: Array, w: Weights, c: Glm4Vision) -> Array:
     """A last feed-forward network, gated: [M O] -> [M F] -> [M O]."""
     x = gelu(layer_norm(linear(x, w, "proj", c.d_text), w, "post_projection_norm", c.merger_eps))
-    return gated_maps(x, w, c.d_merger, c.d_text, activation(c.activation))
+    return gated_maps(x, w, c.d_merger, c.d_text, named_activation(c.activation))

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..architectures.config import Size, activation, config, derived, key
+from ..architectures.config import Size, config, derived, key
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, heads, linear, rms_norm
 from ..steps import Role, step
 from . import Grid
 from .glm4v import Glm4Vision, downsample, merger
-from .patches import axial_rope, embed_patches, gated_maps, places
+from .patches import axial_rope, embed_patches, gated_maps, named_activation, places
 
 
 @config
@@ -46,7 +46,7 @@ def layer(x: Array, w: Weights, c: GlmOcrVision, angles: RopeTable) -> Array:
     """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
     x = x + attention(rms_norm(x, w, "norm1", c.norm_eps), w.at("attn"), c, angles)
     y = rms_norm(x, w, "norm2", c.norm_eps)
-    return x + gated_maps(y, w.at("mlp"), c.d_ff, c.d_model, activation(c.activation), bias=c.bias)
+    return x + gated_maps(y, w.at("mlp"), c.d_ff, c.d_model, named_activation(c.activation), bias=c.bias)
 
 
 @step(Role.ATTENTION)

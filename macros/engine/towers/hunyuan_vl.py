@@ -12,24 +12,22 @@ import numpy as np
 
 from ..architectures.config import Positive, Size, activation, config, derived, key
 from ..interface import Array, KVCache, Weights
-from ..ops import layer_norm, linear, rms_norm
+from ..ops import linear, rms_norm
 from ..steps import Role, step
-from ..trace import Trace
-from . import Grid, TowerConfig
+from . import Grid
 from .patches import (
+    AnySize,
     blocks,
     embed_patches,
-    in_blocks,
+    named_activation,
     places,
-    separate_attention,
     stretched_positions,
-    two_maps,
-    whole_blocks,
+    vit_layer,
 )
 
 
 @config
-class HunYuanVision(TowerConfig):
+class HunYuanVision(AnySize):
     """Hyperparameters of HunyuanOCR's vision tower, in forward order."""
 
     # patches
@@ -56,18 +54,9 @@ class HunYuanVision(TowerConfig):
     )
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
+        super().check()
         self.must_not_exceed("patch", "image_size")
         activation(self.activation)
-
-    def grid(self, height: int, width: int) -> Grid:
-        return whole_blocks(height, width, self.patch, self.merge)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
 
 
 CONFIG = HunYuanVision
@@ -82,17 +71,8 @@ def forward(w: Weights, x: Array, grid: Grid, c: HunYuanVision, cache: KVCache) 
     table = tower("embeddings.position_embedding.weight", c.side * c.side + 1, c.d_model)
     x = x + stretched_positions(row, column, table[1:], c.side, grid, to_corners=False)
     for _, w_layer, _ in tower.layers("layers", ["layer"] * c.n_layers, cache):
-        x = layer(x, w_layer, c)
+        x = vit_layer(x, w_layer, c, output="o_proj")
     return [merger(x, tower.at("patch_merger"), grid, c)]
-
-
-@step(Role.LAYER)
-def layer(x: Array, w: Weights, c: HunYuanVision) -> Array:
-    """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
-    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
-    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, "o_proj")
-    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
-    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)
@@ -104,7 +84,7 @@ def merger(x: Array, w: Weights, grid: Grid, c: HunYuanVision) -> Array:
     kernel = w("proj_conv.weight", 2 * D, D, m, m).reshape(2 * D, D, m * m)
     x = np.einsum("mkd,odk->mo", x, kernel, optimize=True) + w("proj_conv.bias", 2 * D)
     kernel = w("proj_out.weight", 4 * D, 2 * D, 1, 1).reshape(4 * D, 2 * D)
-    x = np.einsum("mi,oi->mo", activation(c.activation)(x), kernel, optimize=True) + w("proj_out.bias", 4 * D)
+    x = np.einsum("mi,oi->mo", named_activation(c.activation)(x), kernel, optimize=True) + w("proj_out.bias", 4 * D)
     ends = np.broadcast_to(w("image_newline", 4 * D)[None, None, :], (rows, 1, 4 * D))
     x = np.concatenate([x.reshape(rows, columns, 4 * D), ends], axis=1).reshape(rows * (columns + 1), 4 * D)
     x = linear(x, w, "mlp", c.d_text, bias=True)

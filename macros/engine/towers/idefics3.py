@@ -9,10 +9,8 @@ from __future__ import annotations
 import math
 
 from ..architectures.config import Size, config, derived, key
-from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from ..trace import Trace
 from . import TEXT_WIDTH, Grid
 from .patches import blocks
 from .siglip import Siglip, encode
@@ -36,20 +34,12 @@ class Idefics3Vision(Siglip):
 
     ignored = frozenset({"max_image_size", "size", "use_base_siglip"})
 
-    def check(self) -> None:
-        super().check()
-        if int(self.image_size) // int(self.patch) % int(self.merge):
-            raise Problem(f"scale_factor = {int(self.merge)}", "it must divide the rows of patches")
-
     def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
         longer, ratio = LONGER_SIDE * int(self.image_size), width / height
         shorter = even(longer / ratio if width >= height else longer * ratio)
-        return Grid(side, side, LONGER_SIDE * math.ceil(shorter / int(self.image_size)) + 1)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
-        return Grid(side, side, grid.count)
+        return Grid(
+            int(self.patch_rows), int(self.patch_rows), LONGER_SIDE * math.ceil(shorter / int(self.image_size)) + 1
+        )
 
 
 CONFIG = Idefics3Vision

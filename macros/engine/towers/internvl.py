@@ -10,20 +10,19 @@ from typing import Literal
 
 import numpy as np
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key, listed
+from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
-from .patches import blocks, embed_patches, two_maps
+from . import TEXT_WIDTH, Grid
+from .patches import OneSize, blocks, embed_patches, named_activation, one_side, two_maps
 
 MOST_TILES = 12  # of an image: the processor's
 
 
 @config
-class InternVision(TowerConfig):
+class InternVision(OneSize):
     """Hyperparameters of InternVL's vision tower and projector, in forward order."""
 
     # patches
@@ -42,6 +41,7 @@ class InternVision(TowerConfig):
     qk_eps: Positive = fixed(1e-6)
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
+    blocks: str = fixed("encoder.layer")
     # projector
     shuffle: Positive = key("downsample_ratio", 0.5)
     merge: Size = derived(lambda c: round(1 / c.shuffle))
@@ -59,46 +59,38 @@ class InternVision(TowerConfig):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """One number where height and width are given, equal."""
-        for name in ("image_size", "patch_size"):
-            sides = listed(raw.get(name))
-            if sides is not None and len(sides) == 2 and sides[0] == sides[1]:
-                raw[name] = sides[0]
-        return raw
+        return one_side(raw, "image_size", "patch_size")
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        self.must_not_exceed("patch", "image_size")
-        for name in (self.activation, self.projector_activation):
-            activation(name)
-        if 1 / self.shuffle != int(self.merge) or int(self.image_size) // int(self.patch) % int(self.merge):
-            raise Problem(f"downsample_ratio = {self.shuffle}", "its inverse must divide the rows of patches")
+        super().check()
+        activation(self.projector_activation)
+        if 1 / self.shuffle != int(self.merge):
+            raise Problem(f"downsample_ratio = {self.shuffle}", "its inverse must be a whole number")
 
-    def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        tiles = tiles_of(height, width, int(self.image_size))
-        return Grid(side, side, tiles + (tiles > 1))
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
-        return Grid(side, side, grid.count)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
+    def tiles(self, height: int, width: int) -> int:
+        return tiles_of(height, width, int(self.image_size))
 
 
 CONFIG = InternVision
 
 
-def tiles_of(height: int, width: int, size: int) -> int:
-    """The number of tiles of an image: the grid with the nearest proportions; of equally near ones a larger one, unless
-    it has more than twice the area of the image."""
-    shapes = [(columns, rows) for columns in range(1, MOST_TILES + 1) for rows in range(1, MOST_TILES // columns + 1)]
+def tiles_of(height: int, width: int, size: int, least: int = 1, most: int = MOST_TILES) -> int:
+    """The number of tiles of an image."""
+    rows, columns = tiled(height, width, size, least, most)
+    return rows * columns
+
+
+def tiled(height: int, width: int, size: int, least: int, most: int) -> tuple[int, int]:
+    """The rows and columns of tiles of an image: the grid with the nearest proportions; of equally near ones a larger
+    one, unless it has more than twice the area of the image."""
+    shapes = [(columns, rows) for columns in range(1, most + 1) for rows in range(1, most // columns + 1)]
+    shapes = [shape for shape in shapes if shape[0] * shape[1] >= least]
     best, nearest = (1, 1), float("inf")
     for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
         distance = abs(width / height - columns / rows)
         if distance < nearest or (distance == nearest and 2 * width * height > size * size * columns * rows):
-            best, nearest = (columns, rows), distance
-    return best[0] * best[1]
+            best, nearest = (rows, columns), distance
+    return best
 
 
 def forward(w: Weights, x: Array, grid: Grid, c: InternVision, cache: KVCache) -> list[Array]:
@@ -108,7 +100,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: InternVision, cache: KVCache) -
     x = embed_patches(x, tower, "embeddings.patch_embeddings.projection", c.d_model, kernel, bias=True)
     x = np.concatenate([tower("embeddings.cls_token", 1, 1, c.d_model)[0], x], axis=0)
     x = x + tower("embeddings.position_embeddings", 1, x.shape[0], c.d_model)[0]
-    for _, w_layer, _ in tower.layers("encoder.layer", ["layer"] * c.n_layers, cache):
+    for _, w_layer, _ in tower.layers(c.blocks, ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
     return [project(x[1:], w.at("model.multi_modal_projector"), grid, c)]
 
@@ -120,7 +112,7 @@ def layer(x: Array, w: Weights, c: InternVision) -> Array:
     y = attention(norm(x, w, "layernorm_before", c.norm_eps), w.at("attention"), c)
     x = x + y * w("lambda_1", c.d_model)
     y = norm(x, w, "layernorm_after", c.norm_eps)
-    y = two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, activation(c.activation))
+    y = two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
     return x + y * w("lambda_2", c.d_model)
 
 

@@ -13,18 +13,26 @@ import numpy as np
 from ..architectures.config import Positive, Raw, Size, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
-from ..ops import Rope, gelu, gelu_tanh, layer_norm, rope_table
+from ..ops import Rope, gelu, layer_norm, rope_table
 from ..steps import Role, step
-from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
-from .patches import blocks, embed_patches, in_blocks, places, separate_attention, stretched_positions, two_maps
+from . import TEXT_WIDTH, Grid
+from .patches import (
+    AnySize,
+    blocks,
+    embed_patches,
+    named_activation,
+    places,
+    separate_attention,
+    stretched_positions,
+    two_maps,
+)
 
 # The processor's: a larger image is shrunk; a side is filled up to whole blocks.
 MOST_PATCHES, MOST_ROWS = 16384, 512
 
 
 @config
-class KimiVision(TowerConfig):
+class KimiVision(AnySize):
     """Hyperparameters of Kimi K2.5's vision tower, in forward order."""
 
     # patches
@@ -40,6 +48,7 @@ class KimiVision(TowerConfig):
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
     theta: Positive = fixed(10000.0)
     d_ff: Size = key("vt_intermediate_size", also=("intermediate_size",))
+    activation: str = fixed("gelu_pytorch_tanh")
     # projector
     merge_sides: list[int] = key("merge_kernel_size", lambda c: [2, 2])
     merge: Size = derived(lambda c: c.merge_sides[0] if c.merge_sides else 0)
@@ -53,7 +62,7 @@ class KimiVision(TowerConfig):
     )
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
+        super().check()
         if len(self.merge_sides) != 2 or len(set(self.merge_sides)) != 1:
             raise Problem(f"merge_kernel_size = {self.merge_sides}", "give the same number of rows and columns")
         if int(self.n_position_rows) != int(self.n_position_columns):
@@ -67,12 +76,6 @@ class KimiVision(TowerConfig):
             math.ceil(min(max(int(side * shrink), 1), MOST_ROWS * patch) / block) for side in (height, width)
         )
         return Grid(rows * int(self.merge), columns * int(self.merge))
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
 
 
 CONFIG = KimiVision
@@ -107,7 +110,7 @@ def layer(x: Array, w: Weights, c: KimiVision, angles: RopeTable) -> Array:
     y = layer_norm(x, w, "norm1", c.norm_eps)
     x = x + separate_attention(y, w.at("attn"), c.n_heads, c.d_head, "proj", angles)
     y = layer_norm(x, w, "norm2", c.norm_eps)
-    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, gelu_tanh)
+    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)

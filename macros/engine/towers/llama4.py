@@ -14,13 +14,12 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope_pairs, attend, gelu, heads, layer_norm, linear, rope_table
 from ..steps import Role, step
-from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
-from .patches import two_maps
+from . import TEXT_WIDTH, Grid
+from .patches import OneSize, two_maps
 
 
 @config
-class Llama4Vision(TowerConfig):
+class Llama4Vision(OneSize):
     """Hyperparameters of Llama 4's vision tower, in forward order."""
 
     # patches
@@ -36,6 +35,7 @@ class Llama4Vision(TowerConfig):
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
     theta: Positive = key("rope_theta", 10000.0)
     d_ff: Size = key("intermediate_size")
+    activation: str = fixed("gelu")
     # adapter and projector
     shuffle: Positive = key("pixel_shuffle_ratio", 0.5)
     merge: Size = derived(lambda c: round(1 / c.shuffle))
@@ -50,10 +50,9 @@ class Llama4Vision(TowerConfig):
     )
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        self.must_not_exceed("patch", "image_size")
-        if 1 / self.shuffle != int(self.merge) or int(self.image_size) // int(self.patch) % int(self.merge):
-            raise Problem(f"pixel_shuffle_ratio = {self.shuffle}", "its inverse must divide the rows of patches")
+        super().check()
+        if 1 / self.shuffle != int(self.merge):
+            raise Problem(f"pixel_shuffle_ratio = {self.shuffle}", "its inverse must be a whole number")
         if int(self.merge) ** 2 * int(self.d_model) != int(self.d_ff):
             raise Problem(
                 f"intermediate_size = {int(self.d_ff)}", "the adapter reads as many numbers as a block of patches has"
@@ -63,17 +62,8 @@ class Llama4Vision(TowerConfig):
                 "the adapter's widths differ", "correct projector_input_dim, _output_dim or vision_output_dim"
             )
 
-    def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        tiles = tiles_of(height, width, int(self.image_size), int(self.n_tiles))
-        return Grid(side, side, tiles + (tiles > 1))
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
-        return Grid(side, side, grid.count)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
+    def tiles(self, height: int, width: int) -> int:
+        return tiles_of(height, width, int(self.image_size), int(self.n_tiles))
 
 
 CONFIG = Llama4Vision

@@ -25,48 +25,51 @@ class LlavaNextVision(Clip):
 
     def check(self) -> None:
         super().check()
-        for shape in self.pinpoints:
-            sides = listed(shape)
-            if (
-                sides is None
-                or len(sides) != 2
-                or any(not isinstance(side, int) or isinstance(side, bool) or side < self.image_size for side in sides)
-            ):
-                raise Problem(f"image_grid_pinpoints has {shorten(shape)}", "give two sides of at least one tile")
-
-    def shape(self, height: int, width: int) -> tuple[int, int]:
-        """The height and width that an image is resized to: those in which most of it is kept and least is empty."""
-        best, most, least = (int(self.image_size), int(self.image_size)), 0, 0
-        for rows, columns in self.pinpoints:
-            scale = min(columns / width, rows / height)
-            kept = min(int(width * scale) * int(height * scale), width * height)
-            empty = rows * columns - kept
-            if kept > most or (kept == most and empty < least):
-                best, most, least = (rows, columns), kept, empty
-        return best
-
-    def tiles(self, height: int, width: int) -> tuple[int, int]:
-        """The rows and columns of tiles of an image."""
-        rows, columns = self.shape(height, width)
-        return rows // int(self.image_size), columns // int(self.image_size)
+        check_shapes(self.pinpoints, int(self.image_size))
 
     def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        rows, columns = self.tiles(height, width)
-        return Grid(side, side, rows * columns + 1)
+        rows, columns = tiles_of(self.pinpoints, int(self.image_size), height, width)
+        return Grid(int(self.patch_rows), int(self.patch_rows), rows * columns + 1)
 
     def image_tokens(self, height: int, width: int, tokens: int) -> int:
-        side = int(self.image_size) // int(self.patch)
-        tile_rows, tile_columns = self.tiles(height, width)
-        rows, columns = side * tile_rows, side * tile_columns
-        if width / height > columns / rows:
-            rows -= (rows - int(round(height * (columns / width), 7))) // 2 * 2
-        else:
-            columns -= (columns - int(round(width * (rows / height), 7))) // 2 * 2
-        return tokens // (tile_rows * tile_columns + 1) + rows * columns + rows
+        tiles = tiles_of(self.pinpoints, int(self.image_size), height, width)
+        side = int(self.patch_rows)
+        rows, columns = without_frame(side * tiles[0], side * tiles[1], height, width)
+        return tokens // (tiles[0] * tiles[1] + 1) + rows * columns + rows
 
 
 CONFIG = LlavaNextVision
+
+
+def check_shapes(shapes: list[Any], size: int) -> None:
+    """Raise `Problem` unless each shape is the height and width of at least one tile."""
+    for shape in shapes:
+        sides = listed(shape)
+        if (
+            sides is None
+            or len(sides) != 2
+            or any(not isinstance(side, int) or isinstance(side, bool) or side < size for side in sides)
+        ):
+            raise Problem(f"image_grid_pinpoints has {shorten(shape)}", "give two sides of at least one tile")
+
+
+def tiles_of(shapes: list[Any], size: int, height: int, width: int) -> tuple[int, int]:
+    """The rows and columns of tiles of an image: of the shape in which most of it is kept and least is empty."""
+    best, most, least = (size, size), 0, 0
+    for rows, columns in shapes:
+        scale = min(columns / width, rows / height)
+        kept = min(int(width * scale) * int(height * scale), width * height)
+        empty = rows * columns - kept
+        if kept > most or (kept == most and empty < least):
+            best, most, least = (rows, columns), kept, empty
+    return best[0] // size, best[1] // size
+
+
+def without_frame(rows: int, columns: int, height: int, width: int) -> tuple[int, int]:
+    """The rows and columns of patches without the empty ones around an image."""
+    if width / height > columns / rows:
+        return rows - (rows - int(round(height * (columns / width), 7))) // 2 * 2, columns
+    return rows, columns - (columns - int(round(width * (rows / height), 7))) // 2 * 2
 
 
 def forward(w: Weights, x: Array, grid: Grid, c: LlavaNextVision, cache: KVCache) -> list[Array]:

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, key
+from ..architectures.config import Positive, Raw, Size, config, derived, key
 from ..errors import Problem
-from ..interface import Array, KVCache, RopeTable, Weights
+from ..interface import Array, KVCache, Weights
 from ..ops import Rope, gelu, layer_norm, rope_table
 from ..steps import Role, step
-from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig, theta_of
-from .patches import embed_patches, in_blocks, places, separate_attention, two_maps, whole_blocks
+from . import TEXT_WIDTH, Grid, theta_of
+from .patches import AnySize, embed_patches, places, two_maps, vit_layer
 
 
 @config
-class MiniMaxM3Vision(TowerConfig):
+class MiniMaxM3Vision(AnySize):
     """Hyperparameters of MiniMax-M3's vision tower, in forward order."""
 
     # patches
@@ -44,8 +43,7 @@ class MiniMaxM3Vision(TowerConfig):
     checked = ("theta",)
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        activation(self.activation)
+        super().check()
         if int(self.d_head) < 6:
             raise Problem(f"a head of {int(self.d_head)} numbers", "time, rows and columns turn two of them each")
 
@@ -53,15 +51,6 @@ class MiniMaxM3Vision(TowerConfig):
     def theta(self) -> float:
         """The base of the rotary embedding."""
         return theta_of(self.rope_parameters, 10000.0)
-
-    def grid(self, height: int, width: int) -> Grid:
-        return whole_blocks(height, width, self.patch, self.merge)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
 
 
 CONFIG = MiniMaxM3Vision
@@ -78,17 +67,8 @@ def forward(w: Weights, x: Array, grid: Grid, c: MiniMaxM3Vision, cache: KVCache
     cos, sin = (np.concatenate(parts, axis=-1) for parts in zip(*tables))
     x = layer_norm(x, tower, "pre_layrnorm", c.norm_eps)
     for _, w_layer, _ in tower.layers("layers", ["layer"] * c.n_layers, cache):
-        x = layer(x, w_layer, c, (cos, sin))
+        x = vit_layer(x, w_layer, c, (cos, sin))
     return [project(x, w.at("model.multi_modal_projector"), c)]
-
-
-@step(Role.LAYER)
-def layer(x: Array, w: Weights, c: MiniMaxM3Vision, angles: RopeTable) -> Array:
-    """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
-    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
-    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, "out_proj", angles)
-    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
-    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)

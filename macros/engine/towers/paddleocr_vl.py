@@ -6,33 +6,42 @@ modeling_paddleocr_vl.py and image_processing_paddleocr_vl.py.
 
 from __future__ import annotations
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
+from ..architectures.config import Positive, Raw, Size, config, derived, fixed, key
 from ..errors import Problem
-from ..interface import Array, KVCache, RopeTable, Weights
+from ..interface import Array, KVCache, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from ..trace import Trace
 from . import TEXT_WIDTH, Grid, theta_of
 from .patches import (
+    AnySize,
     axial_rope,
     blocks,
     embed_patches,
-    in_blocks,
     places,
-    separate_attention,
     stretched_positions,
     two_maps,
+    vit_layer,
     whole_blocks,
 )
-from .siglip import Siglip
 
 
 @config
-class PaddleOcrVision(Siglip):
+class PaddleOcrVision(AnySize):
     """Hyperparameters of PaddleOCR-VL's vision tower, in forward order."""
 
+    # patches
+    n_channels: Size = key("num_channels", 3)
     image_size: Size = key("image_size", 384)  # of the table of positions
+    patch: Size = key("patch_size")
+    d_model: Size = key("hidden_size")
     side: Size = derived(lambda c: c.image_size // c.patch)
+    # layers
+    n_layers: Size = key("num_hidden_layers")
+    norm_eps: Positive = key("layer_norm_eps", 1e-6)
+    n_heads: Size = key("num_attention_heads")
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    d_ff: Size = key("intermediate_size")
+    activation: str = key("hidden_act", "gelu_pytorch_tanh")
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     # projector
     merge: Size = key("spatial_merge_size", 2)
@@ -44,6 +53,7 @@ class PaddleOcrVision(Siglip):
 
     def check(self) -> None:
         super().check()
+        self.must_not_exceed("patch", "image_size")
         if int(self.d_head) % 4:
             raise Problem(f"a head of {int(self.d_head)} numbers", "rows and columns turn whole pairs of it")
 
@@ -60,9 +70,6 @@ class PaddleOcrVision(Siglip):
             height, width = round(height * block / width), block
         return whole_blocks(height, width, self.patch, self.merge)
 
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
 
 CONFIG = PaddleOcrVision
 
@@ -77,18 +84,9 @@ def forward(w: Weights, x: Array, grid: Grid, c: PaddleOcrVision, cache: KVCache
     x = x + stretched_positions(row, column, table, c.side, grid, to_corners=False)
     angles = axial_rope(row, column, c.d_head, c.theta)
     for _, w_layer, _ in tower.layers("encoder.layers", ["layer"] * c.n_layers, cache):
-        x = layer(x, w_layer, c, angles)
+        x = vit_layer(x, w_layer, c, angles)
     x = layer_norm(x, tower, "post_layernorm", c.norm_eps)
     return [project(x, w.at("model.projector"), grid, c)]
-
-
-@step(Role.LAYER)
-def layer(x: Array, w: Weights, c: PaddleOcrVision, angles: RopeTable) -> Array:
-    """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
-    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
-    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, "out_proj", angles)
-    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
-    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)

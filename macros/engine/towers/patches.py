@@ -1,16 +1,94 @@
-"""What towers of images share: patches, places in a grid, attention in which every patch sees all others."""
+"""What towers of images share: configs, patches, places in a grid, attention in which every patch sees all others."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from ..architectures.config import activation
+from ..architectures.config import Raw, activation, listed
+from ..errors import Problem
 from ..interface import Array, RopeTable, Weights
-from ..ops import Rope, apply_rope, attend, heads, linear, rope_table, sigmoid
+from ..ops import Rope, apply_rope, attend, heads, layer_norm, linear, rope_table, sigmoid
 from ..ops.basic import Activation
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import Grid
+from . import Grid, TowerConfig
+
+
+class Patches(TowerConfig):
+    """The base of configs of towers of images. Each declares these fields itself, in forward order."""
+
+    n_channels: int
+    n_frames: int = 1  # of a film in a patch; an image is shown as often
+    patch: int
+    d_model: int
+    norm_eps: float
+    n_heads: int
+    d_head: int
+    d_ff: int
+    activation: str
+
+    def check(self) -> None:
+        self.must_divide("n_heads", "d_model")
+        named_activation(self.activation)
+
+    def input_shape(self, grid: Grid) -> tuple[int, ...]:
+        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
+
+
+class AnySize(Patches):
+    """The base for images of any size: sides are whole blocks of patches, and a token is made of each block."""
+
+    merge: int
+
+    def grid(self, height: int, width: int) -> Grid:
+        return whole_blocks(height, width, self.patch, self.merge)
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        return in_blocks(grid, self.merge, run)
+
+
+class OneSize(Patches):
+    """The base for images, or tiles of them, of one size; a token is made of each patch, or of each block of them."""
+
+    image_size: int
+    merge: int = 1
+
+    def check(self) -> None:
+        super().check()
+        self.must_not_exceed("patch", "image_size")
+        if self.merge > 1 and int(self.patch_rows) % int(self.merge):
+            raise Problem(f"{self.key_of('merge')} = {int(self.merge)}", "it must divide the rows of patches")
+
+    @property
+    def patch_rows(self) -> int:
+        """The patches in a row."""
+        return self.image_size // self.patch
+
+    def tiles(self, height: int, width: int) -> int:
+        """The tiles that an image is cut into, by its processor; if there are several, it is shown once more whole."""
+        return 1
+
+    def grid(self, height: int, width: int) -> Grid:
+        tiles = self.tiles(height, width)
+        return Grid(int(self.patch_rows), int(self.patch_rows), tiles + (tiles > 1))
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        if int(self.merge) == 1:
+            side = run.declare("n_patch_rows", grid.rows)
+        else:
+            side = run.declare("n_token_rows", grid.rows // int(self.merge)) * self.merge
+        return Grid(side, side, grid.count)
+
+
+def one_side(raw: Raw, *names: str) -> Raw:
+    """Raw keys with one number where height and width are given, equal."""
+    for name in names:
+        sides = listed(raw.get(name))
+        if sides is not None and len(sides) == 2 and sides[0] == sides[1]:
+            raw[name] = sides[0]
+    return raw
 
 
 def quick_gelu(x: Array) -> Array:
@@ -55,32 +133,32 @@ def stretched_positions(
     not of the nearest four.
     """
     total = np.zeros((1, table.shape[1]), np.float32, like=table)
-    down = _taps(row, side, grid.rows, to_corners, cubic)
-    right = _taps(column, side, grid.columns, to_corners, cubic)
+    down = taps(row, side, grid.rows, to_corners, cubic)
+    right = taps(column, side, grid.columns, to_corners, cubic)
     for y, y_share in down:
         for x, x_share in right:
             total = total + np.take(table, y * int(side) + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
     return total
 
 
-def _taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
+def taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
     """The places on the table's axis that a patch's place is a mean of, each with its share."""
     side, size = int(side), int(size)
     at = place * ((side - 1) / max(size - 1, 1)) if to_corners else (place + 0.5) * (side / size) - 0.5
     before = np.floor(at)
     return [
-        (np.clip(before + step, 0, side - 1).astype(np.int64), _share(np.abs(at - before - step), cubic))
+        (np.clip(before + step, 0, side - 1).astype(np.int64), share_of(np.abs(at - before - step), cubic))
         for step in (range(-1, 3) if cubic else range(2))
     ]
 
 
-def _share(distance: Array, cubic: bool) -> Array:
-    """The share of a row at a distance: linear, or the cubic kernel of Keys with -0.75, as PyTorch has it."""
+def share_of(distance: Array, cubic: bool, a: float = -0.75) -> Array:
+    """The share of a row at a distance: linear, or the cubic kernel of Keys with -0.75 or -0.5, as PyTorch has it."""
     if not cubic:
         return np.maximum(1 - distance, 0)
-    near = (1.25 * distance - 2.25) * distance * distance + 1
-    far = ((-0.75 * distance + 3.75) * distance - 6) * distance + 3
-    return np.where(distance <= 1, near, far)
+    near = ((a + 2) * distance - (a + 3)) * distance * distance + 1
+    far = ((a * distance - 5 * a) * distance + 8 * a) * distance - 4 * a
+    return np.where(distance <= 1, near, np.where(distance < 2, far, 0))
 
 
 def blocks(x: Array, grid: Grid, side: int) -> Array:
@@ -96,6 +174,12 @@ def whole_blocks(height: int, width: int, patch: int, merge: int) -> Grid:
     block = int(patch) * int(merge)
     rows, columns = (max(round(side / block), 1) * int(merge) for side in (height, width))
     return Grid(rows, columns)
+
+
+def at_least_a_block(height: int, width: int, block: int) -> tuple[int, int]:
+    """The sides of an image, enlarged where one is smaller than a block of patches."""
+    scale = max(block / height, block / width, 1)
+    return math.floor(height * scale), math.floor(width * scale)
 
 
 def in_blocks(grid: Grid, merge: int, run: Trace) -> Grid:
@@ -151,3 +235,62 @@ def gated_maps(x: Array, w: Weights, wide: int, width: int, act: Activation, *, 
     """Process each vector separately, in a wider space, gated: [P D] -> [P F] -> [P O]."""
     gate = act(linear(x, w, "gate_proj", wide, bias=bias))
     return linear(gate * linear(x, w, "up_proj", wide, bias=bias), w, "down_proj", width, bias=bias)
+
+
+@step(Role.LAYER)
+def vit_layer(x: Array, w: Weights, c: Patches, table: RopeTable | None = None, output: str = "out_proj") -> Array:
+    """One transformer block by CLIP's names, in which every patch sees all others: [P D] -> [P D]."""
+    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
+    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, output, table)
+    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
+    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
+
+
+def multihead_inputs(q: Array, k: Array, v: Array, w: Weights) -> tuple[Array, Array, Array]:
+    """Queries, keys and values by three matrices in one tensor, as PyTorch stores them: [M D], [P D], [P D] -> the
+    same."""
+    width = q.shape[1]
+    kernel, bias = w("in_proj_weight", 3 * width, width), w("in_proj_bias", 3 * width)
+    kernels, biases = np.split(kernel, 3, axis=0), np.split(bias, 3)
+    q, k, v = (np.einsum("ti,oi->to", x, m, optimize=True) + b for x, m, b in zip((q, k, v), kernels, biases))
+    return q, k, v
+
+
+@step(Role.ATTENTION)
+def pooled(x: Array, w: Weights, c: Patches) -> Array:
+    """A vector of the whole image, by a trained query, through a feed-forward network: [P D] -> [1 D] (SigLIP)."""
+    probe = w("probe", 1, 1, c.d_model).reshape(1, c.d_model)
+    q, k, v = (heads(part, c.n_heads, c.d_head) for part in multihead_inputs(probe, x, x, w.at("attention")))
+    x = linear(attend(q, k, v, None, c.d_head**-0.5), w, "attention.out_proj", c.d_model, bias=True)
+    y = layer_norm(x, w, "layernorm", c.norm_eps)
+    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
+
+
+@step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
+def averaged_positions(row: Array, column: Array, table: Array, side: int, grid: Grid, *, cubic: bool = False) -> Array:
+    """The position table, a square of `side`, stretched over the grid from border to border; each patch gets a mean of
+    all rows of it that it covers, by distance or by Keys' kernel: [P], [P], [side² D] -> [P D]."""
+    total = np.zeros((1, table.shape[1]), np.float32, like=table)
+    down, right = covered(row, side, int(grid.rows), cubic), covered(column, side, int(grid.columns), cubic)
+    for y, y_share in down:
+        for x, x_share in right:
+            total = total + np.take(table, y * side + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
+    return total
+
+
+def covered(place: Array, side: int, size: int, cubic: bool) -> list[tuple[Array, Array]]:
+    """The places on the table's axis that a patch's place is a mean of, each with its share."""
+    scale = side / size
+    unit = max(scale, 1.0)
+    reach = 2 * unit if cubic else unit
+    centre = (place + 0.5) * scale
+    first = np.floor(centre - reach + 0.5)
+    found: list[tuple[Array, Array]] = []
+    for number in range(2 * math.ceil(reach) + 1):
+        at = first + number
+        share = share_of(np.abs(at + 0.5 - centre) / unit, cubic, -0.5) * ((at >= 0) & (at < side))
+        found.append((np.clip(at, 0, side - 1).astype(np.int64), share))
+    whole: Array = found[0][1]
+    for _, share in found[1:]:
+        whole = whole + share
+    return [(at, share / whole) for at, share in found]

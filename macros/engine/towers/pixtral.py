@@ -15,13 +15,12 @@ from ..architectures.config import Positive, Raw, Size, activation, config, deri
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, linear, rms_norm, rope_table
 from ..steps import Role, step
-from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig, theta_of
-from .patches import blocks, embed_patches, gated_maps, in_blocks, places, separate_attention
+from . import TEXT_WIDTH, Grid, theta_of
+from .patches import AnySize, blocks, embed_patches, gated_maps, named_activation, places, separate_attention
 
 
 @config
-class Pixtral(TowerConfig):
+class Pixtral(AnySize):
     """Hyperparameters of Pixtral's vision model and Mistral 3's projector, in forward order."""
 
     # patches
@@ -49,9 +48,8 @@ class Pixtral(TowerConfig):
     ignored = frozenset({"head_dim", "vocab_size"})
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        for name in (self.activation, self.projector_activation):
-            activation(name)
+        super().check()
+        activation(self.projector_activation)
 
     @property
     def theta(self) -> float:
@@ -65,12 +63,6 @@ class Pixtral(TowerConfig):
         block = int(self.patch) * int(self.merge)
         rows, columns = (math.ceil(max(math.floor(side / shrink), 1) / block) for side in (height, width))
         return Grid(rows * int(self.merge), columns * int(self.merge))
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
 
 
 CONFIG = Pixtral
@@ -107,7 +99,7 @@ def layer(x: Array, w: Weights, c: Pixtral, angles: RopeTable) -> Array:
     y = rms_norm(x, w, "attention_norm", c.norm_eps)
     x = x + separate_attention(y, w.at("attention"), c.n_heads, c.d_head, "o_proj", angles, bias=False)
     y = rms_norm(x, w, "ffn_norm", c.norm_eps)
-    return x + gated_maps(y, w.at("feed_forward"), c.d_ff, c.d_model, activation(c.activation))
+    return x + gated_maps(y, w.at("feed_forward"), c.d_ff, c.d_model, named_activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)

@@ -9,18 +9,25 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
+from ..architectures.config import Positive, Raw, Size, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, gelu, heads, linear, rms_norm
 from ..steps import Role, Ruling, step
-from ..trace import Trace
-from . import Grid, TowerConfig
-from .patches import axial_rope, embed_patches, gated_maps, in_blocks, places, two_maps, whole_blocks
+from . import Grid
+from .patches import (
+    AnySize,
+    axial_rope,
+    embed_patches,
+    gated_maps,
+    named_activation,
+    places,
+    two_maps,
+)
 
 
 @config
-class Qwen25Vision(TowerConfig):
+class Qwen25Vision(AnySize):
     """Hyperparameters of Qwen2.5-VL's vision tower, in forward order."""
 
     # patches
@@ -48,8 +55,7 @@ class Qwen25Vision(TowerConfig):
     ignored = frozenset({"spatial_patch_size", "tokens_per_second"})
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        activation(self.activation)
+        super().check()
         if self.window_blocks < 1:
             raise Problem(f"window_size = {int(self.window)} pixels", "a window holds at least one block of patches")
 
@@ -57,15 +63,6 @@ class Qwen25Vision(TowerConfig):
     def window_blocks(self) -> int:
         """The blocks of patches in a row of a window."""
         return int(self.window) // int(self.merge) // int(self.patch)
-
-    def grid(self, height: int, width: int) -> Grid:
-        return whole_blocks(height, width, self.patch, self.merge)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
 
     @property
     def kinds(self) -> list[str]:
@@ -97,7 +94,7 @@ def layer(x: Array, w: Weights, c: Qwen25Vision, angles: RopeTable, grid: Grid, 
     """One transformer block: [P D] -> [P D]."""
     x = x + attention(rms_norm(x, w, "norm1", c.norm_eps), w.at("attn"), c, angles, grid, side)
     y = rms_norm(x, w, "norm2", c.norm_eps)
-    return x + gated_maps(y, w.at("mlp"), c.d_ff, c.d_model, activation(c.activation), bias=True)
+    return x + gated_maps(y, w.at("mlp"), c.d_ff, c.d_model, named_activation(c.activation), bias=True)
 
 
 @step(Role.ATTENTION)

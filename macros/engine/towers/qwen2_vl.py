@@ -10,22 +10,20 @@ from ..architectures.config import Positive, Raw, Size, config, derived, fixed, 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from ..trace import Trace
-from . import Grid, TowerConfig
+from . import Grid
 from .patches import (
+    AnySize,
     axial_rope,
     embed_patches,
-    in_blocks,
     joint_attention,
     named_activation,
     places,
     two_maps,
-    whole_blocks,
 )
 
 
 @config
-class Qwen2Vision(TowerConfig):
+class Qwen2Vision(AnySize):
     """Hyperparameters of Qwen2-VL's vision tower, in forward order."""
 
     # patches
@@ -48,19 +46,6 @@ class Qwen2Vision(TowerConfig):
 
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     ignored = frozenset({"spatial_patch_size"})
-
-    def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        named_activation(self.activation)
-
-    def grid(self, height: int, width: int) -> Grid:
-        return whole_blocks(height, width, self.patch, self.merge)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
 
 
 CONFIG = Qwen2Vision

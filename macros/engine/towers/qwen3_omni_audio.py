@@ -73,11 +73,16 @@ def halved(length: int, times: int) -> int:
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen3OmniAudio, cache: KVCache) -> list[Array]:
     """The vectors of a window of sound for the text: [R B] -> [M D]."""
     tower = w.at("model.audio_tower")
+    x = encode(x, tower, c, cache)
+    return [two_maps(x, tower, ("proj1", "proj2"), c.d_model, c.d_text, activation(c.activation))]
+
+
+def encode(x: Array, tower: Weights, c: Qwen3OmniAudio, cache: KVCache) -> Array:
+    """The vectors of a window of sound before they are projected: [R B] -> [M D]."""
     x = stem(x, tower, c)
     for _, w_layer, _ in tower.layers("layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    x = layer_norm(x, tower, "ln_post", NORM_EPS)
-    return [two_maps(x, tower, ("proj1", "proj2"), c.d_model, c.d_text, activation(c.activation))]
+    return layer_norm(x, tower, "ln_post", NORM_EPS)
 
 
 @step(Role.CONV_STEM)

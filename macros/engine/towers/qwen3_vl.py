@@ -9,27 +9,26 @@ from __future__ import annotations
 
 import math
 
-from ..architectures.config import Positive, Size, activation, config, derived, fixed, key
+from ..architectures.config import Positive, Size, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from ..trace import Trace
-from . import Grid, TowerConfig
+from . import Grid
 from .patches import (
+    AnySize,
     axial_rope,
     embed_patches,
-    in_blocks,
     joint_attention,
+    named_activation,
     places,
     stretched_positions,
     two_maps,
-    whole_blocks,
 )
 
 
 @config
-class Qwen3Vision(TowerConfig):
+class Qwen3Vision(AnySize):
     """Hyperparameters of Qwen3-VL's vision tower, in forward order."""
 
     # patches
@@ -54,21 +53,11 @@ class Qwen3Vision(TowerConfig):
     merger_names: tuple[str, ...] = fixed(("norm", "linear_fc1", "linear_fc2"))
 
     def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        activation(self.activation)
+        super().check()
         if math.isqrt(int(self.n_positions)) ** 2 != int(self.n_positions):
             raise Problem(f"num_position_embeddings = {int(self.n_positions)} is no square", "correct the value")
         if len(set(self.deepstack)) != len(self.deepstack) or any(not 0 <= i < self.n_layers for i in self.deepstack):
             raise Problem(f"deepstack_visual_indexes = {self.deepstack}", "give different layers of this tower")
-
-    def grid(self, height: int, width: int) -> Grid:
-        return whole_blocks(height, width, self.patch, self.merge)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        return in_blocks(grid, self.merge, run)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.n_frames * self.patch * self.patch
 
     @property
     def kinds(self) -> list[str]:
@@ -105,7 +94,7 @@ def layer(x: Array, w: Weights, c: Qwen3Vision, angles: RopeTable) -> Array:
     x = x + joint_attention(y, w.at("attn"), c.n_heads, c.d_head, angles, "qkv", "proj")
     y = layer_norm(x, w, "norm2", c.norm_eps)
     names = "linear_fc1", "linear_fc2"
-    return x + two_maps(y, w.at("mlp"), names, c.d_ff, c.d_model, activation(c.activation))
+    return x + two_maps(y, w.at("mlp"), names, c.d_ff, c.d_model, named_activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)

@@ -10,18 +10,18 @@ from typing import Literal
 
 import numpy as np
 
-from ..architectures.config import Positive, Size, activation, config, derived, key
+from ..architectures.config import Positive, Size, config, derived, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm, rms_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
-from .patches import blocks, embed_patches, separate_attention, two_maps
+from . import TEXT_WIDTH, Grid
+from .patches import OneSize, blocks, embed_patches, vit_layer
 
 
 @config
-class Siglip(TowerConfig):
+class Siglip(OneSize):
     """Hyperparameters of SigLIP's vision model, in forward order."""
 
     # patches
@@ -37,22 +37,6 @@ class Siglip(TowerConfig):
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu_pytorch_tanh")
     pooled: Literal[False] = key("vision_use_head", False)  # one vector of the whole image: no text model reads it
-
-    def check(self) -> None:
-        self.must_divide("n_heads", "d_model")
-        activation(self.activation)
-        self.must_not_exceed("patch", "image_size")
-
-    def grid(self, height: int, width: int) -> Grid:
-        side = int(self.image_size) // int(self.patch)
-        return Grid(side, side)
-
-    def declared(self, grid: Grid, run: Trace) -> Grid:
-        side = run.declare("n_patch_rows", grid.rows)
-        return Grid(side, side, grid.count)
-
-    def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
 
 
 @config
@@ -93,18 +77,9 @@ def encode(w: Weights, x: Array, grid: Grid, c: Siglip, cache: KVCache, *, norme
     places = np.arange(x.shape[0], like=x)
     x = x + embed_positions(places, w, "embeddings.position_embedding.weight", x.shape[0], c.d_model)
     for _, w_layer, _ in w.layers("encoder.layers", ["layer"] * c.n_layers, cache):
-        x = layer(x, w_layer, c)
+        x = vit_layer(x, w_layer, c)
     y = layer_norm(x, w, "post_layernorm", c.norm_eps)
     return y if normed else x
-
-
-@step(Role.LAYER)
-def layer(x: Array, w: Weights, c: Siglip) -> Array:
-    """One transformer block, in which every patch sees all others: [P D] -> [P D]."""
-    y = layer_norm(x, w, "layer_norm1", c.norm_eps)
-    x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, "out_proj")
-    y = layer_norm(x, w, "layer_norm2", c.norm_eps)
-    return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, activation(c.activation))
 
 
 @step(Role.FEED_FORWARD)

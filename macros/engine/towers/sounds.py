@@ -32,6 +32,24 @@ def convolve_plane(x: Array, kernel: Array, stride: int) -> Array:
     return total
 
 
+def _plane_each_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+    rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (0, 1))
+    return (rows, columns, x.shape[2]), rows * columns * x.shape[2] * kernel.shape[2] * kernel.shape[3]
+
+
+@step(Role.CONVOLVE, rule=_plane_each_rule)
+def convolve_plane_each(x: Array, kernel: Array, stride: int) -> Array:
+    """Mix moments and bands next to each other, each channel by itself: [R B C], [C 1 3 3] -> [R/s B/s C]."""
+    size = kernel.shape[2]
+    around = size // 2
+    padded = np.pad(x, ((around, around), (around, around), (0, 0)))
+    total = np.zeros((-(-x.shape[0] // stride), -(-x.shape[1] // stride), x.shape[2]), np.float32)
+    for i in range(size):
+        for j in range(size):
+            total += padded[i : i + x.shape[0] : stride, j : j + x.shape[1] : stride] * kernel[:, 0, i, j]
+    return total
+
+
 def _planes_rule(x: Array, kernel: Array, stride: int) -> Ruling:
     rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (1, 2))
     wide, channels, height, width = kernel.shape

@@ -14,11 +14,13 @@ from ...engine import terms
 from ...engine.architectures import architectures
 from ...engine.array import Node
 from ...engine.steps import Role
+from ...engine.towers import has_tower
 from ..kit import disclosure, rounding, values
 from ..kit.html import Html, block, code, conventions, html, joined, number, table
 
 # What every model has, or what only holds other steps: no mechanism.
 PLAIN = {Role.FORWARD, Role.LAYER, Role.LINEAR, Role.CONV1D, Role.EMBED, Role.LAST_ROW, Role.UNEMBED, Role.WEIGHTED_SUM}
+IMAGES_AND_TEXT = "image and text"
 OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
 
 
@@ -97,20 +99,29 @@ def coverage_mappings() -> Html:
         (task, *(rounding.grouped(n) for n in (len(names), sum(covered[name] is not None for name in names))))
         for task, names in [*tasks, ("any of them", list(made.types))]
     ]
+    with_images = [name for name, row in made.types.items() if IMAGES_AND_TEXT in row.tasks]
+    with_towers = [name for name in with_images if has_tower(name)]
     reasons = dict.fromkeys(sorted(row.reason for row in made.types.values() if row.reason))
     why = [
         (reason, rounding.grouped(len(names)), joined((code(name) for name in names), ", "))
         for reason in reasons
         for names in [[name for name, row in made.types.items() if row.reason == reason]]
     ]
-    rows = [(code(name), ", ".join(row.tasks), _coverage(name, covered[name])) for name, row in made.types.items()]
+    rows = [
+        (code(name), ", ".join(row.tasks), _coverage(name, covered[name]), _towers(name, row.tasks))
+        for name, row in made.types.items()
+    ]
     return block(
         table("By mapping", ["Mapping", number("Types"), number("Covered")], sums, name="Mappings of transformers"),
         table("Not covered", ["Reason", number("Types"), "Which"], why, name="Types that are not covered, by reason"),
-        table("All types", ["Type", "Mappings", "Covered"], rows, name="Types of transformers’ mappings"),
+        table("All types", ["Type", "Mappings", "Covered", "Towers"], rows, name="Types of transformers’ mappings"),
         conventions(
             html("The mappings are those of transformers {}.", made.version),
             "A multimodal type is covered if its text model is; each page names the parts that are left out.",
+            html(
+                "The towers of {} of the {} types for images and text are counted.",
+                *map(len, (with_towers, with_images)),
+            ),
         ),
     )
 
@@ -138,6 +149,11 @@ def coverage_vllm() -> Html:
             "A class is covered if a config.json that names it, and its type, is read.",
         ),
     )
+
+
+def _towers(name: str, tasks: list[str]) -> str:
+    """Whether the towers of a type for images and text are counted."""
+    return "" if IMAGES_AND_TEXT not in tasks else "counted" if has_tower(name) else "not counted"
 
 
 def _coverage(name: str, covered: str | None) -> Html:
