@@ -898,7 +898,7 @@ WORKSTATION = {"bfloat16": 1024, "fp8": 2048, "int8": 2048}
 
 
 def test_the_peaks_of_one_generation_differ_by_multiprocessors_and_clock():
-    """What NVIDIA prints for the largest cards is multiprocessors × clock × FLOPs to the rounding; so are the others."""
+    """The peaks that NVIDIA prints are multiprocessors × clock × FLOPs, to the rounding; so are the computed ones."""
     names = {"RTX 6000 Ada": WORKSTATION, "RTX 30": AMPERE, "RTX 40": ADA, "RTX 50": BLACKWELL}
     checked = [a for a in MACHINES if a.multiprocessors]
     assert len(checked) == 22 and {"rtx-3090", "rtx-4090", "rtx-5090"} < {*accelerators.accelerators()}
