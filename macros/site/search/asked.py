@@ -134,8 +134,8 @@ def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
 
 
 def _machine_names(name: str) -> Iterable[tuple[str, int]]:
-    """A name without its ends and its beginnings, as long as the rest identifies it, and the words left out; its memory,
-    after a comma, is none of them."""
+    """A name without its ends and its beginnings, as long as the rest identifies it, and the words left out. Its
+    memory, after a comma, is none of them."""
     name, _, memory = _IN_BRACKETS.sub("", name).lower().partition(",")
     words, amount = _WORD.findall(name), "".join(_WORD.findall(memory))
     yield "".join(words), 0
