@@ -131,7 +131,7 @@ def speed(slug, machine, devices):
     )
 
 
-# The questions of tests/browser/test_home.py, which threads on inference engines ask most.
+# The questions of tests/browser/test_home.py, which threads on inference engines ask most; what fits is asked above.
 COMMANDS = {
     "fits llama3.3-70b --weights int4 --on 24GB": lambda: weights("llama3.3-70b", "int4"),
     "describe qwen3-32b --weights q4_k_m": lambda: weights("qwen3-32b", "Q4_K_M"),
@@ -141,7 +141,6 @@ COMMANDS = {
     "fits gpt-oss-120b --on rtx-4090": lambda: weights("gpt-oss-120b", "published"),
     "describe gemma3-27b --context 128k": lambda: f"{presets.model('gemma3-27b').counts.cache_bytes(131_072):,}",
     "fits llama3-70b --on h100 --devices 2": lambda: speed("llama3-70b", "h100", 2),
-    "fits --on 16GB": lambda: " models fit on 16 GB at 4,096 tokens",
     "train llama3.1-8b --method qlora": lambda: (
         "Llama 3.1 8B with QLoRA of rank 8 on q_proj, v_proj: 3,407,872 trainable"
     ),
