@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, overload
 
 from ..catalogue.presets import Model
@@ -17,7 +18,7 @@ from ..counting.formats import PUBLISHED
 from ..counting.own_machine import Machine, memory_of, named
 from ..counting.splits import Split
 from ..engine.errors import Problem, shorten
-from ..views.kit.rounding import decimal_bytes
+from ..views.kit.rounding import decimal_bytes, duration, significant
 from . import model as loading
 from .choices import Choices, best_format, machines_that_hold, models_that_fit
 from .conditions import check_split, conditions, warn, warn_beyond
@@ -142,8 +143,15 @@ class Fit(Tabular):
         return f" The model is made for {end:,}{by}."
 
     @property
+    def decode_seconds(self) -> Fraction | None:
+        """The minimum time of a decode step; None if the model does not fit, or without the machine's bandwidth."""
+        if not self.is_enough or self.on.accelerator is None:
+            return None
+        return costs_of(self.model.counts).decode_seconds(replace(self.given, accelerator=self.on.accelerator))
+
+    @property
     def advice(self) -> str:
-        """The longest context that fits, and the number of devices that would be enough."""
+        """The longest context that fits, the least time of a step, and the number of devices that would be enough."""
         if self.longest_context is None:
             said = "Every context fits: the cache stops growing before the memory is full."
             said += self._made_for
@@ -153,6 +161,9 @@ class Fit(Tabular):
             said = f"The longest context that fits is {self.longest_context:,} tokens."
             if self.model.is_beyond(self.longest_context):
                 said += self._made_for
+        if seconds := self.decode_seconds:
+            rate = significant(self.given.batch / seconds)
+            said += f" A decode step takes at least {duration(seconds)}: at most {rate} tokens per second."
         if not self.is_enough and self.enough:
             said += f" {self.enough.devices:,} devices hold it: {self.enough.said}."
         if self.by_sequences and (not self.is_enough or self.given.devices > 1):
@@ -358,6 +369,7 @@ def as_data(answer: Fit) -> dict[str, Any]:
         "total_bytes": answer.total,
         "left_bytes": answer.left,
         "longest_context": answer.longest_context,
+        "decode_seconds": None if (seconds := answer.decode_seconds) is None else float(seconds),
         "model_context": answer.model.longest_context[0],
         "split": answer.split.degrees,
         "enough_devices": answer.enough_devices,

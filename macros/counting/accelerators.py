@@ -45,6 +45,13 @@ class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
         return self.bits * self.bits_per_second // 8
 
 
+class Multiprocessors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The streaming multiprocessors of a GPU, and the rate of their clock."""
+
+    count: Rate
+    hertz: Rate
+
+
 class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
@@ -59,6 +66,7 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     peak_flops: dict[str, Rate] = {}
     installed_bytes: Rate | None = None
     bus: Bus | None = None
+    multiprocessors: Multiprocessors | None = None
     link: Link | None = None
     is_common: bool = False  # stands in the tables that cannot list every one
     sources: dict[str, list[str]] = {}  # which figures, by the key of the source that gives them
@@ -81,7 +89,8 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     @property
     def figures(self) -> list[str]:
         """The names of its figures, each of which has a source."""
-        told = [name for name in ("installed_bytes", "bus", "link") if getattr(self, name) is not None]
+        others = ("installed_bytes", "bus", "multiprocessors", "link")
+        told = [name for name in others if getattr(self, name) is not None]
         return ["memory_bytes", "bytes_per_second", *self.peak_flops, *told]
 
 

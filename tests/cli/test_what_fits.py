@@ -10,6 +10,10 @@ from sampling import fewer
 import macros as ep
 from macros.catalogue import presets
 from macros.cli.commands import main
+from macros.counting.accelerators import accelerator
+from macros.counting.conditions import Conditions
+from macros.counting.costs import of as costs_of
+from macros.views.kit import rounding
 
 
 @pytest.fixture
@@ -113,3 +117,47 @@ def test_where_no_format_fits_the_smallest_is_said(run):
 def test_what_cannot_be_is_one_line(run, line, said):
     status, out, err = run(line)
     assert status == 2 and not out and err.count("\n") == 1 and said in err, err
+
+
+def weights(slug, name):
+    return f"{costs_of(presets.model(slug).counts).weight_bytes(name):,}"
+
+
+def speed(slug, machine, devices):
+    given = Conditions(4096, format="published", devices=devices, accelerator=accelerator(machine))
+    seconds = costs_of(presets.model(slug).counts).bound(1, given).seconds
+    return (
+        f"A decode step takes at least {rounding.duration(seconds)}: at most {rounding.significant(1 / seconds)} tokens"
+    )
+
+
+# The questions of tests/browser/test_home.py, which threads on inference engines ask most; what fits is asked above.
+COMMANDS = {
+    "fits llama3.3-70b --weights int4 --on 24GB": lambda: weights("llama3.3-70b", "int4"),
+    "describe qwen3-32b --weights q4_k_m": lambda: weights("qwen3-32b", "Q4_K_M"),
+    "fits deepseek-v3 --on h200 --devices 8": lambda: "fits on 8 × H200 SXM (141 GB each), tensor parallel 8",
+    "fits deepseek-v3 --on h100": lambda: "No context fits. 16 devices hold it",
+    "describe mixtral-8x7b": lambda: weights("mixtral-8x7b", "bfloat16"),
+    "fits gpt-oss-120b --on rtx-4090": lambda: weights("gpt-oss-120b", "published"),
+    "describe gemma3-27b --context 128k": lambda: f"{presets.model('gemma3-27b').counts.cache_bytes(131_072):,}",
+    "fits llama3-70b --on h100 --devices 2": lambda: speed("llama3-70b", "h100", 2),
+    "train llama3.1-8b --method qlora": lambda: (
+        "Llama 3.1 8B with QLoRA of rank 8 on q_proj, v_proj: 3,407,872 trainable"
+    ),
+}
+
+
+def test_what_is_asked_most_is_one_command(run):
+    for line, said in COMMANDS.items():
+        assert said() in run(line)[1], line
+
+
+def test_the_least_time_stands_where_the_model_fits_and_a_bandwidth_is_known(run):
+    assert "decode step" not in run("fits llama3-8b --on 24GB")[1]
+    assert "decode step" not in run("fits llama3-70b --on h100")[1]
+    said = json.loads(run("fits llama3-8b --on m2-pro --weights int4 --batch 3 --format json")[1])
+    given = Conditions(4096, 3, "int4", accelerator=accelerator("m2-pro"))
+    seconds = costs_of(presets.model("llama3-8b").counts).bound(1, given).seconds
+    assert said["decode_seconds"] == float(seconds)
+    rate = rounding.significant(3 / seconds)
+    assert f"at most {rate} tokens per second" in run("fits llama3-8b --on m2-pro --weights int4 --batch 3")[1]

@@ -44,7 +44,7 @@ def trial(case: Case, folder: Path) -> None:
             time.sleep(0.001)  # until the package's own lines run: before, Python itself is interrupted
         time.sleep(case["after"] - 0.06)
         process.send_signal(signal.SIGINT)
-        status = process.wait(10)
+        status = process.wait(60)  # ten are too few on a busy machine
         err.seek(0)
         lines = [line for line in err.read().decode().splitlines() if not line.startswith("import time:")]
     # While Python itself ends, its own handler is gone.

@@ -147,6 +147,8 @@ MEANT = {
     "2x 24gb": {"on": "24GB", "devices": "2"},
     "4 x 48 GB GPUs": {"on": "48GB", "devices": "4"},
     "dual 4090 32k": {"on": "rtx-4090", "devices": "2", "context": "32768"},
+    "dual 4070 32k": {"on": "rtx-4070", "devices": "2", "context": "32768"},
+    "3x geforce rtx 4070 ti super": {"on": "rtx-4070-ti-super", "devices": "3"},
     "8xH100": {"on": "h100", "devices": "8"},
     "two H100s, context 100000": {"on": "h100", "devices": "2", "context": "100000"},
     "a100 40gb 8k": {"on": "a100-40gb", "context": "8192"},

@@ -361,7 +361,7 @@ const before = (/** @type {number} */ a, /** @type {number} */ b) => a >= 0 && (
  */
 function machineIn(text, names, take, isBefore = false) {
   const all = tokens(text.replace(/(?<![a-z\d])(\d{1,4})x(?=[a-z\d])/g, "$1 "), /[a-z\d.]*[a-z\d]/g)
-  for (let n = 4; n > 0; n--)
+  for (let n = 5; n > 0; n--)
     for (let i = 0; i + n <= all.length; i++) {
       if (text.slice(all[i].start, all[i + n - 1].end).includes(GAP)) continue
       const joined = all

@@ -122,27 +122,30 @@ def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:
 
 
 def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
-    """Accelerators by their names, without spaces: `rtx4090`, `4090`, `a100`; for an ambiguous name, the most
-    common."""
-    found: dict[str, str] = {}
-    for slug, a in sorted(known.items(), key=lambda entry: not entry[1].is_common):
-        for name in _machine_names(slug, a.name):
-            found.setdefault(name, slug)
-    for slug in known:  # its own slug always means it
-        found[_plain(slug)] = slug
-    return found
+    """Accelerators by their names, without spaces: `rtx4090`, `4090`, `a100`; for an ambiguous name, the one that it
+    leaves the least out of, then the most common."""
+    found: dict[str, tuple[int, bool, int, str]] = {}
+    for place, (slug, a) in enumerate(known.items()):
+        for name, left_out in _machine_names(a.name):
+            this = (left_out, not a.is_common, place, slug)
+            found[name] = min(found.get(name, this), this)
+    slugs = {_plain(slug): slug for slug in known}  # its own slug always means it
+    return {name: best[-1] for name, best in found.items()} | slugs
 
 
-def _machine_names(slug: str, name: str) -> Iterable[str]:
-    """A name without its ends and its beginnings, as long as the rest identifies it."""
-    words = _WORD.findall(_IN_BRACKETS.sub("", name).lower())
-    yield "".join(words)
+def _machine_names(name: str) -> Iterable[tuple[str, int]]:
+    """A name without its ends and its beginnings, as long as the rest identifies it, and the words left out. Its
+    memory, after a comma, is none of them."""
+    name, _, memory = _IN_BRACKETS.sub("", name).lower().partition(",")
+    words, amount = _WORD.findall(name), "".join(_WORD.findall(memory))
+    yield "".join(words), 0
     for start in range(len(words)):
         for end in range(len(words), start, -1):
             part = "".join(words[start:end])
-            tells = re.fullmatch(r"(?=.*[a-z])(?=.*\d)[a-z].*|\d{4,}[a-z]*", part)
-            if tells and not re.fullmatch(r"\d+gb.*|gb|[a-z]", part):
-                yield part
+            if re.fullmatch(r"(?=.*[a-z])(?=.*\d)[a-z].*|\d{4,}[a-z]*", part):
+                yield part, len(words) - (end - start)
+                if amount and end == len(words):
+                    yield part + amount, start
 
 
 def format_names() -> dict[str, list[str]]:
