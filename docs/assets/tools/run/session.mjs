@@ -539,7 +539,7 @@ export class Session {
       how: "What the head found, times its rows of the output projection, one column, added up.",
       ...largest(all.head, rows),
       then: [],
-      value: rows.reduce((sum, row) => sum + /** @type {import("../capitals/asked.mjs").Part} */ (row[3]).value, 0),
+      value: origins.now.part(layer, `${head}`)?.[i] ?? NaN,
       next: [],
     }
   }

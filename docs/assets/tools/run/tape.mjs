@@ -617,9 +617,10 @@ export class Origins {
         then: [[then, parts[1 - at]]],
       }
     }
+    const wraps = Math.abs(this.value(place)) > Number.MAX_SAFE_INTEGER && call.result.dtype.kind === "i"
     return (
-      this.ofSum(call, index) ?? {
-        how: "One operation on two numbers.",
+      (wraps ? null : this.ofSum(call, index)) ?? {
+        how: wraps ? "One operation on two whole numbers, of which 64 bits stay." : "One operation on two numbers.",
         then: [
           ["The first", parts[0]],
           [then, parts[1]],
