@@ -169,7 +169,7 @@ def test_a_number_of_a_static_page_leads_to_where_it_answers(open_page, site):
     said = cell.inner_text()
     cell.click()
     panel = page.get_by_role("region", name="What this number is made of")
-    panel.get_by_text("“is” looks at “capital”, layer 0, head 3").wait_for()
+    panel.get_by_text("layer 0, head 3: “is” looks at “capital”").wait_for()
     assert panel.locator("output[data-value]").inner_text().startswith(said[:3])
     until(page, "document.activeElement.className.startsWith('ep-origin')")
     assert page.get_by_role("grid", name="Attention weights, layer 0, head 3").is_visible()

@@ -103,7 +103,7 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     page.locator("[data-place='share/0/0/3/1']").focus()
     page.keyboard.press("Enter")
     panel = page.get_by_role("region", name="What this number is made of")
-    for title in ("Attention weight, layer 0, head 0", "Score, layer 0", "Linear layer transformer.h.0.attn.c_attn"):
+    for title in ("Attention weight, layer 0, head 0", "Score, layer 0", "Query of “"):
         panel.get_by_text(title).wait_for()
         panel.locator("[data-key^='of ']").first.press("Enter")
     panel.get_by_text("LayerNorm transformer.h.0.ln_1").wait_for()

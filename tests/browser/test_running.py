@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from conftest import served, until, write_engine
 from random_checkpoints import save
-from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, close, golden, goldens
+from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, TOLERANCE, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
 
@@ -245,11 +245,14 @@ def test_folders_are_read_as_a_checkpoint(open_page, folder):
     assert not from_folders(open_page, folder, ("mixtral", "gpt2", "qwen3_next", "t5"))
 
 
-# Without an encoder; of those whose parts add up, and others.
-ADD_UP = "gpt2", "gpt_oss", "qwen3_next", "jamba", "rwkv", "gemma2", "cohere", "granite", "qwen3_5_text"
-TOUCHED = *ADD_UP, "gemma3n_text"
+# Without an encoder; all but gemma3n_text have parts that add up.
+TOUCHED = (
+    *("gpt2", "gpt_oss", "qwen3_next", "jamba", "rwkv", "gemma2", "cohere", "granite", "qwen3_5_text"),
+    *("gemma3n_text", "mixtral", "gpt_neo", "ministral"),
+)
 # A cap and norms after each part; no shift, and a factor; factors within and after; a norm with a shift.
 HELD = "gemma2", "cohere", "granite", "gpt2"
+LEFT_OUT = *HELD, "gpt_neo", "ministral"  # with each design
 
 
 def test_each_number_says_what_it_was_made_of(open_page, folder):
@@ -260,7 +263,7 @@ def test_each_number_says_what_it_was_made_of(open_page, folder):
         until(page, "globalThis.ready")
         for name in TOUCHED:
             answer = assert_touched(page, folder, name, 100)
-            assert isinstance(answer["parts"], dict) == (name in ADD_UP)
+            assert isinstance(answer["parts"], dict) == (name != "gemma3n_text")
 
 
 @pytest.mark.slow("the forward pass of every type, in Chromium")
@@ -286,7 +289,7 @@ def assert_touched(page, folder, name, most):
     files = save(folder / f"touched {most}" / name, g.raw, tensors)
     answer = page.evaluate(
         "asked => touched(...asked)",
-        [f"touched {most}/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], most, name in HELD],
+        [f"touched {most}/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], most, name in LEFT_OUT],
     )
     assert len(answer["origins"]) == most and len(answer["cells"]) > 150
     for one in (*answer["origins"], *answer["cells"]):
@@ -303,7 +306,11 @@ def assert_touched(page, folder, name, most):
     if name in HELD:
         assert_parts(name, answer["token"], parts)
     for design, scores in answer["designs"].items():
-        close(np.array(scores), without(name, design)[-1])
+        single, double = (without(name, design, weights)[-1] for weights in (g.weights(), Doubles(g.tensors)))
+        # Without a norm scores grow, and single precision is off by more in Python, too: in gpt_neo by 1.9e-5.
+        off = np.abs(single - double).max() / max(1, np.abs(double).max())
+        assert off < 2e-5
+        close(np.array(scores), double, max(TOLERANCE, off))
     return answer
 
 
@@ -320,11 +327,11 @@ class Doubles(Arrays):
         return Doubles(self.tensors, f"{prefix}.{numbers[self.index]}.", self.index, self.__tracer__)
 
 
-def without(name, *designs):
-    """Python's logits without some designs."""
+def without(name, design, weights):
+    """Python's logits without a design."""
     g = golden(name)
     with np.errstate(over="ignore"):
-        run, _ = trace(g.architecture, g.config, g.weights(), g.ids, without=designs)
+        run, _ = trace(g.architecture, g.config, weights, g.ids, without=[design])
     return run.of(run.root.outputs[0])
 
 

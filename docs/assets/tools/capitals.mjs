@@ -252,7 +252,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         position: text => oneOf("position", text, upTo(config?.n_positions)),
         lines: text => oneOf("lines", text, ["1"]),
         number: text => {
-          if (/^[a-z]+(\/\w{1,8}){1,4}$/.test(text)) return text
+          if (/^\w{1,12}(\/\w{1,12}){1,4}$/.test(text)) return text
           throw new Error(`number = ${quoted(text)}: not a place in this model`)
         },
         word: text => oneOf("word", text, vocabulary?.words ?? []),

@@ -539,7 +539,9 @@ export class Session {
       how: "What the head found, times its rows of the output projection, one column, added up.",
       ...largest(all.head, rows),
       then: [],
-      value: origins.now.part(layer, `${head}`)?.[i] ?? NaN,
+      value:
+        origins.now.part(layer, `${head}`)?.[i] ??
+        rows.reduce((sum, row) => sum + /** @type {import("../capitals/asked.mjs").Part} */ (row[3]).value, 0),
       next: [],
     }
   }
