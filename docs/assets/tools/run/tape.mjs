@@ -617,7 +617,7 @@ export class Origins {
         then: [[then, parts[1 - at]]],
       }
     }
-    const wraps = Math.abs(this.value(place)) > Number.MAX_SAFE_INTEGER && call.result.dtype.kind === "i"
+    const wraps = typeof place.store[place.at] === "bigint" && Math.abs(this.value(place)) > Number.MAX_SAFE_INTEGER
     return (
       (wraps ? null : this.ofSum(call, index)) ?? {
         how: wraps ? "One operation on two whole numbers, of which 64 bits stay." : "One operation on two numbers.",
