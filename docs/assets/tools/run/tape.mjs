@@ -492,11 +492,11 @@ export class Origins {
       const [token, head, element] = ofHead.index
       return `${ofHead.name} of ${word(token)}${layer}, head ${head}, element ${element + 1}`
     }
+    if (dims.length === 2 && frame?.role === ROLES.UNEMBED)
+      return `Logit of “${this.wordOf(b)}”${a < dims[0] - 1 ? `, after ${word(a)}` : ""}`
     let which = `element ${index.join(", ")}`
     if (isOfScores) which = `head ${a}: ${word(from)} looks at ${word(to)}`
     else if (dims.length === 3 && dims[0] === tokens) which = `${word(a)}, head ${b}, element ${c + 1}`
-    else if (dims.length === 2 && frame?.role === ROLES.UNEMBED)
-      which = `“${this.wordOf(b)}”${a < dims[0] - 1 ? `, after ${word(a)}` : ""}`
     else if (dims.length === 2 && (dims[0] === tokens || dims[0] === 1))
       which = `${word(dims[0] === 1 ? tokens - 1 : a)}, element ${b + 1}`
     const outside = call.name === "add" && dims[0] === tokens ? "Embedding" : "A number",
