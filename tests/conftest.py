@@ -581,6 +581,21 @@ def overflow(page):
     return page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
 
 
+MOVING = """() => [document.documentElement, ...document.querySelectorAll("body, body *")].filter(e => {
+    const { transitionDuration, animationDuration, scrollBehavior } = getComputedStyle(e)
+    return `${transitionDuration}, ${animationDuration}`.split(",").some(d => parseFloat(d) > 0.001)
+        || scrollBehavior !== "auto"
+}).length"""
+
+
+def moving(page):
+    """How many elements would move, for a reader who asked for less motion."""
+    page.emulate_media(reduced_motion="reduce")
+    count = page.evaluate(MOVING)
+    page.emulate_media(reduced_motion="null")
+    return count
+
+
 def ignored(page):
     """What a tool says of the parts of an address that it does not take: one line, not too long."""
     line = page.get_by_role("alert").filter(has_text="Ignored parts of the link")

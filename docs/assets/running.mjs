@@ -8,7 +8,7 @@ import "./engine/loaded.mjs"
 import { named, parsed, Problem, py, shorten } from "./problems.mjs"
 import { tensorsIn } from "./safetensors.mjs"
 
-export { array, TYPES as STORED, wholeNumbers } from "./engine/numpy.mjs"
+export { array, TYPES as STORED, watched, wholeNumbers } from "./engine/numpy.mjs"
 export { NDArray }
 export { py } from "./problems.mjs"
 const { Arrays, Cache } = M["engine.loaded"]

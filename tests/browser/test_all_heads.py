@@ -20,16 +20,17 @@ OFF = ("", "0.0", "1.2|2.3", "2.mlp", "1.layer", "0.1|1.mlp|2.layer")
 WITHIN = 1e-5
 
 RUN = """async ([assets, texts, off]) => {
-  const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { endings, parts, Run, total } = await import(new URL("tools/capitals/inside.mjs", assets))
-  const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
-  const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
+  const { smallModel } = await import(new URL("tools/capitals/small.mjs", assets))
+  const { endings } = await import(new URL("tools/capitals/inside.mjs", assets))
+  const { session } = await smallModel()
   return texts.map(ids => {
-    const run = new Run(model, { off: new Set(off.split("|")) })
-    run.add(ids.slice(0, 2))
-    run.add(ids.slice(2))
-    const totals = [0, 7, 100, 589].map(word => [total(parts(run, word)), run.scores[word]])
-    return { scores: run.scores, lens: endings(run), totals }
+    const changes = { off: off.split("|"), without: [], patches: [], other: null }
+    for (const part of [ids.slice(0, 2), ids]) session.run(part, [], undefined, changes)
+    const totals = [0, 7, 100, 589].map(word => {
+      const { embedding, between, shift, layers } = session.parts(word)
+      return [embedding + between + shift + layers.reduce((sum, { whole }) => sum + whole, 0), session.scores[word]]
+    })
+    return { scores: session.scores, lens: endings(session.now), totals }
   })
 }"""
 

@@ -1,14 +1,14 @@
 """Any number of the small model in a browser says what it was made of: the terms give the number, the numbers are
 Python's, and a reader follows them by keyboard from an attention weight to the row of a token."""
 
-import math
 import re
 from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, overflow, own_assets, until
+from conftest import accessibility, ignored, moving, overflow, own_assets, until
 from reference import close
+from test_running import assert_made
 
 from macros.catalogue.checkpoints import checkpoint
 from macros.engine import numbers
@@ -17,44 +17,47 @@ from macros.engine.steps import Role
 pytestmark = pytest.mark.browser
 
 TEXT = "People in Japan pay with the"
-ORIGINS = """async ([assets, ids, changes, most]) => {
-  const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { candidates, Run } = await import(new URL("tools/capitals/inside.mjs", assets))
-  const { Origins } = await import(new URL("tools/capitals/origin.mjs", assets))
-  const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
-  const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
-  const { off, without = [], other, patches } = changes,
-    from = other ? new Run(model, { without }) : null
-  from?.add(other)
-  const run = new Run(model, { off: new Set(off), without, from, patches: new Set(patches) }),
-    cut = run.isMasked ? 3 : ids.length
-  run.add(ids.slice(0, cut))
-  run.add(ids.slice(cut))
-  const all = candidates(run.scores, { temperature: 2, topK: 30, topP: 0.9 }),
-    origins = new Origins(run, ids.map(String), Array(590).fill(""), all, 2),
+ORIGINS = """async ([assets, ids, changes, most, named]) => {
+  const { smallModel } = await import(new URL("tools/capitals/small.mjs", assets))
+  const { session } = await smallModel()
+  const { off = [], without = [], other = null, patches = [] } = changes,
+    how = { temperature: 2, topK: 30, topP: 0.9 },
+    cut = without.includes("causal_mask") ? ids.length : 3,
+    run = ids => session.run(ids, [], undefined, { off, without, patches, other: other?.slice(0, ids.length) ?? null })
+  run(ids.slice(0, cut))
+  run(ids)
+  const { likely } = session.answer(how),
     seen = new Map(),
     open = ["logit/7", "logit/100", "token/2/5", "position/3/7", "lens/0/7", "lens/1/9", "lens/3/100", "chance/7"]
-  open.push("found/1/2/3", "part/1/2/7", "part/0/mlp/7", "part/2/bias/9", `chance/${all[20].id}`, `left/${all[0].id}`)
-  open.push(...["token", "position", "taken", "shift"].map(part => `part/0/${part}/7`))
+  open.push("found/1/2/3", "part/1/2/7", "part/0/mlp/7", "part/2/bias/9", `chance/${likely[5].id}`)
+  open.push("norm/6/0/0", "norm/2/3/5", "stream/0/2/1", "stream/1/2/1", "stream/6/1/7", "map/0/c_attn/1/50")
+  open.push("map/1/out/2/3", "map/2/c_fc/1/9", "map/0/down/0/7", "active/1/2/30", "score/0/0/3/1", "share/2/1/4/2")
+  open.push("mixed/1/2/3/4", "key/2/3/1/5", `left/${likely[0].id}`)
+  open.push(...["embedding", "shift", "between"].map(part => `part/0/${part}/7`))
+  const places = open.length
   while (open.length && seen.size < most) {
-    const place = seen.size % 2 ? open.shift() : open.pop()
+    const place = seen.size % 2 || seen.size < places ? open.shift() : open.pop()
     if (seen.has(place)) continue
-    const one = origins.of(place)
-    const terms = one.rows.map(row => row.at(-1).value)
-    seen.set(place, { value: one.value, terms, then: one.then.map(([, part]) => part.value) })
+    const one = session.origin(place, how)
+    seen.set(place, one && {
+      ...{ title: one.title, how: one.how, value: one.value, isList: one.isList ?? false },
+      rows: one.rows.map(row => [row[0], row.at(-1).value]),
+      then: one.then.map(([label, part]) => [label, part.value]),
+    })
+    if (!one) continue
     const parts = [...one.rows.flatMap(([, ...parts]) => parts), ...one.then.map(([, part]) => part)]
     const of = parts.filter(part => part.of)
-    if (of.some(part => origins.value(part.of) !== part.value)) throw new Error(place)
+    const wrong = of.slice(0, 3).find(part => session.origin(part.of, how).value !== part.value)
+    if (wrong) throw new Error(wrong.of)
     const back = of.filter((_, i) => of.length < 9 || i % 7 === seen.size % 7).map(part => part.of)
     open.push(...one.next.map(([, to]) => to), ...back)
   }
-  const has = ["score/0/0/1/0", "score/0/0/0/9", "map/9/out/0/0", "constructor/1", "map/0/x/0/0", "norm/0/0"]
-  has.push("part/0/x/7", "part/0/9/7", "part/1/token/7", "part/0/0/999", "lens/9/7", "left/999", "found/0/9/0")
+  const not = ["score/0/0/1/9", "map/9/out/0/0", "constructor/1", "map/0/x/0/0", "norm/0/0", "part/0/x/7", "left/999"]
+  not.push("part/0/9/7", "part/1/embedding/7", "part/0/0/999", "lens/9/7", "found/0/9/0", "99999/0", "w999/0", "0_0/0")
   return {
     origins: [...seen],
-    made: Object.fromEntries(run.made),
-    layers: run.layers,
-    has: has.map(place => origins.has(place)),
+    numbers: named.map(places => places.map(place => session.number(place))),
+    not: not.filter(place => session.origin(place, how)),
   }
 }"""
 
@@ -70,37 +73,7 @@ def asked(choose, site, site_folder):
     ids = checkpoint("capitals").tokenizer.encode(TEXT)
     assets = urljoin(site, f"{own_assets(site_folder).name}/")
     page = choose()
-    return lambda changes, most=0: page.evaluate(ORIGINS, [assets, ids, changes, most])
-
-
-def made(origin):
-    """The number that an origin's terms give."""
-    total, then = sum(origin["terms"]), origin["then"]
-
-    def gelu(x):
-        return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
-
-    def norm():
-        return (then[0] - then[1]) / then[2] * then[3] + then[4] if len(then) > 1 else then[0]
-
-    return {
-        "logit": lambda: total,
-        "chance": lambda: then[1] / (total + then[0]),
-        "left": lambda: then[1] / (total + then[0]),
-        "lens": lambda: total,
-        "ended": norm,
-        "part": lambda: total,
-        "found": lambda: total,
-        "norm": norm,
-        "stream": lambda: sum(then),
-        "map": lambda: total + then[0],
-        "active": lambda: gelu(then[0]),
-        "score": lambda: total * then[0] if then else total,
-        "share": lambda: then[0] / total,
-        "mixed": lambda: then[0] if then else total,
-        "token": lambda: origin["value"],
-        "position": lambda: origin["value"],
-    }
+    return lambda changes, most=0, named=(): page.evaluate(ORIGINS, [assets, ids, changes, most, list(named)])
 
 
 CHANGES = {
@@ -113,22 +86,22 @@ CHANGES = {
 
 
 def test_the_terms_give_the_number(asked):
-    """Of every kind, in hundreds of places along the chain, also with parts off, without designs, and with patches."""
-    for changes in CHANGES.values():
-        check(asked(changes, 800))
-
-
-def check(answer):
-    kinds = {place.partition("/")[0] for place, _ in answer["origins"]}
-    assert kinds == set(made({"terms": [], "then": []})) and len(answer["origins"]) == 800
-    for place, origin in answer["origins"]:
-        value = made(origin)[place.partition("/")[0]]()
-        assert abs(value - origin["value"]) <= 1e-5 * max(1, abs(value)), (place, origin)
-    assert answer["has"] == [True, *[False] * 12]
+    """In hundreds of places along the chain, also with parts off, without designs, and with patches."""
+    for name, changes in CHANGES.items():
+        answer = asked(changes, 500)
+        origins = dict(answer["origins"])
+        none = {place for place, origin in origins.items() if origin is None}
+        # No part adds to the logit without the residual stream; in a layer that is off, parts are not told apart.
+        parts = {place for place in origins if place.startswith("part/")}
+        assert none == {"replaced": parts, "parts off": {"part/2/bias/9"}}.get(name, set()), name
+        assert len(origins) == 500 and not answer["not"]
+        for place in origins.keys() - none:
+            assert_made(origins[place], 1e-5)
 
 
 def test_the_numbers_are_those_of_python(asked):
-    small, answer = checkpoint("capitals"), asked({})
+    """By the names that the static pages give them."""
+    small = checkpoint("capitals")
     run, _ = numbers.trace(
         small.model.architecture, small.model.config, small.weights(), small.tokenizer.encode(TEXT), None
     )
@@ -136,20 +109,21 @@ def test_the_numbers_are_those_of_python(asked):
     def ours(role):
         return [run.of(node.outputs[0]) for node in run.root.walk() if node.role is role]
 
-    names = ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
-    maps, norms = ours(Role.CONV1D), ours(Role.LAYER_NORM)
-    for layer, there in enumerate(answer["layers"]):
-        at = f"transformer.h.{layer}."
-        for name, array in zip(names, maps[4 * layer :], strict=False):
-            close(np.array(answer["made"][at + name]), array)
-        for i in (1, 2):
-            close(np.array(answer["made"][f"{at}ln_{i}"]), norms[2 * layer + i - 1])
-        close(np.array(answer["made"][f"{at}mlp.act"]), ours(Role.GELU_TANH)[layer])
-        close(np.array(there["mixed"]), ours(Role.WEIGHTED_SUM)[layer])
-        for role, kept in ((Role.SCORES, "scores"), (Role.SOFTMAX, "shares")):
-            for t, heads in enumerate(there[kept]):
-                close(np.array(heads), ours(role)[layer][:, t, : t + 1])
-    close(np.array(answer["made"]["transformer.ln_f"]), norms[-1])
+    known = {}
+    for i, array in enumerate(ours(Role.CONV1D)):
+        known[f"map/{i // 4}/{('c_attn', 'out', 'c_fc', 'down')[i % 4]}"] = array
+    known |= {f"norm/{i}": array for i, array in enumerate(ours(Role.LAYER_NORM))}
+    known |= {f"active/{i}": array for i, array in enumerate(ours(Role.GELU_TANH))}
+    known |= {f"stream/{2 * i + 2}": array for i, array in enumerate(ours(Role.LAYER))}
+    for role, kind in ((Role.SCORES, "score"), (Role.SOFTMAX, "share"), (Role.WEIGHTED_SUM, "mixed")):
+        for layer, array in enumerate(ours(role)):
+            heads = array.swapaxes(0, 1) if kind == "mixed" else np.tril(array)
+            known |= {f"{kind}/{layer}/{head}": rows for head, rows in enumerate(heads)}
+    known |= {"token": ours(Role.EMBED)[0], "position": ours(Role.EMBED_POSITIONS)[0]}
+    named = [[f"{name}/{i}/{j}" for i, j in np.ndindex(array.shape)] for name, array in known.items()]
+    for (name, array), there in zip(known.items(), asked({}, 0, named)["numbers"], strict=True):
+        there = np.reshape(there, array.shape)
+        close(np.nan_to_num(there) if name.startswith("score") else there, array)
 
 
 def test_where_an_attention_weight_comes_from(choose):
@@ -163,25 +137,27 @@ def test_where_an_attention_weight_comes_from(choose):
     assert page.evaluate("document.activeElement.dataset.place") == "share/1/2/4/3"
     page.keyboard.press("Enter")
     panel = page.get_by_role("region", name="What this number is made of")
-    panel.get_by_text("“is” looks at “Peru”, layer 1, head 2").wait_for()
+    panel.get_by_text("Attention weight, layer 1, head 2: “is” looks at “Peru”").wait_for()
     assert page.evaluate("document.activeElement.className").startswith("ep-origin")
-    for place, title in (
-        ("score/1/2/4/3", "Score"),
-        ("map/1/c_attn/3/74", "Key of “Peru”"),
-        ("norm/2/3/5", "Norm of “Peru”"),
-        ("stream/2/3/5", "after feed-forward of layer 0"),
-        ("stream/1/3/5", "after attention of layer 0"),
-        ("stream/0/3/5", "before the first layer"),
-        ("token/3/5", "Row of “Peru” in the table of words"),
+    lit = page.locator("tr.lit th")
+    assert lit.all_inner_texts() == ["is", "Peru"]  # its row, and that of the key
+    for nth, title in (
+        (3, "Score, layer 1, head 2: “is” looks at “Peru”"),
+        (5, "Key of “Peru”, layer 1, head 2, element 3"),
+        (0, "LayerNorm transformer.h.1.ln_1, layer 1, “Peru”"),
+        (0, "Residual stream, layer 0, “Peru”"),
+        (0, "Residual stream, layer 0, “Peru”"),
+        (0, "Embedding, “Peru”"),
+        (0, "transformer.wte.weight, "),
     ):
-        panel.locator(f"[data-key='of {place}']").press("Enter")
+        panel.locator("[data-key^='of ']").nth(nth).press("Enter")
         panel.get_by_text(title).first.wait_for()
     panel.get_by_role("button", name="Full precision").click()
     value = panel.locator("output[data-value]")
     until(page, "document.querySelector('output[data-value]').textContent.length > 8")
     assert float(value.inner_text().replace("−", "-")) == float(value.get_attribute("data-value"))
     again = choose(page.url[page.url.index("?") :])
-    again.get_by_text("Row of “Peru” in the table of words").wait_for()
+    again.get_by_text("transformer.wte.weight, ").wait_for()
     panel.focus()
     page.keyboard.press("Escape")
     panel.wait_for(state="detached")
@@ -203,5 +179,6 @@ def test_an_origin_on_a_phone_and_for_everybody(choose):
     page.locator(".ep-origin").wait_for()
     assert not overflow(page) and not accessibility(page, "light", "dark")
     page.goto(page.url.replace("norm/6/4/0", "score/1/2/4/3").replace("norm%2F6%2F4%2F0", "score%2F1%2F2%2F4%2F3"))
-    page.get_by_text("Times 1 / √d_head").wait_for()
+    page.locator(".ep-origin dt", has_text="Times").wait_for()
     assert not overflow(page) and not accessibility(page, "light", "dark")
+    assert not moving(page)

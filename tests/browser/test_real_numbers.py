@@ -8,7 +8,7 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, overflow, own_assets
+from conftest import accessibility, ignored, moving, overflow, own_assets
 from reference import close
 
 from macros.catalogue import capitals
@@ -21,14 +21,12 @@ MOST_OF_SCRIPT, MOST_OF_PAGE = 150_000, 250_000  # bytes, compressed
 PAGES = ("", "step-by-step/", "choose/", "model/")
 
 COMPUTED = """async ([assets, texts]) => {
-  const { checkpoint } = await import(new URL("running.mjs", assets))
-  const { Run } = await import(new URL("tools/capitals/inside.mjs", assets))
-  const read = async (name, as) => (await fetch(new URL(`capitals/${name}`, assets)))[as]()
-  const model = await checkpoint(await read("config.json", "text"), await read("model.safetensors", "arrayBuffer"))
-  return texts.map(ids => {
-    const run = new Run(model)
-    return ids.map(id => (run.add([id]), run.scores))
-  })
+  const { smallModel } = await import(new URL("tools/capitals/small.mjs", assets))
+  const { session } = await smallModel()
+  return texts.map(ids => ids.map((_, i) => {
+    session.run(ids.slice(0, i + 1))
+    return session.scores
+  }))
 }"""
 
 
@@ -91,8 +89,10 @@ def test_on_a_phone_and_for_everybody(choose, open_page, site):
     page = choose("?country=Peru&sentence=9", viewport={"width": 390, "height": 844})
     page.get_by_text("Most likely next words").wait_for()
     assert not overflow(page) and not accessibility(page)
+    assert not moving(page)
     page = open_page(urljoin(site, "real-numbers/"), viewport={"width": 390, "height": 844})
     assert not overflow(page) and not accessibility(page)
+    assert not moving(page)
 
 
 def test_one_step_at_a_time(open_page, site):

@@ -7,7 +7,7 @@ from urllib.parse import urljoin
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, overflow, until
+from conftest import accessibility, ignored, moving, overflow, until
 from random_checkpoints import byte_pairs, gpt2, save
 from reference import golden
 from safetensors.numpy import save_file
@@ -103,7 +103,7 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     page.locator("[data-place='share/0/0/3/1']").focus()
     page.keyboard.press("Enter")
     panel = page.get_by_role("region", name="What this number is made of")
-    for title in ("Attention weight, layer 0, head 0", "Score, layer 0", "Linear layer transformer.h.0.attn.c_attn"):
+    for title in ("Attention weight, layer 0, head 0", "Score, layer 0", "Query of “"):
         panel.get_by_text(title).wait_for()
         panel.locator("[data-key^='of ']").first.press("Enter")
     panel.get_by_text("LayerNorm transformer.h.0.ln_1").wait_for()
@@ -180,6 +180,7 @@ def test_its_numbers_answer_and_its_parts_can_be_changed(opened, tmp_path):
     assert told[3:] == ["5 × 96", f"{traced.output.mean():.4f}".replace("-", "−"), f"{abs(traced.output).max():.4f}"]
     assert "steps=1&step=" in page.url
     assert not overflow(page) and not accessibility(page, "light", "dark")
+    assert not moving(page)
     panel.get_by_role("button", name="Close").click()
     panel.wait_for(state="detached")
     before, link = words(page), page.url

@@ -2,13 +2,14 @@
 
 import json
 import math
+import re
 
 import ml_dtypes
 import numpy as np
 import pytest
 from conftest import served, until, write_engine
 from random_checkpoints import save
-from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, close, golden, goldens
+from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, TOLERANCE, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
 
@@ -27,14 +28,15 @@ FEW = (
 )
 
 OF_FOLDERS = (
-    *(f"tools/run/{name}.mjs" for name in ("session", "folder", "tokens", "seen", "tape")),
+    *(f"tools/run/{name}.mjs" for name in ("opening", "session", "folder", "tokens", "seen", "tape")),
     *(f"tools/capitals/{name}.mjs" for name in ("inside", "vocabulary", "changes", "chances")),
 )
 
 RUN = """
 import { array, Cache, checkpoint, py } from "./running.mjs"
 import { ofHalves, wholeNumbers } from "./engine/numpy.mjs"
-import { Session } from "./tools/run/session.mjs"
+import { open as openFolder } from "./tools/run/opening.mjs"
+import { placeIn } from "./tools/run/tape.mjs"
 const read = async (name, as) => (await fetch(name))[as]()
 globalThis.run = async (name, parts, source, shape) => {
   const model = await checkpoint(await read(`${name}.json`, "text"), await read(`${name}.safetensors`, "arrayBuffer"))
@@ -64,7 +66,7 @@ globalThis.called = calls => calls.map(([name, args, given]) => {
   return Array.isArray(made) ? made.map(one) : [one(made)]
 })
 const folder = async (name, files) =>
-  Session.open(await Promise.all(files.map(async path => ({ path, file: await read(`${name}/${path}`, "blob") }))))
+  openFolder(await Promise.all(files.map(async path => ({ path, file: await read(`${name}/${path}`, "blob") }))))
 globalThis.opened = async (name, files, ids, source) => {
   const session = await folder(name, files)
   session.run(ids, source ?? [])
@@ -81,24 +83,36 @@ globalThis.touched = async (name, files, ids, off, most, isLeftOut) => {
     ended = lens.slice(0, 2).map(([{ id }], i) => `ended/${i}/${id}`),
     open = [`logit/${likely[0].id}`, ...ended, ...(layer < 0 ? [] : [`share/${layer}/0/2/1`, `key/${layer}/0/1/0`])],
     origins = []
+  const plain = ({ title, how, value, isList = false, rows, then }) => ({
+    ...{ title, how, value, isList },
+    rows: rows.map(([label, ...parts]) => [label, parts.at(-1).value]),
+    then: then.map(([label, part]) => [label, part.value]),
+  })
   while (open.length && origins.length < most) {
     const one = session.origin(origins.length % 2 ? open.shift() : open.pop(), HOW, () => {})
     if (!one) continue
-    const { how, head, value, rows, then } = one,
+    const { rows, then } = one,
       linked = [...rows.flatMap(([, ...parts]) => parts), ...then.map(([, part]) => part)].filter(part => part.of)
-    origins.push([how, head.at(-1) ?? "", value, rows.map(row => row.at(-1).value), then.map(([, part]) => part.value)])
+    origins.push(plain(one))
     for (const { of, value } of linked.slice(0, 3)) {
       if (session.origin(of, HOW, () => {}).value !== value) throw new Error(of)
       open.push(of)
     }
     open.push(...one.next.map(([, to]) => to))
   }
+  const all = session.originsOf(session.now),
+    each = (arrays, start) => arrays.flatMap(({ result: a }, i) =>
+      a.dtype.kind === "b" || a.dims.includes(0)
+        ? []
+        : [plain(all.of(placeIn(a, a.dims.map((n, axis) => (start + 7 * i + 3 * axis) % n))))])
+  const cells = each([...all.tape.steps, ...all.tape.calls], most)
+  cells.push(...[...all.tape.inner.values()].flatMap(tape => each(tape.calls, most)))
   const changed = (off, without) => {
     session.run(ids, [], () => {}, { off, without, patches: [], other: null })
     return session.scores
   }
   const designs = Object.fromEntries(isLeftOut ? known.map(design => [design, changed([], [design])]) : [])
-  return { parts, token: likely[0].id, origins, lens, designs, scores: changed(off, []) }
+  return { parts, token: likely[0].id, origins, cells, lens, designs, scores: changed(off, []) }
 }
 globalThis.ready = true
 """
@@ -231,21 +245,25 @@ def test_folders_are_read_as_a_checkpoint(open_page, folder):
     assert not from_folders(open_page, folder, ("mixtral", "gpt2", "qwen3_next", "t5"))
 
 
-# Without an encoder; of those whose parts add up, and others.
-ADD_UP = "gpt2", "gpt_oss", "qwen3_next", "jamba", "rwkv", "gemma2", "cohere", "granite", "qwen3_5_text"
-TOUCHED = *ADD_UP, "gemma3n_text"
+# Without an encoder; all but gemma3n_text have parts that add up.
+TOUCHED = (
+    *("gpt2", "gpt_oss", "qwen3_next", "jamba", "rwkv", "gemma2", "cohere", "granite", "qwen3_5_text"),
+    *("gemma3n_text", "mixtral", "gpt_neo", "ministral"),
+)
 # A cap and norms after each part; no shift, and a factor; factors within and after; a norm with a shift.
 HELD = "gemma2", "cohere", "granite", "gpt2"
+LEFT_OUT = *HELD, "gpt_neo", "ministral"  # with each design
 
 
 def test_each_number_says_what_it_was_made_of(open_page, folder):
-    """Of several types: the terms give the number, the parts of a logit add up to it, and what is off adds nothing."""
+    """Of several types, in every step and every call of NumPy in it, recurrences too: the terms give the number. The
+    parts of a logit add up to it, and what is off adds nothing."""
     with served(folder) as address:
         page = open_page(address)
         until(page, "globalThis.ready")
         for name in TOUCHED:
             answer = assert_touched(page, folder, name, 100)
-            assert isinstance(answer["parts"], dict) == (name in ADD_UP)
+            assert isinstance(answer["parts"], dict) == (name != "gemma3n_text")
 
 
 @pytest.mark.slow("the forward pass of every type, in Chromium")
@@ -271,12 +289,11 @@ def assert_touched(page, folder, name, most):
     files = save(folder / f"touched {most}" / name, g.raw, tensors)
     answer = page.evaluate(
         "asked => touched(...asked)",
-        [f"touched {most}/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], most, name in HELD],
+        [f"touched {most}/{name}", files, g.ids.tolist(), ["0.mlp", "1.layer"], most, name in LEFT_OUT],
     )
-    kept = [one for one in answer["origins"] if "not kept" not in one[0]]
-    assert len(answer["origins"]) == most and len(kept) > most / 2
-    for one in kept:
-        assert_made(*one)
+    assert len(answer["origins"]) == most and len(answer["cells"]) > 150
+    for one in (*answer["origins"], *answer["cells"]):
+        assert_made(one)
     weights = Doubles(g.tensors, watch=Without())
     close(np.array(answer["scores"]), logits(g.architecture, g.config, weights, g.ids, g.start())[0][-1])
     if isinstance(parts := answer["parts"], dict):
@@ -289,7 +306,11 @@ def assert_touched(page, folder, name, most):
     if name in HELD:
         assert_parts(name, answer["token"], parts)
     for design, scores in answer["designs"].items():
-        close(np.array(scores), without(name, design)[-1])
+        single, double = (without(name, design, weights)[-1] for weights in (g.weights(), Doubles(g.tensors)))
+        # Without a norm scores grow, and single precision is off by more in Python, too: in gpt_neo by 1.9e-5.
+        off = np.abs(single - double).max() / max(1, np.abs(double).max())
+        assert off < 2e-5
+        close(np.array(scores), double, max(TOLERANCE, off))
     return answer
 
 
@@ -306,11 +327,11 @@ class Doubles(Arrays):
         return Doubles(self.tensors, f"{prefix}.{numbers[self.index]}.", self.index, self.__tracer__)
 
 
-def without(name, *designs):
-    """Python's logits without some designs."""
+def without(name, design, weights):
+    """Python's logits without a design."""
     g = golden(name)
     with np.errstate(over="ignore"):
-        run, _ = trace(g.architecture, g.config, g.weights(), g.ids, without=designs)
+        run, _ = trace(g.architecture, g.config, weights, g.ids, without=[design])
     return run.of(run.root.outputs[0])
 
 
@@ -356,33 +377,87 @@ def assert_parts(name, token, parts):
             assert_adds(head, column @ found * after)
 
 
-def assert_made(how, kind, value, terms, then):
-    """Holds a number against its terms, by what is said of it."""
-    if "trained number" in how or "constant" in how.lower():
-        assert not terms and not then
+# What has no terms: it is in the file, or fixed, or put there from outside; and whole numbers beyond 2^53.
+NO_TERMS = re.compile(
+    "trained number|^A fixed number|^Nothing: it is off|^Taken from the same|64 bits stay|"
+    "^The place of a number that is not 0|^One of the different"
+)
+# What is done to a number with another, by the words that a panel has for it.
+DONE = {
+    "Of .*, over this sum": lambda x, y: y / x,
+    "(Element|The first)$": lambda x, y: y,
+    "Plus": lambda x, y: x + y,
+    "Minus( the mean.*)?$": lambda x, y: x - y,
+    "Times": lambda x, y: x * y,
+    "Divided by": lambda x, y: x / y,
+    "Divided, and rounded down, by": lambda x, y: x // y,
+    "The remainder after dividing by": lambda x, y: x % y,
+    "To the power of": lambda x, y: x**y,
+    "Or this, if it is larger": max,
+    "Or this, if it is smaller": min,
+    "The logarithm of its exponential": np.logaddexp,
+    "1 if it is larger": lambda x, y: x > y,
+    "1 if it is not smaller": lambda x, y: x >= y,
+    "1 if it is smaller": lambda x, y: x < y,
+    "1 if it is not larger": lambda x, y: x <= y,
+    "1 if it is equal": lambda x, y: x == y,
+    "1 if it is not equal": lambda x, y: x != y,
+    "Bit by bit, and": lambda x, y: int(x) & int(y),
+    "Bit by bit, or": lambda x, y: int(x) | int(y),
+    "Bit by bit, either": lambda x, y: int(x) ^ int(y),
+}
+# What is done to one number.
+OF_ONE = {
+    "e to the power of": math.exp,
+    "1 less than e": math.expm1,
+    "The logarithm of$": math.log,
+    "The logarithm of 1 plus": math.log1p,
+    "The square root of": math.sqrt,
+    "Minus$": lambda x: -x,
+    "Without its sign": abs,
+    "The sign of": np.sign,
+    "The hyperbolic tangent": math.tanh,
+    "The cosine": math.cos,
+    "The sine": math.sin,
+    "Rounded down": math.floor,
+    "Rounded up": math.ceil,
+    "Without what is behind": math.trunc,
+    "SiLU of": lambda x: x / (1 + math.exp(-x)),
+    "ReLU of": lambda x: max(x, 0),
+    "Relu squared of": lambda x: max(x, 0) ** 2,
+    "GELU of": lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2))),
+}
+
+
+def assert_made(origin, within=2e-5):
+    """Holds a number against what a reader gets by doing what the panel says."""
+    how, value, rows, then = (origin[name] for name in ("how", "value", "rows", "then"))
+    last = [number for _, number in rows]
+    if NO_TERMS.search(how):
+        assert "64 bits" in how or not (rows or then), origin
         return
-    total = sum(terms)
-    made = {
-        "number by number": lambda: (
-            total + then[0] if "plus" in how else total - then[0] if "minus" in how
-            else total / then[0] if "divided" in how else total * (then[0] if then else 1)
-        ),
-        "Softmax": lambda: then[0] / total if len(then) == 1 else then[1] / (total + then[0]),
-        "all words that are left": lambda: then[1] / (total + then[0]),
-        "mean of its vector": lambda: (then[0] - then[1]) / then[2] * then[3] + then[4],
-        "root mean square": lambda: then[0] / then[1] * then[2],
-        "One number plus": lambda: then[0] + then[1],
-        "One number minus": lambda: then[0] - then[1],
-        "One number times": lambda: then[0] * then[1],
-        "One number divided": lambda: then[0] / then[1],
-        "sum of these": lambda: total,
-        "Their sum": lambda: total / then[0],
-        "e to the power of a number": lambda: math.exp(then[0]),
-    }  # fmt: skip
-    known = next((made[part] for part in made if part in how), None)
-    assert known or terms or then, how
-    if known:
-        assert value == pytest.approx(known(), rel=2e-5, abs=2e-5), how
+    assert rows or then, origin
+    if origin["isList"]:
+        assert str(value) in [label for label, _ in rows] if "The place" in how else value in last, origin
+        return
+    if len(then) == 1 and not rows:
+        ((label, x),) = then
+        does = next(does for start, does in OF_ONE.items() if re.match(start, label))
+        total = does(x) if "GELU" not in label or close_to(does(x), value, within) else gelu_tanh(x)
+    else:
+        total = sum(last)
+        for label, x in then:
+            total = next(does for start, does in DONE.items() if re.match(start, label))(total, x)
+    largest = max([1, *(abs(x) for x in (value, *last, *(x for _, x in then)) if math.isfinite(x))])
+    assert close_to(total, value, within * largest), origin
+
+
+def close_to(x, y, within):
+    return x == y or abs(x - y) <= within or (math.isnan(x) and math.isnan(y))
+
+
+def gelu_tanh(x):
+    return x / 2 * (1 + math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
 
 
 class Without:

@@ -4,7 +4,7 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, overflow
+from conftest import accessibility, moving, overflow
 
 from macros.catalogue.checkpoints import checkpoint
 from macros.engine.forward import logits
@@ -47,6 +47,7 @@ def test_a_station_takes_a_sentence_of_ones_own(open_page, site):
     field.fill("The capital of Jupiter is")
     place.get_by_text("“Jupiter” is not one of the").wait_for()
     assert not overflow(page) and not accessibility(page)
+    assert not moving(page)
 
 
 def test_a_word_has_its_row_of_the_table(open_page, site):
@@ -65,7 +66,7 @@ def test_a_word_has_its_row_of_the_table(open_page, site):
     assert [float(x.replace("−", "-")) for x in cells] == pytest.approx(row.tolist(), abs=0.0051)
     place.locator("[data-place='token/0/2']").press("Enter")
     panel = page.get_by_role("region", name="What this number is made of")
-    panel.get_by_text("Row of “Tokyo” in the table of words, element 3").wait_for()
+    panel.get_by_text(f"transformer.wte.weight, {id}, 2").wait_for()
     assert panel.locator("output[data-value]").inner_text()[:4] == cells[2][:4]
 
 

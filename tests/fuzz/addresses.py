@@ -227,7 +227,7 @@ def likely(rng: random.Random, name: str) -> str:
         "text": ["Lima is the capital of", "New Zealand", "the Unit", ". . .", "is " * 20],
         "off": ["0.0", "1.2|2.mlp", "0.layer|1.layer|2.layer", "0.0|0.0", "3.0"],
         "word": ["Lima", "the Gambia"],
-        "number": ["share/1/2/4/3", "map/2/down/0/47", "norm/6/0/0", "stream/7/0/0", "token/15/0", "logit/590"],
+        "number": ["share/1/2/4/3", "map/2/down/0/47", "norm/6/0/0", "stream/7/0/0", "token/15/0", "logit/590", "12/7"],
     }
     if name == "on" and rng.random() < 0.3:
         return own_machines.machine(rng)

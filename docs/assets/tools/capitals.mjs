@@ -7,7 +7,6 @@ import { allHeads, contributions } from "./capitals/heads.mjs"
 import { numberOf, panel } from "./capitals/asked.mjs"
 import { bar, matrix, percent, reach, small, two } from "./capitals/matrices.mjs"
 import { LONGEST, oneOf, quoted, short, within } from "./capitals/rules.mjs"
-import { Vocabulary } from "./capitals/vocabulary.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
   SHOWN = 8,
@@ -16,12 +15,12 @@ const FOLDER = new URL("../capitals/", import.meta.url),
  * @typedef {"country" | "sentence" | "text" | "added" | "temperature" | "top_k" | "top_p" | "layer" | "head"} Field
  * @typedef {"off" | "without" | "with" | "other" | "patch" | "position" | "word" | "lines" | "number"} Chosen
  * @typedef {Record<Field | Chosen, string>} State
- * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/origin.mjs") &
+ * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/small.mjs") &
  *   typeof import("./capitals/patching.mjs") & typeof import("./capitals/lines.mjs") &
  *   typeof import("./capitals/designs.mjs")} Inside
- * @typedef {InstanceType<Inside["Run"]>} Run
- * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
- * @typedef {{ model: Run["model"], inside: Inside, vocabulary: Vocabulary, config: Config }} Known
+ * @typedef {import("./capitals/small.mjs").Small} Small
+ * @typedef {import("./run/seen.mjs").Seen} Run
+ * @typedef {Small & { inside: Inside }} Known
  * @typedef {import("./capitals/inside.mjs").Candidate[]} Candidates
  * @typedef {object} Answer
  * @property {string[]} text so far
@@ -32,6 +31,7 @@ const FOLDER = new URL("../capitals/", import.meta.url),
  * @property {string} problem with that sentence
  * @property {Candidates} all
  * @property {Candidates | null} whole the words without any change, if there is one
+ * @property {import("./run/session.mjs").How} how the next word is chosen
  * @typedef {Known & Answer} Now
  */
 
@@ -53,13 +53,11 @@ const FIRST = {
   lines: "",
   number: "",
 }
-const fetched = async (/** @type {string} */ name) => {
+const text = async (/** @type {string} */ name) => {
   const answer = await fetch(new URL(name, FOLDER))
   if (!answer.ok) throw new Error(`${name} could not be loaded: ${answer.status}`)
-  return answer
+  return answer.text()
 }
-const text = async (/** @type {string} */ name) => (await fetched(name)).text()
-const bytes = async (/** @type {string} */ name) => (await fetched(name)).arrayBuffer()
 
 /** @type {Promise<{ countries: Record<string, string>[], sentences: string[] }> | undefined} */
 let known
@@ -86,25 +84,18 @@ const theModel = () => (loaded ??= load())
 async function load() {
   // At once, and not as each asks for the next; an error is of the one that needs it.
   const scripts = ["python", "engine", "numpy", "loaded", "ablations", "gpt2"].map(name => `engine/${name}`)
-  const parts = ["changes", "chances", "patch_tables"].map(name => `tools/capitals/${name}`)
-  for (const name of [...scripts, ...parts, "architectures"]) import(`../${name}.mjs`).catch(() => {})
-  const [config, tokenizer, weights, { checkpoint }, ...insides] = await Promise.all([
-    text("config.json"),
-    text("tokenizer.json"),
-    bytes("model.safetensors"),
-    import("../running.mjs"),
+  const parts = ["capitals/changes", "capitals/chances", "capitals/patch_tables", "run/session", "run/seen", "run/tape"]
+  for (const name of [...scripts, ...parts.map(part => `tools/${part}`), "architectures", "running"])
+    import(`../${name}.mjs`).catch(() => {})
+  const insides = await Promise.all([
+    import("./capitals/small.mjs"),
     import("./capitals/inside.mjs"),
-    import("./capitals/origin.mjs"),
     import("./capitals/patching.mjs"),
     import("./capitals/lines.mjs"),
     import("./capitals/designs.mjs"),
   ])
-  return {
-    model: await checkpoint(config, weights),
-    inside: /** @type {Inside} */ (Object.assign({}, ...insides)),
-    vocabulary: new Vocabulary(JSON.parse(tokenizer)),
-    config: JSON.parse(config),
-  }
+  const inside = /** @type {Inside} */ (Object.assign({}, ...insides))
+  return { ...(await inside.smallModel()), inside }
 }
 
 const list = (/** @type {string} */ text) => text.split("|").filter(Boolean)
@@ -261,7 +252,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         position: text => oneOf("position", text, upTo(config?.n_positions)),
         lines: text => oneOf("lines", text, ["1"]),
         number: text => {
-          if (/^[a-z]+(\/\w{1,8}){1,4}$/.test(text)) return text
+          if (/^\w{1,12}(\/\w{1,12}){1,4}$/.test(text)) return text
           throw new Error(`number = ${quoted(text)}: not a place in this model`)
         },
         word: text => oneOf("word", text, vocabulary?.words ?? []),
@@ -304,7 +295,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   // The words that were given, known or not, as far as the first that is not.
-  function given(/** @type {Vocabulary} */ vocabulary) {
+  function given(/** @type {Small["vocabulary"]} */ vocabulary) {
     if (!state.text) {
       const country = countries.find(c => c.country === state.country) ?? countries[0]
       return { words: filled(sentences[Number(state.sentence)], country), unknown: null, pieces: [] }
@@ -319,7 +310,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
 
   // The other sentence, and what is wrong with it: it needs a word for each of the text.
   /** @returns {{ words: string[] | null, problem: string }} */
-  function another(/** @type {Vocabulary} */ vocabulary, /** @type {string[]} */ text) {
+  function another(/** @type {Small["vocabulary"]} */ vocabulary, /** @type {string[]} */ text) {
     const none = (/** @type {string} */ problem) => ({ words: null, problem })
     if (!state.with && !state.other) return none("")
     const pieces = state.other ? vocabulary.cut(state.other) : []
@@ -337,47 +328,31 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   // The text so far: only new tokens are computed, the others are in the cache.
-  /** @type {Map<string, { name: string, run: Run }>} */
-  const runs = new Map()
   /** @returns {Promise<Now | null>} null if there is no word */
   async function run() {
     const known = await theModel(),
-      { model, inside, vocabulary, config } = known,
+      { session, inside, vocabulary, config } = known,
       { words } = given(vocabulary)
     const text = [...words, ...added().filter(word => vocabulary.ids.has(word))].slice(0, config.n_positions)
     if (!text.length) return null
     const idsOf = (/** @type {string[]} */ words) => words.map(word => /** @type {number} */ (vocabulary.ids.get(word)))
-    const runOf = (
-      /** @type {string} */ role,
-      /** @type {number[]} */ ids,
-      /** @type {import("./capitals/inside.mjs").Changes} */ changes = {},
-    ) => {
-      const { off = new Set(), without = [], from = null, patches = new Set() } = changes,
-        name = JSON.stringify([[...off], without, from?.ids, [...patches]]),
-        before = runs.get(role)
-      const run = before?.name === name && before.run.isStartOf(ids) ? before.run : new inside.Run(model, changes)
-      run.add(ids.slice(run.ids.length))
-      runs.set(role, { name, run })
-      return run
-    }
     const how = {
-      temperature: Number(state.temperature),
-      topK: Number(state.top_k) || config.vocab_size,
-      topP: Number(state.top_p) || 1,
-    }
-    const ids = idsOf(text),
-      off = new Set(list(state.off)),
-      without = list(state.without),
-      other = another(vocabulary, text),
-      from = other.words && runOf("from", idsOf(other.words), { without }),
-      patches = new Set(from ? list(state.patch).filter(patch => Number(patch.split("@")[1]) < ids.length) : [])
-    const isChanged = off.size + without.length + patches.size > 0,
-      plain = runOf("plain", ids),
-      base = off.size + without.length ? runOf("base", ids, { off, without }) : plain,
-      run = patches.size ? runOf("now", ids, { off, without, from, patches }) : base
+        temperature: Number(state.temperature),
+        topK: Number(state.top_k) || config.vocab_size,
+        topP: Number(state.top_p) || 1,
+      },
+      other = another(vocabulary, text)
+    session.run(idsOf(text), [], undefined, {
+      off: list(state.off),
+      without: list(state.without),
+      patches: list(state.patch),
+      other: other.words && idsOf(other.words),
+    })
+    const { now: run, base, from = null, plain } = session
+    if (!run || !base || !plain) return null
     const all = inside.candidates(run.scores, how),
-      whole = isChanged ? inside.candidates(plain.scores, how) : null
-    return { ...known, text, begun: Math.min(words.length, text.length), run, base, from, all, whole, ...other }
+      whole = run === plain ? null : inside.candidates(plain.scores, how)
+    return { ...known, text, begun: Math.min(words.length, text.length), run, base, from, all, whole, how, ...other }
   }
 
   async function show() {
@@ -421,9 +396,10 @@ export async function mount(/** @type {HTMLElement} */ place) {
       isFull ? "" : " …",
     )
     const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined,
-      origins = new now.inside.Origins(now.run, text, now.vocabulary.words, now.all, Number(state.temperature)),
-      isOf = (/** @type {string[]} */ ...kinds) => kinds.includes(began.split("/")[0])
-    const origin = origins.has(state.number) ? panel(origins.of(state.number), { ...asking, isExact }) : null
+      isOf = (/** @type {string[]} */ ...kinds) => kinds.includes(began.split("/")[0]),
+      found = state.number ? now.session.origin(state.number, now.how) : null,
+      origin = found && panel(found, { ...asking, isExact })
+    pair = found?.pair ?? []
     replace(
       results,
       words(now, isFull),
@@ -432,11 +408,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
       isOf("lens") ? origin : null,
       allHeads({
         one: "word",
-        layers: now.run.layers.map((layer, i) => ({ number: i, heads: layer.mixed[0].length, hasFeedForward: true })),
+        layers: now.run.layers.map((_, i) => ({ number: i, heads: config.n_head, hasFeedForward: true })),
         off: now.run.off,
         open: { layer: Number(state.layer), head: Number(state.head) },
         set,
-        picture: (layer, head) => small(now.run.layers[layer].shares.map(heads => heads[head])),
+        picture: (layer, head) => small(rowsOf(now.run, layer, head)),
       }),
       now.inside.designs(now.run.without, set),
       attention(now),
@@ -457,6 +433,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
   // A number that a reader asks for: the panel comes to the table that it was first pressed in.
   let began = "",
     isExact = false
+  /** @type {number[]} */
+  let pair = [] // layer, head, and two words of which it is
   const focus = (/** @type {string} */ key) => {
     for (const element of results.querySelectorAll("[data-key]"))
       if (element instanceof HTMLElement && element.dataset.key === key) return element.focus()
@@ -552,7 +530,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   function attention(/** @type {Now} */ { text, run, inside }) {
-    const rows = run.layers[Number(state.layer)].shares.map(heads => heads[Number(state.head)]),
+    const rows = rowsOf(run, Number(state.layer), Number(state.head)),
       name = `Attention weights, layer ${state.layer}, head ${state.head}`
     return [
       matrix(
@@ -563,7 +541,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         {
           place: (i, j) => `share/${state.layer}/${state.head}/${i}/${j}`,
           ask: { ...asking, chosen: state.number },
-          lit: lit(/^(?:share|score)\/\d+\/\d+\/(\d+)/),
+          lit: lit(2),
         },
       ),
       make(
@@ -581,59 +559,39 @@ export async function mount(/** @type {HTMLElement} */ place) {
     ]
   }
 
-  function parts(/** @type {Now} */ { run, inside, all, vocabulary, config }) {
-    const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0],
-      parts = inside.parts(run, chosen.id),
-      names = [...Array(config.n_head).keys(), "bias", "mlp"]
-    const number = (/** @type {"token" | "position" | "shift" | "taken"} */ what, /** @type {string} */ name) =>
-      numberOf(name, `part/0/${what}/${chosen.id}`, two(parts[what]), asking)
+  function parts(/** @type {Now} */ { session, all, vocabulary }) {
+    const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0]
     return contributions({
+      one: "word",
       words: [...new Set([...all.slice(0, SHOWN), chosen])].map(({ id }) => {
         const word = vocabulary.words[id]
         return [word, word]
       }),
-      chosen: vocabulary.words[chosen.id],
+      chosen: { id: chosen.id, value: vocabulary.words[chosen.id] },
       set,
-      layers: parts.layers.map((_, i) => i),
-      columns: [...Array.from({ length: config.n_head }, (_, head) => `Head ${head}`), "Bias", "Feed-forward"],
-      rows: parts.layers.map(({ heads, bias, feedForward }) => [...heads, bias, feedForward]),
-      how: {
-        place: (layer, j) => `part/${layer}/${names[j]}/${chosen.id}`,
-        ask: { ...asking, chosen: state.number },
-      },
-      others: [
-        "The last word’s embedding adds ",
-        number("token", "Its embedding"),
-        ", its position ",
-        number("position", "Its position"),
-        ", the shift of the last norm ",
-        number("shift", "The shift of the last norm"),
-        ...([...run.patches].some(patch => patch.includes("stream"))
-          ? [", patches of the residual stream ", number("taken", "Patches")]
-          : []),
-      ],
-      total: inside.total(parts),
-      score: chosen.score,
+      parts: session.parts(chosen.id),
+      ask: { ...asking, chosen: state.number },
     })
   }
 
-  // The row that the number that is asked for comes from.
-  const lit = (/** @type {RegExp} */ row) => Number(row.exec(state.number)?.[1] ?? NaN)
+  // The row that the number that is asked for comes from, in a table of this head.
+  const lit = (/** @type {2 | 3} */ of) =>
+    `${pair.slice(0, 2)}` === `${state.layer},${state.head}` ? pair[of] : undefined
 
-  function cache(/** @type {Now} */ { text, run, config }) {
-    const rows = run.keys(Number(state.layer)).map((/** @type {number[][]} */ heads) => heads[Number(state.head)])
+  function cache(/** @type {Now} */ { text, session, config }) {
+    const rows = session.keys(Number(state.layer), Number(state.head)) ?? []
     const numbers = 2 * config.n_layer * config.n_embd
     return [
       matrix(
         `KV cache: the key of each word, layer ${state.layer}, head ${state.head}`,
         text,
-        rows[0].map((/** @type {number} */ _, /** @type {number} */ i) => `${i + 1}`),
+        rows[0].map((_, i) => `${i + 1}`),
         rows,
         {
           newest: text.length - 1,
-          place: (i, j) => `map/${state.layer}/c_attn/${i}/${config.n_embd + Number(state.head) * rows[0].length + j}`,
+          place: (i, j) => `key/${state.layer}/${state.head}/${i}/${j}`,
           ask: { ...asking, chosen: state.number },
-          lit: lit(/^(?:share|score)\/\d+\/\d+\/\d+\/(\d+)/),
+          lit: lit(3),
         },
       ),
       make(
@@ -647,6 +605,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   recall()
+}
+
+// The attention weights of a head, of the words that each word looks at.
+const rowsOf = (/** @type {Run} */ run, /** @type {number} */ layer, /** @type {number} */ head) => {
+  const map = run.map(layer, head),
+    n = run.ids.length
+  return Array.from({ length: n }, (_, i) => [...map.subarray(i * n, (i + 1) * n)].filter(x => !Number.isNaN(x)))
 }
 
 /**
@@ -699,7 +664,7 @@ function ownText(typed) {
   /**
    * @param {string} whole the text with what was added
    * @param {string} own the text as it was typed; empty if none was
-   * @param {Vocabulary} vocabulary
+   * @param {Small["vocabulary"]} vocabulary
    * @param {import("./capitals/vocabulary.mjs").Piece | null} unknown
    * @param {number[]} scores of the words that may follow those before it
    */
@@ -731,7 +696,7 @@ function ownText(typed) {
  * @param {string} before
  * @param {Candidates} all
  * @param {Candidates} whole
- * @param {Vocabulary} vocabulary
+ * @param {Small["vocabulary"]} vocabulary
  */
 function instead(before, all, whole, vocabulary) {
   const [{ id, share }] = whole,

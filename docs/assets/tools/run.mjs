@@ -664,55 +664,15 @@ export async function mount(/** @type {HTMLElement} */ place) {
   async function showParts(/** @type {Answer} */ { likely }) {
     const known = likely.find(({ id }) => `${id}` === state.word) ?? likely[0],
       found = await asked.ask("parts", { token: known.id })
-    if (typeof found === "string")
-      return replace(
-        parts,
-        make("p", { class: "ep-conventions" }, `${found} What each part adds to a logit is not told.`),
-      )
-    const { layers, embedding, between, shift, before, isNormed, isNormedWithin, factor, caps } = found,
-      most = Math.max(...layers.map(({ heads }) => heads.length)),
-      names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"],
-      other = (/** @type {string} */ part, /** @type {string} */ name, /** @type {number} */ value) =>
-        numberOf(name, `part/0/${part}/${known.id}`, two(value), open_)
     replace(
       parts,
       contributions({
+        one: "token",
         words: likely.map(({ id, text }) => [`${id}`, visible(text)]),
-        chosen: `${known.id}`,
-        set: chosen => set(chosen),
-        layers: [...layers.keys()],
-        columns: [
-          ...Array.from({ length: most }, (_, head) => `Head ${head}`),
-          ...(most ? ["Bias", "Feed-forward"] : []),
-          "Whole layer",
-        ],
-        rows: layers.map(({ heads, bias, feedForward, whole }) => [
-          ...Array.from({ length: most }, (_, head) => heads[head] ?? null),
-          ...(most ? (heads.length ? [bias, feedForward] : [null, null]) : []),
-          whole,
-        ]),
-        how: {
-          place: (layer, j) => `part/${layer}/${names[j]}/${known.id}`,
-          ask: { ...open_, chosen: state.number },
-        },
-        others: [
-          "The last token’s embedding adds ",
-          other("embedding", "Its embedding", embedding),
-          ", the shift of the last norm and the bias ",
-          other("shift", "The shift and the bias", shift),
-          ...(Math.abs(between) > 1e-6
-            ? [", what comes between layers ", other("between", "What comes between layers", between)]
-            : []),
-        ],
-        total: embedding + between + shift + layers.reduce((sum, { whole }) => sum + whole, 0),
-        score: before,
-        held: !isNormed
-          ? "There is no last norm, whose size would be held."
-          : isNormedWithin
-            ? "The sizes by which the last norm and those within the layers divide are held as they are in this text."
-            : undefined,
-        factor,
-        caps,
+        chosen: { id: known.id, value: `${known.id}` },
+        set,
+        parts: found,
+        ask: { ...open_, chosen: state.number },
       }),
     )
   }

@@ -4,22 +4,18 @@
 import { labelled, make, replace, select, table } from "./elements.mjs"
 import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
 
-const FOLDER = new URL("../capitals/", import.meta.url),
-  TEXT = "The capital of France is",
+const TEXT = "The capital of France is",
   SHOWN = 6, // words, neurons
   LONGEST = 400 // characters of a text
 /**
  * @typedef {typeof import("./capitals/inside.mjs")} Inside
- * @typedef {import("./capitals/vocabulary.mjs").Vocabulary} Vocabulary
  * @typedef {import("./capitals/vocabulary.mjs").Piece} Piece
- * @typedef {{ n_layer: number, n_head: number, n_embd: number, n_positions: number }} Config
- * @typedef {InstanceType<Inside["Run"]>["model"]} Model
- * @typedef {{ inside: Inside, vocabulary: Vocabulary, config: Config, model: Model }} Small
+ * @typedef {import("./capitals/small.mjs").Small & { inside: Inside }} Small
  * @typedef {object} Now
  * @property {Piece[]} pieces of the text
  * @property {string[]} words that the model knows, as far as the first that it does not
- * @property {InstanceType<Inside["Run"]>} run
  * @property {Small} small
+ * @property {(place: string) => number} number by the name of its place
  * @property {Record<string, number>} chosen
  * @property {(place: string) => string} there the address where a number says what it was made of; empty for none
  */
@@ -28,21 +24,11 @@ const FOLDER = new URL("../capitals/", import.meta.url),
 let loaded
 const theModel = () =>
   (loaded ??= (async () => {
-    const fetched = ["config.json", "tokenizer.json", "model.safetensors"].map(name => fetch(new URL(name, FOLDER)))
-    const [{ checkpoint }, inside, { Vocabulary }, ...answers] = await Promise.all([
-      import("../running.mjs"),
+    const [{ smallModel }, inside] = await Promise.all([
+      import("./capitals/small.mjs"),
       import("./capitals/inside.mjs"),
-      import("./capitals/vocabulary.mjs"),
-      ...fetched,
     ])
-    const [config, tokenizer, weights] = answers,
-      text = await config.text()
-    return {
-      inside,
-      model: await checkpoint(text, await weights.arrayBuffer()),
-      vocabulary: new Vocabulary(await tokenizer.json()),
-      config: JSON.parse(text),
-    }
+    return { ...(await smallModel()), inside }
   })())
 
 /**
@@ -77,13 +63,12 @@ const STATIONS = {
   },
   embedding: {
     text: "France",
-    show({ run, words, there }) {
-      const table = run.model.weights.read("transformer.wte.weight"),
-        rows = run.ids.map(id => Array.from(table.__getitem__(BigInt(id)).flat(), Number))
+    show({ small: { session, config }, words, number, there }) {
+      const rows = words.map((_, t) => [...Array(config.n_embd).keys()].map(i => number(`token/${t}/${i}`)))
       return [
         matrix(
-          `The row of each token in the table of ${table.dims[0]} rows of ${table.dims[1]} numbers`,
-          words.map((word, i) => `${word}, row ${run.ids[i]}`.replaceAll(" ", "\u00a0")),
+          `The row of each token in the table of ${config.vocab_size} rows of ${config.n_embd} numbers`,
+          words.map((word, i) => `${word}, row ${session.ids[i]}`.replaceAll(" ", "\u00a0")),
           rows[0].map((_, i) => `${i + 1}`),
           rows,
           there("")
@@ -96,21 +81,22 @@ const STATIONS = {
   scores: {
     fields: layerAndHead,
     show(now) {
-      const { run, words } = now,
+      const { words, number } = now,
         { layer, head } = now.chosen,
-        last = words.length - 1,
-        scores = run.layers[layer].scores[last][head],
-        shares = run.layers[layer].shares[last][head]
+        last = words.length - 1
       return [
         table(
           `“${words[last]}” looks at each word, layer ${layer}, head ${head}`,
           ["Word", "#Score", "#Attention weight", ""],
-          words.map((word, i) => [
-            word,
-            linked(now, `score/${layer}/${head}/${last}/${i}`, two(scores[i])),
-            linked(now, `share/${layer}/${head}/${last}/${i}`, percent(shares[i])),
-            bar(shares[i]),
-          ]),
+          words.map((word, i) => {
+            const [score, share] = ["score", "share"].map(kind => `${kind}/${layer}/${head}/${last}/${i}`)
+            return [
+              word,
+              linked(now, score, two(number(score))),
+              linked(now, share, percent(number(share))),
+              bar(number(share)),
+            ]
+          }),
         ),
       ]
     },
@@ -118,12 +104,12 @@ const STATIONS = {
   neurons: {
     fields: ({ config }) => [["layer", "Layer", config.n_layer]],
     show(now) {
-      const { run, words } = now,
+      const { small, words, number } = now,
         { layer } = now.chosen,
         last = words.length - 1
-      const rows = (/** @type {string} */ name) => run.made.get(`transformer.h.${layer}.mlp.${name}`)?.at(-1) ?? [],
-        before = rows("c_fc"),
-        after = rows("act"),
+      const all = [...Array(4 * small.config.n_embd).keys()],
+        before = all.map(i => number(`map/${layer}/c_fc/${last}/${i}`)),
+        after = all.map(i => number(`active/${layer}/${last}/${i}`)),
         first = [...after.keys()].sort((a, b) => after[b] - after[a]).slice(0, SHOWN)
       return [
         table(
@@ -141,14 +127,15 @@ const STATIONS = {
   },
   next: {
     show(now) {
-      const { run, small } = now,
+      const { small } = now,
+        { scores } = small.session,
         { temperature } = now.chosen
       return [
         table(
           `Most likely next words at temperature ${temperature}`,
           ["Word", "#Logit", "#Probability", ""],
           small.inside
-            .candidates(run.scores, { temperature, topK: run.scores.length, topP: 1 })
+            .candidates(scores, { temperature, topK: scores.length, topP: 1 })
             .slice(0, SHOWN)
             .map(({ id, score, share }) => [
               small.vocabulary.words[id],
@@ -260,15 +247,15 @@ function ofText(station, small, of) {
         : `“${pieces[strange].text}” is not one of the ${small.vocabulary.words.length} words that the model knows.`,
     )
     if (!known.length) return replace(results)
-    const run = new small.inside.Run(small.model)
-    run.add(known.map(({ id }) => /** @type {number} */ (id)))
+    small.session.run(known.map(({ id }) => /** @type {number} */ (id)))
     const words = known.map(({ text }) => text)
     const there = (/** @type {string} */ number) => {
       if (!of.choose) return ""
       const given = { text: words.join(" "), temperature: `${chosen.temperature}`, number }
       return `${of.choose}${new URLSearchParams(given)}`
     }
-    replace(results, station.show({ pieces, words, run, small, chosen, there }))
+    const number = (/** @type {string} */ place) => small.session.number(place)
+    replace(results, station.show({ pieces, words, number, small, chosen, there }))
     for (const grid of results.querySelectorAll("table[role=grid]")) reach(grid)
   }
   show()

@@ -3,8 +3,17 @@
 import { make, table } from "../elements.mjs"
 
 /**
- * @typedef {import("./origin.mjs").Origin} Origin
- * @typedef {import("./origin.mjs").Part} Part
+ * @typedef {{ value: number, of?: string }} Part a number, and its place if it can be asked for in turn
+ * @typedef {object} Origin what a number of a run was made of: numbers that were multiplied or added
+ * @property {string} title
+ * @property {string} how it was made, in words
+ * @property {string[]} head of the table of its terms; none if the number is stored
+ * @property {[label: string, ...parts: Part[]][]} rows
+ * @property {boolean} [isList] whether the last column is not added up
+ * @property {[label: string, part: Part][]} then what is done to the sum of the last column, or to the first of these
+ * @property {number} value
+ * @property {[label: string, place: string][]} next where it goes
+ * @property {number[]} [pair] layer, head, and the tokens that look and are looked at, of a score
  * @typedef {{ open(place: string): void, close(): void, toggle(): void, isExact: boolean }} Doing
  */
 
@@ -32,7 +41,7 @@ export const numberOf = (name, place, said, { open }) =>
  * @param {Origin} origin
  * @param {Doing} doing
  */
-export function panel({ title, how, head, rows, then, value, next }, { open, close, toggle, isExact }) {
+export function panel({ title, how, head, rows, then, value, next, isList }, { open, close, toggle, isExact }) {
   const said = (/** @type {number} */ x) => (Number.isNaN(x) ? "" : (isExact ? `${x}` : x.toFixed(4)).replace("-", "−"))
   const number = (/** @type {Part} */ { value, of }) =>
     of === undefined
@@ -68,11 +77,13 @@ export function panel({ title, how, head, rows, then, value, next }, { open, clo
           rows.map(([label, ...parts]) => [label, ...parts.map(number)]),
         )
       : null,
-    rows.length || then.length
+    (rows.length && !isList) || then.length
       ? make(
           "dl",
           { class: "ep-then" },
-          rows.length ? [make("dt", {}, "Sum of the last column"), make("dd", { "data-sum": sum }, said(sum))] : [],
+          rows.length && !isList
+            ? [make("dt", {}, "Sum of the last column"), make("dd", { "data-sum": sum }, said(sum))]
+            : [],
           then.flatMap(([label, part]) => [
             make("dt", {}, label),
             make("dd", { "data-then": part.value }, number(part)),

@@ -2,8 +2,8 @@
 
 /**
  * @typedef {import("./inside.mjs").Candidate} Candidate
- * @typedef {import("./origin.mjs").Origin} Origin
- * @typedef {import("./origin.mjs").Part} Part
+ * @typedef {import("./asked.mjs").Origin} Origin
+ * @typedef {import("./asked.mjs").Part} Part
  * @typedef {object} Of
  * @property {Candidate[]} all words, by their probability
  * @property {number} temperature
@@ -38,8 +38,8 @@ export function ofChance(kind, id, of) {
       head: ["Word", "Probability"],
       rows: kept.slice(0, MOST).map(({ id }) => [wordOf(id), of.part(`chance/${id}`)]),
       then: [
-        [`Sum of the other ${others.length} words that are left`, { value: sum(others.map(({ share }) => share)) }],
-        [`Of ${word}`, of.part(`chance/${id}`)],
+        [`Plus the other ${others.length} words that are left`, { value: sum(others.map(({ share }) => share)) }],
+        [`Of ${word}, over this sum`, of.part(`chance/${id}`)],
       ],
     }
   }
@@ -55,8 +55,8 @@ export function ofChance(kind, id, of) {
     head: ["Word", "Logit", "Exponential"],
     rows: shown.map(one => [wordOf(one.id), of.part(`logit/${one.id}`), { value: power(one) }]),
     then: [
-      [`Sum of the other ${all.length - shown.length} words`, { value: sum(all.slice(MOST).map(power)) }],
-      [`Of ${word}`, { value: power(own) }],
+      [`Plus the other ${all.length - shown.length} words`, { value: sum(all.slice(MOST).map(power)) }],
+      [`Of ${word}, over this sum`, { value: power(own) }],
     ],
     next: own.share && own.left ? [["the share after the cut", `left/${id}`]] : [],
   }

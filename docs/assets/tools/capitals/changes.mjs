@@ -53,17 +53,21 @@ export class Changed {
     this.run = without.length ? ablated(without, (...step) => this.changed(...step)) : this.changed
   }
 
-  add(/** @type {number[]} */ ids) {
+  /**
+   * @param {number[]} ids
+   * @param {boolean} [last] whether only the last token's scores are computed
+   */
+  add(ids, last = true) {
     if (!ids.length) return
     this.at = null
     this.begun = new Map()
     this.isInside = false
     this.new = ids.length
-    const { scores, cache } = this.model.run(ids, { cache: this.cache, last: true, watch: this })
+    const { scores, cache } = this.model.run(ids, { cache: this.cache, last, watch: this })
     this.ids = [...this.ids, ...ids]
     this.cache = cache
     this.logits = scores
-    this.scores = Array.from(scores.flat(), Number)
+    this.scores = Array.from(scores.__getitem__(-1n).flat(), Number)
   }
 
   get isMasked() {

@@ -1,6 +1,7 @@
 // All heads of a model at a glance, what is switched off, and what each part adds to a word's score.
 
 import { labelled, make, select } from "../elements.mjs"
+import { numberOf } from "./asked.mjs"
 import { matrix, tableOfHeads, two } from "./matrices.mjs"
 
 /**
@@ -64,42 +65,33 @@ export function allHeads({ one, layers, off, open, set, picture }) {
 
 /**
  * @typedef {object} Contributions
+ * @property {string} one what the text has
  * @property {import("../elements.mjs").Option[]} words to choose from
- * @property {string} chosen
+ * @property {{ id: number, value: string }} chosen
  * @property {(chosen: { word: string }) => void} set
- * @property {number[]} layers
- * @property {string[]} columns
- * @property {(number | null)[][]} rows of the layers
- * @property {Parameters<typeof matrix>[4]} [how] its cells answer
- * @property {import("../elements.mjs").Child[]} others what else adds to the score
- * @property {number} total
- * @property {number} score
- * @property {string} [held] what is held as it is
- * @property {number} [factor] of all logits
- * @property {number[]} [caps] of the logits, one after the other
+ * @property {import("../run/seen.mjs").Parts | string} parts or why they are not told
+ * @property {import("./matrices.mjs").Ask & { chosen: string }} ask
  */
 
 /**
  * What each part adds to the score of a word: they add up to it.
  * @param {Contributions} of
  */
-export function contributions(of) {
-  const {
-    words,
-    chosen,
-    set,
-    layers,
-    columns,
-    rows,
-    how,
-    others,
-    total,
-    score,
-    held = HELD,
-    factor = 1,
-    caps = [],
-  } = of
+export function contributions({ one, words, chosen: { id, value: chosen }, set, parts, ask }) {
+  if (typeof parts === "string")
+    return [make("p", { class: "ep-conventions" }, `${parts} What each part adds to a logit is not told.`)]
+  const { layers, embedding, between, shift, before, isNormed, isNormedWithin, factor, caps } = parts,
+    most = Math.max(...layers.map(({ heads }) => heads.length)),
+    names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"],
+    total = embedding + between + shift + layers.reduce((sum, { whole }) => sum + whole, 0)
+  const other = (/** @type {string} */ part, /** @type {string} */ name, /** @type {number} */ value) =>
+    numberOf(name, `part/0/${part}/${id}`, two(value), ask)
   const word = words.find(([value]) => value === chosen)?.[1] ?? chosen
+  const held = !isNormed
+    ? "There is no last norm, whose size would be held."
+    : isNormedWithin
+      ? "The sizes by which the last norm and those within the layers divide are held as they are in this text."
+      : "The mean and the size by which the last norm divides are held as they are in this text."
   let capped = total
   const last = caps.map(cap => {
     const before = two(capped)
@@ -125,22 +117,35 @@ export function contributions(of) {
     ),
     matrix(
       `What each part adds to the logit of ${word}`,
-      layers.map(layer => `Layer ${layer}`),
-      columns,
-      rows,
-      how,
+      layers.map((_, layer) => `Layer ${layer}`),
+      [
+        ...Array.from({ length: most }, (_, head) => `Head ${head}`),
+        ...(most ? ["Bias", "Feed-forward"] : []),
+        "Whole layer",
+      ],
+      layers.map(({ heads, bias, feedForward, whole }) => [
+        ...Array.from({ length: most }, (_, head) => heads[head] ?? null),
+        ...(most ? (heads.length ? [bias, feedForward] : [null, null]) : []),
+        whole,
+      ]),
+      { place: (layer, j) => `part/${layer}/${names[j]}/${id}`, ask },
     ),
     make(
       "p",
       { class: "ep-conventions" },
-      others,
+      `The last ${one}’s embedding adds `,
+      other("embedding", "Its embedding", embedding),
+      ", the shift of the last norm and the bias ",
+      other("shift", "The shift and the bias", shift),
+      Math.abs(between) > 1e-6
+        ? [", what comes between layers ", other("between", "What comes between layers", between)]
+        : null,
       ". Together: ",
-      make("output", { "data-total": total, "data-logit": score }, two(total)),
+      make("output", { "data-total": total, "data-logit": before }, two(total)),
       `, the logit of ${word}${caps.length ? " before the cap" : ""}. ${held}`,
       factor === 1 ? null : ` This model multiplies its logits by ${short(factor)}; each part is already multiplied.`,
       last,
     ),
   ]
 }
-const HELD = "The mean and the size by which the last norm divides are held as they are in this text."
 const short = (/** @type {number} */ x) => `${Number(x.toPrecision(6))}`

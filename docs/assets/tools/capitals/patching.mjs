@@ -1,46 +1,33 @@
 // Patching: what another sentence made in a place takes the place of what this one made there, and moves the answer.
 
-import { Run } from "./inside.mjs"
-import { partsOf, patchTables } from "./patch_tables.mjs"
+import { patchTables } from "./patch_tables.mjs"
 
 /**
  * @typedef {import("../capitals.mjs").Now} Now
  * @typedef {import("../capitals.mjs").State} State
- * @typedef {{ ours: number, theirs: number, parts: number[][], stream: number[][] }} Moved the two answers, and how far
- *   each patch moves one towards the other: by layer and part, and by token and layer
+ * @typedef {import("../run/session.mjs").Session} Session
+ * @typedef {{ parts: number[][], stream: number[][] }} Moved how far each patch moves the answer: by layer and part,
+ *   and by token and layer
  */
 
-const best = (/** @type {number[]} */ scores) => scores.indexOf(Math.max(...scores))
-
-/** @type {WeakMap<Run, Map<string, Moved>>} */
-const known = new WeakMap()
+/** @type {{ of: string, made: Moved } | null} */
+let known = null
 /**
  * How far each patch moves the answer: 0 is not at all, 1 to where it is in the other sentence.
- * @param {Run} base without patches
- * @param {Run} from
+ * @param {Session} session
  * @param {number} at the token whose parts are patched
  * @returns {Moved}
  */
-export function moved(base, from, at) {
-  const before = known.get(from) ?? new Map(),
-    name = `${[...base.off]} ${base.ids} ${at}`
-  known.set(from, before)
-  if (before.has(name)) return before.get(name)
-  const { model, ids, off, without, layers } = base,
-    [ours, theirs] = [best(base.scores), best(from.scores)],
-    apart = (/** @type {number[]} */ scores) => scores[theirs] - scores[ours]
-  const by = (/** @type {string} */ patch) => {
-    const run = new Run(model, { off, without, from, patches: new Set([patch]) })
-    run.add(ids)
-    return (apart(run.scores) - apart(base.scores)) / (apart(from.scores) - apart(base.scores))
-  }
-  const made = {
-    ours,
-    theirs,
-    parts: layers.map((layer, i) => partsOf(layer.mixed[0].length).map(part => by(`${i}.${part}@${at}`))),
-    stream: ids.map((_, t) => layers.map((_, i) => by(`${i}.stream@${t}`))),
-  }
-  before.set(name, made)
+export function moved(session, at) {
+  const { base, from } = session,
+    of = JSON.stringify([base?.ids, from?.ids, [...(base?.off ?? [])], base?.without, at])
+  if (known?.of === of) return known.made
+  const each = (base?.layers ?? []).map((_, layer) => session.moved(layer, at) ?? { parts: [], stream: [] }),
+    made = {
+      parts: each.map(({ parts }) => parts),
+      stream: (base?.ids ?? []).map((_, t) => each.map(({ stream }) => stream[t])),
+    }
+  known = { of, made }
   return made
 }
 
@@ -50,20 +37,20 @@ export function moved(base, from, at) {
  * @param {State} state
  * @param {(chosen: Partial<State>) => void} set
  */
-export function patching({ text, base, from, vocabulary, config }, state, set) {
+export function patching({ session, text, base, from, vocabulary, config }, state, set) {
   if (!from) return []
   const at = state.position === "" ? text.length - 1 : Number(state.position),
-    changes = moved(base, from, at)
+    best = (/** @type {{ scores: number[] }} */ { scores }) => vocabulary.words[scores.indexOf(Math.max(...scores))]
   return patchTables({
     text,
     sentence: text.join(" "),
     other: from.ids.map(id => vocabulary.words[id]).join(" "),
-    answers: [vocabulary.words[changes.ours], vocabulary.words[changes.theirs]],
+    answers: [best(base), best(from)],
     at,
     patches: new Set(state.patch.split("|").filter(Boolean)),
     layers: [...base.layers.keys()],
     heads: config.n_head,
-    moved: changes,
+    moved: moved(session, at),
     set,
   })
 }

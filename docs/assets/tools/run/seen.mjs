@@ -108,7 +108,7 @@ export class Seen extends Changed {
   /** @type {Changed["repeat"]} */
   repeat(body, state, xs) {
     const made = super.repeat(body, state, xs)
-    for (const one of [made].flat(2)) if (one?.dims) this.tape?.put("scan", [], {}, one)
+    this.tape?.scanned(body, state, xs, made)
     return made
   }
   /** @type {Changed["put"]} */

@@ -1,98 +1,44 @@
-// A checkpoint from a reader's disk that runs: its files, the text so far with its cache, and what was seen on the way.
-// Nothing of a page: a worker and a test of Node load it.
+// A checkpoint that runs: the text so far with its cache, what was seen on the way, and what each number was made of.
+// Nothing of a page: that of the small model, a worker and a test of Node load it.
 
-import {
-  architectureOf,
-  described,
-  layoutOf,
-  model as modelOf,
-  named,
-  parsed,
-  Problem,
-  py,
-  tensorsOf,
-} from "../../model.mjs"
-import { M } from "../../engine/base.mjs"
-import { adds_its_branches, arraysOf, Checkpoint, HOLDS, ROLES, STORED } from "../../running.mjs"
-import "../../engine/published.mjs"
+import { named, Problem, py } from "../../problems.mjs"
+import { ACTIVATIONS, FEED_FORWARDS, HOLDS, NDArray, NORMS, ROLES } from "../../running.mjs"
 import { ofChance } from "../capitals/chances.mjs"
 import { arrayOf as arrayOfRows } from "../capitals/changes.mjs"
 import { candidates, drawn, endings, lens } from "../capitals/inside.mjs"
-import { of, opened } from "./folder.mjs"
 import { Seen } from "./seen.mjs"
 import { largest, Origins, placeIn, Tape } from "./tape.mjs"
-import { tokenizerOf } from "./tokens.mjs"
 
-const { Published } = M["engine.published"]
-export const MOST_BYTES = 2 ** 32, // of weights
-  MOST_TOKENS = 256 // of a text
 const SHOWN = 10, // words
-  MOST_JOINED = 2 ** 30 // bytes of arrays that are put together from several of a file, and kept
-const ENDING = "e" // begins the names of numbers that the logit lens made
-const SMALL = 2 ** 20 // elements of a tensor that is read though no parameter: a router's bias, a mask is larger
-const LENGTH = 60n // characters of a token that are shown
+  ENDING = "e", // begins the names of numbers that the logit lens made
+  MAPS = ["c_attn", "out", "c_fc", "down"], // of a layer
+  LENGTH = 60n, // characters of a token that are shown
+  MOST_SCORES = 2 ** 24 // of all tokens that are kept
 
 /**
- * @typedef {import("../../running.mjs").NDArray} NDArray
- * @typedef {import("./folder.mjs").Given} Given
- * @typedef {import("../../safetensors.mjs").Tensor} Tensor
+ * @typedef {import("../../running.mjs").Checkpoint} Checkpoint
+ * @typedef {import("../capitals/asked.mjs").Origin} Origin
  * @typedef {{ done: number, of: number }} Progress bytes that were read, or layers that were computed
  * @typedef {{ id: number, text: string }} Token
  * @typedef {{ temperature: number, topK: number, topP: number }} How a next token is chosen
  * @typedef {{ scores: NDArray, origins: Origins }} Endings
- * @typedef {Origins & { run: Seen, endings: Endings | null }} Taped
- * @typedef {object} About
+ * @typedef {Origins & { now: Seen, run: Seen, endings: Endings | null }} Taped of what is shown, the same once more
+ *   with each number, and where it would end
+ * @typedef {object} Bounds
+ * @property {number} layers
+ * @property {number} vocabulary
+ * @property {number} longest tokens of a text
+ * @property {boolean} hasSource whether an encoder reads another text
+ * @property {boolean} isSum whether each part of a layer is added to the residual stream
+ * @typedef {object} OfFiles
  * @property {string} architecture
  * @property {string} parameters
  * @property {number} bytes of the weights, as they are stored
  * @property {string[]} types
- * @property {number} layers
- * @property {number} vocabulary
- * @property {number} longest tokens of a text
  * @property {boolean} hasTokenizer
- * @property {boolean} hasSource whether an encoder reads another text
- * @property {boolean} isSum whether each part of a layer is added to the residual stream
  * @property {string[]} warnings
+ * @typedef {Bounds & OfFiles} About
  */
-
-/** The tensors of the files under the names that the forward pass asks for. */
-class Weights {
-  /**
-   * @param {any} published
-   * @param {[name: string, array: NDArray][]} files
-   */
-  constructor(published, files) {
-    this.published = published
-    this.files = files
-    /** @type {Map<string, NDArray>} */
-    this.known = new Map()
-    this.joined = 0
-  }
-  /** @param {string} name */
-  __getitem__(name) {
-    const known = this.known.get(name)
-    if (known) return known
-    const array = this.published.__getitem__(name),
-      place = this.published.layout.find(name),
-      bytes = place.cuts.length > 1 || place.is_stack ? 4 * Number(array.size) : 0
-    if (this.joined + bytes <= MOST_JOINED) {
-      this.joined += bytes
-      this.known.set(name, array)
-    }
-    return array
-  }
-  /** @param {string} name */
-  read(name) {
-    return this.__getitem__(name)
-  }
-  /** What holds each tensor, of the files and what was put together from them. */
-  *stored() {
-    for (const [name, array] of [...this.known, ...this.files]) {
-      const its = /** @type {any} */ (array)
-      yield /** @type {const} */ ([its.halves ?? its.data, { name, array }])
-    }
-  }
-}
 
 /**
  * What is changed in a run: parts that are off, designs that are left out, and parts that are taken from another text,
@@ -100,91 +46,18 @@ class Weights {
  * @typedef {{ off: string[], without: string[], patches: string[], other: number[] | null }} Changes
  */
 
+/** @template {Bounds} [A=Bounds] */
 export class Session {
   /**
    * @param {Checkpoint} model
    * @param {import("./tokens.mjs").Tokenizer | null} tokenizer
-   * @param {About} about
+   * @param {A} about
    */
   constructor(model, tokenizer, about) {
     this.model = model
     this.tokenizer = tokenizer
     this.about = about
     this.begin()
-  }
-
-  /**
-   * Opens a folder and reads its weights.
-   * @param {Given[]} given
-   * @param {(progress: Progress) => void} [came]
-   */
-  static async open(given, came = () => {}) {
-    const { config, tokenizer, tensors } = await opened(given),
-      raw = await of("config.json", async () => described(keysOf(parsed(config)))),
-      counted = modelOf(raw)
-    if (counted.head)
-      throw Problem(`${counted.head.name} (${counted.head.said}) scores no next token`, "choose one with its own head")
-    const sizes = counted.config.symbols,
-      size = (/** @type {string} */ name) => Number(sizes.read(name, undefined) ?? 0)
-    const hasSource = sizes.has("n_source")
-    if (hasSource && counted.config.source_shape !== null)
-      throw Problem("reads a spectrogram or an image beside the text", "run it in a terminal: every-parameter run")
-    const shapes = new Map([...tensors].map(([name, { shape }]) => [name, shape])),
-      layout = layoutOf(counted, shapes),
-      ours = tensorsOf(counted),
-      places = ours.map(([name]) => layout.find(name))
-    ours.forEach(([name, shape], i) => {
-      const place = places[i],
-        its = place && layout.shape(place)
-      if (!place)
-        throw Problem(`the files have no tensor ${named(name)}`, "check that config.json belongs to these files")
-      if (its && its.join() !== shape.join())
-        throw Problem(
-          `${named(name)} is [${its.join(", ")}] in the file and [${shape.join(", ")}] by config.json`,
-          "check that config.json belongs to these files",
-        )
-    })
-    const used = new Set(places.flatMap(place => place?.cuts.map(cut => cut.stored) ?? [])),
-      isRead = (/** @type {string} */ name, /** @type {Tensor} */ { shape, dtype }) =>
-        used.has(name) || (Object.hasOwn(STORED, dtype) && shape.reduce((n, size) => n * size, 1) < SMALL),
-      read = new Map([...tensors].filter(([name, tensor]) => isRead(name, tensor))),
-      bytes = [...read.values()].reduce((all, { start, end }) => all + end - start, 0)
-    if (bytes > MOST_BYTES)
-      throw Problem(
-        `its weights have ${gb(bytes)}, and this page reads at most ${gb(MOST_BYTES)}`,
-        "run it in a terminal",
-      )
-    let done = 0
-    const arrays = await arraysOf(read, slice => came({ done: (done += slice), of: bytes }))
-    const arrayOf = (/** @type {string} */ name) => {
-      if (arrays.has(name)) return arrays.read(name)
-      throw Problem(`${named(name)} is too large to be no parameter`, "run it in a terminal: every-parameter run")
-    }
-    const files = {
-      __getitem__: arrayOf,
-      member: (/** @type {string} */ name, /** @type {bigint} */ at) => arrayOf(name).__getitem__(at),
-    }
-    const d_head = sizes.read("d_head", undefined) ?? null,
-      published = Published(files, new py.Dict([...shapes].map(([n, s]) => [n, s.map(BigInt)])), architectureOf(raw))
-    published.d_head = d_head
-    const vocabulary = size("vocab_size")
-    return new Session(
-      new Checkpoint(raw, new Weights(published, py.entries(arrays))),
-      tokenizer && (await tokenizerOf(tokenizer, vocabulary)),
-      {
-        architecture: counted.architecture,
-        parameters: py.format(counted.counts.total, ","),
-        bytes,
-        types: [...new Set([...read.values()].map(({ dtype }) => dtype))],
-        layers: size("n_layers"),
-        vocabulary,
-        longest: Math.min(MOST_TOKENS, size("n_positions") || MOST_TOKENS),
-        hasTokenizer: tokenizer !== null,
-        hasSource,
-        isSum: layersOf(counted.counts.trace).every(adds_its_branches),
-        warnings: [...counted.otherwise, ...counted.sizes.map(name => `${name} is not known`)],
-      },
-    )
   }
 
   /** Forgets the text. */
@@ -236,17 +109,17 @@ export class Session {
     let done = 0
     const runs = 1 + Number(off.length + without.length > 0) + Number(other !== null) + Number(taken.length > 0),
       layer = (/** @type {number} */ n) => came({ done: (done += n), of: runs * this.about.layers })
-    this.origins = null
     this.source = this.about.hasSource ? source : null
     try {
       this.plain = this.ran("plain", ids, {}, layer)
       const known = this.designs,
-        leftOut = without.filter(name => known.includes(name)),
+        leftOut = without.filter(name => known.some(one => one === name || one.endsWith(`.${name}`))),
         isChanged = off.length + leftOut.length > 0
       this.base = isChanged ? this.ran("base", ids, { off: new Set(off), without: leftOut }, layer) : this.plain
       this.from = other && this.ran("from", other, { without: leftOut }, layer)
       const changes = { off: new Set(off), without: leftOut, from: this.from, patches: new Set(taken) }
       this.now = taken.length ? this.ran("now", ids, changes, layer) : this.base
+      if (this.origins?.now !== this.now || this.origins.run.ids.length < ids.length) this.origins = null
     } catch (error) {
       this.begin()
       this.now = undefined
@@ -391,9 +264,9 @@ export class Session {
    * residual stream into it at every token.
    * @param {number} layer
    * @param {number} at
-   * @param {(progress: Progress) => void} came
+   * @param {(progress: Progress) => void} [came]
    */
-  moved(layer, at, came) {
+  moved(layer, at, came = () => {}) {
     const { base, from } = this
     if (!base || !from) return null
     const [ours, theirs] = [base, from].map(run => likeliest(run.scores)),
@@ -420,14 +293,14 @@ export class Session {
    * What a number was made of; null if there is none at this place. The text is computed again, to keep each number.
    * @param {string} place
    * @param {How} how
-   * @param {(progress: Progress) => void} came
-   * @returns {import("../capitals/origin.mjs").Origin | null}
+   * @param {(progress: Progress) => void} [came]
+   * @returns {Origin | null}
    */
-  origin(place, how, came) {
+  origin(place, how, came = () => {}) {
     const { now } = this
     if (!now) return null
     const [kind, ...names] = place.split("/"),
-      [a, b, c, d] = names.map(Number),
+      [a, b, c] = names.map(Number),
       all = this.candidates(how)
     if (names.length > 4 || !names.every(name => /^\w{1,12}$/.test(name))) return null
     const wordOf = (/** @type {number} */ id) => this.token(id).text,
@@ -442,31 +315,77 @@ export class Session {
       if (!one || (kind === "left" && !one.left)) return null
       return ofChance(kind, a, { all, temperature: how.temperature, wordOf, part })
     }
-    if (kind === "part") return known(c) ? this.partOf(now, a, names[1], c) : null
-    if (!names.every(name => /^\d+$/.test(name))) return null
+    if (kind === "part") return known(c) ? this.partOf(this.originsOf(now, came), a, names[1], c) : null
     if (kind === "ended" || kind === "lens") return this.ending(kind, a, b, came)
-    const origins = (this.origins ??= this.taped(now, came)),
-      run = origins.run,
-      share = run.layers[a]?.maps[0],
-      keys = kind === "key" && run.layers[a] ? this.keysOf(a, run) : null
+    const origins = this.originsOf(now, came)
     if (kind === "logit") {
-      if (!known(a)) return null
-      const of = origins.of(placeIn(run.logits, [0, a]))
+      const { logits } = origins.run
+      if (!known(a) || !logits) return null
+      const of = origins.of(placeIn(logits, [logits.dims[0] - 1, a]))
       return { ...of, next: [["its probability", `chance/${a}`]] }
     }
-    if (kind === "share")
-      return share && b < share.dims[0] && c < share.dims[1] && d < share.dims[2]
-        ? origins.of(placeIn(share, [b, c, d]))
-        : null
-    if (kind === "key") {
-      const head = keys && share ? Math.floor(b / (share.dims[0] / keys.dims[1])) : NaN
-      if (!keys || !(c < keys.dims[0] && head < keys.dims[1] && d < keys.dims[2])) return null
-      const of = origins.of(placeIn(keys, [c, head, d]))
-      return { ...of, how: `${of.how} Computed once, when its token came in; since then it has been in the cache.` }
+    if (kind === "found") return this.foundOf(origins, a, b, c)
+    const named = this.placeOf(origins, kind, names)
+    if (named === null) return null
+    if (named) {
+      const of = origins.of(named),
+        kept = " Computed once, when its token came in; since then it has been in the cache."
+      return kind === "key" ? { ...of, how: `${of.how}${kept}` } : of
     }
     const of = place.startsWith(ENDING) && now.hasLens ? this.endingsOf(now, origins).origins : origins,
       at = of.placeOf(place)
     return at && of.of(at)
+  }
+  /** The numbers of what is shown, each with what it was made of. */
+  originsOf(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came = () => {}) {
+    return (this.origins ??= this.taped(now, came))
+  }
+  /** A number by the name of its place; NaN if there is none. */
+  number(/** @type {string} */ place) {
+    if (!this.now) return NaN
+    const origins = this.originsOf(this.now),
+      [kind, ...names] = place.split("/"),
+      at = this.placeOf(origins, kind, names)
+    return at ? origins.value(at) : NaN
+  }
+  /**
+   * The place of a number that is named after what it is, as `share/0/3/4/2`: layer, head, and two tokens.
+   * @param {Taped} origins
+   * @param {string} kind
+   * @param {string[]} names
+   * @returns {import("./tape.mjs").Place | null | undefined} undefined for other names, null where there is none
+   */
+  placeOf({ run, tape }, kind, names) {
+    const numbers = names.map(Number),
+      [a, b, c, d] = numbers
+    const steps = (/** @type {(role: any) => boolean} */ is, /** @type {number} */ layer = NaN) =>
+      tape.steps.filter(({ frame: { role, layer: its } }) => is(role) && (Number.isNaN(layer) || its === layer))
+    const of = (/** @type {any} */ role, /** @type {number} */ layer) => steps(one => one === role, layer)[0]
+    const norm = () => steps(role => NORMS.has(role))[a]
+    /** @type {Record<string, () => [array: any, index: number[]]>} */
+    const known = {
+      share: () => [run.layers[a]?.maps[0], [b, c, d]],
+      key: () => this.keyPlace(run, a, b, c, d),
+      token: () => [of(ROLES.EMBED, NaN)?.result, numbers],
+      position: () => [of(ROLES.EMBED_POSITIONS, NaN)?.result, numbers],
+      stream: () => [norm()?.frame.args[0], [b, c]],
+      norm: () => [norm()?.result, [b, c]],
+      map: () => [steps(role => role === ROLES.CONV1D, a)[MAPS.indexOf(names[1])]?.result, [c, d]],
+      active: () => [steps(role => ACTIVATIONS.has(role), a)[0]?.result, [b, c]],
+      score: () => [of(ROLES.SOFTMAX, a)?.frame.args[0], [b, c, d]],
+      mixed: () => [of(ROLES.WEIGHTED_SUM, a)?.result, [c, b, d]],
+    }
+    if (!Object.hasOwn(known, kind)) return
+    const [array, index] = known[kind](),
+      isIn = array && index.length === array.dims.length && index.every((n, axis) => n < array.dims[axis]),
+      place = isIn ? placeIn(array, index) : null
+    return place && Number.isFinite(place.store[place.at]) ? place : null
+  }
+  /** @returns {[array: any, index: number[]]} a number of a key in the cache */
+  keyPlace(/** @type {Seen} */ run, /** @type {number[]} */ ...[layer, head, token, element]) {
+    const share = run.layers[layer]?.maps[0],
+      keys = share ? this.keysOf(layer, run) : null
+    return [keys, keys && share ? [token, Math.floor(head / (share.dims[0] / keys.dims[1])), element] : []]
   }
   /**
    * A token's probability or logit if the model ended before its first layer, or after one.
@@ -474,12 +393,12 @@ export class Session {
    * @param {number} row
    * @param {number} id
    * @param {(progress: Progress) => void} came
-   * @returns {import("../capitals/origin.mjs").Origin | null}
+   * @returns {Origin | null}
    */
   ending(kind, row, id, came) {
     const { now } = this
     if (!now || !hasLens(now) || row > now.layers.length || !(id < now.scores.length)) return null
-    const { origins, scores } = this.endingsOf(now, (this.origins ??= this.taped(now, came))),
+    const { origins, scores } = this.endingsOf(now, this.originsOf(now, came)),
       all = candidates(scores.lists()[row], { temperature: 1, topK: now.scores.length, topP: 1 }),
       wordOf = (/** @type {number} */ id) => this.token(id).text,
       part = (/** @type {string} */ of) => {
@@ -521,14 +440,15 @@ export class Session {
   }
   /**
    * What a part of a layer adds to the score of a token, element by element.
-   * @param {Seen} run
+   * @param {Taped} origins
    * @param {number} layer
    * @param {string} what
    * @param {number} token
-   * @returns {import("../capitals/origin.mjs").Origin | null}
+   * @returns {Origin | null}
    */
-  partOf(run, layer, what, token) {
-    const direction = run.direction(token)
+  partOf(origins, layer, what, token) {
+    const { now: run } = origins,
+      direction = run.direction(token)
     if (typeof direction === "string") return null
     const { along, isCentred, isNormed, factor } = direction,
       added = run.part(layer, what)
@@ -555,11 +475,73 @@ export class Session {
           ? ", times the scale of the last norm, over the size of the last vector, which is held as it is."
           : "."),
       ...largest(
-        ["Element", "Added", "Direction", "Product"],
-        added.map((x, i) => [`${i + 1}`, { value: x - mean }, { value: along[i] }, { value: products[i] }]),
+        ["Element", "Added", ...(isCentred ? ["Without the mean"] : []), "Direction", "Product"],
+        added.map((x, i) => [
+          `${i + 1}`,
+          this.addedPart(origins, layer, what, i, x),
+          ...(isCentred ? [{ value: x - mean }] : []),
+          { value: along[i] },
+          { value: products[i] },
+        ]),
       ),
       then: [],
       value: products.reduce((sum, x) => sum + x, 0),
+      next: [],
+    }
+  }
+  /** An element of what a part adds, with its place where that has it as it is. */
+  addedPart(
+    /** @type {Taped} */ origins,
+    /** @type {number} */ layer,
+    /** @type {string} */ what,
+    /** @type {number} */ i,
+    /** @type {number} */ value,
+  ) {
+    if (/^\d+$/.test(what)) return { value, of: this.outOf(origins, layer) ? `found/${layer}/${what}/${i}` : undefined }
+    const role = what === "mlp" ? FEED_FORWARDS : what === "embedding" ? new Set([ROLES.LAYER]) : new Set(),
+      step = origins.tape.steps.find(({ frame }) => role.has(frame.role) && frame.layer === layer),
+      array = what === "mlp" ? step?.result : step?.frame.args[0],
+      place = array?.dims.length === 2 ? placeIn(array, [array.dims[0] - 1, i]) : null
+    return place && origins.value(place) === value ? origins.part(place) : { value }
+  }
+  /** The products of a layer's output projection, if nothing more is done to what the heads add. */
+  outOf(/** @type {Taped} */ { run, tape }, /** @type {number} */ layer) {
+    const { out, ofHeads } = run.layers[layer] ?? { out: null, ofHeads: [] }
+    if (!out || ofHeads.length > 1) return null
+    const made = (/** @type {any} */ a) =>
+        a instanceof NDArray
+          ? tape.made.get(
+              placeIn(
+                a,
+                a.dims.map(() => 0),
+              ).store,
+            )
+          : null,
+      last = made(out.result)
+    return [last, ...(last?.args ?? []).map(made)].find(one => one?.name === "einsum") ?? null
+  }
+  /**
+   * What a head writes into the residual stream of the last token.
+   * @param {Taped} origins
+   * @param {number} layer
+   * @param {number} head
+   * @param {number} i
+   * @returns {Origin | null}
+   */
+  foundOf(origins, layer, head, i) {
+    const out = this.outOf(origins, layer),
+      [found] = origins.run.layers[layer]?.mixed.at(-1) ?? []
+    if (!out || !(i < out.result.dims[1]) || !(head < origins.run.layers[layer].mixed[0].length)) return null
+    const all = origins.products(out, [out.result.dims[0] - 1, i]),
+      rows = all.rows.slice(head * found.length, (head + 1) * found.length)
+    return {
+      title: `What head ${head} of layer ${layer} adds to “${origins.text.at(-1)}”, element ${i + 1}`,
+      how: "What the head found, times its rows of the output projection, one column, added up.",
+      ...largest(all.head, rows),
+      then: [],
+      value:
+        origins.now.part(layer, `${head}`)?.[i] ??
+        rows.reduce((sum, row) => sum + /** @type {import("../capitals/asked.mjs").Part} */ (row[3]).value, 0),
       next: [],
     }
   }
@@ -567,7 +549,7 @@ export class Session {
    * What the shift of the last norm and the bias of the head add to the score of a token.
    * @param {Exclude<ReturnType<Seen["direction"]>, string>} direction
    * @param {number} token
-   * @returns {import("../capitals/origin.mjs").Origin}
+   * @returns {Origin}
    */
   shiftOf({ shift, shifts, bias }, token) {
     return {
@@ -577,18 +559,18 @@ export class Session {
         ["Element", "Product"],
         shifts.map((value, i) => [`${i + 1}`, { value }]),
       ),
-      then: [["Bias", { value: bias }]],
+      then: [["Plus the bias", { value: bias }]],
       value: shift,
       next: [],
     }
   }
   /** The steps of a layer, and those outside of the layers. */
   steps(/** @type {number} */ layer, /** @type {(progress: Progress) => void} */ came) {
-    return this.now ? (this.origins ??= this.taped(this.now, came)).steps(layer) : []
+    return this.now ? this.originsOf(this.now, came).steps(layer) : []
   }
   /** A corner of what a step made. */
   corner(/** @type {number} */ step, /** @type {number} */ head, /** @type {(progress: Progress) => void} */ came) {
-    return this.now ? (this.origins ??= this.taped(this.now, came)).corner(step, head) : null
+    return this.now ? this.originsOf(this.now, came).corner(step, head) : null
   }
   /** @returns {Taped} */
   taped(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came) {
@@ -597,13 +579,20 @@ export class Session {
       tape = new Tape(),
       changes = { off: now.off, without: now.without, from: now.from, patches: now.patches },
       run = new Seen(this.model, changes, this.source, layer, tape)
-    run.add(now.ids)
-    const stored = new Map(/** @type {any} */ (this.model.weights).stored()),
+    run.add(now.ids, now.ids.length * now.scores.length > MOST_SCORES)
+    const stored = new Map(storedIn(this.model.weights)),
       text = now.ids.map(id => this.token(id).text)
-    return Object.assign(new Origins(tape, stored, text, id => this.token(id).text), { run, endings: null })
+    return Object.assign(new Origins(tape, stored, text, id => this.token(id).text), {
+      ...{ now, run, endings: null },
+    })
   }
 }
 
+/** @returns {Iterable<[store: any, { name: string, array: NDArray }]>} what holds each tensor */
+function* storedIn(/** @type {any} */ weights) {
+  for (const [name, array] of weights.arrays ? weights.arrays() : py.entries(weights))
+    yield [array.halves ?? array.data, { name, array }]
+}
 // Whether the vectors that layers give are all that the logits are made of.
 function hasLens(/** @type {Seen} */ run) {
   if (!run.hasLens || !run.layers[0].others.length) return run.hasLens
@@ -619,12 +608,4 @@ function hasLens(/** @type {Seen} */ run) {
 }
 /** @type {Changes} */
 const UNCHANGED = { off: [], without: [], patches: [], other: null }
-const layersOf = (/** @type {any} */ trace) =>
-  [...trace.root.walk()].filter((/** @type {any} */ { role }) => role === ROLES.LAYER)
 const likeliest = (/** @type {number[]} */ scores) => scores.reduce((best, x, i) => (x > scores[best] ? i : best), 0)
-const gb = (/** @type {number} */ bytes) => `${(bytes / 1e9).toFixed(1)} GB`
-/** @returns {Engine.Keys} */
-function keysOf(/** @type {Engine.Json} */ value) {
-  if (value instanceof py.Dict) return value
-  throw Problem("is not a JSON object", "give a whole config.json")
-}

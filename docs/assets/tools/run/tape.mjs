@@ -3,11 +3,12 @@
 // in, and where it stands in the array.
 
 import { Problem } from "../../problems.mjs"
-import { ACTIVATIONS, array, NDArray, py, ROLES, STORED } from "../../running.mjs"
+import { ACTIVATIONS, array, NDArray, py, repeated, ROLES, STORED, watched } from "../../running.mjs"
 
 /**
- * @typedef {import("../capitals/origin.mjs").Origin} Origin
- * @typedef {import("../capitals/origin.mjs").Part} Part
+ * @typedef {import("../capitals/asked.mjs").Origin} Origin
+ * @typedef {import("../capitals/asked.mjs").Part} Part
+ * @typedef {Pick<Origin, "how"> & Partial<Pick<Origin, "head" | "rows" | "then" | "isList">>} Answer
  * @typedef {object} Frame a step
  * @property {any} role
  * @property {any} function
@@ -18,14 +19,20 @@ import { ACTIVATIONS, array, NDArray, py, ROLES, STORED } from "../../running.mj
  * @property {Made} [made] the call that made its result, if that has words of its own
  * @typedef {object} Made a call that made an array
  * @property {number} number
+ * @property {Tape} tape
  * @property {string} name
  * @property {any[]} args
+ * @property {number} which of several results
  * @property {Record<string, any>} given
  * @property {NDArray} result
  * @property {Frame[]} frames the steps that it is part of
  * @property {Frame} [whole] the step whose result it is, if that has words of its own
  * @property {number[]} [from] where each number of a copy stood before
  * @property {NDArray[]} [arrays] from which it was copied
+ * @property {Made} [before] what made the array in which this sets numbers
+ * @property {Recurrence} [recurrence] that made it
+ * @typedef {{ number: number, last?: any[], rows?: any[] }} Recurrence its first call; once it is computed again, its
+ *   last state, and the row that each token gives
  * @typedef {{ store: any, at: number }} Place of a number in memory
  */
 
@@ -40,6 +47,7 @@ const MOVES = new Set(
 const FIRST_MOVES = new Set("take pick take_along_axis repeat reshape pad broadcast_to".split(" ")) // not the indices
 const OF_SCORES = new Set([ROLES.SCORES, ROLES.LATENT_SCORES, ROLES.CAUSAL_MASK, ROLES.WINDOW_MASK, ROLES.SOFTMAX])
 const REDUCING = new Set(["sum", "mean", "max", "min"])
+const ORDERING = new Set(["sort", "argsort"])
 const COMPOSED = new Set([ROLES.SOFTMAX, ROLES.LAYER_NORM, ROLES.RMS_NORM])
 const TITLES = {
   ...{ conv1d: "Linear layer", linear: "Linear layer", unembed: "Logit", scores: "Score", rope: "RoPE" },
@@ -52,34 +60,66 @@ const FACTORS = new Map([
   [ROLES.SCORES, ["Query", "Key"]],
   [ROLES.WEIGHTED_SUM, ["Attention weight", "Value"]],
 ])
-/** @type {Record<string, [how: string, labels: string[]]>} */
+// Of a step that adds products: what each is.
+/** @type {Map<unknown, [string, string]>} */
+const TERMS = new Map([[ROLES.STATE_UPDATE, ["What stays of the state", "What is written"]]])
+/** @type {Record<string, string>} what is done to a number, or to the first of two with the second */
 const OPERATIONS = {
-  add: ["One number plus another.", ["First", "Second"]],
-  subtract: ["One number minus another.", ["First", "Second"]],
-  multiply: ["One number times another.", ["First", "Second"]],
-  divide: ["One number divided by another.", ["Dividend", "Divisor"]],
-  power: ["One number to the power of another.", ["Base", "Exponent"]],
-  maximum: ["The larger of two numbers.", ["First", "Second"]],
-  minimum: ["The smaller of two numbers.", ["First", "Second"]],
-  exp: ["e to the power of a number.", ["Exponent"]],
-  log: ["The natural logarithm of a number.", ["Of"]],
-  sqrt: ["The square root of a number.", ["Of"]],
-  negative: ["A number with the other sign.", ["Of"]],
+  add: "Plus",
+  subtract: "Minus",
+  multiply: "Times",
+  divide: "Divided by",
+  floor_divide: "Divided, and rounded down, by",
+  remainder: "The remainder after dividing by",
+  power: "To the power of",
+  maximum: "Or this, if it is larger",
+  minimum: "Or this, if it is smaller",
+  logaddexp: "The logarithm of its exponential, plus that of",
+  greater: "1 if it is larger than",
+  greater_equal: "1 if it is not smaller than",
+  less: "1 if it is smaller than",
+  less_equal: "1 if it is not larger than",
+  equal: "1 if it is equal to",
+  not_equal: "1 if it is not equal to",
+  bitwise_and: "Bit by bit, and",
+  bitwise_or: "Bit by bit, or",
+  bitwise_xor: "Bit by bit, either it or",
+  exp: "e to the power of",
+  expm1: "1 less than e to the power of",
+  log: "The logarithm of",
+  log1p: "The logarithm of 1 plus",
+  sqrt: "The square root of",
+  negative: "Minus",
+  absolute: "Without its sign,",
+  sign: "The sign of",
+  tanh: "The hyperbolic tangent of",
+  cos: "The cosine of",
+  sin: "The sine of",
+  floor: "Rounded down,",
+  ceil: "Rounded up,",
+  isfinite: "1 if it is finite,",
 }
-const THEN = { add: "Plus", subtract: "Minus", multiply: "Times", divide: "Divided by" }
 const SHIFTED = 2 ** 40 // more than any array has numbers
 
 const storeOf = (/** @type {any} */ a) => a.halves ?? a.data
 const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 const capital = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Hears of the calls while a run is computed. */
+/** Hears of the calls while a run, or a recurrence in it, is computed. */
 export class Tape {
-  constructor() {
+  /**
+   * @param {Tape | null} [outer]
+   * @param {string} [prefix] of the names of its numbers
+   * @param {Map<any, Made>} [made] calls by what they made
+   */
+  constructor(outer = null, prefix = "", made = new Map()) {
+    this.outer = outer
+    this.prefix = prefix
     /** @type {Made[]} */
     this.calls = []
-    /** @type {Map<any, Made>} by what they made */
-    this.made = new Map()
+    this.made = made
+    /** @type {Map<number, Tape>} of recurrences that were computed once more, by their calls */
+    this.inner = new Map()
     /** @type {Frame[]} */
     this.frames = []
     /** @type {{ frame: Frame, result: NDArray }[]} the steps, in the order in which they end */
@@ -93,23 +133,73 @@ export class Tape {
     /** @type {any} */ result,
   ) {
     const before = new Set(args.flat().filter(isArray).map(storeOf))
-    for (const one of Array.isArray(result) ? result : [result]) {
+    for (const [which, one] of [result].flat().entries()) {
       const store = storeOf(one)
-      if (name === "set" || (!this.made.has(store) && !before.has(store))) this.put(name, args, given, one)
+      if (name === "set" || (!this.made.has(store) && !before.has(store))) this.put(name, args, given, one, which)
     }
   }
-  put(
-    /** @type {string} */ name,
-    /** @type {any[]} */ args,
-    /** @type {object} */ given,
-    /** @type {NDArray} */ result,
-  ) {
-    const call = { number: this.calls.length, name, args, given, result, frames: this.frames }
-    this.bytes += storeOf(result).byteLength
+  /**
+   * @param {string} name
+   * @param {any[]} args
+   * @param {object} given
+   * @param {NDArray} result
+   * @returns {Made}
+   */
+  put(name, args, given, result, which = 0) {
+    const store = storeOf(result),
+      of = { number: this.calls.length, tape: this, name, args, given, result, which, frames: this.frames },
+      call = { ...of, before: this.made.get(store) }
+    this.grow(store.byteLength)
+    this.calls.push(call)
+    this.made.set(store, call)
+    return call
+  }
+  /** @returns {void} */
+  grow(/** @type {number} */ bytes) {
+    if (this.outer) return this.outer.grow(bytes)
+    this.bytes += bytes
     if (this.bytes > MOST_BYTES)
       throw Problem("the text is too long to keep each number", "ask for a number of a shorter one")
-    this.calls.push(call)
-    this.made.set(storeOf(result), call)
+  }
+  /**
+   * A recurrence over the tokens, whose steps are kept once one of them is asked for.
+   * @param {any} body
+   * @param {any} state
+   * @param {any[]} xs
+   * @param {any} made
+   */
+  scanned(body, state, xs, made) {
+    const known = new Set([state, xs].flat(2).map(storeOf)),
+      recurrence = { number: this.calls.length }
+    for (const [which, one] of [made].flat(2).entries())
+      if (!known.has(storeOf(one))) this.put("scan", [body, state, xs], {}, one, which).recurrence = recurrence
+  }
+  /** Computes a recurrence once more, with each call. */
+  again(/** @type {Made} */ { args: [body, state, xs], frames }, /** @type {Recurrence} */ recurrence) {
+    const inner = new Tape(this, `${this.prefix}${recurrence.number}_`, this.made),
+      layer = frames[0]?.layer ?? null,
+      plain = (/** @type {any} */ f, /** @type {any[]} */ args, /** @type {any} */ kwargs) =>
+        py.apply(f, args, Object.fromEntries(py.entries(kwargs)))
+    inner.frames = frames
+    this.inner.set(recurrence.number, inner)
+    const watch = {
+      call: (/** @type {Engine.Step} */ step, /** @type {any[]} */ args, /** @type {any} */ kwargs) =>
+        inner.step(step, args, kwargs, layer, () => plain(step.function, args, kwargs)),
+      computed: (/** @type {Parameters<Tape["computed"]>} */ ...call) => inner.computed(...call),
+      repeat: repeated,
+    }
+    /** @type {any[]} */
+    const rows = [],
+      [last] = repeated(
+        (...given) => {
+          const made = watched(watch, () => body(...given))
+          rows.push(made[1])
+          return made
+        },
+        state,
+        xs,
+      )
+    Object.assign(recurrence, { last: [last].flat(), rows })
   }
   /**
    * A step, with what it calls.
@@ -126,13 +216,18 @@ export class Tape {
     const result = run(),
       call = isArray(result) ? this.made.get(storeOf(result)) : null
     this.frames = around
-    const first = Array.isArray(result) ? result[0] : result
+    const first = Array.isArray(result) ? result[0] : result,
+      isWhole = COMPOSED.has(role) || (ACTIVATIONS.has(role) && args.length === 1)
     if (isArray(first)) this.steps.push({ frame, result: first })
-    if (call && call.number >= frame.start && (COMPOSED.has(role) || ACTIVATIONS.has(role)) && !call.whole) {
+    if (call && call.tape === this && call.number >= frame.start && isWhole && !call.whole) {
       call.whole = frame
       frame.made = call
     }
     return result
+  }
+  /** The tape of a name's beginning, as `12_`. @returns {Tape | undefined} */
+  of(/** @type {string | undefined} */ name) {
+    return name ? this.inner.get(Number.parseInt(name, 10)) : this
   }
 }
 const isArray = (/** @type {any} */ x) => x instanceof NDArray
@@ -195,40 +290,50 @@ export class Origins {
 
   /** Where a number was before it was copied. @param {Place} place */
   source(place) {
+    let call = this.tape.made.get(place.store)
     for (;;) {
-      const call = this.tape.made.get(place.store),
-        from = call && MOVES.has(call.name) ? this.moved(call, place) : null
-      if (!from) return place
-      place = from
+      const isSet = call?.name === "set",
+        from = call && (isSet || call.name === "scan" || MOVES.has(call.name)) ? this.moved(call, place) : null
+      if (from) place = from
+      if (from) call = this.tape.made.get(place.store)
+      else if (isSet) call = call?.before
+      else return place
     }
   }
   /** @returns {Place | null} */
   moved(/** @type {Made} */ call, /** @type {Place} */ place) {
-    const { name, args, result } = call
-    if (name === "put") {
-      const other = placeIn(args[0], indexIn(result, place.at) ?? [])
-      return this.value(other) === this.value(place) ? other : null
+    const { name, args, result } = call,
+      index = indexIn(result, place.at)
+    if (!index) return null
+    if (name === "scan") {
+      const { last, rows } = this.again(call),
+        of = call.which < last.length ? last[call.which] : rows[index[0]]
+      return placeIn(of, call.which < last.length ? index : index.slice(1))
     }
-    if (name === "astype") return placeIn(args[0], indexIn(result, place.at) ?? [])
+    if (name === "put" || name === "astype") {
+      const other = placeIn(args[0], index),
+        [before, after] = [this.value(other), this.value(place)]
+      return before === after || (name === "astype" && Math.fround(before) === after) ? other : null
+    }
     if (!call.from) {
       /** @type {any[]} */
       const arrays = [],
         numbered = (/** @type {any} */ a) => (isArray(a) ? standIn(a, arrays.push(a)) : a)
       const given = args.map((a, i) => {
         if (i && FIRST_MOVES.has(name)) return a
-        if (!i && name === "where") return a
+        if ((!i && name === "where") || (i < 2 && name === "set")) return a
         return Array.isArray(a) ? a.map(numbered) : numbered(a)
       })
       const [first, ...others] = given,
         made =
           name === "pick"
             ? first.__getitem__(others[0])
-            : py.apply(/** @type {any} */ (py).module("numpy")[name], given, call.given)
+            : name === "set"
+              ? setIn(first.dims, others[0], others[1])
+              : py.apply(/** @type {any} */ (py).module("numpy")[name], given, call.given)
       call.from = Array.from(made.flat(), Number)
       call.arrays = arrays
     }
-    const index = indexIn(result, place.at)
-    if (!index) return null
     let at = 0
     for (const [axis, n] of index.entries()) at = at * result.dims[axis] + n
     const from = call.from[at]
@@ -236,12 +341,21 @@ export class Origins {
     const of = Math.floor(from / SHIFTED)
     return { store: storeOf(call.arrays?.[of - 1]), at: from % SHIFTED }
   }
+  /** A recurrence's last state and rows, once its steps are kept. */
+  again(/** @type {Made} */ call) {
+    const recurrence = call.recurrence ?? { number: 0 },
+      { last, rows } = recurrence
+    if (last && rows) return { last, rows }
+    call.tape.again(call, recurrence)
+    this.taken = null
+    return { last: recurrence.last ?? [], rows: recurrence.rows ?? [] }
+  }
 
   // The name of a place.
   name(/** @type {Place} */ { store, at }) {
     if (store === this.begun?.store) return this.begun?.place(at)
     const call = this.tape.made.get(store)
-    if (call) return `${this.prefix}${call.number}/${at}`
+    if (call) return `${this.prefix}${call.tape.prefix}${call.number}/${at}`
     const tensor = this.tensors.indexOf(store)
     return tensor < 0 ? undefined : `${this.prefix}w${tensor}/${at}`
   }
@@ -257,8 +371,11 @@ export class Origins {
   /** The place of a name; null if it is none of this run. @returns {Place | null} */
   placeOf(/** @type {string} */ name) {
     if (!name.startsWith(this.prefix)) return null
-    const [, isStored, number, offset] = /^(w?)(\d{1,6})\/(\d{1,12})$/.exec(name.slice(this.prefix.length)) ?? []
-    const of = isStored ? this.tensors[Number(number)] : this.tape.calls[Number(number)],
+    const [, isStored, within, number, offset] =
+      /^(w?)(?:(\d{1,6})_)?(\d{1,6})\/(\d{1,12})$/.exec(name.slice(this.prefix.length)) ?? []
+    const scan = within && this.tape.calls[Number(within)]
+    if (scan && scan.name === "scan") this.again(scan)
+    const of = isStored ? this.tensors[Number(number)] : this.tape.of(within)?.calls[Number(number)],
       store = isStored || !of ? of : storeOf(/** @type {Made} */ (of).result)
     return store && Number(offset) < store.length ? { store, at: Number(offset) } : null
   }
@@ -279,20 +396,21 @@ export class Origins {
         how: "A trained number. It is in the file, at this place of the tensor.",
       }
     }
-    if (!call)
-      return { ...rest, title: "A number", how: "A constant, or made inside a step whose numbers are not kept." }
+    if (!call) return { ...rest, title: "A number", how: "A fixed number, or one of the token ids: nothing made it." }
     const index = indexIn(call.result, at) ?? [],
-      title = this.title(call, index)
+      title = this.title(call, index),
+      pair = this.pairOf(call, index)
+    if (pair) Object.assign(rest, { pair })
     if (call.whole?.role === ROLES.SOFTMAX) return { ...rest, title, ...this.ofSoftmax(call, index) }
     if (call.whole && COMPOSED.has(call.whole.role)) return { ...rest, title, ...this.ofNorm(call, index) }
-    if (call.whole)
-      return {
-        ...rest,
-        title,
-        how: `${this.stepName(call.whole)} of one number.`,
-        then: [["Before", this.part(placeIn(call.whole.args[0], index))]],
-      }
-    return { ...rest, title, ...this.ofCall(call, index, place) }
+    if (!call.whole) return { ...rest, title, ...this.ofCall(call, index, place) }
+    const name = this.stepName(call.whole)
+    return {
+      ...rest,
+      title,
+      how: `${name} of one number.`,
+      then: [[`${name} of`, this.part(placeIn(call.whole.args[0], index))]],
+    }
   }
 
   stepName(/** @type {Frame} */ { role }) {
@@ -366,13 +484,19 @@ export class Origins {
     const weights = frame ? this.weightsOf(frame) : "",
       of = weights && ` ${weights}`,
       layer = frame && frame.layer !== null ? `, layer ${frame.layer}` : ""
-    const [a, b, c] = index
+    const [a, b, c] = index,
+      [, , from, to] = this.pairOf(call, index) ?? [],
+      isOfScores = from !== undefined,
+      ofHead = frame && !COMPOSED.has(frame.role) ? this.ofHead(placeIn(call.result, index)) : null
+    if (ofHead) {
+      const [token, head, element] = ofHead.index
+      return `${ofHead.name} of ${word(token)}${layer}, head ${head}, element ${element + 1}`
+    }
+    if (dims.length === 2 && frame?.role === ROLES.UNEMBED)
+      return `Logit of “${this.wordOf(b)}”${a < dims[0] - 1 ? `, after ${word(a)}` : ""}`
     let which = `element ${index.join(", ")}`
-    const isOfScores =
-      frame && OF_SCORES.has(frame.role) && dims.length === 3 && dims[1] === tokens && dims[2] <= tokens
-    if (isOfScores) which = `head ${a}: ${word(b)} looks at ${word(c + tokens - dims[2])}`
+    if (isOfScores) which = `head ${a}: ${word(from)} looks at ${word(to)}`
     else if (dims.length === 3 && dims[0] === tokens) which = `${word(a)}, head ${b}, element ${c + 1}`
-    else if (dims.length === 2 && frame?.role === ROLES.UNEMBED) which = `“${this.wordOf(b)}”`
     else if (dims.length === 2 && (dims[0] === tokens || dims[0] === 1))
       which = `${word(dims[0] === 1 ? tokens - 1 : a)}, element ${b + 1}`
     const outside = call.name === "add" && dims[0] === tokens ? "Embedding" : "A number",
@@ -380,7 +504,37 @@ export class Origins {
     return `${step}${of}${layer}, ${which}`
   }
 
-  /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
+  /** Layer, head, and two tokens, of a score. @returns {number[] | null} */
+  pairOf(/** @type {Made} */ { whole, frames, result: { dims } }, /** @type {number[]} */ [head, from, to]) {
+    const frame = whole ?? frames[0],
+      tokens = this.text.length
+    if (!frame || !OF_SCORES.has(frame.role) || dims.length !== 3 || dims[1] !== tokens || dims[2] > tokens) return null
+    return [frame.layer ?? -1, head, from, to + tokens - dims[2]]
+  }
+  /**
+   * Of which head a number is a query, a key or a value, if it goes into its products as it is.
+   * @param {Place} place
+   * @returns {{ name: string, index: number[] } | null}
+   */
+  ofHead(place, depth = 0) {
+    for (const call of this.takers(place.store)) {
+      const { name, args, frames } = call
+      if (MOVES.has(name) && depth < 3) {
+        const to = this.after(call, place),
+          found = to && this.ofHead(to, depth + 1)
+        if (found) return found
+      }
+      const factors = name === "einsum" ? (FACTORS.get(frames[0]?.role) ?? []) : []
+      for (const [i, factor] of factors.entries()) {
+        const one = args[i + 1],
+          index = storeOf(one) === place.store && one.dims.length === 3 ? indexIn(one, place.at) : null
+        if (index && factor !== "Attention weight")
+          return { name: factor, index: index.with(0, index[0] + this.text.length - one.dims[0]) }
+      }
+    }
+    return null
+  }
+  /** @returns {Answer} */
   ofSoftmax(/** @type {Made} */ call, /** @type {number[]} */ index) {
     const [x] = call.whole?.args ?? [],
       last = index.length - 1,
@@ -396,10 +550,15 @@ export class Origins {
         [isOfText ? "Token" : "Element", "Score", "Exponential"],
         shown.map(n => [label(n), all[n], { value: power(all[n]) }]),
       ),
-      then: [[`Of ${isOfText ? `“${label(index[last])}”` : label(index[last])}`, { value: power(all[index[last]]) }]],
+      then: [
+        [
+          `Of ${isOfText ? `“${label(index[last])}”` : label(index[last])}, over this sum`,
+          { value: power(all[index[last]]) },
+        ],
+      ],
     }
   }
-  /** @returns {Pick<Origin, "how" | "then">} */
+  /** @returns {Answer} */
   ofNorm(/** @type {Made} */ { whole }, /** @type {number[]} */ index) {
     const { args, role } = /** @type {Frame} */ (whole),
       [x, , , eps] = args,
@@ -413,10 +572,13 @@ export class Origins {
       i = index.slice(1).reduce((at, n, axis) => at * x.dims[axis + 1] + n, 0)
     /** @type {Origin["then"]} */
     const then = [["Element", this.part(placeIn(x, index))]]
-    if (isCentred) then.push(["Mean of the vector", { value: mean }])
-    then.push([isCentred ? "Its standard deviation" : "Root mean square of the vector", { value: size }])
-    then.push(["Scale", { value: scale[i] }])
-    if (isCentred) then.push(["Shift", { value: shift[i] }])
+    if (isCentred) then.push(["Minus the mean of the vector", { value: mean }])
+    then.push([
+      isCentred ? "Divided by its standard deviation" : "Divided by the root mean square of the vector",
+      { value: size },
+    ])
+    then.push(["Times the scale", { value: scale[i] }])
+    if (isCentred) then.push(["Plus the shift", { value: shift[i] }])
     return {
       how: isCentred
         ? "The element minus the mean of its vector, divided by its standard deviation, times a scale, plus a shift."
@@ -425,49 +587,67 @@ export class Origins {
     }
   }
 
-  /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
+  /** @returns {Answer} */
   ofCall(/** @type {Made} */ call, /** @type {number[]} */ index, /** @type {Place} */ place) {
-    const { name, args } = call,
-      none = { head: [], rows: [], then: [] }
+    const { name, args } = call
     if (name === "einsum") return this.ofProducts(call, index)
     if (REDUCING.has(name)) return this.ofReduced(call, index)
+    if (ORDERING.has(name)) return this.ofOrder(call, index)
     if (name === "put")
-      return {
-        ...none,
-        how: this.value(place) ? "Taken from the same place in the other text." : "Nothing: it is off.",
-      }
-    const known = Object.hasOwn(OPERATIONS, name) ? OPERATIONS[name] : null
-    if (name === "where" || (known === null && !args.some(isArray)))
-      return { ...none, how: "A constant: it does not depend on the text." }
-    if (name === "scan") return { ...none, how: "Made by a recurrence over the tokens, whose steps are not kept." }
-    if (known === null && args.length > 2) return { ...none, how: "Made by a step whose numbers are not kept." }
-    const parts = args.map(one => this.operand(one, index))
+      return { how: this.value(place) ? "Taken from the same place in the other text." : "Nothing: it is off." }
+    if (name === "astype")
+      return { how: "A number, rounded.", then: [["Without what is behind the point,", this.operand(args[0], index)]] }
+    if (name === "nonzero") return { how: "The place of a number that is not 0, in an array, counted from 0." }
+    if (name === "unique") return { how: `One of the different numbers of an array: number ${index[0] + 1} by size.` }
+    if (!Object.hasOwn(OPERATIONS, name))
+      return { how: name === "where" ? "A fixed number: a condition chose it." : "A fixed number." }
+    const parts = args.map(one => this.operand(one, index)),
+      then = OPERATIONS[name]
+    if (args.length === 1) return { how: "A function of one number.", then: [[then, parts[0]]] }
     // A product of vectors, and what is done to it, is one computation.
     const at = args.findIndex(one => isArray(one) && this.madeOf(one)?.name === "einsum"),
-      sums = at < 0 ? null : this.tape.made.get(storeOf(args[at]))
-    if (
-      sums &&
-      sums.frames[0] === call.frames[0] &&
-      args.length === 2 &&
-      (at === 0 || name === "add" || name === "multiply")
-    ) {
+      sums = at < 0 ? null : this.madeOf(args[at])
+    if (sums && sums.frames[0] === call.frames[0] && (at === 0 || name === "add" || name === "multiply")) {
       const inner = indexIn(sums.result, placeIn(args[at], within(args[at], index)).at) ?? [],
         { how, head, rows } = this.ofProducts(sums, inner)
       return {
-        how: how.replace(
-          /\.$/,
-          `, ${THEN[/** @type {keyof typeof THEN} */ (name)]?.toLowerCase() ?? name} another number.`,
-        ),
+        how: how.replace(/\.$/, `, ${then.charAt(0).toLowerCase()}${then.slice(1)} another number.`),
         head,
         rows,
-        then: [[THEN[/** @type {keyof typeof THEN} */ (name)] ?? name, parts[1 - at]]],
+        then: [[then, parts[1 - at]]],
       }
     }
-    const [how, labels] = known ?? [
-      `The function ${name} of ${args.length === 1 ? "a number" : "two numbers"}.`,
-      ["First", "Second"],
-    ]
-    return { ...none, how, then: parts.map((one, i) => [labels[i], one]) }
+    const wraps = typeof place.store[place.at] === "bigint" && Math.abs(this.value(place)) > Number.MAX_SAFE_INTEGER
+    return (
+      (wraps ? null : this.ofSum(call, index)) ?? {
+        how: wraps ? "One operation on two whole numbers, of which 64 bits stay." : "One operation on two numbers.",
+        then: [
+          ["The first", parts[0]],
+          [then, parts[1]],
+        ],
+      }
+    )
+  }
+  /** Of a sum or a difference of products, that the same step made. @returns {Answer | null} */
+  ofSum(/** @type {Made} */ { name, args, frames }, /** @type {number[]} */ index) {
+    if ((name !== "add" && name !== "subtract") || !args.every(isArray)) return null
+    const products = args.map(one => {
+      const place = this.source(placeIn(one, within(one, index))),
+        made = this.tape.made.get(place.store),
+        isProduct = made?.name === "multiply" && !made.whole && made.frames[0] === frames[0],
+        at = isProduct ? indexIn(made.result, place.at) : null
+      return made && at ? made.args.map(factor => this.operand(factor, at)) : null
+    })
+    if (!products.some(Boolean)) return null
+    const [first, second] = TERMS.get(frames[0]?.role) ?? ["First", OPERATIONS[name]],
+      rows = products.map((factors, i) => {
+        const sign = i && name === "subtract" ? -1 : 1,
+          own = this.operand(args[i], index),
+          [a, b] = factors ?? (sign < 0 ? [NONE, own] : [NONE, NONE]),
+          last = factors ? { value: sign * a.value * b.value } : sign < 0 ? { value: -own.value } : own
+        return /** @type {Origin["rows"][number]} */ ([i ? second : first, a, b, last])
+      })
+    return { how: "The sum of products, each of two numbers.", head: ["Term", "Factor", "Factor", "Product"], rows }
   }
   madeOf(/** @type {NDArray} */ a) {
     return this.tape.made.get(storeOf(a))
@@ -478,8 +658,14 @@ export class Origins {
     return this.part(placeIn(one, within(one, index)))
   }
 
-  /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
+  /** @returns {Pick<Origin, "how" | "head" | "rows">} */
   ofProducts(/** @type {Made} */ call, /** @type {number[]} */ index) {
+    const { head, rows } = this.products(call, index),
+      isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
+    return { how: `A row times a column, number by number, added up${isCut}.`, ...largest(head, rows) }
+  }
+  /** @returns {Pick<Origin, "head" | "rows">} */
+  products(/** @type {Made} */ call, /** @type {number[]} */ index) {
     const [spec, a, b] = call.args,
       { left, right, out } = letters(spec),
       /** @type {Record<string, number>} */
@@ -519,41 +705,59 @@ export class Origins {
       const label = isOfText ? this.text[numbers[0] + this.text.length - sizes.s] : numbers.map(n => n + 1).join(", ")
       return /** @type {Origin["rows"][number]} */ ([label, x, y, { value: x.value * y.value }])
     })
-    const all = largest([isOfText ? "Token" : "Element", ...names, "Product"], rows)
-    const isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
-    return {
-      how: `A row times a column, number by number, added up${isCut}.`,
-      head: all.head,
-      rows: all.rows,
-      then: [],
-    }
+    return { head: [isOfText ? "Token" : "Element", ...names, "Product"], rows }
   }
-  /** @returns {Pick<Origin, "how" | "head" | "rows" | "then">} */
+  /** @returns {Answer} */
   ofReduced(/** @type {Made} */ call, /** @type {number[]} */ index) {
     const { name, args, given, result } = call,
       [x] = args,
-      axis = Number(args[1] ?? given.axis ?? NaN)
-    if (Number.isNaN(axis)) return { how: `The ${name} of all numbers of an array.`, head: [], rows: [], then: [] }
-    const along = axis < 0 ? axis + x.dims.length : axis,
-      base = result.dims.length === x.dims.length ? index : index.toSpliced(along, 0, 0),
-      rows = [...Array(x.dims[along]).keys()].map(
-        n => /** @type {Origin["rows"][number]} */ ([`${n + 1}`, this.part(placeIn(x, base.with(along, n)))]),
-      ),
-      isSum = name === "sum" || name === "mean"
+      axis = args[1] ?? given.axis ?? null,
+      isSum = name === "sum" || name === "mean",
+      along = axis === null ? null : Number(axis) + (Number(axis) < 0 ? x.dims.length : 0),
+      base = along === null || result.dims.length === x.dims.length ? index : index.toSpliced(along, 0, 0),
+      places =
+        along === null
+          ? [...everyIndex(x.dims)].map(at => placeIn(x, at))
+          : [...Array(x.dims[along]).keys()].map(n => placeIn(x, base.with(along, n))),
+      rows = places.map((place, n) => /** @type {Origin["rows"][number]} */ ([`${n + 1}`, this.part(place)])),
+      value = (/** @type {Origin["rows"][number]} */ [, one]) => /** @type {Part} */ (one).value,
+      order = name === "min" ? 1 : -1
     const how = {
       sum: "The sum of these numbers.",
       mean: "Their sum, divided by how many there are.",
       max: "The largest of these numbers.",
       min: "The smallest of these numbers.",
     }
-    const all = isSum
-      ? largest(["Element", "Number"], rows)
-      : { head: ["Element", "Number"], rows: rows.slice(0, MOST) }
     return {
       how: how[/** @type {keyof typeof how} */ (name)],
-      head: all.head,
-      rows: all.rows,
+      ...(isSum
+        ? largest(["Element", "Number"], rows)
+        : {
+            head: ["Element", "Number"],
+            rows: rows.toSorted((a, b) => order * (value(a) - value(b))).slice(0, MOST),
+            isList: true,
+          }),
       then: name === "mean" ? [["Divided by", { value: rows.length }]] : [],
+    }
+  }
+  /** Of numbers in order, or of their places. @returns {Answer} */
+  ofOrder(/** @type {Made} */ { name, args, given }, /** @type {number[]} */ index) {
+    const [x] = args,
+      axis = Number(args[1] ?? given.axis ?? -1),
+      along = axis < 0 ? axis + x.dims.length : axis,
+      at = index[along],
+      from = Math.max(0, Math.min(at - MOST / 2, x.dims[along] - MOST))
+    const rows = [...Array(x.dims[along]).keys()]
+      .map(n => /** @type {[string, Part]} */ ([`${n}`, this.part(placeIn(x, index.with(along, n)))]))
+      .sort(([, a], [, b]) => a.value - b.value)
+      .slice(from, from + MOST)
+    return {
+      how:
+        `${name === "sort" ? "The number" : "The place, counted from 0, of the number"} that is number ${at + 1} ` +
+        "from the smallest. They are in order here.",
+      head: ["Place", "Number"],
+      rows,
+      isList: true,
     }
   }
 
@@ -562,11 +766,13 @@ export class Origins {
     /** @type {Origin["next"]} */
     const found = []
     const look = (/** @type {Place} */ here, /** @type {number} */ depth) => {
+      for (const call of this.takers(here.store)) if (call.name === "scan") this.again(call)
       for (const call of this.takers(here.store)) {
         if (found.length >= NEXT) return
+        if (call.name === "scan") continue
         const to = this.ofStep(call, here) ?? this.after(call, here)
         if (!to) continue
-        if (MOVES.has(call.name)) {
+        if (MOVES.has(call.name) || call.name === "set") {
           if (depth < 8) look(to, depth + 1)
           continue
         }
@@ -591,9 +797,10 @@ export class Origins {
     if (!this.taken) {
       /** @type {Map<any, Made[]>} */
       const taken = new Map()
-      for (const call of this.tape.calls)
-        for (const of of new Set(call.args.flat().filter(isArray).map(storeOf)))
-          taken.set(of, [...(taken.get(of) ?? []), call])
+      for (const { calls } of [this.tape, ...this.tape.inner.values()])
+        for (const call of calls)
+          for (const of of new Set(call.args.flat().filter(isArray).map(storeOf)))
+            taken.set(of, [...(taken.get(of) ?? []), call])
       this.taken = taken
     }
     return this.taken.get(store) ?? []
@@ -605,7 +812,7 @@ export class Origins {
       index = given && indexIn(given, at)
     if (!index) return null
     const size = result.dims.reduce((n, d) => n * d, 1)
-    if (MOVES.has(name)) {
+    if (MOVES.has(name) || name === "set") {
       if (size > 1e5) return null
       for (const place of everywhere(result)) {
         const from = this.moved(call, { store: storeOf(result), at: place })
@@ -658,6 +865,21 @@ const within = (/** @type {any} */ a, /** @type {number[]} */ index) =>
   index
     .slice(index.length - a.dims.length)
     .map((/** @type {number} */ n, /** @type {number} */ i) => (a.dims[i] === 1 ? 0 : n))
+/** @returns {Generator<number[]>} */
+function* everyIndex(/** @type {number[]} */ [n, ...dims]) {
+  if (n === undefined) return yield []
+  for (let i = 0; i < n; i++) for (const rest of everyIndex(dims)) yield [i, ...rest]
+}
+// An array of these dims in which places are set, and NaN elsewhere.
+function setIn(/** @type {number[]} */ dims, /** @type {any} */ key, /** @type {any} */ value) {
+  const all = new /** @type {any} */ (NDArray)(
+    new Float64Array(dims.reduce((n, d) => n * d, 1)).fill(NaN),
+    dims,
+    STORED.F64,
+  )
+  watched(null, () => all.__setitem__(key, value))
+  return all
+}
 function* everywhere(/** @type {any} */ a) {
   const size = a.dims.reduce((/** @type {number} */ n, /** @type {number} */ d) => n * d, 1)
   for (let i = 0; i < size; i++) yield a.offset + i

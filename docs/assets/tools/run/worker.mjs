@@ -1,7 +1,7 @@
 // A worker: runs a checkpoint beside the page, which stays quick, and ends it when a reader stops it.
 
 import { said } from "../../problems.mjs"
-import { Session } from "./session.mjs"
+import { open as opened } from "./opening.mjs"
 
 /**
  * @typedef {import("./session.mjs").How} How
@@ -10,7 +10,7 @@ import { Session } from "./session.mjs"
  *   out, or patched from a text
  */
 
-/** @type {Session | undefined} */
+/** @type {import("./session.mjs").Session<import("./session.mjs").About> | undefined} */
 let session
 const open = () => {
   if (session) return session
@@ -21,7 +21,7 @@ export const TASKS = {
   /** @param {{ given: import("./folder.mjs").Given[] }} asked */
   async open({ given }, /** @type {(progress: Progress) => void} */ came) {
     session = undefined // its memory is free before the next one takes any
-    session = await Session.open(given, came)
+    session = await opened(given, came)
     return session.about
   },
   /** @param {{ text: string, source: string, added: number[], how: How, changed: Changed }} asked */

@@ -1,0 +1,152 @@
+// A checkpoint from a reader's disk: what its files hold, as a session that runs texts.
+
+import {
+  architectureOf,
+  described,
+  layoutOf,
+  model as modelOf,
+  named,
+  parsed,
+  Problem,
+  py,
+  tensorsOf,
+} from "../../model.mjs"
+import { M } from "../../engine/base.mjs"
+import { adds_its_branches, arraysOf, Checkpoint, ROLES, STORED } from "../../running.mjs"
+import "../../engine/published.mjs"
+import { of, opened } from "./folder.mjs"
+import { Session } from "./session.mjs"
+import { tokenizerOf } from "./tokens.mjs"
+
+/**
+ * @typedef {import("../../running.mjs").NDArray} NDArray
+ * @typedef {import("./folder.mjs").Given} Given
+ * @typedef {import("./session.mjs").Progress} Progress
+ * @typedef {import("../../safetensors.mjs").Tensor} Tensor
+ */
+
+const { Published } = M["engine.published"]
+const MOST_BYTES = 2 ** 32, // of weights
+  MOST_TOKENS = 256, // of a text
+  MOST_JOINED = 2 ** 30, // bytes of arrays that are put together from several of a file, and kept
+  SMALL = 2 ** 20 // elements of a tensor that is read though no parameter: a router's bias, a mask is larger
+
+/** The tensors of the files under the names that the forward pass asks for. */
+class Weights {
+  /**
+   * @param {any} published
+   * @param {[name: string, array: NDArray][]} files
+   */
+  constructor(published, files) {
+    this.published = published
+    this.files = files
+    /** @type {Map<string, NDArray>} */
+    this.known = new Map()
+    this.joined = 0
+  }
+  /** @param {string} name */
+  __getitem__(name) {
+    const known = this.known.get(name)
+    if (known) return known
+    const array = this.published.__getitem__(name),
+      place = this.published.layout.find(name),
+      bytes = place.cuts.length > 1 || place.is_stack ? 4 * Number(array.size) : 0
+    if (this.joined + bytes <= MOST_JOINED) {
+      this.joined += bytes
+      this.known.set(name, array)
+    }
+    return array
+  }
+  /** @param {string} name */
+  read(name) {
+    return this.__getitem__(name)
+  }
+  /** Of the files, and what was put together from them. */
+  arrays() {
+    return [...this.known, ...this.files]
+  }
+}
+
+/**
+ * Opens a folder and reads its weights.
+ * @param {Given[]} given
+ * @param {(progress: Progress) => void} [came]
+ * @returns {Promise<Session<import("./session.mjs").About>>}
+ */
+export async function open(given, came = () => {}) {
+  const { config, tokenizer, tensors } = await opened(given),
+    raw = await of("config.json", async () => described(keysOf(parsed(config)))),
+    counted = modelOf(raw)
+  if (counted.head)
+    throw Problem(`${counted.head.name} (${counted.head.said}) scores no next token`, "choose one with its own head")
+  const sizes = counted.config.symbols,
+    size = (/** @type {string} */ name) => Number(sizes.read(name, undefined) ?? 0)
+  const hasSource = sizes.has("n_source")
+  if (hasSource && counted.config.source_shape !== null)
+    throw Problem("reads a spectrogram or an image beside the text", "run it in a terminal: every-parameter run")
+  const shapes = new Map([...tensors].map(([name, { shape }]) => [name, shape])),
+    layout = layoutOf(counted, shapes),
+    ours = tensorsOf(counted),
+    places = ours.map(([name]) => layout.find(name))
+  ours.forEach(([name, shape], i) => {
+    const place = places[i],
+      its = place && layout.shape(place)
+    if (!place)
+      throw Problem(`the files have no tensor ${named(name)}`, "check that config.json belongs to these files")
+    if (its && its.join() !== shape.join())
+      throw Problem(
+        `${named(name)} is [${its.join(", ")}] in the file and [${shape.join(", ")}] by config.json`,
+        "check that config.json belongs to these files",
+      )
+  })
+  const used = new Set(places.flatMap(place => place?.cuts.map(cut => cut.stored) ?? [])),
+    isRead = (/** @type {string} */ name, /** @type {Tensor} */ { shape, dtype }) =>
+      used.has(name) || (Object.hasOwn(STORED, dtype) && shape.reduce((n, size) => n * size, 1) < SMALL),
+    read = new Map([...tensors].filter(([name, tensor]) => isRead(name, tensor))),
+    bytes = [...read.values()].reduce((all, { start, end }) => all + end - start, 0)
+  if (bytes > MOST_BYTES)
+    throw Problem(
+      `its weights have ${gb(bytes)}, and this page reads at most ${gb(MOST_BYTES)}`,
+      "run it in a terminal",
+    )
+  let done = 0
+  const arrays = await arraysOf(read, slice => came({ done: (done += slice), of: bytes }))
+  const arrayOf = (/** @type {string} */ name) => {
+    if (arrays.has(name)) return arrays.read(name)
+    throw Problem(`${named(name)} is too large to be no parameter`, "run it in a terminal: every-parameter run")
+  }
+  const files = {
+    __getitem__: arrayOf,
+    member: (/** @type {string} */ name, /** @type {bigint} */ at) => arrayOf(name).__getitem__(at),
+  }
+  const d_head = sizes.read("d_head", undefined) ?? null,
+    published = Published(files, new py.Dict([...shapes].map(([n, s]) => [n, s.map(BigInt)])), architectureOf(raw))
+  published.d_head = d_head
+  const vocabulary = size("vocab_size")
+  return new Session(
+    new Checkpoint(raw, new Weights(published, py.entries(arrays))),
+    tokenizer && (await tokenizerOf(tokenizer, vocabulary)),
+    {
+      architecture: counted.architecture,
+      parameters: py.format(counted.counts.total, ","),
+      bytes,
+      types: [...new Set([...read.values()].map(({ dtype }) => dtype))],
+      layers: size("n_layers"),
+      vocabulary,
+      longest: Math.min(MOST_TOKENS, size("n_positions") || MOST_TOKENS),
+      hasTokenizer: tokenizer !== null,
+      hasSource,
+      isSum: layersOf(counted.counts.trace).every(adds_its_branches),
+      warnings: [...counted.otherwise, ...counted.sizes.map(name => `${name} is not known`)],
+    },
+  )
+}
+
+const layersOf = (/** @type {any} */ trace) =>
+  [...trace.root.walk()].filter((/** @type {any} */ { role }) => role === ROLES.LAYER)
+const gb = (/** @type {number} */ bytes) => `${(bytes / 1e9).toFixed(1)} GB`
+/** @returns {Engine.Keys} */
+function keysOf(/** @type {Engine.Json} */ value) {
+  if (value instanceof py.Dict) return value
+  throw Problem("is not a JSON object", "give a whole config.json")
+}
