@@ -33,6 +33,18 @@ VARIANTS = {
     "blt_bytes": ("blt", {"patch_size": 1, "patching_threshold": 0.0}),  # each byte is a patch, whatever the weights
     "mamba_gelu": ("mamba", {"hidden_act": "gelu"}),  # not of the gate
     "qwen3_vl_moe_text_always": ("qwen3_vl_moe_text", {"norm_topk_prob": False}),  # which is not read
+    "kimi_k3": (
+        "kimi_linear",
+        {"num_hidden_layers": 7, "rms_norm_eps": 1e-4, "hidden_act": "situ", "attn_res_block_size": 3}
+        | {"mla_use_output_gate": True, "routed_expert_hidden_size": 22, "latent_moe_use_norm": True}
+        | {"activation_situ_beta": 1.5, "activation_situ_linear_beta": 2.5, "num_shared_experts": 2}
+        | {"layer_types": None, "mlp_layer_types": None, "linear_head_dim": None, "linear_num_heads": None, "linear_conv_kernel_dim": None}
+        | {
+            "linear_attn_config": {"head_dim": 6, "num_heads": 5, "short_conv_kernel_size": 3}
+            | {"kda_layers": [1, 2, 3, 5, 6], "full_attn_layers": [4, 7]}
+            | {"use_full_rank_gate": True, "gate_lower_bound": -5.0}
+        },
+    ),
     "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
 }
 
@@ -80,6 +92,7 @@ ABSENT = {
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
     "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "k2_horizon": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "mimo_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "nemotron-nas": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "param2moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
