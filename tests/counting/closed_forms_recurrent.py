@@ -79,10 +79,11 @@ def lfm3(c):
 # --- delta rules ------------------------------------------------------------------------------------------------------
 
 
-def kimi_delta(D: int, heads: int, H: int, kernel: int, gate: int) -> int:
-    """Kimi's delta attention: q, k and v through convolutions, a decay per channel, two gates of `gate` parameters."""
+def kimi_delta(D: int, heads: int, H: int, kernel: int, gates: int) -> int:
+    """Kimi's delta attention: q, k and v through convolutions, a decay per channel, two gates with so many parameters
+    together."""
     inner = heads * H
-    return 4 * D * inner + 3 * inner * kernel + D * heads + heads + inner + H + 2 * gate
+    return 4 * D * inner + 3 * inner * kernel + D * heads + heads + inner + H + gates
 
 
 def with_delta(linear, more=lambda c: 0):
@@ -113,14 +114,15 @@ def kimi_layers(c: dict) -> tuple[int, int]:
     attention."""
     D, linear = c["hidden_size"], c["linear_attn_config"]
     heads, H = linear["num_heads"], linear["head_dim"]
-    gate = D * heads * H if linear.get("use_full_rank_gate") else D * H + H * heads * H
-    return kimi_delta(D, heads, H, linear["short_conv_kernel_size"], gate), len(linear["full_attn_layers"])
+    low = D * H + H * heads * H
+    gates = low + (D * heads * H if linear.get("use_full_rank_gate") else low)
+    return kimi_delta(D, heads, H, linear["short_conv_kernel_size"], gates), len(linear["full_attn_layers"])
 
 
 def ling_layers(c: dict) -> tuple[int, int]:
     """The same with gates of full rank, and full attention where a group ends."""
     D, N, H = c["hidden_size"], c["num_attention_heads"], c["head_dim"]
-    return kimi_delta(D, N, H, c["short_conv_kernel_size"], D * N * H), c["num_hidden_layers"] // c["layer_group_size"]
+    return kimi_delta(D, N, H, c["short_conv_kernel_size"], 2 * D * N * H), c["num_hidden_layers"] // c["layer_group_size"]
 
 
 def olmo_hybrid(c):

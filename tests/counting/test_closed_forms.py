@@ -1288,6 +1288,7 @@ FORMS |= {
     "rembert": rembert,
     "roformer": roformer,
     "gte": gte,
+    "new": gte,
     "jina_embeddings_v3": jina_v3,
     "deberta-v2": deberta_v2,
     "switch_transformers": switch,
@@ -1997,7 +1998,7 @@ RANDOM |= {
     "roformer": both(
         RANDOM["bert"], fixed(num_attention_heads=(3,)), flags(embedding_size=(18, 22), rotary_value=BOOL)
     ),
-    **dict.fromkeys(("gte", "jina_embeddings_v3"), RANDOM["bert"]),
+    **dict.fromkeys(("gte", "new", "jina_embeddings_v3"), RANDOM["bert"]),
     "deberta-v2": both(
         RANDOM["bert"],
         flags(

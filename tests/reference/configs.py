@@ -33,6 +33,11 @@ VARIANTS = {
     "blt_bytes": ("blt", {"patch_size": 1, "patching_threshold": 0.0}),  # each byte is a patch, whatever the weights
     "mamba_gelu": ("mamba", {"hidden_act": "gelu"}),  # not of the gate
     "qwen3_vl_moe_text_always": ("qwen3_vl_moe_text", {"norm_topk_prob": False}),  # which is not read
+    "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
+}
+
+# The same of checkpoints that transformers does not make: `kimi_k3.py` does.
+OF_OTHERS = {
     "kimi_k3": (
         "kimi_linear",
         {"num_hidden_layers": 7, "rms_norm_eps": 1e-4, "hidden_act": "situ", "attn_res_block_size": 3}
@@ -45,7 +50,6 @@ VARIANTS = {
             | {"use_full_rank_gate": True, "gate_lower_bound": -5.0}
         },
     ),
-    "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
 }
 
 # Keys with which transformers 5.23 computes something else than we do, by the type; `variants.py` runs both.
@@ -81,6 +85,7 @@ ABSENT = {
     "eagle3": "a draft head: compared with SafeAILab’s, SpecForge’s and speculators’ code (tests/reference/drafts.py)",
     "medusa": "a draft head: compared with FasterDecoding’s code (tests/reference/drafts.py)",
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
+    "new": "remote code, not in transformers: GTE’s packed, which is compared as gte",
     "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
     "orion": "remote code, not in transformers: StableLM’s with whole heads turning, compared as stablelm",
     "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
@@ -138,6 +143,11 @@ REMOTE: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
         {"routed_scaling_factor": "", "topk_method": "", "mlp_layer_types": ""},
         {"first_k_dense_replace": 1},
     ),
+    "new": (
+        "gte",
+        {"rope_parameters": ""},
+        {"rope_theta": 700.0, "type_vocab_size": 2, "position_embedding_type": "rope", "pack_qkv": True},
+    ),
     "exaone": (
         "iquestcoder",
         {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon", "hidden_act": "activation_function"},
@@ -181,7 +191,7 @@ def configs() -> dict[str, dict]:
 
 def small_config(name: str) -> dict:
     """The config of a type, or of another checkpoint of one."""
-    model_type, otherwise = VARIANTS.get(name, (name, {}))
+    model_type, otherwise = (VARIANTS | OF_OTHERS).get(name, (name, {}))
     return configs()[model_type] | otherwise
 
 

@@ -41,7 +41,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Positive, Size, activation, config, fixed, key
+from .config import Count, Interval, Positive, Size, activation, config, fixed, key
 from .llama import Llama
 from .tensor_layouts import EXPERT
 
@@ -51,14 +51,14 @@ class K2Horizon(Llama):
     """Hyperparameters of K2 Horizon, in forward order. d_ff is the inner width of the layers without experts."""
 
     # layers
-    n_norm_groups: Size = key("layernorm_num_groups", 1)
+    n_norm_groups: Interval = key("layernorm_num_groups", 1)
     windowed: bool = key("use_sliding_window", False)
     sliding_window: Size | None = key("sliding_window", 4096)
     # attention
     n_kv_heads: Size = key("num_key_value_heads", 4)
     d_head: Size = key("head_dim", 128)
     qk_norm: bool = key("query_key_norm", True)
-    d_rope: Size = key("rope_head_dim", lambda c: int(c.d_head))
+    d_rope: Interval = key("rope_head_dim", lambda c: int(c.d_head))
     gate: Literal["silu", "softplus"] | None = key("attention_gate_func", None)
     n_value_experts: Count = key("mova_num_experts", 0)
     n_value_experts_per_token: Count = key("mova_num_experts_per_tok", 0)
@@ -67,7 +67,7 @@ class K2Horizon(Llama):
     # experts
     n_experts: Count = key("num_experts", 0)
     n_experts_per_token: Size = key("num_experts_per_tok", 8)
-    expert_interval: Size = key("decoder_sparse_step", 1)
+    expert_interval: Interval = key("decoder_sparse_step", 1)
     dense_layers: list[int] = key("mlp_only_layers", lambda c: [])
     d_ff_expert: Size | None = key("moe_intermediate_size", None)
     n_shared_experts: Count = key("num_shared_experts", 0)

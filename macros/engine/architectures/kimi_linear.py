@@ -50,6 +50,8 @@ class LatentsAndDelta(DeepSeekV3):
 
     # layers
     layer_types: list[str] | None = key("layer_types", None)
+    # attention
+    q_lora_rank: Size | None = key("q_lora_rank", None)
     # linear attention
     n_linear_heads: Size = key("linear_num_heads", lambda c: c.n_heads)
     d_linear_head: Size = key("linear_head_dim", 128)
