@@ -122,7 +122,9 @@ def kimi_layers(c: dict) -> tuple[int, int]:
 def ling_layers(c: dict) -> tuple[int, int]:
     """The same with gates of full rank, and full attention where a group ends."""
     D, N, H = c["hidden_size"], c["num_attention_heads"], c["head_dim"]
-    return kimi_delta(D, N, H, c["short_conv_kernel_size"], 2 * D * N * H), c["num_hidden_layers"] // c["layer_group_size"]
+    return kimi_delta(D, N, H, c["short_conv_kernel_size"], 2 * D * N * H), c["num_hidden_layers"] // c[
+        "layer_group_size"
+    ]
 
 
 def olmo_hybrid(c):

@@ -43,7 +43,13 @@ OF_OTHERS = {
         {"num_hidden_layers": 7, "rms_norm_eps": 1e-4, "hidden_act": "situ", "attn_res_block_size": 3}
         | {"mla_use_output_gate": True, "routed_expert_hidden_size": 22, "latent_moe_use_norm": True}
         | {"activation_situ_beta": 1.5, "activation_situ_linear_beta": 2.5, "num_shared_experts": 2}
-        | {"layer_types": None, "mlp_layer_types": None, "linear_head_dim": None, "linear_num_heads": None, "linear_conv_kernel_dim": None}
+        | {
+            "layer_types": None,
+            "mlp_layer_types": None,
+            "linear_head_dim": None,
+            "linear_num_heads": None,
+            "linear_conv_kernel_dim": None,
+        }
         | {
             "linear_attn_config": {"head_dim": 6, "num_heads": 5, "short_conv_kernel_size": 3}
             | {"kda_layers": [1, 2, 3, 5, 6], "full_attn_layers": [4, 7]}

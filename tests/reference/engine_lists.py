@@ -105,7 +105,8 @@ REASONS = {
         DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
         IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
-        InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
+        InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
+        KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
         Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2

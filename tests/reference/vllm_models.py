@@ -318,7 +318,12 @@ class Experts(nn.Module):
 
 
 def values_of_experts(
-    config: Any, hidden_states: torch.Tensor, w1: torch.Tensor, topk_weights: torch.Tensor, topk_ids: torch.Tensor, **_: Any
+    config: Any,
+    hidden_states: torch.Tensor,
+    w1: torch.Tensor,
+    topk_weights: torch.Tensor,
+    topk_ids: torch.Tensor,
+    **_: Any,
 ) -> torch.Tensor:
     """What K2 Horizon's kernel computes: a few matrices for each token, by their weights."""
     each = F.silu(torch.einsum("td,tkod->tko", hidden_states, w1[topk_ids]))

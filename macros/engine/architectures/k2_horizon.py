@@ -1,7 +1,8 @@
 """K2 Horizon: RMSNorm of groups, gated attention, and, in layers with experts, values that experts give (MoVA).
 
-Source: IFM/K2-Horizon-0.9B to 375B-A23B by the maker's modeling_k2_horizon.py and vLLM,
-model_executor/models/k2_horizon.py, whose tensor names these are. A router's bias decides only which experts are chosen.
+Source: IFM/K2-Horizon-0.9B to 375B-A23B by huggingface/transformers on GitHub, models/k2_horizon, and vLLM,
+model_executor/models/k2_horizon.py, whose tensor names these are. A router's bias decides only which experts it
+chooses.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from typing import Literal, Protocol, cast
 import numpy as np
 
 from ..errors import Problem, shorten
-from ..interface import Array, KVCache, RopeTable, Weights
+from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
     Mixed,

@@ -1,8 +1,8 @@
 """Nomic BERT, GTE and Jina Embeddings v3: encoders with rotary positions and a norm after each half.
 
 The text is read at once: nothing is kept for a next step. Sources: arXiv 2402.01613 (Nomic), 2407.19669 (GTE),
-2409.10173 (Jina); tensor names as transformers 5's models for masked words (NomicBertForMaskedLM). GTE's own files are of
-the type `new`, of Alibaba-NLP/new-impl: vLLM, model_executor/models/bert_with_rope.py.
+2409.10173 (Jina); tensor names as transformers 5's models for masked words (NomicBertForMaskedLM). GTE's own files are
+of the type `new`, of Alibaba-NLP/new-impl: vLLM, model_executor/models/bert_with_rope.py.
 """
 
 from __future__ import annotations
