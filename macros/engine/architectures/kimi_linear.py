@@ -327,8 +327,6 @@ def mixture_of_narrow_experts(x: Array, w: Weights, c: KimiLinear) -> Array:
     if c.d_latent:
         routed = rms_norm(routed, w, "routed_expert_norm", c.norm_eps) if c.latent_norm else routed
         routed = linear(routed, w, "routed_expert_up_proj", c.d_model)
-    if not c.n_shared_experts:
-        return routed
     return routed + shared(x, w.at("shared_experts"), c)
 
 
