@@ -16,7 +16,7 @@ from macros.engine.architectures import architectures
 from . import golden, goldens
 
 # Where a type has several golden checkpoints, the one whose sizes differ most.
-CHOSEN = {"gemma4_text": "gemma4_text_ple", "qwen3_next": "qwen3_next_uneven"}
+CHOSEN = {"gemma4_text": "gemma4_text_ple", "kimi_linear": "kimi_linear", "qwen3_next": "qwen3_next_uneven"}
 
 # Types of multimodal models, whose text model is counted, and the type of that.
 MULTIMODAL = {

@@ -195,7 +195,9 @@ def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = T
     for _, w_layer, _ in w.layers(f"{c.trunk}.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, table)
     if c.head_bias:
-        return masked_head(x, w, c.vocab_size, c.norm_eps, c.trunk, c.head_bias, last=last)
+        return masked_head(
+            x, w, c.vocab_size, c.norm_eps, f"{c.trunk}.embeddings.word_embeddings", c.head_bias, last=last
+        )
     return prediction_head(x, w, c, last=last)
 
 
