@@ -7,7 +7,8 @@ of the type `new`, of Alibaba-NLP/new-impl: vLLM, model_executor/models/bert_wit
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 
@@ -108,20 +109,25 @@ class New(Gte):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """Its scaling, `ntk`: theta grows by the factor s, and each angle is divided by s^(2 / width of a head)."""
-        table, theta = tabled(raw.get("rope_scaling")) or {}, raw.get("rope_theta") or 10_000.0
+        table = tabled(raw.get("rope_scaling")) or {}
         if table.get("type", table.get("rope_type")) != "ntk":
             return super().prepare(raw)
-        factor, width, n_heads = table.get("factor"), raw.get("hidden_size"), raw.get("num_attention_heads")
-        if table.get("mixed_b") is not None or not all(map(is_number, (factor, theta, width, n_heads))):
-            raise Problem(f"rope_scaling = {shorten(table)}: expected type and factor", "correct the value")
+        factor, theta = number_of(table, "factor"), number_of(raw, "rope_theta", 10_000.0)
+        width, n_heads = number_of(raw, "hidden_size"), number_of(raw, "num_attention_heads")
+        if table.get("mixed_b") is not None:
+            raise Problem(f"rope_scaling.mixed_b = {shorten(table['mixed_b'])}: is not covered", "leave it out")
         rest = {name: value for name, value in raw.items() if name not in OLDER_ROPE_KEYS}
         divisor = factor ** (2 * n_heads / width)
-        return rest | {"rope_parameters": {"rope_type": "linear", "rope_theta": theta * factor, "factor": divisor}}
+        return {**rest, "rope_parameters": {"rope_type": "linear", "rope_theta": theta * factor, "factor": divisor}}
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is a number above 0."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0
+def number_of(table: Mapping[str, Any], name: str, usual: float | None = None) -> float:
+    """A number above 0 of a table. Raises `Problem`."""
+    value: object = table.get(name)
+    value = usual if value is None else value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
+        raise Problem(f"{name} = {shorten(value)}: expected a number above 0", "correct the value")
+    return value
 
 
 @config
