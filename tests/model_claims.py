@@ -320,7 +320,7 @@ def width_is_a_side():
     small (their tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token,
     which is looked up and never multiplied. Experts that work on latents are apart."""
     for m in every():
-        if m.raw.get("moe_latent_size"):
+        if m.raw.get("moe_latent_size") or m.raw.get("routed_expert_hidden_size"):
             continue
         matrices = [w for w in matrices_of(m) if not w.name.endswith("embed_tokens_per_layer.weight")]
         other = [w for w in matrices if width(m) not in map(int, w.shape)]

@@ -494,6 +494,7 @@ COUNTED = {
         Role.WRITE_STREAMS,
         Role.REDUCE_STREAMS,
     },
+    "averages over the depth": {Role.ATTENTION_RESIDUALS},
     "the averages in a compressed KV cache": {Role.COMPRESSOR},
     "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
     "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},

@@ -35,6 +35,21 @@ SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts"
 # What a whole's text model does with images, by the type of the whole: of a text, each token sees those before it.
 OF_IMAGES = {"paligemma": ("num_image_tokens", "use_bidirectional_attention")}
 
+# Wholes whose head is their text model's: that one's keys say whether it is tied. And those of which it is enough that
+# the text model says so.
+TIED_INSIDE = frozenset(
+    """
+    audioflamingo3 blip-2 instructblip instructblipvideo llama4 mllama musicflamingo nemo_speechlm nemotron_h_omni
+    qwen2_audio vibevoice_asr voxtral
+    """.split()
+)
+TIED_BY_EITHER = frozenset(
+    """
+    fast_vlm glm4v glm4v_moe glm_ocr hunyuan_vl llava llava_next_video llava_onevision minimax_m3_vl paddleocr_vl
+    qwen2_5_vl qwen2_vl shieldgemma2 video_llama_3
+    """.split()
+)
+
 # Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
 # that writes and speaks has the part that writes.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
@@ -73,9 +88,17 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
     inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
     both = {"model_type": raw.get("model_type"), **inner}
-    tied = {"tie_word_embeddings": raw["tie_word_embeddings"]} if raw.get("tie_word_embeddings") is not None else {}
+    tied = _tied(raw)
     formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
     return {**both, **tied, **formats}, parts
+
+
+def _tied(raw: Mapping[str, Any]) -> dict[str, Any]:
+    """What a whole says of its head, as far as that goes before what the text model says."""
+    said, whole = raw.get("tie_word_embeddings"), raw.get("model_type")
+    if said is None or whole in TIED_INSIDE or (whole in TIED_BY_EITHER and not said):
+        return {}
+    return {"tie_word_embeddings": said}
 
 
 def text_table(raw: Mapping[str, Any]) -> str | None:

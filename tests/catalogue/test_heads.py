@@ -237,14 +237,14 @@ def test_an_unknown_key_that_names_a_size_stands_in_the_answer(tmp_path, capsys)
 
 
 def test_the_type_of_the_whole_is_said_before_what_is_wrong_in_its_part():
-    text = configs()["kimi_linear"] | {"hidden_act": "situ"}
+    text = configs()["kimi_linear"] | {"hidden_act": "sitx"}
     with pytest.raises(Problem) as wrong:
-        make("it", {"model_type": "kimi_k3", "text_config": text})
-    assert str(wrong.value).startswith("model_type = 'kimi_k3' is not known") and "situ" in str(wrong.value)
+        make("it", {"model_type": "kimi_k9", "text_config": text})
+    assert str(wrong.value).startswith("model_type = 'kimi_k9' is not known") and "sitx" in str(wrong.value)
     assert "did you mean" not in str(wrong.value)
     sized = configs()["kimi_linear"] | {"num_new_things": 3}
-    with pytest.raises(Problem, match=r"^model_type = 'kimi_k3' is not known.*num_new_things"):
-        make("it", {"model_type": "kimi_k3", "text_config": sized})
+    with pytest.raises(Problem, match=r"^model_type = 'kimi_k9' is not known.*num_new_things"):
+        make("it", {"model_type": "kimi_k9", "text_config": sized})
     whole = make("it", {"model_type": "llava", "text_config": configs()["llama"], "vision_config": {"a": 1}})
     assert whole.counts.total == make("it", configs()["llama"]).counts.total
 

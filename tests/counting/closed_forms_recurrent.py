@@ -79,41 +79,52 @@ def lfm3(c):
 # --- delta rules ------------------------------------------------------------------------------------------------------
 
 
-def kimi_delta(D: int, heads: int, H: int, kernel: int, gate: int) -> int:
-    """Kimi's delta attention: q, k and v through convolutions, a decay per channel, two gates of `gate` parameters."""
+def kimi_delta(D: int, heads: int, H: int, kernel: int, gates: int) -> int:
+    """Kimi's delta attention: q, k and v through convolutions, a decay per channel, two gates with so many parameters
+    together."""
     inner = heads * H
-    return 4 * D * inner + 3 * inner * kernel + D * heads + heads + inner + H + 2 * gate
+    return 4 * D * inner + 3 * inner * kernel + D * heads + heads + inner + H + gates
 
 
 def with_delta(linear, more=lambda c: 0):
-    """Delta attention, multi-head latent attention in the layers that have it in full, experts; never tied."""
+    """Delta attention, multi-head latent attention in the layers that have it in full, experts; never tied.
+
+    Kimi K3's experts are narrower than the rest, and two trained queries a layer read the depth.
+    """
 
     def form(c: dict) -> Form:
         D, L = c["hidden_size"], c["num_hidden_layers"]
         layers, full = linear(c)
-        E, k, one = c["num_experts"], c["num_experts_per_token"], gated(D, c["moe_intermediate_size"])
+        narrow = c.get("routed_expert_hidden_size")
+        E, k, one = c["num_experts"], c["num_experts_per_token"], gated(narrow or D, c["moe_intermediate_size"])
         moe = L - min(L, c.get("first_k_dense_replace", 1))
-        part = E * (one + D) + c.get("num_shared_experts", 1) * one
+        part = E * (one + D) + c.get("num_shared_experts", 1) * gated(D, c["moe_intermediate_size"])
+        part += narrow * (2 * D + c.get("latent_moe_use_norm", False)) if narrow else 0
         width = c["kv_lora_rank"] + c["qk_rope_head_dim"]
         total = full * (latent(c) + more(c)) + (L - full) * layers + L * 2 * D
         total += moe * part + (L - moe) * gated(D, c["intermediate_size"]) + D
+        total += 2 * D * (2 * L + 1) if c.get("attn_res_block_size") else 0
         return Form(total + 2 * c["vocab_size"] * D, full * width, moe * one, (E, k))
 
     return form
 
 
 def kimi_layers(c: dict) -> tuple[int, int]:
-    """Parameters of one delta layer with its low-rank gates, and how many layers have full attention."""
+    """Parameters of one delta layer with its low-rank gates, or one of full rank, and how many layers have full
+    attention."""
     D, linear = c["hidden_size"], c["linear_attn_config"]
     heads, H = linear["num_heads"], linear["head_dim"]
-    gate = D * H + H * heads * H
-    return kimi_delta(D, heads, H, linear["short_conv_kernel_size"], gate), len(linear["full_attn_layers"])
+    low = D * H + H * heads * H
+    gates = low + (D * heads * H if linear.get("use_full_rank_gate") else low)
+    return kimi_delta(D, heads, H, linear["short_conv_kernel_size"], gates), len(linear["full_attn_layers"])
 
 
 def ling_layers(c: dict) -> tuple[int, int]:
     """The same with gates of full rank, and full attention where a group ends."""
     D, N, H = c["hidden_size"], c["num_attention_heads"], c["head_dim"]
-    return kimi_delta(D, N, H, c["short_conv_kernel_size"], D * N * H), c["num_hidden_layers"] // c["layer_group_size"]
+    return kimi_delta(D, N, H, c["short_conv_kernel_size"], 2 * D * N * H), c["num_hidden_layers"] // c[
+        "layer_group_size"
+    ]
 
 
 def olmo_hybrid(c):
@@ -232,7 +243,10 @@ FORMS = {
     "lfm2": lfm2,
     "lfm2_moe": lfm2_moe,
     "lfm3": lfm3,
-    "kimi_linear": with_delta(kimi_layers),
+    "kimi_linear": with_delta(
+        kimi_layers,
+        lambda c: c["hidden_size"] * c["num_attention_heads"] * c["v_head_dim"] if c.get("mla_use_output_gate") else 0,
+    ),
     "bailing_hybrid": with_delta(ling_layers, lambda c: c["hidden_size"] * c["num_attention_heads"]),
     "olmo_hybrid": olmo_hybrid,
     "falcon_h1": falcon_h1,
@@ -308,18 +322,21 @@ RANDOM = {
     "kimi_linear": both(
         blocks(square=True),
         MLA_AND_EXPERTS,
-        fixed(linear=((3, 7), (5, 11)), kernel=(3, 4), every=(2, 3)),
-        flags(q_lora_rank=(37, 41)),
+        fixed(linear=((3, 7), (5, 11)), kernel=(3, 4), every=(2, 3), whole=BOOL),
+        flags(q_lora_rank=(37, 41), attn_res_block_size=(1, 2, 3), routed_expert_hidden_size=(9, 15)),
+        flags(latent_moe_use_norm=BOOL, mla_use_output_gate=BOOL, hidden_act=("silu", "situ")),
     )
     .map(as_many_heads)
     .map(
         lambda c: (
-            without("linear", "kernel", "every")(c)
+            without("linear", "kernel", "every", "whole")(c)
             | {
                 "linear_attn_config": {
                     "num_heads": c["linear"][0],
                     "head_dim": c["linear"][1],
                     "short_conv_kernel_size": c["kernel"],
+                    "use_full_rank_gate": c["whole"],
+                    "gate_lower_bound": -5.0 if c["whole"] else None,
                     "full_attn_layers": [i for i in range(1, c["num_hidden_layers"] + 1) if i % c["every"] == 0],
                     "kda_layers": [i for i in range(1, c["num_hidden_layers"] + 1) if i % c["every"]],
                 }

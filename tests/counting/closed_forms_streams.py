@@ -112,7 +112,7 @@ def glm5_next(c, i):
     N, H = c["linear_num_heads"], c["linear_head_dim"]
     linear = c["layer_types"][i] == "linear_attention"
     if linear:
-        mixer = kimi_delta(D, N, H, k, D * H + H * N * H)
+        mixer = kimi_delta(D, N, H, k, 2 * (D * H + H * N * H))
     else:
         mixer = latent(c) + (indexer(c, c["q_lora_rank"]) + (c["index_kpool"] + D) * h if picks(c, i) else 0)
     inside, one = feed(c, i)

@@ -579,6 +579,25 @@ def every(step: str, only: str):
     return lambda c, i: i not in c.get(only, ()) and (i + 1) % c.get(step, 1) == 0
 
 
+def k2_horizon(c: dict) -> Form:
+    """Experts in some layers, whose values are of experts too; a gate on each number that attention gives."""
+    D, L, N, K, H, F = sizes(c)
+    E, k, V, used = (c.get(name, 0) for name in ("num_experts", "num_experts_per_tok", *VALUES_OF_EXPERTS))
+    bias, one = c.get("attention_bias", False), gated(D, c.get("moe_intermediate_size", 0))
+    sparse = sum(every("decoder_sparse_step", "mlp_only_layers")(c, i) for i in range(L)) if E else 0
+    base = attention(D, N, K, H, bias, bias) + 2 * D + (D * N * H if c.get("attention_gate_func") else 0)
+    base += (N + K) * H if c.get("query_key_norm", True) else 0
+    scores = D + c.get("moe_gate_bias", False)
+    part = E * (one + scores) + c.get("num_shared_experts", 0) * one
+    if V:
+        part += V * (D * K * H + scores) - D * K * H - (K * H if bias else 0)
+    total = ends(c, False) + L * base + sparse * part + (L - sparse) * gated(D, F) + D
+    return Form(total, 2 * L * K * H, 1, (sparse * ((E - k) * one + (V - used) * D * K * H), 0))
+
+
+VALUES_OF_EXPERTS = "mova_num_experts", "mova_num_experts_per_tok"
+
+
 def after(first: str):
     return lambda c, i: i >= c.get(first, 0)
 
@@ -1269,6 +1288,7 @@ FORMS |= {
     "rembert": rembert,
     "roformer": roformer,
     "gte": gte,
+    "new": gte,
     "jina_embeddings_v3": jina_v3,
     "deberta-v2": deberta_v2,
     "switch_transformers": switch,
@@ -1302,6 +1322,7 @@ FORMS |= {
         qk=lambda N, K, H: 2 * H,
         qkv=has("use_qkv_bias"),
     ),
+    "k2_horizon": k2_horizon,
     "param2moe": mixture(
         E=("num_experts",),
         sparse=after("first_k_dense_replace"),
@@ -1977,7 +1998,7 @@ RANDOM |= {
     "roformer": both(
         RANDOM["bert"], fixed(num_attention_heads=(3,)), flags(embedding_size=(18, 22), rotary_value=BOOL)
     ),
-    **dict.fromkeys(("gte", "jina_embeddings_v3"), RANDOM["bert"]),
+    **dict.fromkeys(("gte", "new", "jina_embeddings_v3"), RANDOM["bert"]),
     "deberta-v2": both(
         RANDOM["bert"],
         flags(
@@ -2055,6 +2076,14 @@ RANDOM |= {
             **MOE,
         ),
         flags(use_qkv_bias=BOOL, moe_shared_expert_intermediate_size=(17, 19)),
+    ),
+    "k2_horizon": both(
+        blocks(),
+        fixed(layernorm_num_groups=(1, 2), num_experts=(5, 7), moe_intermediate_size=(29, 31), **MOE),
+        flags(attention_bias=BOOL, query_key_norm=BOOL, attention_gate_func=("silu", "softplus"), moe_gate_bias=BOOL),
+        flags(decoder_sparse_step=(1, 2), mlp_only_layers=([0], [0, 2]), num_shared_experts=(0, 1, 2)),
+        st.sampled_from([{}, {"mova_num_experts": 7, "mova_num_experts_per_tok": 3}]),
+        flags(router_score_func=("softmax", "sigmoid"), rope_head_dim=(6, 10)),
     ),
     "param2moe": both(
         blocks(),

@@ -277,8 +277,8 @@ BUFFERS = (
 )
 # transformers makes one shared expert of these, whatever the key says (of Nemotron-H, where there is a width for it).
 # Inkling's shared experts take their share of the chosen ones', and Cohere's are averaged with them, so that none is
-# not the same as silent ones.
-OTHERWISE = {"deepseek_v4", "inkling_text", "nemotron_h", "cohere2_moe"}
+# not the same as silent ones; K2 Horizon has no matrices of none.
+OTHERWISE = {"deepseek_v4", "inkling_text", "nemotron_h", "cohere2_moe", "k2_horizon"}
 SHARED = ("n_shared_experts", "num_shared_experts", "shared_expert_intermediate_size", "share_expert_dim")
 
 

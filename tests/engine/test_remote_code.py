@@ -19,6 +19,7 @@ SAME = {
     "orion": {"partial_rotary_factor": 1.0, "use_qkv_bias": False},
     "deepseek": {"routed_scaling_factor": 1.0},
     "exaone": {},
+    "new": {},
     "minicpm": {"attention_multiplier": 8**-0.5, "residual_multiplier": 1.4 / 3**0.5, "logits_scaling": 48 / 12},
 }
 

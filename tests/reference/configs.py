@@ -16,7 +16,7 @@ from macros.engine.architectures import architectures
 from . import golden, goldens
 
 # Where a type has several golden checkpoints, the one whose sizes differ most.
-CHOSEN = {"gemma4_text": "gemma4_text_ple", "qwen3_next": "qwen3_next_uneven"}
+CHOSEN = {"gemma4_text": "gemma4_text_ple", "kimi_linear": "kimi_linear", "qwen3_next": "qwen3_next_uneven"}
 
 # Types of multimodal models, whose text model is counted, and the type of that.
 MULTIMODAL = {
@@ -34,6 +34,28 @@ VARIANTS = {
     "mamba_gelu": ("mamba", {"hidden_act": "gelu"}),  # not of the gate
     "qwen3_vl_moe_text_always": ("qwen3_vl_moe_text", {"norm_topk_prob": False}),  # which is not read
     "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
+}
+
+# The same of checkpoints that transformers does not make: `kimi_k3.py` does.
+OF_OTHERS = {
+    "kimi_k3": (
+        "kimi_linear",
+        {"num_hidden_layers": 7, "rms_norm_eps": 1e-4, "hidden_act": "situ", "attn_res_block_size": 3}
+        | {"mla_use_output_gate": True, "routed_expert_hidden_size": 22, "latent_moe_use_norm": True}
+        | {"activation_situ_beta": 1.5, "activation_situ_linear_beta": 2.5, "num_shared_experts": 2}
+        | {
+            "layer_types": None,
+            "mlp_layer_types": None,
+            "linear_head_dim": None,
+            "linear_num_heads": None,
+            "linear_conv_kernel_dim": None,
+        }
+        | {
+            "linear_attn_config": {"head_dim": 6, "num_heads": 5, "short_conv_kernel_size": 3}
+            | {"kda_layers": [1, 2, 3, 5, 6], "full_attn_layers": [4, 7]}
+            | {"use_full_rank_gate": True, "gate_lower_bound": -5.0}
+        },
+    ),
 }
 
 # Keys with which transformers 5.23 computes something else than we do, by the type; `variants.py` runs both.
@@ -69,6 +91,7 @@ ABSENT = {
     "eagle3": "a draft head: compared with SafeAILab’s, SpecForge’s and speculators’ code (tests/reference/drafts.py)",
     "medusa": "a draft head: compared with FasterDecoding’s code (tests/reference/drafts.py)",
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
+    "new": "remote code, not in transformers: GTE’s packed, which is compared as gte",
     "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
     "orion": "remote code, not in transformers: StableLM’s with whole heads turning, compared as stablelm",
     "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
@@ -80,6 +103,7 @@ ABSENT = {
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
     "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "k2_horizon": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "mimo_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "nemotron-nas": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "param2moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
@@ -125,6 +149,11 @@ REMOTE: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
         {"routed_scaling_factor": "", "topk_method": "", "mlp_layer_types": ""},
         {"first_k_dense_replace": 1},
     ),
+    "new": (
+        "gte",
+        {"rope_parameters": ""},
+        {"rope_theta": 700.0, "type_vocab_size": 2, "position_embedding_type": "rope", "pack_qkv": True},
+    ),
     "exaone": (
         "iquestcoder",
         {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon", "hidden_act": "activation_function"},
@@ -168,7 +197,7 @@ def configs() -> dict[str, dict]:
 
 def small_config(name: str) -> dict:
     """The config of a type, or of another checkpoint of one."""
-    model_type, otherwise = VARIANTS.get(name, (name, {}))
+    model_type, otherwise = (VARIANTS | OF_OTHERS).get(name, (name, {}))
     return configs()[model_type] | otherwise
 
 

@@ -53,6 +53,8 @@ TYPES = {
     "DeepseekForCausalLM": "deepseek",
     "ExaoneForCausalLM": "exaone",
     "InternLM2ForCausalLM": "internlm2",
+    "K2HorizonForCausalLM": "k2_horizon",
+    "KimiK3ForConditionalGeneration": "kimi_k3/text_config/kimi_linear",
     "LLaMAForCausalLM": "llama",
     "MiniCPMForCausalLM": "minicpm",
     "MiMoForCausalLM": "mimo",
@@ -103,8 +105,8 @@ REASONS = {
         DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
         IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
-        InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration K2HorizonForCausalLM
-        KananaVForConditionalGeneration KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
+        InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
+        KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
         Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
@@ -134,9 +136,7 @@ REASONS = {
     """,
     "no language model": "Alpamayo2Super CLIPModel OpenVLAForActionPrediction SiglipModel Terratorch",
     "no config.json": "MistralLarge3ForCausalLM PixtralForConditionalGeneration",
-    "no reference to compare with": """
-        DeepseekV41ForCausalLM DeepseekV4ForConditionalGeneration KimiK3ForConditionalGeneration
-    """,
+    "no reference to compare with": "DeepseekV41ForCausalLM DeepseekV4ForConditionalGeneration",
 }
 
 

@@ -39,9 +39,17 @@ MODELS = "vllm.model_executor.models"
 class Linear(nn.Module):
     """A product, whose parts are loaded one by one; gives the bias beside the result, as vLLM's do."""
 
-    def __init__(self, width: int, parts: dict[Any, int], *, bias: bool = False, return_bias: bool = True) -> None:
+    def __init__(
+        self,
+        width: int,
+        parts: dict[Any, int],
+        *,
+        bias: bool = False,
+        return_bias: bool = True,
+        skip_bias_add: bool = False,
+    ) -> None:
         super().__init__()
-        self.parts, self.return_bias = parts, return_bias
+        self.parts, self.return_bias, self.adds = parts, return_bias, not skip_bias_add
         self.weight = nn.Parameter(torch.full((sum(parts.values()), width), torch.nan))
         self.register_parameter("bias", nn.Parameter(torch.full((sum(parts.values()),), torch.nan)) if bias else None)
         for parameter in self.parameters():
@@ -55,11 +63,11 @@ class Linear(nn.Module):
         here.copy_(loaded)
 
     def forward(self, x: torch.Tensor) -> Any:
-        out = F.linear(x, self.weight, self.bias)
+        out = F.linear(x, self.weight, self.bias if self.adds else None)
         return (out, None) if self.return_bias else out
 
 
-OPTIONS = ("bias", "return_bias")
+OPTIONS = ("bias", "return_bias", "skip_bias_add")
 
 
 def chosen(options: dict[str, Any]) -> dict[str, Any]:
@@ -99,8 +107,8 @@ class QKV(Linear):
 class Gate(Plain):
     out_dtype = torch.float32
 
-    def __init__(self, input_size: int, output_size: int, bias: bool = False, **_: Any) -> None:
-        super().__init__(input_size, output_size, bias)
+    def __init__(self, input_size: int, output_size: int, bias: bool = False, **options: Any) -> None:
+        super().__init__(input_size, output_size, bias, **options)
 
 
 class Norm(nn.Module):
@@ -256,6 +264,7 @@ class Experts(nn.Module):
         intermediate_size: int,
         renormalize: bool = True,
         shared_experts: nn.Module | None = None,
+        gate: nn.Module | None = None,
         scoring_func: str = "softmax",
         e_score_correction_bias: torch.Tensor | None = None,
         num_expert_group: int | None = None,
@@ -267,7 +276,8 @@ class Experts(nn.Module):
     ) -> None:
         super().__init__()
         self.routed_experts = Routed(num_experts, hidden_size, intermediate_size)
-        self.__dict__.update(shared=shared_experts, bias=e_score_correction_bias, custom=custom_routing_function)
+        given = {"shared": shared_experts, "gate": gate, "bias": e_score_correction_bias}
+        self.__dict__.update(given, custom=custom_routing_function)
         self.top_k, self.renormalize = top_k, renormalize
         self.scoring, self.factor = scoring_func, routed_scaling_factor
         self.groups = (num_expert_group, topk_group) if use_grouped_topk else (1, 1)
@@ -296,6 +306,8 @@ class Experts(nn.Module):
         return shares * self.factor, picked
 
     def forward(self, hidden_states: torch.Tensor, router_logits: torch.Tensor) -> torch.Tensor:
+        if router_logits is hidden_states:  # the scores are left to the experts
+            router_logits = self.gate(hidden_states)[0]
         shares, picked = self.choice(hidden_states, router_logits)
         out = torch.zeros_like(hidden_states)
         for t, x in enumerate(hidden_states):
@@ -303,6 +315,23 @@ class Experts(nn.Module):
                 wide = SiluAndMul()(self.routed_experts.w13_weight[e] @ x)
                 out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
         return out if self.shared is None else out + self.shared(hidden_states)
+
+
+def values_of_experts(
+    config: Any,
+    hidden_states: torch.Tensor,
+    w1: torch.Tensor,
+    topk_weights: torch.Tensor,
+    topk_ids: torch.Tensor,
+    **_: Any,
+) -> torch.Tensor:
+    """What K2 Horizon's kernel computes: a few matrices for each token, by their weights."""
+    each = F.silu(torch.einsum("td,tkod->tko", hidden_states, w1[topk_ids]))
+    return (each * topk_weights[..., None]).sum(1)
+
+
+def norm_into(out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
+    out.copy_(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight)
 
 
 def expert_mapping(
@@ -366,6 +395,7 @@ class Observed:
 
 # What stands in for vLLM's parts; everything else below `vllm` that no file of MODELS is, is empty.
 PARTS: dict[str, dict[str, Any]] = {
+    "vllm": {"_custom_ops": types.SimpleNamespace(rms_norm=norm_into)},
     "vllm.compilation.decorators": {"support_torch_compile": decorated},
     "vllm.distributed": ONE,
     "vllm.distributed.parallel_state": ONE,
@@ -472,7 +502,7 @@ ATTRIBUTES = {
 
 
 def settings(raw: dict[str, Any], **more: Any) -> Settings:
-    rope = {"rope_type": "default", "rope_theta": raw.get("rope_theta", 10000.0)}
+    rope = raw.get("rope_parameters") or {"rope_type": "default", "rope_theta": raw.get("rope_theta", 10000.0)}
     raw = raw | {name: raw[other] for name, other in ATTRIBUTES.items() if other in raw}
     return Settings(**(raw | {"rope_parameters": rope, "rope_scaling": None} | more))
 
@@ -489,20 +519,26 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         eplb_config=types.SimpleNamespace(num_redundant_experts=0),
     )
     given = types.SimpleNamespace(
-        model_config=types.SimpleNamespace(hf_config=config, hf_text_config=config, max_model_len=64),
+        model_config=types.SimpleNamespace(
+            hf_config=config, hf_text_config=config, max_model_len=64, dtype=torch.float32
+        ),
         cache_config=types.SimpleNamespace(sliding_window=None),
         quant_config=None,
         lora_config=None,
-        scheduler_config=None,
+        scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
     )
     vars(importlib.import_module("vllm.config")).update(
         get_current_vllm_config=lambda: given, str_dtype_to_torch_dtype=lambda name: getattr(torch, name)
     )
-    cls = getattr(importlib.import_module(f"{MODELS}.{module}"), name)
-    return cls(vllm_config=given, prefix="").eval()
+    code = importlib.import_module(f"{MODELS}.{module}")
+    vars(code).update({kernel: plain for kernel, plain in KERNELS.items() if hasattr(code, kernel)})
+    return getattr(code, name)(vllm_config=given, prefix="").eval()
 
+
+# Functions of the modules that call a kernel themselves.
+KERNELS = {"fused_mova_impl": values_of_experts}
 
 # What PLaMo 3's config class computes.
 PLAMO3 = {
@@ -513,6 +549,7 @@ PLAMO3 = {
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
     # vLLM's window counts the token itself, the published one what stands before it.
     "mimo_v2": ("mimo_v2", "MiMoV2ForCausalLM", {"sliding_window_size": 4}),
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),

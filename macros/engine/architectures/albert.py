@@ -15,13 +15,14 @@ from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, p
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert
-from .config import Size, activation, config, key
+from .config import Size, activation, config, fixed, key
 
 
 @config
 class Albert(Bert):
     """Hyperparameters of ALBERT, in forward order."""
 
+    must_be_tied: bool | None = fixed(True)
     d_embedding: Size = key("embedding_size", 128)
     n_groups: Size = key("num_hidden_groups", 1)
     inner_groups: Literal[1] = key("inner_group_num", 1)

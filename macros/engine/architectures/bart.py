@@ -59,7 +59,7 @@ class Bart(Config):
     d_ff: Size = key("decoder_ffn_dim")
     activation: str = key("activation_function", "gelu")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
 
     # Whether norms precede the parts, and follow each stack; whether they follow the embedding.
     norm_first: bool = fixed(False)
@@ -93,12 +93,12 @@ class Bart(Config):
 
     def table(self, stack: str) -> str:
         """The name of the embedding of a stack."""
-        return "model.shared.weight"
+        return "model.shared.weight" if self.tied else f"model.{stack}.embed_tokens.weight"
 
     @property
     def head(self) -> str:
         """The name of the head's matrix."""
-        return self.table("decoder")
+        return self.table("decoder") if self.tied else "lm_head.weight"
 
     def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
         """The vectors of tokens plus those of their positions, after `earlier` ones: [T D] -> [T D]."""
@@ -195,6 +195,7 @@ class Marian(Bart):
 
     n_written: Size = key("decoder_vocab_size", lambda c: c.vocab_size)
     shared: bool = key("share_encoder_decoder_embeddings", True)
+    tied: Literal[True] = key("tie_word_embeddings", True)
     norm_embedding: bool = fixed(False)
 
     def check(self) -> None:
@@ -244,6 +245,8 @@ def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) 
     ):
         x = decoder_layer(x, w_layer, c, kept, read)
     logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
+    if not c.tied:
+        w("model.shared.weight", c.vocab_size, c.d_model)  # which transformers keeps beside the tables of both stacks
     return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False) if c.final_bias else logits
 
 

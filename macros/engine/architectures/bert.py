@@ -56,8 +56,8 @@ class Bert(Config):
     # What the trunk is called, and the norms of the embedding, of both halves of a layer, and of the end.
     trunk: str = fixed("bert")
     norms: tuple[str, ...] = fixed(("embeddings.LayerNorm", "attention.output.LayerNorm", "output.LayerNorm", ""))
-    # Whether the head is the embedding's table; no published model has it otherwise.
-    must_be_tied: bool = fixed(True)
+    # Whether the head is the embedding's table, where only one of both is known.
+    must_be_tied: bool | None = fixed(None)
     # Whether norms precede the halves of a layer.
     norm_first: bool = fixed(False)
 
@@ -83,7 +83,7 @@ class Bert(Config):
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
         activation(self.activation)
-        if self.tied != self.must_be_tied:
+        if self.must_be_tied is not None and self.tied != self.must_be_tied:
             raise Problem(
                 f"tie_word_embeddings = {str(self.tied).lower()}: expected {str(self.must_be_tied).lower()}",
                 "correct the value",
@@ -132,6 +132,7 @@ class BertGeneration(Bert):
     """Hyperparameters of BERT for generation, in forward order, as the encoder that it is by default."""
 
     n_segments: Count = fixed(0)
+    must_be_tied: bool | None = fixed(True)
 
     @property
     def is_transformed(self) -> bool:
@@ -199,6 +200,23 @@ def prediction_head(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
         linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
     )
     x = layer_norm(x, w, "cls.predictions.transform.LayerNorm", c.norm_eps)
-    table = w(f"{c.trunk}.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
-    logits = np.einsum("td,vd->tv", x, table, optimize=True)
-    return logits + w("cls.predictions.bias", c.vocab_size)
+    return scored(x, w, "cls.predictions", shared_table(c), c.vocab_size)
+
+
+def shared_table(c: Bert) -> str | None:
+    """The embedding's table, where the head has none of its own."""
+    return f"{c.trunk}.embeddings.word_embeddings" if c.tied else None
+
+
+def scored(x: Array, w: Weights, at: str, table: str | None, rows: int) -> Array:
+    """Scores by the embedding's table, or by one of the head's own: [T D], [V D] -> [T V].
+
+    The head's own has a bias of its own; transformers keeps the other beside it.
+    """
+    name = table if table else f"{at}.decoder"
+    y = np.einsum("td,vd->tv", x, w(f"{name}.weight", rows, x.shape[-1]), optimize=True)
+    if not table:
+        y = y + w(f"{name}.bias", rows)
+        w(f"{at}.bias", rows)
+        return y
+    return y + w(f"{at}.bias", rows)

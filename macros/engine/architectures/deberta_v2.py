@@ -28,6 +28,7 @@ KINDS = ("c2p", "p2c")
 class DebertaV2(Bert):
     """Hyperparameters of DeBERTa V2, in forward order."""
 
+    must_be_tied: bool | None = fixed(True)
     # embedding
     n_segments: Count = key("type_vocab_size", 0)
     d_embedding: Size = key("embedding_size", lambda c: c.d_model)

@@ -162,6 +162,7 @@ def check_groups(c: Config) -> None:
 class DeepSeekV2(LatentMoE):
     """Hyperparameters of DeepSeek-V2, in forward order."""
 
+    q_lora_rank: Size | None = key("q_lora_rank", 1536)
     mlp_bias: bool = key("mlp_bias", False)
     choice: Literal["greedy", "group_limited_greedy"] = key("topk_method", "greedy")
     scoring: Literal["softmax"] = key("scoring_func", "softmax")

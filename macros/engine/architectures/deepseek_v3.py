@@ -37,6 +37,7 @@ from .tensor_layouts import EXPERT, FUSED, PACKED
 class DeepSeekV3(LatentMoE):
     """Hyperparameters of DeepSeek-V3, in forward order."""
 
+    q_lora_rank: Size | None = key("q_lora_rank", 1536)
     dense_layers: int = key("first_k_dense_replace", 3)
     n_expert_groups: Size = key("n_group", 8)
     n_groups_kept: Size = key("topk_group", 4)
@@ -52,6 +53,7 @@ class DeepSeekV3(LatentMoE):
 class Glm4MoELite(DeepSeekV3):
     """Hyperparameters of GLM-4.7-Flash, in forward order."""
 
+    q_lora_rank: Size | None = key("q_lora_rank", 768)
     dense_layers: int = key("first_k_dense_replace", 1)
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)

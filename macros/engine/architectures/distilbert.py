@@ -33,12 +33,12 @@ class DistilBert(Config):
     # feed-forward
     d_ff: Size = key("hidden_dim", also=("intermediate_size",))
     activation: str = key("activation", "gelu")
+    # head
+    tied: bool = key("tie_word_embeddings", True)
 
     caveat = Bert.caveat
     # Sinusoids stand in the file's table of places as learned ones do.
-    ignored = frozenset(
-        {"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_word_embeddings", "tie_weights_"}
-    )
+    ignored = frozenset({"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_weights_"})
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
@@ -86,5 +86,6 @@ def prediction_head(x: Array, w: Weights, c: DistilBert, *, last: bool) -> Array
     """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = activation(c.activation)(linear(last_row(x) if last else x, w, "vocab_transform", c.d_model, bias=True))
     x = layer_norm(x, w, "vocab_layer_norm", c.norm_eps)
-    table = w("distilbert.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)
+    name = "distilbert.embeddings.word_embeddings.weight" if c.tied else "vocab_projector.weight"
+    table = w(name, c.vocab_size, c.d_model)
     return np.einsum("td,vd->tv", x, table, optimize=True) + w("vocab_projector.bias", c.vocab_size)

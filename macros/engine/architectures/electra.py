@@ -13,13 +13,14 @@ from ..ops import embed, embed_positions, gelu, last_row, layer_norm, linear, po
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, layer
-from .config import Size, config, key
+from .config import Size, config, fixed, key
 
 
 @config
 class Electra(Bert):
     """Hyperparameters of ELECTRA, in forward order."""
 
+    must_be_tied: bool | None = fixed(True)
     d_embedding: Size = key("embedding_size", 128)
 
     ignored = Bert.ignored | {"summary_last_dropout", "generator_size", "attention_size"}

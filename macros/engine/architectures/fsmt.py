@@ -19,7 +19,7 @@ class Fsmt(M2M100):
 
     n_read: Size = key("src_vocab_size")
     vocab_size: Size = key("tgt_vocab_size", also=("vocab_size",))
-    tied: bool = key("tie_word_embeddings", False)  # pyright: ignore[reportIncompatibleVariableOverride]
+    tied: bool = key("tie_word_embeddings", False)
     norm_first: bool = fixed(False)
 
     ignored = M2M100.ignored | {"decoder", "early_stopping", "langs", "length_penalty", "max_length", "num_beams"}

@@ -1,22 +1,29 @@
-"""Kimi Linear: three layers of linear attention that forgets channel by channel to one of latent attention; experts.
+"""Kimi Linear and Kimi K3: three layers of linear attention that forgets channel by channel to one of latent attention.
 
-Sources: arXiv 2510.26692 (Kimi Linear), moonshotai/Kimi-Linear-48B-A3B-Instruct, config.json; tensor names as
-transformers 5 (the published files have `block_sparse_moe.` for `mlp.`, and each expert by itself).
+Kimi K3 gates the latent attention, has experts in a narrower space, and reads averages over the depth where a residual
+sum stands elsewhere. Sources: arXiv 2510.26692 (Kimi Linear), moonshotai/Kimi-Linear-48B-A3B-Instruct, config.json;
+arXiv 2607.24653 (Kimi K3), NVIDIA-NeMo/Automodel on GitHub, components/models/kimi_k3; tensor names as transformers 5
+(the published files have `block_sparse_moe.` for `mlp.`, and each expert by itself).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 import numpy as np
 
 from ..errors import Problem, shorten
-from ..interface import Array, KVCache, RopeTable, Weights
+from ..interface import Array, KVCache, Weights
 from ..ops import (
+    Full,
     Mixed,
     causal_conv,
+    causal_mask,
+    combine,
     embed,
+    expert_linear,
     feed_forward,
     gated_delta_rule,
     heads,
@@ -24,15 +31,17 @@ from ..ops import (
     linear,
     rms_norm,
     sigmoid,
+    soft_cap,
+    softmax,
     softplus,
     unembed,
 )
 from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, fixed, key, mixers_of
-from .deepseek_v2 import attention
-from .deepseek_v3 import DeepSeekV3, mixture_of_stacked_experts
-from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, NUMBERED
+from .deepseek_v2 import attention, check_groups, compress_query, latents, queries, read_values_out
+from .deepseek_v3 import DeepSeekV3, mixture_of_stacked_experts, routing
+from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, NUMBERED, PACKED
 
 
 @config
@@ -41,6 +50,8 @@ class LatentsAndDelta(DeepSeekV3):
 
     # layers
     layer_types: list[str] | None = key("layer_types", None)
+    # attention
+    q_lora_rank: Size | None = key("q_lora_rank", None)
     # linear attention
     n_linear_heads: Size = key("linear_num_heads", lambda c: c.n_heads)
     d_linear_head: Size = key("linear_head_dim", 128)
@@ -62,28 +73,65 @@ class LatentsAndDelta(DeepSeekV3):
         raise NotImplementedError
 
     @property
+    def mixer_activation(self) -> str:
+        """The activation function behind the convolutions of linear attention."""
+        return self.activation
+
+    @property
     def mixed(self) -> Sequence[Mixed]:
         """In order: the token mixer, and whether a layer has experts."""
         mixers = mixers_of(self.layer_types or self.types, self.n_layers, "linear")
         return [Mixed(mixer, "moe" if kind.moe else "dense") for mixer, kind in zip(mixers, self.kinds)]
 
 
+@dataclass(frozen=True)
+class Deep(Mixed):
+    """A layer that reads averages over the depth: how many earlier blocks it reads, and whether one begins with it."""
+
+    blocks: int = 0
+    begins: bool = False
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}, {'begins block' if self.begins else 'block'} {self.blocks}"
+
+
 @config
 class KimiLinear(LatentsAndDelta):
-    """Hyperparameters of Kimi Linear, in forward order."""
+    """Hyperparameters of Kimi Linear and Kimi K3, in forward order."""
 
     # layers
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     dense_layers: int = key("first_k_dense_replace", 1)
+    block_layers: int | None = key("attn_res_block_size", None)
     # attention
     without_rope: Literal[True] = key("mla_use_nope", True)
+    output_gate: bool = key("mla_use_output_gate", False)
+    # linear attention
+    whole_gate: bool = key("linear_use_full_rank_gate", False)
+    decay_bound: float | None = key("linear_lower_bound", None)
+    # feed-forward
+    gate_cap: Positive = key("activation_situ_beta", 1.0)
+    up_cap: Positive | None = key("activation_situ_linear_beta", None)
     # experts
+    d_latent: Size | None = key("routed_expert_hidden_size", None)
+    latent_norm: bool = key("latent_moe_use_norm", False)
     n_groups_kept: Size = key("topk_group", 1)
     routed_scale: Positive = key("routed_scaling_factor", 2.446)
     scoring: Literal["sigmoid"] = key("moe_router_activation_func", "sigmoid")
 
     rewritten = LatentsAndDelta.rewritten | {"linear_attn_config"}
-    ignored = LatentsAndDelta.ignored | {"use_grouped_topk"}
+    ignored = LatentsAndDelta.ignored | {
+        "use_grouped_topk",
+        "kda_mode",
+        "kda_unpad_inputs",
+        "kda_use_fused_gate",
+        "kda_use_qk_l2norm_in_kernel",
+    }
+
+    def check(self) -> None:
+        check_groups(self)
+        if self.activation != "situ":
+            activation(self.activation)
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -98,6 +146,8 @@ class KimiLinear(LatentsAndDelta):
             "linear_head_dim": "head_dim",
             "linear_num_heads": "num_heads",
             "linear_conv_kernel_dim": "short_conv_kernel_size",
+            "linear_use_full_rank_gate": "use_full_rank_gate",
+            "linear_lower_bound": "gate_lower_bound",
         }
         raw |= {ours: inside[theirs] for ours, theirs in spellings.items() if inside.get(theirs) is not None}
         if raw.get("layer_types") is None and inside.get("full_attn_layers") is not None:
@@ -109,18 +159,38 @@ class KimiLinear(LatentsAndDelta):
         return ["full_attention" if i and i % 4 == 0 else "linear_attention" for i in range(self.n_layers)]
 
     @property
+    def mixed(self) -> Sequence[Mixed]:
+        every = self.block_layers
+        if every is None:
+            return super().mixed
+        if every < 1:
+            raise Problem(f"attn_res_block_size = {every}: expected at least 1", "correct the value")
+        return [
+            Deep(kind.mixer, kind.feed_forward, (i + every - 1) // every, i % every == 0)
+            for i, kind in enumerate(super().mixed)
+        ]
+
+    @property
     def scale(self) -> float:
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5
+
+    @property
+    def mixer_activation(self) -> str:
+        return "silu" if self.activation == "situ" else self.activation
 
     def log_decay(self, x: Array, w: Weights) -> Array:
         """The log decay of each channel, from two low-rank matrices: [T D] -> [T H] -> [T N H]."""
         N, H = self.n_linear_heads, self.d_linear_head
         step_size = linear(linear(x, w, "f_a_proj", H), w, "f_b_proj", N * H) + w("dt_bias", N * H)
-        rates = np.exp(w("A_log", 1, 1, N, 1)[0])
+        rates = np.exp(w("A_log", N)[:, None] if self.whole_gate else w("A_log", 1, 1, N, 1)[0])
+        if self.decay_bound is not None:
+            return sigmoid(heads(step_size, N, H) * rates) * self.decay_bound
         return -rates * softplus(heads(step_size, N, H))
 
     def gate(self, x: Array, w: Weights) -> Array:
-        """The gate of each head's output, from two matrices of low rank: [T D] -> [T H] -> [T N·H]."""
+        """The gate of each head's output, in Kimi Linear from two matrices of low rank: [T D] -> [T H] -> [T N·H]."""
+        if self.whole_gate:
+            return linear(x, w, "g_proj", self.n_linear_heads * self.d_linear_head)
         return linear(
             linear(x, w, "g_a_proj", self.d_linear_head), w, "g_b_proj", self.n_linear_heads * self.d_linear_head
         )
@@ -153,25 +223,125 @@ def layers_by_number(table: Raw, n_layers: object) -> list[str]:
 )
 def forward(w: Weights, ids: Array, c: KimiLinear, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
-    x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    x, blocks = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), list[Array]()
     for kind, w_layer, cache_layer in w.layers("model.layers", c.mixed, cache):
-        x = layer(x, w_layer, cache_layer, c, kind, None)
+        if isinstance(kind, Deep):
+            x, blocks = deep_layer(x, w_layer, cache_layer, c, kind, blocks)
+        else:
+            x = layer(x, w_layer, cache_layer, c, kind)
+    if c.block_layers is not None:
+        x = average_over_depth([*blocks, x], w, "model.output_attn_res", c.norm_eps)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "lm_head.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, cache: KVCache, c: KimiLinear, kind: Mixed, table: RopeTable | None) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: KimiLinear, kind: Mixed) -> Array:
     """One block: [T D] -> [T D]."""
-    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
-    if kind.mixer == "linear":
-        x = x + kimi_delta_attention(y, w.at("self_attn"), cache, c)
+    x = x + mixer(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind)
+    return x + wide_part(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c, kind)
+
+
+@step(Role.LAYER)
+def deep_layer(
+    x: Array, w: Weights, cache: KVCache, c: KimiLinear, kind: Deep, blocks: list[Array]
+) -> tuple[Array, list[Array]]:
+    """One block, whose parts read averages over the depth: [T D] -> [T D], and the beginnings of blocks so far."""
+    average = average_over_depth([*blocks, x], w, "self_attention_res", c.norm_eps)
+    y = mixer(rms_norm(average, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, kind)
+    if kind.begins:
+        blocks = [*blocks, x]
     else:
-        x = x + attention(y, w.at("self_attn"), cache, c, table)
-    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+        y = x + y
+    average = average_over_depth([*blocks, y], w, "mlp_res", c.norm_eps)
+    return y + wide_part(rms_norm(average, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c, kind), blocks
+
+
+@step(Role.ATTENTION_RESIDUALS)
+def average_over_depth(sources: list[Array], w: Weights, name: str, eps: float) -> Array:
+    """The average of the sums of blocks of layers, by the fit of each to a trained query: [T D] each -> [T D]."""
+    D = sources[0].shape[1]
+    x = np.stack(sources, axis=1)
+    keys = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
+    query = w(f"{name}_norm.weight", D) * w(f"{name}_proj.weight", 1, D)[0]
+    shares = softmax(np.einsum("tmd,d->tm", keys, query, optimize=True))
+    return np.einsum("tm,tmd->td", shares, x, optimize=True)
+
+
+def mixer(x: Array, w: Weights, cache: KVCache, c: KimiLinear, kind: Mixed) -> Array:
+    """Linear or latent attention: [T D] -> [T D]."""
+    if kind.mixer == "linear":
+        return kimi_delta_attention(x, w, cache, c)
+    return gated_latent_attention(x, w, cache, c) if c.output_gate else attention(x, w, cache, c, None)
+
+
+@step(Role.ATTENTION)
+def gated_latent_attention(x: Array, w: Weights, cache: KVCache, c: KimiLinear) -> Array:
+    """Let each token gather information from those before it, kept as latents, through a gate: [T D] -> [T D]."""
+    q, q_rope = queries(compress_query(x, w, c), w, c, None)
+    latent, k_rope = latents(x, w, cache, c, None)
+    values = read_values_out(q, q_rope, latent, k_rope, causal_mask(cache, q, latent, Full()), w, c)
+    width = c.n_heads * c.v_head_dim
+    gate = sigmoid(linear(x, w, "g_proj", width))
+    return linear(values.reshape(x.shape[0], width) * gate, w, "o_proj", c.d_model)
+
+
+def wide_part(x: Array, w: Weights, c: KimiLinear, kind: Mixed) -> Array:
+    """A mixture of experts, or a plain feed-forward network: [T D] -> [T D]."""
     if kind.feed_forward == "moe":
-        return x + mixture_of_stacked_experts(y, w.at("mlp"), c)
-    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+        is_usual = c.d_latent is None and c.activation != "situ"
+        return mixture_of_stacked_experts(x, w, c) if is_usual else mixture_of_narrow_experts(x, w, c)
+    return network(x, w, c, c.d_ff)
+
+
+def network(x: Array, w: Weights, c: KimiLinear, d_ff: int) -> Array:
+    """A feed-forward network: [T D] -> [T F] -> [T D]."""
+    if c.activation == "situ":
+        return bounded_feed_forward(x, w, c, d_ff)
+    return feed_forward(x, w, d_ff, activation(c.activation))
+
+
+@step(Role.FEED_FORWARD)
+def bounded_feed_forward(x: Array, w: Weights, c: KimiLinear, d_ff: int) -> Array:
+    """Process each token separately, in a wider space, gate and up values bounded: [T D] -> [T F] -> [T D]."""
+    gate, up = linear(x, w, "gate_proj", d_ff), linear(x, w, "up_proj", d_ff)
+    return linear(gated(gate, up, c), w, "down_proj", x.shape[-1])
+
+
+def gated(gate: Array, up: Array, c: KimiLinear) -> Array:
+    """One half through the activation function, times the other: [… F], [… F] -> [… F]."""
+    if c.activation != "situ":
+        return activation(c.activation)(gate) * up
+    return soft_cap(gate, c.gate_cap) * sigmoid(gate) * (soft_cap(up, c.up_cap) if c.up_cap else up)
+
+
+@step(Role.MIXTURE_OF_EXPERTS)
+def mixture_of_narrow_experts(x: Array, w: Weights, c: KimiLinear) -> Array:
+    """Experts in a narrower space, chosen by the whole vector, and the shared ones: [T D] -> [T L] -> [T k L] -> [T D].
+
+    The stored bias balances the experts' load; the routing weights exclude it.
+    """
+    chosen, shares = routing(x, w.buffer("gate.e_score_correction_bias", c.n_experts), w, c)
+    narrow = linear(x, w, "routed_expert_down_proj", c.d_latent) if c.d_latent else x
+    routed = combine(narrow_experts(narrow, chosen, w, c), shares)
+    if c.d_latent:
+        routed = rms_norm(routed, w, "routed_expert_norm", c.norm_eps) if c.latent_norm else routed
+        routed = linear(routed, w, "routed_expert_up_proj", c.d_model)
+    return routed + shared(x, w.at("shared_experts"), c)
+
+
+@step(Role.PACKED_EXPERTS)
+def narrow_experts(x: Array, chosen: Array, w: Weights, c: KimiLinear) -> Array:
+    """Each token through its chosen experts, gate and up in one matrix: [T L], [T k] -> [T k F] -> [T k L]."""
+    E, k, L, F = c.n_experts, c.n_experts_per_token, x.shape[-1], c.d_ff_expert
+    gate, up = np.split(expert_linear(x, w.stack(PACKED[0], E, 2 * F, L, used=k), chosen), 2, axis=-1)
+    return expert_linear(gated(gate, up, c), w.stack(PACKED[1], E, L, F, used=k), chosen)
+
+
+@step(Role.SHARED_EXPERTS)
+def shared(x: Array, w: Weights, c: KimiLinear) -> Array:
+    """The experts that every token passes through, side by side as one: [T D] -> [T F] -> [T D]."""
+    return network(x, w, c, c.n_shared_experts * c.d_ff_expert)
 
 
 class DeltaAttention(Protocol):
@@ -186,7 +356,7 @@ class DeltaAttention(Protocol):
     @property
     def d_conv(self) -> int: ...
     @property
-    def activation(self) -> str: ...
+    def mixer_activation(self) -> str: ...
     @property
     def norm_eps(self) -> float: ...
 
@@ -202,7 +372,7 @@ def kimi_delta_attention(x: Array, w: Weights, cache: KVCache, c: DeltaAttention
     """
     T, N, H = x.shape[0], c.n_linear_heads, c.d_linear_head
     qkv = np.concatenate([linear(x, w, f"{part}_proj", N * H) for part in ("q", "k", "v")], axis=-1)
-    qkv = activation(c.activation)(causal_conv(qkv, w, cache, "conv1d", c.d_conv, bias=False))
+    qkv = activation(c.mixer_activation)(causal_conv(qkv, w, cache, "conv1d", c.d_conv, bias=False))
     q, k, v = (heads(part, N, H) for part in np.split(qkv, 3, axis=-1))
     keep = np.exp(c.log_decay(x, w.at("forget_gate")))
     y = gated_delta_rule(l2_norm(q) * H**-0.5, l2_norm(k), v, keep, sigmoid(linear(x, w, "b_proj", N)), cache)

@@ -6,6 +6,8 @@ none does, and those matrices are stored and not used. Source: arXiv 2004.05150;
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from ..errors import Problem
@@ -26,6 +28,7 @@ class Led(Bart):
     windows: list[int] = key("attention_window", lambda c: [512] * int(c.n_encoder_layers))
     reserved: int = fixed(0)
     scale_embedding: bool = fixed(False)
+    tied: Literal[True] = key("tie_word_embeddings", True)
 
     caveat = (
         Bart.caveat + " Its tokens see those near to them; those that a text may name, and that see all others, are "

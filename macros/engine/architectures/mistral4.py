@@ -28,7 +28,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Raw, activation, config, key
+from .config import Raw, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, compress_query, latents, queries, read_out
 from .deepseek_v3 import GroupedExperts
 from .ministral import query_growth
@@ -40,6 +40,7 @@ from .tensor_layouts import EXPERT, FUSED
 class Mistral4(LatentMoE):
     """Hyperparameters of Mistral Small 4, in forward order."""
 
+    q_lora_rank: Size | None = key("q_lora_rank", 1024)
     normalise: bool = key("norm_topk_prob", True)
 
     @classmethod

@@ -13,7 +13,7 @@ from ..ops import attend, embed, embed_positions, heads, layer_norm, linear, pos
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, feed_forward
-from .config import config, key
+from .config import config, fixed, key
 from .roberta import masked_head
 
 
@@ -21,6 +21,7 @@ from .roberta import masked_head
 class MPNet(Bert):
     """Hyperparameters of MPNet, in forward order; it has no segments."""
 
+    must_be_tied: bool | None = fixed(True)
     n_buckets: Literal[32] = key("relative_attention_num_buckets", 32)
 
 
@@ -40,7 +41,7 @@ def forward(w: Weights, ids: Array, c: MPNet, cache: KVCache, last: bool = True)
     bias = relative_bias(places, places, w, name, c.n_buckets, c.n_heads, 128, to_both_sides=True)
     for _, w_layer, _ in w.layers("mpnet.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, bias)
-    return masked_head(x, w, c.vocab_size, c.norm_eps, "mpnet", last=last)
+    return masked_head(x, w, c.vocab_size, c.norm_eps, "mpnet.embeddings.word_embeddings", last=last)
 
 
 @step(Role.LAYER)

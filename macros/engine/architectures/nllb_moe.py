@@ -33,6 +33,7 @@ class NllbMoe(M2M100):
     encoder_every: Offset = key("encoder_sparse_step", 4)
     decoder_every: Offset = key("decoder_sparse_step", 4)
     router_bias: bool = key("router_bias", False)
+    tied: Literal[True] = key("tie_word_embeddings", True)
     second: Literal["all"] = key("second_expert_policy", "all")
     left_out: Share = key("moe_token_dropout", 0.2)
 

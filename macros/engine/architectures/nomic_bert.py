@@ -1,15 +1,18 @@
 """Nomic BERT, GTE and Jina Embeddings v3: encoders with rotary positions and a norm after each half.
 
 The text is read at once: nothing is kept for a next step. Sources: arXiv 2402.01613 (Nomic), 2407.19669 (GTE),
-2409.10173 (Jina); tensor names as transformers 5's models for masked words (NomicBertForMaskedLM).
+2409.10173 (Jina); tensor names as transformers 5's models for masked words (NomicBertForMaskedLM). GTE's own files are
+of the type `new`, of Alibaba-NLP/new-impl: vLLM, model_executor/models/bert_with_rope.py.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import numpy as np
 
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Activation,
@@ -28,7 +31,7 @@ from ..steps import Role, step
 from . import architecture
 from .bart import feed_forward
 from .bert import Bert
-from .config import Config, Count, Positive, Raw, Size, activation, config, fixed, key
+from .config import Config, Count, Positive, Raw, Size, activation, config, fixed, key, tabled
 from .roberta import masked_head
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 
@@ -88,6 +91,46 @@ class Gte(NomicBert):
 
 
 @config
+class New(Gte):
+    """Hyperparameters of GTE in its maker's files, in forward order."""
+
+    theta: float = fixed(10_000.0)
+
+    ignored = Gte.ignored | {
+        "layer_norm_type",
+        "logn_attention_clip1",
+        "logn_attention_scale",
+        "pack_qkv",
+        "position_embedding_type",
+        "unpad_inputs",
+        "use_memory_efficient_attention",
+    }
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """Its scaling, `ntk`: theta grows by the factor s, and each angle is divided by s^(2 / width of a head)."""
+        table = tabled(raw.get("rope_scaling")) or {}
+        if table.get("type", table.get("rope_type")) != "ntk":
+            return super().prepare(raw)
+        factor, theta = number_of(table, "factor"), number_of(raw, "rope_theta", 10_000.0)
+        width, n_heads = number_of(raw, "hidden_size"), number_of(raw, "num_attention_heads")
+        if table.get("mixed_b") is not None:
+            raise Problem(f"rope_scaling.mixed_b = {shorten(table['mixed_b'])}: is not covered", "leave it out")
+        rest = {name: value for name, value in raw.items() if name not in OLDER_ROPE_KEYS}
+        divisor = factor ** (2 * n_heads / width)
+        return {**rest, "rope_parameters": {"rope_type": "linear", "rope_theta": theta * factor, "factor": divisor}}
+
+
+def number_of(table: Mapping[str, Any], name: str, usual: float | None = None) -> float:
+    """A number above 0 of a table. Raises `Problem`."""
+    value: object = table.get(name)
+    value = usual if value is None else value
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e18:
+        raise Problem(f"{name} = {shorten(value)}: expected a number above 0", "correct the value")
+    return value
+
+
+@config
 class JinaV3(NomicBert):
     """Hyperparameters of Jina Embeddings v3, in forward order."""
 
@@ -101,22 +144,23 @@ class JinaV3(NomicBert):
     head_bias: str = fixed("lm_head.bias")
 
 
-@architecture(
-    "gte",
-    config=Gte,
-    fused={
-        "attention.qkv_proj.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv"),
-        "attention.qkv_proj.bias": tuple(f"self_attn.{one}_proj.bias" for one in "qkv"),
-        "mlp.up_gate_proj.weight": ("mlp.up_proj.weight", "mlp.gate_proj.weight"),
-    },
-    spellings=(
-        ("gte.encoder.layer.", "gte.layers."),
-        (".attention.o_proj.", ".self_attn.o_proj."),
-        (".attn_ln.", ".post_attention_layernorm."),
-        (".mlp_ln.", ".post_mlp_layernorm."),
-        ("lm_head.norm.", "lm_head.layer_norm."),
-    ),
+# The names and matrices of GTE's own files.
+PACKED_GTE = {
+    "attention.qkv_proj.weight": tuple(f"self_attn.{one}_proj.weight" for one in "qkv"),
+    "attention.qkv_proj.bias": tuple(f"self_attn.{one}_proj.bias" for one in "qkv"),
+    "mlp.up_gate_proj.weight": ("mlp.up_proj.weight", "mlp.gate_proj.weight"),
+}
+GTE_NAMES = (
+    (".encoder.layer.", ".layers."),
+    (".attention.o_proj.", ".self_attn.o_proj."),
+    (".attn_ln.", ".post_attention_layernorm."),
+    (".mlp_ln.", ".post_mlp_layernorm."),
+    ("lm_head.norm.", "lm_head.layer_norm."),
 )
+
+
+@architecture("new", config=New, fused=PACKED_GTE, spellings=(("^new.", "gte."), *GTE_NAMES))
+@architecture("gte", config=Gte, fused=PACKED_GTE, spellings=GTE_NAMES)
 @architecture(
     "jina_embeddings_v3",
     config=JinaV3,
@@ -157,7 +201,9 @@ def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = T
     for _, w_layer, _ in w.layers(f"{c.trunk}.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, table)
     if c.head_bias:
-        return masked_head(x, w, c.vocab_size, c.norm_eps, c.trunk, c.head_bias, last=last)
+        return masked_head(
+            x, w, c.vocab_size, c.norm_eps, f"{c.trunk}.embeddings.word_embeddings", c.head_bias, last=last
+        )
     return prediction_head(x, w, c, last=last)
 
 

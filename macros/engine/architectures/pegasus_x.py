@@ -6,6 +6,8 @@ arXiv 2208.04347; tensor names as transformers.
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
 from ..dims import smallest
@@ -24,6 +26,7 @@ class WithoutBiases(Bart):
     """Hyperparameters of a translator whose attention has no biases, in forward order."""
 
     scale_embedding: bool = key("scale_embedding", True)
+    tied: Literal[True] = key("tie_word_embeddings", True)
     attention_bias: bool = fixed(False)
     norm_first: bool = fixed(True)
     norm_embedding: bool = fixed(False)

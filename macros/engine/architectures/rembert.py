@@ -22,7 +22,7 @@ class RemBert(Bert):
 
     d_embedding: Size = key("input_embedding_size", 256)
     d_output: Size = key("output_embedding_size", 1664)
-    must_be_tied: bool = fixed(False)
+    must_be_tied: bool | None = fixed(False)
     tied: bool = key("tie_word_embeddings", False)
 
     ignored = Bert.ignored | {"classifier_dropout_prob"}

@@ -15,7 +15,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import gelu, last_row, layer_norm, linear
 from ..steps import Role, step
 from . import architecture
-from .bert import OLDER_NORMS, Bert, layer
+from .bert import OLDER_NORMS, Bert, layer, scored, shared_table
 from .config import Count, Positive, config, fixed, key
 
 
@@ -81,16 +81,18 @@ def forward(w: Weights, ids: Array, c: Roberta, cache: KVCache, last: bool = Tru
     x = c.embedded(ids, cache, w, int(c.padding) + 1)
     for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
-    return masked_head(c.norm(x, w.at(c.trunk), 3), w, c.vocab_size, c.norm_eps, c.trunk, last=last)
+    return masked_head(c.norm(x, w.at(c.trunk), 3), w, c.vocab_size, c.norm_eps, shared_table(c), last=last)
 
 
 @step(Role.UNEMBED)
-def masked_head(
-    x: Array, w: Weights, rows: int, eps: float, trunk: str, bias: str = "lm_head.bias", *, last: bool
-) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+def masked_head(x: Array, w: Weights, rows: int, eps: float, table: str | None, bias: str = "", *, last: bool) -> Array:
+    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V].
+
+    `table` is the embedding's, where the head has none of its own; `bias` where it does not stand in the usual place.
+    """
     width = x.shape[-1]
     x = gelu(linear(last_row(x) if last else x, w, "lm_head.dense", width, bias=True))
     x = layer_norm(x, w, "lm_head.layer_norm", eps)
-    table = w(f"{trunk}.embeddings.word_embeddings.weight", rows, width)
-    return np.einsum("td,vd->tv", x, table, optimize=True) + w(bias, rows)
+    if not bias:
+        return scored(x, w, "lm_head", table, rows)
+    return np.einsum("td,vd->tv", x, w(f"{table}.weight", rows, width), optimize=True) + w(bias, rows)

@@ -31,6 +31,7 @@ from .config import Size, activation, config, fixed, key
 class RoFormer(Bert):
     """Hyperparameters of RoFormer, in forward order."""
 
+    must_be_tied: bool | None = fixed(True)
     d_embedding: Size = key("embedding_size", lambda c: c.d_model)
     turns_values: bool = key("rotary_value", False)
     trunk: str = fixed("roformer")

@@ -56,6 +56,7 @@ class T5(Config):
     # feed-forward
     d_ff: Size = key("d_ff", also=("intermediate_size",))
     feed_forward: str = key("feed_forward_proj", "relu")
+    gate: bool | None = key("is_gated_act", None)
     # head
     tied: bool = key("tie_word_embeddings", True)
     scaled: bool | None = key("scale_decoder_outputs", lambda c: c.tied)
@@ -69,7 +70,7 @@ class T5(Config):
         "An encoder reads one text, and a decoder generates another. The context is the decoder’s. "
         "The encoder reads as much as it can in the first step."
     )
-    ignored = frozenset({"classifier_dropout", "dense_act_fn", "dropout_rate", "is_gated_act", "output_past"})
+    ignored = frozenset({"classifier_dropout", "dense_act_fn", "dropout_rate", "output_past"})
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -100,7 +101,7 @@ class T5(Config):
     @property
     def is_gated(self) -> bool:
         """Whether the feed-forward network has a gate."""
-        return self.feed_forward.startswith("gated-")
+        return self.feed_forward.startswith("gated-") if self.gate is None else self.gate
 
     @property
     def activation(self) -> str:
@@ -134,30 +135,34 @@ class Switch(T5):
     """Hyperparameters of Switch Transformers, in forward order. Each token has one expert, however many share it."""
 
     feed_forward: str = key("dense_act_fn", "relu")
+    gate: bool | None = fixed(False)
     n_experts: Size = key("num_experts", 8)
     router_bias: bool = key("router_bias", False)
     n_sparse_encoder_layers: Count = key("num_sparse_encoder_layers", 3)
     n_sparse_decoder_layers: Count = key("num_sparse_decoder_layers", 3)
+    encoder_step: int = key("encoder_sparse_step", lambda c: step_of(c.n_encoder_layers, c.n_sparse_encoder_layers))
+    decoder_step: int = key("decoder_sparse_step", lambda c: step_of(c.n_decoder_layers, c.n_sparse_decoder_layers))
     scaled: bool | None = fixed(None)
     network: str = fixed("mlp")
 
     ignored = (T5.ignored - {"dense_act_fn"}) | frozenset(
-        """add_router_probs decoder_sparse_step encoder_sparse_step expert_capacity feed_forward_proj router_dtype
-        router_ignore_padding_tokens router_type scale_decoder_outputs""".split()
+        """add_router_probs expert_capacity feed_forward_proj is_gated_act router_dtype router_ignore_padding_tokens
+        router_type scale_decoder_outputs""".split()
     )
 
     @property
     def kinds(self) -> tuple[list[str], list[str]]:
-        return (
-            kinds_of(self.n_encoder_layers, self.n_sparse_encoder_layers),
-            kinds_of(self.n_decoder_layers, self.n_sparse_decoder_layers),
-        )
+        return kinds_of(self.n_encoder_layers, self.encoder_step), kinds_of(self.n_decoder_layers, self.decoder_step)
 
 
-def kinds_of(layers: int, sparse: int) -> list[str]:
-    """Which layers of a stack have experts: the second of each group, as many groups as are wanted of them."""
-    group = layers // sparse if sparse else layers
-    return ["moe" if group and (i % group == 1 or group == 1) else "layer" for i in range(layers)]
+def step_of(layers: int, sparse: int) -> int:
+    """The size of the groups of which each has one layer with experts, for so many of them."""
+    return int(layers) // int(sparse) if sparse else int(layers)
+
+
+def kinds_of(layers: int, group: int) -> list[str]:
+    """Which layers of a stack have experts: the second of each group."""
+    return ["moe" if group > 0 and (i % group == 1 or group == 1) else "layer" for i in range(layers)]
 
 
 @architecture("switch_transformers", config=Switch)

@@ -13,7 +13,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
 from ..steps import Role, step
 from . import architecture
-from .bert import attention
+from .bert import attention, shared_table
 from .config import Interval, Size, activation, config, derived, key
 from .roberta import Roberta, masked_head
 
@@ -57,7 +57,7 @@ def forward(w: Weights, ids: Array, c: Xmod, cache: KVCache, last: bool = True) 
         x = layer(x, w_layer, c)
     if c.norm_first:
         x = layer_norm(x, w, "roberta.encoder.LayerNorm", c.norm_eps)
-    return masked_head(x, w, c.vocab_size, c.norm_eps, c.trunk, last=last)
+    return masked_head(x, w, c.vocab_size, c.norm_eps, shared_table(c), last=last)
 
 
 @step(Role.LAYER)

@@ -9,7 +9,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import activation, config, key
+from .config import Size, activation, config, key
 from .deepseek_v2 import Latent, attention
 
 
@@ -17,6 +17,7 @@ from .deepseek_v2 import Latent, attention
 class Youtu(Latent):
     """Hyperparameters of Youtu-LLM, in forward order."""
 
+    q_lora_rank: Size | None = key("q_lora_rank", 1536)
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = Latent.ignored | {"mlp_bias"}

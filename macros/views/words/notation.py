@@ -120,6 +120,8 @@ SYMBOLS = (
     Symbol("n_mamba_heads", "", "heads of a state-space layer"),
     Symbol("d_mamba_head", "", "width of one of these heads"),
     Symbol("d_latent", "", "width that a token is narrowed to before its experts"),
+    Symbol("n_value_experts", "", "matrices of which a few make a token’s values"),
+    Symbol("n_value_experts_per_token", "", "matrices that make each token’s values"),
     Symbol("n_zero_experts", "", "experts that leave a token as it is", "Z"),
     Symbol("n_streams", "", "residual streams that run through the layers side by side", "n"),
     Symbol("stream_rank", "", "width that the streams are narrowed to for their gates"),
