@@ -71,7 +71,7 @@ def rewrite(path: pathlib.Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), "utf-8")
 
 
-SOME = pytest.mark.share(6, of="previews of their own")
+SOME = pytest.mark.share(9, of="previews of their own")
 LONG = pytest.mark.slow("longer sequences of random saves; python -m tests.fuzz makes as many as one likes")
 RARE = pytest.mark.slow("a preview of its own for what happens rarely"), SOME
 
