@@ -47,6 +47,11 @@ class Generated(File):
         preview.go_on()
         return self.make()
 
+    def copy_file(self, dirty: bool = False) -> None:
+        """Written, its content is not needed any more."""
+        super().copy_file(dirty)
+        vars(self).pop("_content", None)
+
 
 frames = [Frames()]  # of this build
 whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, while a page has a part of it
