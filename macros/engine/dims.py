@@ -102,12 +102,8 @@ class Poly:
         return cls(terms)
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
-        by = Poly.of(other)
-        right = by.terms.items()
-        if len(right) == 1 == len(self.terms):
-            [(m, c)], [(n, d)] = self.terms.items(), right
-            return _one_term(_times(m, n), c * d, self.is_free or by.is_free)
         terms: dict[Monomial, Number] = {}
+        right = Poly.of(other).terms.items()
         for m, c in self.terms.items():
             for n, d in right:
                 product = _times(m, n)
@@ -445,12 +441,6 @@ def _order(atom: Atom) -> tuple[int, int | str]:
     if len(atom) == 1:
         return 1, -ord(atom)
     return (2 if atom.startswith(("n_", "vocab")) else 3), atom
-
-
-@lru_cache(maxsize=1 << 16)
-def _one_term(m: Monomial, c: Number, is_free: bool) -> Poly:
-    """c·m, one object for thousands of products; a free symbol is equal to its name."""
-    return Poly({m: c})
 
 
 @lru_cache(maxsize=1 << 16)
