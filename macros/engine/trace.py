@@ -50,8 +50,8 @@ class Trace:
         elif self.weights[key].shape != weight.shape:
             before = show(self.weights[key].shape)
             raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")
-        if self.weights[key] not in self.here.weights:
-            self.here.weights = (*self.here.weights, self.weights[key])
+        here, asked = self.here, self.weights[key]
+        here.weights = here.weights if asked in here.weights else (*here.weights, asked)
         return self._leaves[key]
 
     def borrow(self, weight: Weight, shape: Shape, dtype: DTypeLike) -> ShapeArray:
