@@ -38,7 +38,10 @@ FEW = 3  # cases of each quick test, others for each commit
 FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 SLOWEST = 20  # tests that .ci/run names at its end
 MOST = 20  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
-IN_BROWSER = 3 if CI else 9  # of each module in a browser a commit takes one of so many tests, where all are run
+# Of the tests in a browser a commit takes one of so many, where all are run: in .ci/run of each module, in the test
+# command of all. And the test command of those that start processes, or go through all models or all modules.
+IN_BROWSER = 4 if CI else 16
+LONG = 4
 POOLS = 1 if CI else 2  # how many times smaller the share of a pool is
 
 
@@ -183,16 +186,21 @@ def taken(cases, config, test, of_kind: str, name: str):
 
 
 def of_other_commits(items) -> set:
-    """Of the tests of each module in a browser, each commit takes a third, and in `.ci/run` all that say which share of
-    their cases is taken; in the test command a ninth of all.
+    """Of the tests of each module in a browser, each commit takes a quarter in `.ci/run`, and all that say which share
+    of their cases is taken; in the test command a sixteenth of all, and a quarter of those that take long.
     """
-    modules = defaultdict(lambda: defaultdict(list))
+    together = defaultdict(lambda: defaultdict(list))
     for item in items:
-        if item.get_closest_marker("browser") and not (CI and item.get_closest_marker("share")):
-            modules[item.path.name][item.nodeid.partition("[")[0]].append(item)
+        if item.get_closest_marker("browser"):
+            name, share = (item.path.name if CI else "browser"), IN_BROWSER
+        else:
+            is_long = item.get_closest_marker("processes") or item.get_closest_marker("exhaustive")
+            name, share = ("long" if is_long and not CI and not pool(item) else ""), LONG
+        if name and not (CI and item.get_closest_marker("share")):
+            together[name, share][item.nodeid.partition("[")[0]].append(item)
     others = set()
-    for name, tests in modules.items():
-        chosen = sampled(tests, IN_BROWSER, name)
+    for (name, share), tests in together.items():
+        chosen = sampled(tests, share, name)
         others.update(item for test, cases in tests.items() if test not in chosen for item in cases)
     return others
 

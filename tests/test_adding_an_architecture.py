@@ -132,7 +132,7 @@ def run(folder: Path, command: list[str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.slow("follows the page on adding an architecture in a copy, with all tests that know the new type")
 @pytest.mark.timeout(600)
 def test_from_nothing_to_exact(tmp_path):

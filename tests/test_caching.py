@@ -148,6 +148,7 @@ def wrong(name: str, tree: ast.Module) -> set[str]:
     }
 
 
+@pytest.mark.exhaustive
 def test_there_are_three_kinds_of_cache():
     found = {name: by_hand(tree) for name, tree in modules().items() if name != "cache/memory"}
     found["cache/disk"] -= {"_wholes", "_stores", "_unused"}  # of the build under way

@@ -94,6 +94,7 @@ def test_a_seeded_violation_of_the_style_fails(project, hook, source, complaint)
     assert "good.py" not in done.stdout
 
 
+@pytest.mark.exhaustive
 def test_a_seeded_violation_of_the_types_fails(project):
     """A wrong type fails in each room; a type that is left out fails where the settings are strict."""
     for room in ("engine", "counting", "views"):

@@ -149,7 +149,7 @@ def assert_finished(site: Path, ours: Path, pages: set[str]) -> None:
     assert core.keys() == whole.keys()
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow(LEFT_OUT)
 @pytest.mark.timeout(600)

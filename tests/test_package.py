@@ -84,6 +84,7 @@ def test_every_constraint_is_a_tested_version_of_a_declared_range():
         assert requirement.specifier.contains(pinned[name]), f"{requirement}, and the constraint is {pinned[name]}"
 
 
+@pytest.mark.exhaustive
 def test_what_is_imported_is_declared():
     """Mend: add the distribution to `dependencies` in pyproject.toml, or to `site`, and renew .ci/constraints.txt."""
     distributions = importlib.metadata.packages_distributions()
@@ -178,7 +179,7 @@ def core(wheel, tmp_path_factory) -> Path:
 BESIDES_NUMPY = 29_500_000
 
 
-@pytest.mark.share(2, of="the wheel alone")
+@pytest.mark.share(4, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_the_core_is_small(core):
     """NumPy, and 29 MB of all else."""
@@ -207,7 +208,7 @@ except ep.Problem as problem:
 """
 
 
-@pytest.mark.share(2, of="the wheel alone")
+@pytest.mark.share(4, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_a_notebook_on_the_core_alone_says_what_the_repository_says(core, tmp_path):
     """Where V8 is not installed, formulas stand as TeX."""
@@ -218,7 +219,7 @@ def test_a_notebook_on_the_core_alone_says_what_the_repository_says(core, tmp_pa
     assert there.stdout.replace(as_tex, "") == here.stdout.replace(as_mathml, "")
 
 
-@pytest.mark.share(2, of="the wheel alone")
+@pytest.mark.share(4, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_mkdocs_on_the_core_alone_says_the_mend(core, tmp_path):
     """One line, also where MkDocs itself is there and its theme and plugins are not."""
@@ -274,7 +275,7 @@ def test_installed_it_says_what_the_repository_says(python, request, tmp_path, a
     assert here.stdout or here.stderr
 
 
-@pytest.mark.share(2, of="the wheel alone")
+@pytest.mark.share(4, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 @pytest.mark.timeout(300)
 def test_installed_its_views_are_those_of_the_repository(installed, tmp_path):
@@ -364,7 +365,7 @@ TOOLS_ARE_THERE = """() =>
     [...document.querySelectorAll(".ep-tool")].every(e => e.querySelector("select, textarea, input, button"))"""
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.browser
 @pytest.mark.slow("builds a site of somebody else's with the wheel, and looks at it")
 @pytest.mark.timeout(300)
@@ -401,7 +402,7 @@ def broken_links(text: str, site: Path, page: str) -> list[str]:
 # --- the lowest and the newest versions of the ranges -----------------------------------------------------------------
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.slow("installs both ends of the ranges")
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("resolution", ["lowest-direct", "highest"])

@@ -68,6 +68,7 @@ SCHEMAS = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("schema", fewer(SCHEMAS, 2))
 def test_a_file_is_as_its_schema_has_it(schema, tmp_path):
     """Mend: what check-jsonschema names. It brings its schemas along."""

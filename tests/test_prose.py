@@ -530,6 +530,7 @@ LEFT_OUT = {
 }
 
 
+@pytest.mark.exhaustive
 def test_the_conventions_list_what_the_counter_counts():
     counted, uncounted, whole = set(), set(), set()
     for model in known():

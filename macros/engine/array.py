@@ -9,8 +9,8 @@ models.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias, cast
 
@@ -49,10 +49,10 @@ class Node:
     parent: Node | None = None
     function: Callable[..., Any] | None = None
     step: Step | None = None
-    inputs: list[ShapeArray] = field(default_factory=list)
-    outputs: list[ShapeArray] = field(default_factory=list)
-    weights: list[Weight] = field(default_factory=list)
-    children: list[Node] = field(default_factory=list)
+    inputs: Sequence[ShapeArray] = ()
+    outputs: Sequence[ShapeArray] = ()
+    weights: tuple[Weight, ...] = ()
+    children: list[Node] | tuple[()] = ()  # a model has some hundred nodes, and most have none
     note: str = ""
     own_flops: Poly | None = None
     layers: tuple[int, ...] | None = None

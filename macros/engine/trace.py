@@ -50,8 +50,8 @@ class Trace:
         elif self.weights[key].shape != weight.shape:
             before = show(self.weights[key].shape)
             raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")
-        if self.weights[key] not in self.here.weights:
-            self.here.weights.append(self.weights[key])
+        here, asked = self.here, self.weights[key]
+        here.weights = here.weights if asked in here.weights else (*here.weights, asked)
         return self._leaves[key]
 
     def borrow(self, weight: Weight, shape: Shape, dtype: DTypeLike) -> ShapeArray:
@@ -157,7 +157,10 @@ class Trace:
 
     def _open(self, name: str, function: Callable[..., Any] | None = None, step: Step | None = None) -> Node:
         node = Node(name, self.here, function, step)
-        self.here.children.append(node)
+        if self.here.children:
+            self.here.children.append(node)
+        else:
+            self.here.children = [node]
         self.here = node
         return node
 

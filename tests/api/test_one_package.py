@@ -86,6 +86,7 @@ print("apart")
     assert python(code, folder=tmp_path) == "apart\n"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first, second", fewer([NAMES, NAMES[::-1]], 2))
 def test_the_live_preview_forgets_a_module_by_both_names(first, second):
     """And finds it again by both, with those that import it: one new module."""

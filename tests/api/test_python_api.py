@@ -340,6 +340,7 @@ TABLES = {
 }
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_is_what_data_frames_take(name):
     """Dicts with the same keys, and in each column values of one plain type, or None."""

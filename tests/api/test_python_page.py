@@ -37,6 +37,7 @@ def examples() -> list[tuple[str, str, bool]]:
     return shown
 
 
+@pytest.mark.exhaustive
 def test_the_examples_of_the_page_give_what_it_shows(monkeypatch):
     """Each with a name space of its own; a warning stands before what its statement gives."""
     monkeypatch.setitem(sys.modules, "every_parameter", macros)

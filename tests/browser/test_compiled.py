@@ -10,6 +10,7 @@ from macros.browser.javascript import Unknown, compile_module
 from macros.engine.architectures import architectures, modules_by_type
 
 
+@pytest.mark.exhaustive
 def test_every_architecture_is_compiled():
     written = files()
     names = {architecture.name for architecture in architectures().values()}
@@ -22,6 +23,7 @@ def test_every_architecture_is_compiled():
     assert listed == modules_by_type()  # the one that registers it
 
 
+@pytest.mark.exhaustive
 def test_what_the_modules_call_is_there():
     """Every name of Python's that a module uses is one of those that `python.mjs` hands out."""
     source = (PACKAGE / "browser" / RUNTIME).read_text("utf-8")

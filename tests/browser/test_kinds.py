@@ -73,7 +73,7 @@ def test_a_page_is_light_still_and_read_by_all(open_page, site, site_folder, pat
     assert not finds(page, soon(path))
 
 
-@pytest.mark.share(12)
+@pytest.mark.share(24)
 @pytest.mark.slow("axe takes up to half a minute for each view of a page")
 @pytest.mark.parametrize("path", [*KINDS, "models/jamba/jamba-v0.1/"])
 def test_axe_finds_nothing_in_any_view(open_page, site, path):

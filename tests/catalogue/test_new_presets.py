@@ -56,7 +56,7 @@ NEW = {
 }
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.slow("the tests of the catalogue, in a copy with new presets")
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("room", ["catalogue", "counting", "views"])

@@ -44,6 +44,7 @@ def test_every_preset_is_as_the_schema_says(schema):
     assert not wrong
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "change",
     [
@@ -116,6 +117,7 @@ def is_accepted(config: type[Config], raw: dict, key: str) -> bool:
     raise AssertionError(f"{config.__name__} takes none of these values of {key}")
 
 
+@pytest.mark.exhaustive
 def test_it_accepts_the_keys_that_the_reader_accepts_and_no_others():
     kinds = preset_schema.schema()["$defs"]
     wrong = {}
@@ -146,6 +148,7 @@ def is_read(config: type[Config], raw: dict, more: dict) -> bool:
         return True
 
 
+@pytest.mark.exhaustive
 def test_a_class_declares_the_keys_that_it_rewrites_and_no_others():
     wrong = {}
     for config, raw in fewer(raws().items(), 5):

@@ -619,6 +619,7 @@ def known() -> list[str]:
     return [s for s in presets.paths() if (c := presets.preset(s).config) and c.get("model_type") in architectures()]
 
 
+@pytest.mark.exhaustive
 @examples(400)
 @given(st.data())
 def test_no_value_of_any_key_gives_a_traceback(data):

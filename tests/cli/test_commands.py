@@ -148,6 +148,7 @@ def test_json_has_the_promised_keys(run):
     assert gpt2["parameters"]["stored"] == 137022720
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("slug", ["gpt2", "deepseek-v3", "mixtral-8x7b"])
 def test_every_layer_and_expert_is_written_out(run, slug):
     tensors = json.loads(run("describe", "--format", "json", slug)[1])["tensors"]
@@ -552,6 +553,7 @@ def test_a_bad_top(run, tmp_path, top):
     assert "--top" in refused(run("run", tmp_path, "--tokens", "1", f"--top={top}"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("name", ["llama", "gemma2", "deepseek_v3", "gpt_oss", "mamba"])
 def test_a_run_takes_the_memory_that_was_reckoned(name):
     g = golden(name)
@@ -597,6 +599,7 @@ def test_a_list_of_tensors_without_end_is_refused(run, tmp_path):
     assert found in refused(run("run", folder, "--tokens", "1"))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("form", fewer(["json", "csv"], 2))
 def test_a_long_list_is_written_as_it_is_made(tmp_path, form):
     raw = presets.preset("mixtral-8x7b").config | {"num_local_experts": 300}

@@ -62,7 +62,7 @@ def test_a_type_that_is_there_has_little_open(capsys):
     assert capsys.readouterr().out == "nothing is open\n"
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.slow("a copy of the project, with the tests of every type in it")
 @pytest.mark.timeout(300)
 def test_a_scaffold_passes_and_without_it_each_failure_names_the_mend(tmp_path):

@@ -34,6 +34,7 @@ def found():
     return ep.fits(on="24GB", context=32_768)
 
 
+@pytest.mark.exhaustive
 def test_every_model_of_the_list_fits_alone(found):
     """And the format before it on the ladder does not."""
     assert 50 < len(found) < 200 and found
@@ -75,6 +76,7 @@ def test_the_terminal_says_the_same(run, found):
     assert [int(row["total_bytes"]) for row in rows] == [row["total_bytes"] for row in found.rows()]
 
 
+@pytest.mark.exhaustive
 def test_a_format_is_taken_for_all(run):
     status, out, _ = run("fits --on 8GB,100GB/s --weights q4_k_m --format json")
     said = json.loads(out)

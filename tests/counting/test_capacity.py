@@ -20,6 +20,7 @@ MODELS = [slug for slug in presets.paths() if presets.preset(slug).config is not
 MACHINES = ("8GB", "24GB,1008GB/s,165TFLOPS", "64GB,2xDDR5-5600", "h100", "b200")
 
 
+@pytest.mark.exhaustive
 def test_every_model_answers_as_its_trace_does():
     rng = random.Random("capacity")
     fitted, slugs = 0, fewer(MODELS, 5)

@@ -676,6 +676,7 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
     assert costs.largest_operation(T, S)[1] <= costs.largest_operation(T, S + 1)[1]
 
 
+@pytest.mark.exhaustive
 @examples(60)
 @given(models(), st.integers(2, 60))
 def test_decoding_is_a_difference_for_any_config(costs, S):

@@ -77,6 +77,7 @@ def everything(names: str, slugs: list[str], macros: list[str]) -> dict[str, str
     return json.loads(done.stdout)
 
 
+@pytest.mark.exhaustive
 def test_no_figure_and_no_drawing_depends_on_a_name():
     slugs = sampled(SLUGS, 4 if CI else len(SLUGS))  # all have every mechanism
     macros = fewer(MACROS, 3)

@@ -207,6 +207,7 @@ def test_all_devices_together_hold_the_whole_copies_and_padding_besides(slug):
     assert sum(costs._stage_cache(Split(pipeline=stages), 999, 2)) == costs.counts.cache_bytes(999)
 
 
+@pytest.mark.exhaustive
 def test_every_model_is_split_by_what_its_heads_divide_by():
     for slug in presets.paths():
         if presets.preset(slug).config is not None:

@@ -125,6 +125,7 @@ def test_what_mistral_and_meta_call_their_tensors_is_read(tmp_path, name):
     assert not folder.files.warnings()
 
 
+@pytest.mark.exhaustive
 def test_a_list_of_names_alone_is_enough():
     """As an index has them: what is there and what is not."""
     for name, row in OTHERS.items():
@@ -137,6 +138,7 @@ def test_a_list_of_names_alone_is_enough():
             assert with_shapes.shape(with_shapes.find(one)) == shape, (name, one)
 
 
+@pytest.mark.exhaustive
 def test_nothing_is_missing_and_nothing_left_over():
     """As `totals` compares a file with a preset."""
     for name, row in OTHERS.items():
@@ -168,6 +170,7 @@ def test_what_files_may_call_a_tensor_of_ours():
         assert names_in_files(ours, find(model_type))[0] == ours and theirs in names_in_files(ours, find(model_type))
 
 
+@pytest.mark.exhaustive
 def test_a_list_of_a_million_strange_names_is_read_in_passing():
     names = dict.fromkeys(f"a{i}.x.b{i}" for i in range(1_000_000))
     began = time.process_time()

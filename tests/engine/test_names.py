@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+import pytest
 from copies import ROOT
 
 from macros.engine.steps import Role
@@ -49,6 +50,7 @@ def imported(path: Path) -> Iterator[tuple[Path, str]]:
             yield from ((module, alias.name) for alias in node.names)
 
 
+@pytest.mark.exhaustive
 def test_a_name_is_imported_from_the_module_that_defines_it():
     through = [
         f"{path.relative_to(ROOT)}: {name} from {module.relative_to(ROOT)}"

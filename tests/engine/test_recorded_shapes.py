@@ -270,6 +270,7 @@ def test_shapes_at_every_operation_of_a_draft_head(name):
         same_sequence(g.architecture, g.config, run)
 
 
+@pytest.mark.exhaustive
 @examples(25)
 @given(configs(), st.integers(1, 9), st.integers(1, 9))
 def test_shapes_of_random_configs(raw, before, after):

@@ -45,6 +45,7 @@ def validator(files: dict[str, str], of: str) -> Draft202012Validator:
     return Draft202012Validator(schema)
 
 
+@pytest.mark.exhaustive
 def test_every_file_is_as_its_schema_says(files):
     for_a_model = validator(files, "model")
     for slug in fewer(SLUGS, 3):
@@ -88,6 +89,7 @@ def test_every_model_is_as_the_schema_says(files):
             for_a_model.validate(json.loads(data_files.model_files(slug)[0]))
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(
     "spoil",
     [

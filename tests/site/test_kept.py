@@ -228,7 +228,7 @@ def test_a_folder_that_cannot_be_is_done_without(folder):
     assert ask(folder) and ask(folder)
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow("builds a small site four times")
 def test_a_build_takes_what_was_kept_and_is_a_clean_one(tmp_path):

@@ -22,6 +22,7 @@ import pytest
 from copies import ROOT, environment, small_site
 from fuzz.saves import Serve, after_saves, clean_build, until
 from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
 
 from macros.cache import memory
 from macros.cache.memory import Packed
@@ -30,6 +31,7 @@ from macros.catalogue.preset_schema import schema_text
 from macros.site.editors import is_an_editors
 from macros.site.mkdocs.preview import lines, modules
 from macros.site.mkdocs.preview.lines import Once
+from macros.site.mkdocs.preview.pages import OURS, Preview
 from macros.site.mkdocs.preview.requests import Hosts, path_of
 from macros.site.mkdocs.preview.server import Served, pages_of_presets
 
@@ -71,7 +73,7 @@ def rewrite(path: pathlib.Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new, 1), "utf-8")
 
 
-SOME = pytest.mark.share(6, of="previews of their own")
+SOME = pytest.mark.share(9, of="previews of their own")
 LONG = pytest.mark.slow("longer sequences of random saves; python -m tests.fuzz makes as many as one likes")
 RARE = pytest.mark.slow("a preview of its own for what happens rarely"), SOME
 
@@ -773,3 +775,21 @@ def test_a_data_file_is_read_by_modules_beside_it_alone():
 def test_the_preview_knows_the_pages_of_presets():
     """What it shows where no build has come to is at the address that a build would give it."""
     assert sorted(pages_of_presets()) == sorted(map(page_paths.model_page, presets.paths()))
+
+
+def test_a_save_waits_for_no_data_file(tmp_path):
+    """Those of all models take many seconds, and come with the build of all pages."""
+    preview, copied = Preview(), []
+    preview.first, preview.all = frozenset(), []
+    preview.served = SimpleNamespace(has=lambda path: path == "there.css")
+    files = [
+        File(name, str(tmp_path), str(tmp_path), True) for name in ("new.css", "there.css", "theirs.json", "gpt2.json")
+    ]
+    for file in files:
+        file.copy_file = functools.partial(copied.append, file.src_uri)
+    files[2].generated_by, files[3].generated_by = "another plugin", OURS
+    preview.leave_the_others(
+        those := Files(files), SimpleNamespace(theme=SimpleNamespace(static_templates={"404.html"}))
+    )
+    those.copy_static_files()
+    assert copied == ["new.css", "theirs.json"]

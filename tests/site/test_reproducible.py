@@ -51,7 +51,7 @@ def built(folder: Path, days: int, **variables: str) -> dict[str, bytes]:
     return {p.relative_to(site).as_posix(): p.read_bytes() for p in site.rglob("*") if p.is_file()}
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow("the site is built twice")
 def test_two_builds_are_the_same_to_the_last_byte(tmp_path):

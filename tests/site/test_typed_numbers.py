@@ -327,7 +327,7 @@ def showing(pages: dict[str, list[str]], wanted: set[str]) -> dict[str, list[str
     return {page: texts for page, texts in found.items() if texts}
 
 
-@pytest.mark.share(9, of="copies of the project")
+@pytest.mark.share(18, of="copies of the project")
 @pytest.mark.processes
 @pytest.mark.slow("builds the whole site once more")
 def test_an_edited_preset_changes_every_page_that_speaks_of_it(site_folder, tmp_path):

@@ -223,6 +223,7 @@ def test_layers_in_words(layers, expected):
 # --- the catalogue ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.exhaustive
 def test_the_catalogue_has_every_model_once_with_its_exact_figures():
     made = catalogue.catalogue()
     head, *rows = rows_of(made)

@@ -91,6 +91,7 @@ def touches(point, rect):
     return rect.left - 0.1 <= x <= rect.right + 0.1 and rect.top - 0.1 <= y <= rect.top + rect.height / 2
 
 
+@pytest.mark.exhaustive
 def test_there_are_drawings_of_many_shapes():
     assert len(distinct()) > (100 if CI else 20)
 

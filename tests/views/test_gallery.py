@@ -108,6 +108,7 @@ def test_kinds_of_layers_stand_in_one_place_with_their_numbers():
     assert (encoder, decoder) == ("Layer: encoder", "Layer: decoder")
 
 
+@pytest.mark.exhaustive
 def test_a_drawing_holds_its_texts_and_is_equal_for_equal_outlines():
     implied = outline.implied_words(outline.outline(presets.model(slug)) for slug in SLUGS)
     assert "routed experts" in implied["Mixture of experts", ()]
@@ -125,6 +126,7 @@ def test_a_drawing_holds_its_texts_and_is_equal_for_equal_outlines():
 # The gallery
 
 
+@pytest.mark.exhaustive
 def test_every_type_is_a_card_and_leads_to_a_model_of_the_catalog():
     page = unescape(gallery.architecture_gallery(link=lambda slug: f"../{slug}/"))
     cards, entries = re.findall(r"<li.*?</li>", page, re.S), gallery.gallery_entries()

@@ -557,6 +557,7 @@ def test_every_weight_and_step_has_words(slug):
     assert sorted(roles - set(descriptions.steps()) - descriptions.NAMED_BY_WEIGHT - {Role.INDEXER}) == []
 
 
+@pytest.mark.exhaustive
 def test_no_words_are_left_over():
     """Mend: delete the table, nothing has that name any more."""
     steps, weights = set(), set()
@@ -766,6 +767,7 @@ def given(text: str) -> set[tuple[str, str]]:
     }
 
 
+@pytest.mark.exhaustive
 def test_every_parameter_is_in_an_example_or_said_beside_it():
     """Mend: give it in a call below the macro's heading in docs/reference/macros*.md, or name it there in backticks."""
     first, *others = (path.read_text("utf-8") for path in MACROS)

@@ -165,6 +165,8 @@ on_post_template = handed_on("on_post_template")
 
 @event_priority(-100)  # when all other plugins have written
 def on_post_build(config):
+    if not preview.serving:
+        gc.freeze()  # neither the search nor the end of the process looks through all that there is
     gc.enable()
     if not preview.is_first:
         call("on_post_build", config)

@@ -30,6 +30,7 @@ from ..page_frames import Frames, Rendered
 from .markdown import glossary
 from .preview import preview
 from .preview.inputs import Inputs
+from .preview.pages import OURS
 
 log = logging.getLogger("mkdocs.macros.site")
 
@@ -46,6 +47,11 @@ class Generated(File):
     def _content(self) -> str | bytes:  # pyright: ignore[reportIncompatibleVariableOverride]
         preview.go_on()
         return self.make()
+
+    def copy_file(self, dirty: bool = False) -> None:
+        """Written, its content is not needed any more."""
+        super().copy_file(dirty)
+        vars(self).pop("_content", None)
 
 
 frames = [Frames()]  # of this build
@@ -102,7 +108,7 @@ def on_files(files, config):
     for one in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
         if files.get_file_from_path(one.path) is None:  # else it is written by hand, and stays
             file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
-            file.inclusion, file.generated_by = InclusionLevel.NOT_IN_NAV, "macros.site"
+            file.inclusion, file.generated_by = InclusionLevel.NOT_IN_NAV, OURS
             file.make = partial(second_process.computed, one.path, one.make)
             file.edit_uri = one.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
             files.append(file)

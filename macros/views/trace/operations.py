@@ -123,10 +123,14 @@ def _section(node: Node, seen: set[Weight]) -> Section:
     return section
 
 
+class WordsOfWeights(dict[Weight, Words]):
+    is_large_result: ClassVar = True
+
+
 @memoized
-def words_of_weights(model: Model) -> dict[Weight, Words]:
+def words_of_weights(model: Model) -> WordsOfWeights:
     """The purpose of each weight, in the words of the first operation that uses it."""
-    said: dict[Weight, Words] = {}
+    said = WordsOfWeights()
     for operation, _ in sections(model).operations():
         for w in operation.weights:
             said.setdefault(w, operation.words)
