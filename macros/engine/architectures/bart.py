@@ -245,7 +245,7 @@ def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) 
     ):
         x = decoder_layer(x, w_layer, c, kept, read)
     logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
-    if not c.tied:
+    if c.head == "lm_head.weight":
         w("model.shared.weight", c.vocab_size, c.d_model)  # which transformers keeps beside the tables of both stacks
     return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False) if c.final_bias else logits
 
