@@ -99,9 +99,9 @@ function lay() {
     const n = didTimeout
       ? later.length
       : later[0]?.localName === "tr"
-        ? 16
+        ? 8
         : later[0]?.matches(".ep-gallery > li")
-          ? 4
+          ? 2
           : 1
     for (const one of later.splice(0, n)) one.classList.add("ep-laid")
     if (later.length) soon(next)

@@ -283,7 +283,7 @@ def gated_latent_attention(x: Array, w: Weights, cache: KVCache, c: KimiLinear) 
     values = read_values_out(q, q_rope, latent, k_rope, causal_mask(cache, q, latent, Full()), w, c)
     width = c.n_heads * c.v_head_dim
     gate = sigmoid(linear(x, w, "g_proj", width))
-    return linear(values.reshape(x.shape[0], width) * gate, w, "o_proj", c.d_model)
+    return linear(values.reshape(x.shape[0], width) * gate, w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 def wide_part(x: Array, w: Weights, c: KimiLinear, kind: Mixed) -> Array:

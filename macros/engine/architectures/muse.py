@@ -172,7 +172,7 @@ def gated_sum(x: Array, y: Array, w: Weights, name: str, temperature: float) -> 
     return np.sqrt(np.maximum((1 - share) * (1 + share), LEAST_SHARE)) * x + share * y
 
 
-@step(Role.RMS_NORM)
+@step(Role.UNIT_NORM)
 def scaled_norm(x: Array, w: Weights, name: str, eps: float) -> Array:
     """Scale each number, then divide each vector by its root mean square: [… D], [D] -> [… D]."""
     x = x * (w(f"{name}.weight", x.shape[-1]) + 1)
