@@ -138,6 +138,12 @@
     side?.addEventListener("click", ({ target }) => {
       if (drawer && target instanceof Element && target.closest("a[href]")) drawer.checked = false
     })
+  }
+
+  // The page before and the next, and what is beside the text, by keyboard.
+
+  function keys() {
+    const drawer = /** @type {HTMLInputElement?} */ (document.getElementById("__drawer"))
     addEventListener("keydown", event => {
       const at = document.activeElement
       if (event.metaKey || event.ctrlKey || event.altKey || event.defaultPrevented) return
@@ -232,6 +238,7 @@
   palette()
   if (content) text(content)
   folded()
+  keys()
   settled(() => {
     header()
     headings()

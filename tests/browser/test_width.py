@@ -98,7 +98,7 @@ def test_nothing_is_cut_off_on_other_pages(open_page, site, site_folder):
         models[path.parent.parent].append(path)
     chosen = {max(of_family, key=lambda path: path.stat().st_size) for of_family in models.values()}
     others = set(site_folder.rglob("index.html")) - {path for of_family in models.values() for path in of_family}
-    for path in sampled(sorted(chosen | others), 40):
+    for path in sampled(sorted(chosen | others), 80):
         address = urljoin(site, f"{path.parent.relative_to(site_folder).as_posix()}/")
         page.goto(address)
         lines += [f"{address} {line}" for width in sampled(WIDTHS, 4, address) for line in off(page, width)]
