@@ -253,6 +253,7 @@ TOUCHED = (
 # A cap and norms after each part; no shift, and a factor; factors within and after; a norm with a shift.
 HELD = "gemma2", "cohere", "granite", "gpt2"
 LEFT_OUT = *HELD, "gpt_neo", "ministral"  # with each design
+OF_TWO_RESULTS = {"blt_bytes"}  # a step of it hands on two arrays, and cannot be off yet
 
 
 def test_each_number_says_what_it_was_made_of(open_page, folder):
@@ -273,7 +274,7 @@ def test_each_number_of_every_type_says_what_it_was_made_of(open_page, folder):
     with served(folder) as address:
         page = open_page(address)
         until(page, "globalThis.ready")
-        names = [name for name in goldens() if golden(name).source is None]
+        names = [name for name in goldens() if golden(name).source is None and name not in OF_TWO_RESULTS]
         for name in sampled(names, 16, "touched"):
             try:
                 assert_touched(page, folder, name, 40)
@@ -380,7 +381,7 @@ def assert_parts(name, token, parts):
 # What has no terms: it is in the file, or fixed, or put there from outside; and whole numbers beyond 2^53.
 NO_TERMS = re.compile(
     "trained number|^A fixed number|^Nothing: it is off|^Taken from the same|64 bits stay|"
-    "^The place of a number that is not 0|^One of the different"
+    "^The place of a number that is not 0|^One of the different|^A sum of no products"
 )
 # What is done to a number with another, by the words that a panel has for it.
 DONE = {

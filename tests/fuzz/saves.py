@@ -88,7 +88,7 @@ class Serve:
 
     def becomes(self, expected: dict[str, bytes], after: object = "") -> None:
         try:
-            until(lambda: self.files() == expected, 60)
+            until(lambda: self.files() == expected, 120)
         except AssertionError:
             served = self.files()
             different = [n for n in sorted(expected.keys() | served.keys()) if expected.get(n) != served.get(n)]

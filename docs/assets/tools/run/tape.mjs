@@ -660,8 +660,9 @@ export class Origins {
 
   /** @returns {Pick<Origin, "how" | "head" | "rows">} */
   ofProducts(/** @type {Made} */ call, /** @type {number[]} */ index) {
-    const { head, rows } = this.products(call, index),
-      isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
+    const { head, rows } = this.products(call, index)
+    if (!rows.length) return { how: "A sum of no products: the vectors have no numbers.", head: [], rows: [] }
+    const isCut = rows.length > MOST ? `: the ${MOST} largest of ${rows.length} products` : ""
     return { how: `A row times a column, number by number, added up${isCut}.`, ...largest(head, rows) }
   }
   /** @returns {Pick<Origin, "head" | "rows">} */
