@@ -1,6 +1,6 @@
 // What the theme's templates leave to a script: the colors, the header, the lists beside the text, the drawer, buttons
-// that copy, the width of tables. The theme's own script does it, too, and takes as long to start as all of ours.
-// A plain script: it runs from a disk, too.
+// that copy, the width of tables. It replaces the theme's own script, which took about four times as long to start. No
+// module: it runs from a disk, too.
 
 {
   const all = (/** @type {string} */ selector, /** @type {ParentNode} */ within = document) =>

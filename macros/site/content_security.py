@@ -1,7 +1,7 @@
 """The content security policy of every page: it loads only files of the site itself, and runs only known scripts.
 
-The theme's inline scripts are allowed by their digests. Text becomes markup and scripts through one
-gate (Trusted Types), which comes before any other script.
+The theme's inline scripts are allowed by their digests. Text becomes markup and scripts through one gate (Trusted
+Types), which comes before any other script.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ KINDS = SCRIPTS | {".css", ".woff2"}
 DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
 STYLES = f"{FOLDER}/styles.css"
 
-# The theme's own, for which docs/assets/theme.js stands.
-THEME_SCRIPTS = re.compile(r"assets/javascripts/")
+# The theme's own, which docs/assets/theme.js replaces.
+THEME_SCRIPTS = "assets/javascripts/"
 # Of the theme: a rule of every element for the moment in which colors change, for which a browser styles the whole page
 # again twice, at its start too.
 _LEFT_OUT = re.compile(r"\[data-md-color-switching\][^{}]*\{[^{}]*\}")

@@ -137,10 +137,8 @@ def _moved(docs: Path, site: Path, home: str) -> dict[str, str]:
     for name in sheets:
         (site / name).unlink()
     (site / hashed.STYLES).write_text(one, "utf-8")
+    shutil.rmtree(site / hashed.THEME_SCRIPTS, ignore_errors=True)
     names = [path.relative_to(site).as_posix() for path in (site / hashed.FOLDER).rglob("*") if path.is_file()]
-    for path in [path for path in site.rglob("*") if hashed.THEME_SCRIPTS.match(path.relative_to(site).as_posix())]:
-        if path.is_file():
-            path.unlink()
     own = [n for n in names if n == hashed.STYLES or hashed.is_moved(n) and (docs / n).is_file()]
     for name in filter(hashed.is_written_here, own):
         (site / name).write_text(without_comments((site / name).read_text("utf-8")), "utf-8")
