@@ -19,17 +19,19 @@ const LABELS = {
   "md-typeset__table": "Table",
 }
 
-const sizes = new ResizeObserver(entries =>
-  entries.forEach(({ target }) => {
-    if (!(target instanceof HTMLElement)) return
-    if (target.matches(".ep-scroll, .ep-table")) keep(target.closest(".ep-scroll"))
-    else update(target)
-  }),
-)
+// All is measured before anything changes, so that the page is laid out once.
+const sizes = new ResizeObserver(entries => {
+  const boxes = new Set(
+    entries.map(({ target }) => (target.matches(".ep-table") ? target.closest(".ep-scroll") : target)),
+  )
+  const changes = [...boxes].map(box => {
+    if (box instanceof HTMLElement) return box.matches(".ep-scroll") ? keep(box) : update(box)
+  })
+  for (const change of changes) change?.()
+})
 
 // The column behind the names, where both leave half of the place to the others.
-function keep(/** @type {HTMLElement?} */ box) {
-  if (!box) return
+function keep(/** @type {HTMLElement} */ box) {
   /** @type {HTMLTableRowElement?} */
   const row = box.querySelector("tbody tr:not(.ep-part):not([hidden])")
   const [name, result] = row?.cells ?? []
@@ -38,8 +40,10 @@ function keep(/** @type {HTMLElement?} */ box) {
     result?.matches(".num") &&
     box.scrollWidth > box.clientWidth + 1 &&
     width + result.offsetWidth <= box.clientWidth / 2
-  box.classList.toggle("ep-keeps", Boolean(stays))
-  if (stays) box.style.setProperty("--ep-name", `${width}px`)
+  return () => {
+    box.classList.toggle("ep-keeps", Boolean(stays))
+    if (stays) box.style.setProperty("--ep-name", `${width}px`)
+  }
 }
 
 /** @type {WeakMap<HTMLElement, string[]>} */
@@ -48,20 +52,22 @@ function update(/** @type {HTMLElement} */ box) {
   const scrolls = box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX !== "visible",
     before = given.get(box)
   if (scrolls === Boolean(before)) return
-  if (before) {
-    for (const name of before) box.removeAttribute(name)
-    given.delete(box)
-    return
-  }
-  const role = box.localName === "figure" ? [] : [["role", "group"]],
-    missing = [["tabindex", "0"], ...role, ["aria-label", LABELS[box.classList[0]]]].filter(
-      ([name]) => !box.hasAttribute(name),
+  return () => {
+    if (before) {
+      for (const name of before) box.removeAttribute(name)
+      given.delete(box)
+      return
+    }
+    const role = box.localName === "figure" ? [] : [["role", "group"]],
+      missing = [["tabindex", "0"], ...role, ["aria-label", LABELS[box.classList[0]]]].filter(
+        ([name]) => !box.hasAttribute(name),
+      )
+    for (const [name, value] of missing) box.setAttribute(name, value)
+    given.set(
+      box,
+      missing.map(([name]) => name),
     )
-  for (const [name, value] of missing) box.setAttribute(name, value)
-  given.set(
-    box,
-    missing.map(([name]) => name),
-  )
+  }
 }
 
 let observed = new WeakSet()
@@ -90,7 +96,7 @@ const soon = (/** @type {IdleRequestCallback} */ task) => {
 function lay() {
   const later = [
     ...document.querySelectorAll(
-      ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, " +
+      ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-tool > .ep-scroll, .ep-walk > li > ol > li, " +
         ".ep-many > .ep-catalogue tbody > tr, .ep-gallery > li",
     ),
   ]

@@ -4,6 +4,7 @@ models."""
 from __future__ import annotations
 
 import json
+import textwrap
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
@@ -42,19 +43,21 @@ def config_file(model: Model, highlight: Iterable[str] = ()) -> Html:
             raise Problem(
                 f"{model.slug} has no key {key!r} in its config", nearest(str(key), raw, "see the preset's [config]")
             )
-    widest = max(len(json.dumps({k: v})) for k, v in raw.items() if not isinstance(v, dict | list)) + 1
+    named = {k: v for k, v in raw.items() if (name := names.get(k)) and notation.known(name)}
+    widest = max((len(json.dumps({k: v})) for k, v in named.items()), default=0) + 3
     lines = []
     for i, (key, value) in enumerate(raw.items()):
         source = f"  {json.dumps(key)}: {json.dumps(value)}{',' if i < len(raw) - 1 else ''}"
-        line, name = text(source), names.get(key)
-        if name and notation.known(name):
-            line += " " * max(1, widest - len(source)) + tag("span", html("# {}", name), cls="c1")
+        line = text(source)
+        if key in named:
+            line += " " * (widest - len(source)) + tag("span", html("# {}", names[key]), cls="c1")
         line += LINE_END
         lines.append(tag("span", line, cls="hll") if key in wanted else line)
     spaced = joined(lines).replace("  ", html("&#32;&#32;"))
     return listing(html("{}: config.json", model.name), joined(["{", LINE_END, spaced, "}"]))
 
 
+PHONE = textwrap.TextWrapper(43, initial_indent="  # ", subsequent_indent="  # ", break_on_hyphens=False)
 CHOSEN = ("d_model", "n_layers", "n_heads", "d_ff", "vocab_size")
 
 
@@ -62,13 +65,15 @@ CHOSEN = ("d_model", "n_layers", "n_heads", "d_ff", "vocab_size")
 def python_config(model: Model) -> Html:
     """The sizes that a model's makers chose, as a Python dictionary with a comment on each; the width is marked."""
     sizes = model.counts.values()
-    entries = [(f'    "{name}": {sizes[name]},', name) for name in CHOSEN if name in sizes]
-    widest = max(len(code) for code, _ in entries)
     shown = []
-    for code, name in entries:
+    for name in CHOSEN:
+        if name not in sizes:
+            continue
         whose = "follows from the tokenizer" if name == "vocab_size" else "your choice"
         meaning, *_ = notation.symbol(name).meaning.split(" that ")
-        line = joined(coloured(f"{code:<{widest}}  # {whose}: {meaning}")) + LINE_END
+        comment = PHONE.wrap(f"{whose}: {meaning}")
+        code = f'  "{name}": {sizes[name]},'
+        line = joined(joined(coloured(one)) + LINE_END for one in (*comment, code))
         shown.append(tag("span", line, cls="hll") if name == "d_model" else line)
     return listing(
         html("{}: its sizes in Python", model.name), joined(["config = {", LINE_END, *shown, "}"]), "before training"
