@@ -1,9 +1,10 @@
 """How a phone loads a page of each kind: `python tests/benchmarks/lighthouse.py [SITE] [PATH...]`, from the repository.
 
-Serves a built site (site/) compressed, as a host does, and has Lighthouse look at it as on a phone;
-prints its four figures, and what keeps them from 100. Needs Chromium and npx, which fetches Lighthouse from npm’s
-registry. A busy machine lowers the first figure: a page that is short of it is looked at up to three times, and the
-best counts; with it stands Lighthouse's own measure of the machine. Exits 1 where it is below 99, or another below 100.
+Serves a built site (site/; for the page of a wrong address built with SITE_URL=http://127.0.0.1/below/a/path/)
+compressed, as a host does, and has Lighthouse look at it as on a phone; prints its four figures, and what keeps them
+from 100. Needs Chromium and npx, which fetches Lighthouse from npm’s registry. A busy machine lowers the first figure:
+a page that is short of it is looked at up to three times, and the best counts; with it stands Lighthouse's own measure
+of the machine. Exits 1 where it is below 99, or another below 100.
 """
 
 from __future__ import annotations
