@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,9 @@ from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, sizes_among
 from ..engine.rules import ShapeError
+from ..engine.trace import Trace
 from .components import Component, components_of, uncounted, with_counts
+from .folded import Fold, fold, folds
 from .names import check_slug, family_slug
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
 from .stored import types_of
@@ -62,6 +65,7 @@ class Model:
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
         self.preset, self.unknown, self.parts, self.head = preset, unknown, parts, head
         self.folder: Path | None = None  # that its files are in, where it is of a folder
+        self.folds: Sequence[Fold] = ()  # kinds of layers that are drawn as one
 
     @property
     def name(self) -> str:
@@ -187,14 +191,32 @@ class Model:
         return self.raw["model_type"]
 
     @cached_property
-    def trace(self):
+    def trace(self) -> Trace:
         """The run on shapes, once per model and process. Raises `Problem` if the sizes do not fit together."""
         try:
-            return trace(self.architecture, self.config, self.head)
+            return self._run()
         except Problem as problem:
             raise problem.at(self.slug) from None
         except ShapeError as error:
             raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.slug) from None
+
+    def _run(self) -> Trace:
+        return trace(self.architecture, self.config, self.head)
+
+    @cached_property
+    def drawn(self) -> Model:
+        """The model with alike layers as one kind, for drawings and tables; itself if there are none.
+
+        Its parameters and its cache are the model's; its FLOPs are not.
+        """
+        found = folds(self.trace)
+        if not found:
+            return self
+        drawn = copy(self)
+        for name in ("counts", "trace"):
+            drawn.__dict__.pop(name, None)
+        drawn.folds, drawn.trace, drawn.drawn = found, fold(self._run, found), drawn
+        return drawn
 
     @cached_property
     def counts(self) -> Counts:
