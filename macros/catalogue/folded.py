@@ -7,14 +7,17 @@ the cache of a fold are those of its layers together; its shapes and FLOPs are t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
+from functools import partial
 from itertools import zip_longest
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Monomial, Number, Poly
+from ..engine.forward import trace
 from ..engine.rules import Shape
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
@@ -65,6 +68,18 @@ def folds(trace: Trace) -> list[Fold]:
         for first, *others in groups
         if others
     ]
+
+
+def drawn(model: Any) -> Any:
+    """The model with each fold as one kind. Its parameters and its cache are the model's; its FLOPs are not."""
+    found = folds(model.trace)
+    if not found:
+        return model
+    other = copy(model)
+    other.__dict__.pop("counts", None)
+    run = partial(trace, model.architecture, model.config, model.head)
+    other.folds, other.trace, other.drawn = found, fold(run, found), other
+    return other
 
 
 def fold(run: Callable[[], Trace], found: Sequence[Fold]) -> Trace:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from copy import copy
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -25,10 +24,10 @@ from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, sizes_among
 from ..engine.rules import ShapeError
-from ..engine.trace import Trace
 from .components import Component, components_of, uncounted, with_counts
-from .folded import Fold, fold, folds
+from .folded import Fold, drawn
 from .names import check_slug, family_slug
+from .predictions import Prediction, prediction_of, uncounted_modules
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
 from .stored import types_of
 
@@ -191,37 +190,29 @@ class Model:
         return self.raw["model_type"]
 
     @cached_property
-    def trace(self) -> Trace:
+    def trace(self):
         """The run on shapes, once per model and process. Raises `Problem` if the sizes do not fit together."""
         try:
-            return self._run()
+            return trace(self.architecture, self.config, self.head)
         except Problem as problem:
             raise problem.at(self.slug) from None
         except ShapeError as error:
             raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.slug) from None
 
-    def _run(self) -> Trace:
-        return trace(self.architecture, self.config, self.head)
-
-    @cached_property
-    def drawn(self) -> Model:
-        """The model with alike layers as one kind, for drawings and tables; itself if there are none.
-
-        Its parameters and its cache are the model's; its FLOPs are not.
-        """
-        found = folds(self.trace)
-        if not found:
-            return self
-        drawn = copy(self)
-        for name in ("counts", "trace"):
-            drawn.__dict__.pop(name, None)
-        drawn.folds, drawn.trace, drawn.drawn = found, fold(self._run, found), drawn
-        return drawn
-
     @cached_property
     def counts(self) -> Counts:
         types = None if self.folder is None else partial(types_of, self.folder)
         return Counts(self.trace, self.raw, self.architecture, types)
+
+    @cached_property
+    def drawn(self) -> Model:
+        """The model with alike layers as one kind; itself if there are none."""
+        return drawn(self)
+
+    @cached_property
+    def prediction(self) -> Prediction | None:
+        """The modules for multi-token prediction beside the model. Raises `Problem` for an impossible number."""
+        return prediction_of(self)
 
     @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
@@ -238,7 +229,8 @@ class Model:
     @property
     def uncounted_parts(self) -> tuple[str, ...]:
         """The keys of the other parts of the config, which are not counted."""
-        return uncounted(*self._components, self.preset.sources.left_out if self.preset else ())
+        named = (*(self.preset.sources.left_out if self.preset else ()), *uncounted_modules(self))
+        return uncounted(*self._components, named)
 
     @cached_property
     def published(self) -> Published | None:
@@ -458,10 +450,8 @@ def unknown(slug: str) -> Problem:
         other = preset(known)
         if slug in (other.name, other.hub, *other.aliases):
             return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
-    return Problem(
-        f"unknown model {shorten(slug)}",
-        nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalog lists the slugs"),
-    )
+    mend = nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalog lists the slugs")
+    return Problem(f"unknown model {shorten(slug)}", mend)
 
 
 @memoized

@@ -222,10 +222,11 @@ def model_page(slug: str) -> str:
 
 
 def tower_section(slug: str) -> list[str]:
-    """The towers beside the text part, for a model that has any."""
-    if not presets.model(slug).components:
-        return []
-    return [folded_section(slug, "Towers beside the text part", macro_call("tower_table", slug, "tensors=True"))]
+    """The towers beside the text part and the modules that draft tokens, for a model that has any."""
+    model = presets.model(slug)
+    towers = folded_section(slug, "Towers beside the text part", macro_call("tower_table", slug, "tensors=True"))
+    drafts = folded_section(slug, "Multi-token prediction", macro_call("prediction_table", slug))
+    return [towers] * bool(model.components) + [drafts] * bool(model.prediction)
 
 
 def formula_section(slug: str) -> str:

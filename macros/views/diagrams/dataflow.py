@@ -180,7 +180,7 @@ class Drawing:
         if node.layers is not None:
             title, kind = layer_title(node, self.model)
             title = f"{title}: {kind} ({layer_range(node.layers)})" if kind else title
-            title += f"; {read}" if (read := what_alike_layers_read(node, self.model)) else ""
+            title += f", {read}" if (read := what_alike_layers_read(node, self.model)) else ""
             return f"{title} · {', '.join(section.words.terms)}"
         own = [w for w in node.all_weights() if not w.is_buffer]
         experts = expert_counts(own) if all(w.routed is not None for w in own) else None

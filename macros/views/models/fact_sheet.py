@@ -16,6 +16,7 @@ from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
 from ..charts import area_map
+from ..costs.predictions import prediction_result
 from ..costs.towers import tower_result
 from ..kit import disclosure, rounding, values
 from ..kit.context_limits import contexts
@@ -258,4 +259,5 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "Sources": _sources,
     "Cite a number": _cited,
     "Towers beside the text part": tower_result,
+    "Multi-token prediction": prediction_result,
 }

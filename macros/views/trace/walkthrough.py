@@ -234,7 +234,7 @@ def _content(
 def _layer(node: Node, model: Model) -> Html:
     title, kind = layer_title(node, model)
     read = what_alike_layers_read(node, model)
-    where = small(html("({}{})", Html(layer_range(node.layers)), f"; {read}" if read else ""))
+    where = small(html("({}{})", Html(layer_range(node.layers)), f", {read}" if read else ""))
     return html("{}{} {}", title, html(": {}", kind) if kind else "", where)
 
 
