@@ -22,7 +22,7 @@ from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
-from ..engine.keys import Parts, sizes_among
+from ..engine.keys import Parts, head_read_otherwise, sizes_among
 from ..engine.rules import ShapeError
 from .components import Component, components_of, uncounted, with_counts
 from .folded import Fold, drawn
@@ -96,7 +96,7 @@ class Model:
     @property
     def read_otherwise(self) -> tuple[str, ...]:
         """A line for each key of the config with which transformers computes something else."""
-        return tuple(self.config.read_otherwise(self.raw))
+        return (*self.config.read_otherwise(self.raw), *head_read_otherwise(self.whole, self.config))
 
     @property
     def unknown_format(self) -> str:
@@ -450,8 +450,8 @@ def unknown(slug: str) -> Problem:
         other = preset(known)
         if slug in (other.name, other.hub, *other.aliases):
             return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
-    mend = nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalog lists the slugs")
-    return Problem(f"unknown model {shorten(slug)}", mend)
+    otherwise = "neither a preset's slug nor a config.json; the catalog lists the slugs"
+    return Problem(f"unknown model {shorten(slug)}", nearest(slug, paths(), otherwise))
 
 
 @memoized

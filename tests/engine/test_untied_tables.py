@@ -4,6 +4,7 @@ import pytest
 from reference import golden
 
 from macros.catalogue.presets import make
+from macros.engine.errors import Problem
 
 # The parent of the tables, and what each is called, as transformers' own models on the meta device have them.
 NAMES = {
@@ -29,3 +30,24 @@ def test_each_stack_has_a_table_of_its_own(model_type):
     new = {f"{below}encoder.{table}.weight", f"{below}decoder.{table}.weight", "lm_head.weight"}
     assert untied.keys() - tied.keys() == new and tied.keys() <= untied.keys()
     assert {untied[name] for name in (*new, f"{below}{shared}.weight")} == {tied[f"{below}{shared}.weight"]}
+
+
+@pytest.mark.parametrize("whole, inner", [(None, False), (False, None), (True, False)])
+def test_a_whole_with_two_stacks_says_the_same_of_both(whole, inner):
+    text, raw = {"model_type": "florence2"}, golden("bart").raw
+    parts = text | {"text_config": raw | {"tie_word_embeddings": inner}, "tie_word_embeddings": whole}
+    with pytest.raises(Problem, match="tie_word_embeddings is .* for the whole and .* in its text model"):
+        make("it", parts)
+    alike = parts | {"text_config": raw | {"tie_word_embeddings": False}, "tie_word_embeddings": False}
+    assert make("it", alike).counts.total == make("it", raw | {"tie_word_embeddings": False}).counts.total
+
+
+def test_what_a_whole_says_of_its_head_or_does_not():
+    text = golden("qwen2").raw | {"tie_word_embeddings": True}
+    omni = {"model_type": "qwen2_5_omni_thinker", "text_config": text | {"model_type": "qwen2_5_omni_text"}}
+    assert not make("it", omni).counts.is_tied and make("it", omni | {"tie_word_embeddings": True}).counts.is_tied
+    intern = {"model_type": "internvl", "text_config": text | {"tie_word_embeddings": False}}
+    said = "transformers 5.23 ties the head of internvl"
+    assert any(said in line for line in make("it", intern).warnings)
+    for keys in ({"tie_word_embeddings": False}, {"text_config": text}):
+        assert not any(said in line for line in make("it", intern | keys).warnings)
