@@ -90,13 +90,13 @@ class Model:
         others = [name for name in self.unknown if name not in self.unknown_sizes]
         sizes = (f"unknown keys that name a size, not counted: {_some(self.unknown_sizes)}",)
         unknown = (f"unknown keys, taken as changing no shape: {_some(others)}",)
-        known = parts + head + caveat + self.read_otherwise
+        known = parts + head + caveat + self.read_otherwise + head_read_otherwise(self.whole, self.config)
         return known + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
 
     @property
     def read_otherwise(self) -> tuple[str, ...]:
         """A line for each key of the config with which transformers computes something else."""
-        return (*self.config.read_otherwise(self.raw), *head_read_otherwise(self.whole, self.config))
+        return tuple(self.config.read_otherwise(self.raw))
 
     @property
     def unknown_format(self) -> str:
