@@ -3,8 +3,8 @@
 A module reads the last hidden state beside the embedding of the token after it, through one layer of the model's own
 kind. Embedding and LM head are the model's. Sources: arXiv 2412.19437, section 2.2; vLLM 0.33, model_executor/models,
 deepseek_mtp.py, glm4_moe_mtp.py, qwen3_next_mtp.py, qwen3_5_mtp.py, mimo_mtp.py, mimo_v2_mtp.py, bailing_moe_mtp.py,
-ernie_mtp.py, exaone_moe_mtp.py, hy_v3_mtp.py, longcat_flash_mtp.py and nemotron_h_mtp.py; inclusionAI/Ling-V2,
-models/modeling_bailing_moe_v2.py.
+ernie_mtp.py, exaone_moe_mtp.py, hy_v3_mtp.py, longcat_flash_mtp.py and nemotron_h_mtp.py, and models/deepseek_v4;
+inclusionAI/Ling-V2, models/modeling_bailing_moe_v2.py.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .architectures import (
     bailing_hybrid,
     bailing_moe,
     deepseek_v3,
+    deepseek_v4,
     deepseek_v32,
     ernie4_5_moe,
     exaone_moe,
@@ -37,6 +38,7 @@ from .forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from .interface import Array, KVCache, RopeTable, Weights
 from .ops import Kind, Mixed, SlidingWindow, embed, feed_forward, linear, positions, rms_norm, rope_table, unembed
 from .ops.rope import Rope
+from .ops.streams import reduce_streams
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
@@ -49,7 +51,7 @@ MOST = 64
 class Module(NamedTuple):
     """A maker's module: its layer, and the names of its tensors, below `place` with the number of the module."""
 
-    layer: Layer
+    layer: Layer | None  # none where the module is one over residual streams
     place: str = "model.layers.{after}"
     token_norm: str = "enorm"
     state_norm: str = "hnorm"
@@ -127,6 +129,18 @@ def _longcat(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, raw: Raw)
     return x + feed_forward(y, w.at("transformer_layer.mlp"), c.d_ff, activation(c.activation))
 
 
+def _streams(w: Weights, tokens: Array, states: Array, c: Any, cache: KVCache, ids: Array) -> tuple[Array, Array]:
+    """DeepSeek V4's module, over the residual streams: [T D], [T M·D] -> [T M·D], [T D]."""
+    T, M, D = tokens.shape[0], c.n_streams, c.d_model
+    e = linear(rms_norm(tokens, w, "enorm", c.norm_eps), w, "e_proj", D)
+    h = linear(rms_norm(states.reshape(T * M, D), w, "hnorm", c.norm_eps), w, "h_proj", D).reshape(T, M, D)
+    kind = deepseek_v4.CompressedKind(None, False, False)
+    x = h + e[:, None, :]
+    x = deepseek_v4.layer(x, w, cache, c, kind, _angles(ids, cache, c.qk_rope_head_dim, c.rope("main")), ids)
+    y = reduce_streams(x, w.at("hc_head"), c.norm_eps, c.stream_floor)
+    return x.reshape(T, M * D), rms_norm(y, w, "norm", c.norm_eps)
+
+
 # What the letters of Nemotron's pattern stand for.
 LETTERS = {"*": "attention", "E": "moe", "M": "mamba", "-": "mlp"}
 
@@ -192,6 +206,7 @@ MODULES: dict[str, Module] = {
     "longcat_flash": Module(
         _longcat, "model.mtp", "layers.{k}.enorm.m", "layers.{k}.hnorm.m", "layers.{k}.eh_proj", "layers.{k}", "norm"
     ),
+    "deepseek_v4": Module(None, "mtp.{k}"),
     "nemotron_h": Module(_nemotron, "mtp", "layers.0.enorm", "layers.0.hnorm", "layers.0.eh_proj", last_norm=""),
 }
 
@@ -223,10 +238,15 @@ def trace(model_type: str, c: Config, raw: Raw, n: int) -> Trace:
 
 def forward(w: Weights, ids: Array, c: Any, cache: KVCache, module: Module, raw: Raw, n: int) -> Array:
     """Scores for the token after the next, by each module for one token further: [T] -> [1 V]."""
-    scores = x = cache.hidden_states(ids.shape[0], c.d_model)
+    width = c.d_model if module.layer else c.n_streams * c.d_model
+    scores = x = cache.hidden_states(ids.shape[0], width)
     tokens = embed(ids, w.of_target(), "model.embed_tokens.weight", c.vocab_size, c.d_model)
     for k in range(n):
         inner = w.at(module.place.format(k=k, after=c.n_layers + k))
+        if module.layer is None:
+            x, y = _streams(inner, tokens, x, c, cache, ids)
+            scores = unembed(y, w.of_target(), "lm_head.weight", c.vocab_size, last=True)
+            continue
         names = [name.format(k=k) for name in (module.token_norm, module.state_norm, module.projection, module.block)]
         if k == 0 or not module.is_one:
             x = joined(tokens, x, inner, c, names, module.offset)

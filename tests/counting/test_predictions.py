@@ -36,6 +36,32 @@ def test_there_are_enough_of_them():
     assert len(PUBLISHED) > 20 and len({presets.model(slug).model_type for slug in PUBLISHED}) > 9
 
 
+# The file of DeepSeek-V4-Flash's base model, whose linear layers are all in FP8: the hub's total of its values.
+FP8_BASE = 292_021_347_282
+NOT_IN_FP8 = (
+    "embed_tokens",
+    "lm_head",
+    "gate.weight",
+    "hc",
+    "norm",
+    "position_bias",
+    "scorer",
+    "compressor.kv_proj",
+) + ("compressor.gate_proj", "indexer.kv_proj", "indexer.gate_proj")
+
+
+def test_the_module_of_deepseek_v4_has_what_its_file_holds_besides():
+    model = presets.model("deepseek-v4-flash")
+    both, counted = (model.counts, model.prediction.counts), 0
+    for counts in both:
+        counted += counts.total + counts.buffer_elements
+        for name, shape in counts.tensors():
+            if len(shape) == 2 and not any(part in name for part in NOT_IN_FP8):
+                counted += -(-shape[0] // 128) * -(-shape[1] // 128)  # a scale for each block of 128 × 128
+    copies = 2 * model.counts.trace.symbols["vocab_size"] * model.counts.trace.symbols["d_model"]
+    assert counted + copies == FP8_BASE
+
+
 LONGCAT = """
     model.mtp.layers.0.eh_proj.weight model.mtp.layers.0.enorm.m.weight model.mtp.layers.0.hnorm.m.weight
     model.mtp.layers.0.input_layernorm.weight model.mtp.layers.0.post_attention_layernorm.weight
