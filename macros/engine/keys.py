@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from .architectures.config import COMMON_IGNORED, MOST_LAYERS
-from .errors import Problem
+from .errors import Problem, shorten
 
 # Tables of a language model's own keys, which are named as parts are.
 OWN_TABLES = frozenset(
@@ -64,6 +64,9 @@ TIED_UNLESS_SAID = frozenset(
 # Wholes whose text model has an encoder: its tables are tied by that model's keys, and the head by the whole's.
 OF_TWO_STACKS = frozenset({"florence2"})
 
+# Wholes whose head has sizes of its own beside the parts.
+HEAD_OF_WHOLE = frozenset({"ovis2"})
+
 # Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
 # that writes and speaks has the part that writes.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
@@ -117,6 +120,12 @@ def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
             f"tie_word_embeddings is {both[0]} for the whole and {both[1]} in its text model",
             "give both the same: the stacks of the text model share a table with the head, or nothing does",
         )
+    for name in ("hidden_size", "vocab_size") if whole in HEAD_OF_WHOLE and said is False else ():
+        if raw.get(name) is not None and inner.get(name) is not None and raw[name] != inner[name]:
+            raise Problem(
+                f"{name} = {shorten(raw[name])} for the head and {shorten(inner[name])} in the text model",
+                "give both the same",
+            )
     if said is None and whole in APART_UNLESS_SAID:
         return {"tie_word_embeddings": False}
     if said is None or whole in TIED_INSIDE or (whole in TIED_BY_EITHER and not said):

@@ -42,6 +42,15 @@ def test_a_whole_with_two_stacks_says_the_same_of_both(whole, inner):
     assert make("it", alike).counts.total == make("it", raw | {"tie_word_embeddings": False}).counts.total
 
 
+@pytest.mark.parametrize("name", ["hidden_size", "vocab_size"])
+def test_the_head_of_ovis2_is_as_wide_as_its_text_model(name):
+    text = golden("qwen2").raw
+    raw = {"model_type": "ovis2", "text_config": text, "tie_word_embeddings": False, name: text[name]}
+    assert not make("it", raw).counts.is_tied
+    with pytest.raises(Problem, match=f"{name} = .* for the head and .* in the text model"):
+        make("it", raw | {name: text[name] + 1})
+
+
 def test_what_a_whole_says_of_its_head_or_does_not():
     text = golden("qwen2").raw | {"tie_word_embeddings": True}
     omni = {"model_type": "qwen2_5_omni_thinker", "text_config": text | {"model_type": "qwen2_5_omni_text"}}
