@@ -59,7 +59,7 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
         *([str(model.parts)] if model.parts else []),
         *([f"{model.head.name}: {model.head.said}"] if model.head else []),
         *([f"not counted, unknown sizes: {', '.join(map(named, model.unknown_sizes))}"] if model.unknown_sizes else []),
-        _tensors(counts),
+        _tensors(model.drawn.counts),
         *(_grid(lines, model, asked) for lines in (totals, costs, *blocks(of_model, asked))),
         *(_components(model, asked.components) if asked.components else ()),
         *(f"† {warning}" for warning in notes),
