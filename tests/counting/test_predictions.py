@@ -130,4 +130,7 @@ def test_what_is_not_counted_is_named_and_a_wrong_number_refused():
 def test_the_data_have_them_beside_the_towers():
     found = load("qwen3.5-0.8b").to_dict(collapse=True, components=True)["components"]
     assert found["prediction"]["parameters"] == rows("qwen3.5-0.8b") and found["prediction"]["modules"] == 1
+    drafts = load("mimo-7b").prediction
+    assert (drafts.modules, drafts.total, len(drafts.table)) == (1, rows("mimo-7b"), 16)
+    assert drafts.draft_flops(9) == presets.model("mimo-7b").prediction.counts.decode_flops(9)
     assert found["parameters"] == load("qwen3.5-0.8b").parameters.total + sum(t["parameters"] for t in found["towers"])
