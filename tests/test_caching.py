@@ -28,6 +28,7 @@ OF_PLAIN_VALUES = set(
     catalogue/measurements:published catalogue/training_runs:stated
     catalogue/small_configs:small_configs catalogue/transformers_types:mappings
     catalogue/transformers_types:vllm_classes
+    catalogue/transformers_types:vllm_recipes
     site/search/asked:_topics site/search/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:relative_link
     site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms

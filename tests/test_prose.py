@@ -379,7 +379,8 @@ OF_SHAPES = set(
     timeline architecture_gallery gallery_summary
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
-    coverage_summary coverage_types coverage_mechanisms coverage_mappings coverage_vllm benchmark
+    coverage_summary coverage_types coverage_mechanisms coverage_mappings coverage_vllm coverage_recipes
+    benchmark
     benchmarks_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table style_table one_head recap shape_after dot_product matrix_product matrix_cell
@@ -389,6 +390,7 @@ OF_SHAPES = set(
     ablated ablation_table
     independent_summary independent_table any_config run_checkpoint station data_fields rooms_table python_names
     engine_buffers_table engine_logs_table message_table training_runs tower_list tower_table tower_types
+    prediction_table
     """.split()
 )
 

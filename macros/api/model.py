@@ -28,6 +28,7 @@ from ..engine.bounds import MOST_TOKENS
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import parse_json
 from .conditions import accelerator, check_split, conditions, warn, warn_beyond
+from .prediction import Prediction
 from .tables import Quantity, Row, Table, Tabular, Value
 
 if TYPE_CHECKING:
@@ -233,6 +234,11 @@ class Model(Tabular):
     def components(self) -> tuple[Tower, ...]:
         """The vision and audio towers beside a multimodal model's text part, which no other figure counts."""
         return tuple(map(Tower, self.inner.components))
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """The modules for multi-token prediction beside the model, which no other figure counts; None without any."""
+        return Prediction(self.inner.prediction) if self.inner.prediction else None
 
     @property
     def diagram(self) -> Picture:

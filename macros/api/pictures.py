@@ -47,7 +47,7 @@ class Picture:
 
 def diagram(model: Model) -> Picture:
     """The data flow from token ids to scores, each kind of layer once."""
-    drawing = Drawing(model, model.trace.root, is_large, None)
+    drawing = Drawing(model.drawn, model.drawn.trace.root, is_large, None)
     laid = laid_out(drawing, lambda item: shapes(item, drawing.values))
     return Picture(_alone(str(drawing_svg(laid, lambda item: None))))
 

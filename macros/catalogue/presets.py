@@ -22,10 +22,12 @@ from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
-from ..engine.keys import Parts, sizes_among
+from ..engine.keys import Parts, head_read_otherwise, sizes_among
 from ..engine.rules import ShapeError
 from .components import Component, components_of, uncounted, with_counts
+from .folded import Fold, drawn
 from .names import check_slug, family_slug
+from .predictions import Prediction, prediction_of, uncounted_modules
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
 from .stored import types_of
 
@@ -62,6 +64,7 @@ class Model:
         self.slug, self.raw, self.architecture, self.config = slug, raw, architecture, config
         self.preset, self.unknown, self.parts, self.head = preset, unknown, parts, head
         self.folder: Path | None = None  # that its files are in, where it is of a folder
+        self.folds: Sequence[Fold] = ()  # kinds of layers that are drawn as one
 
     @property
     def name(self) -> str:
@@ -87,7 +90,7 @@ class Model:
         others = [name for name in self.unknown if name not in self.unknown_sizes]
         sizes = (f"unknown keys that name a size, not counted: {_some(self.unknown_sizes)}",)
         unknown = (f"unknown keys, taken as changing no shape: {_some(others)}",)
-        known = parts + head + caveat + self.read_otherwise
+        known = parts + head + caveat + self.read_otherwise + head_read_otherwise(self.whole, self.config)
         return known + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
 
     @property
@@ -202,6 +205,16 @@ class Model:
         return Counts(self.trace, self.raw, self.architecture, types)
 
     @cached_property
+    def drawn(self) -> Model:
+        """The model with alike layers as one kind; itself if there are none."""
+        return drawn(self)
+
+    @cached_property
+    def prediction(self) -> Prediction | None:
+        """The modules for multi-token prediction beside the model. Raises `Problem` for an impossible number."""
+        return prediction_of(self)
+
+    @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
         try:
             return components_of(self.whole)
@@ -216,7 +229,8 @@ class Model:
     @property
     def uncounted_parts(self) -> tuple[str, ...]:
         """The keys of the other parts of the config, which are not counted."""
-        return uncounted(*self._components, self.preset.sources.left_out if self.preset else ())
+        named = (*(self.preset.sources.left_out if self.preset else ()), *uncounted_modules(self))
+        return uncounted(*self._components, named)
 
     @cached_property
     def published(self) -> Published | None:
@@ -436,10 +450,8 @@ def unknown(slug: str) -> Problem:
         other = preset(known)
         if slug in (other.name, other.hub, *other.aliases):
             return Problem(f"unknown model {shorten(slug)}", f'did you mean "{known}"?')
-    return Problem(
-        f"unknown model {shorten(slug)}",
-        nearest(slug, paths(), "neither a preset's slug nor a config.json; the catalog lists the slugs"),
-    )
+    otherwise = "neither a preset's slug nor a config.json; the catalog lists the slugs"
+    return Problem(f"unknown model {shorten(slug)}", nearest(slug, paths(), otherwise))
 
 
 @memoized

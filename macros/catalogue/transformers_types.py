@@ -1,7 +1,8 @@
-"""The types of transformers' mappings of language models and vLLM's classes: covered, or why not.
+"""The types of transformers' mappings of language models, vLLM's classes, its recipes' models: covered, or why not.
 
 `python -m tests.reference.mappings` writes `transformers_types.json`, `python -m tests.reference.engine_lists` writes
-`vllm_classes.json`. Whether a type is covered is not in them: that is looked up.
+`vllm_classes.json`, `python -m tests.reference.recipes` `vllm_recipes.json`. Whether a type is covered is not in them:
+that is looked up.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ..engine.files import place, read_text
 
 FILE = Path(__file__).parent / "transformers_types.json"
 VLLM_FILE = Path(__file__).parent / "vllm_classes.json"
+RECIPES_FILE = Path(__file__).parent / "vllm_recipes.json"
 
 Content = TypeVar("Content")
 
@@ -56,6 +58,13 @@ class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     classes: dict[str, Listed]
 
 
+class Recipes(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The file: the day of the recipes, and their models on the hub with their tasks."""
+
+    version: str
+    models: dict[str, list[str]]
+
+
 @cache
 def mappings() -> Mappings:
     """The types of transformers' mappings. Raises `Problem`."""
@@ -66,6 +75,12 @@ def mappings() -> Mappings:
 def vllm_classes() -> Registry:
     """The classes of vLLM's registry. Raises `Problem`."""
     return _read(VLLM_FILE, Registry, "engine_lists VLLM")
+
+
+@cache
+def vllm_recipes() -> Recipes:
+    """The models of vLLM's recipes. Raises `Problem`."""
+    return _read(RECIPES_FILE, Recipes, "recipes REPOSITORY")
 
 
 def _read(file: Path, content: type[Content], program: str) -> Content:

@@ -116,7 +116,8 @@ def _describe(commands) -> None:
     describing.add_argument(
         "--components",
         action="store_true",
-        help="also print the towers of a multimodal model: tensors, and tokens and FLOPs of an image or a sound",
+        help="also print the towers of a multimodal model, with tokens and FLOPs of an image or a sound, and the "
+        "modules for multi-token prediction",
     )
     describing.add_argument(
         "--image",

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..catalogue.predictions import AT
 from ..catalogue.presets import DEFAULT
 from ..counting.costs import of as costs_of
-from ..counting.figures import FLOPS, NUMBERS, PARAMETERS
+from ..counting.figures import BYTES, FLOPS, NUMBERS, PARAMETERS
 from ..counting.parameters import Counts
 from ..data.components import Inputs, inputs, with_text
 from ..data.costs import USUAL, Asked, Line, blocks, line
@@ -58,7 +59,7 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
         *([str(model.parts)] if model.parts else []),
         *([f"{model.head.name}: {model.head.said}"] if model.head else []),
         *([f"not counted, unknown sizes: {', '.join(map(named, model.unknown_sizes))}"] if model.unknown_sizes else []),
-        _tensors(counts),
+        _tensors(model.drawn.counts),
         *(_grid(lines, model, asked) for lines in (totals, costs, *blocks(of_model, asked))),
         *(_components(model, asked.components) if asked.components else ()),
         *(f"† {warning}" for warning in notes),
@@ -100,6 +101,21 @@ def _components(model: Model, asked: Inputs) -> Iterator[Block]:
         yield Grid(
             [WORDS, ROUND, EXACT, WORDS], [("with components", rounded(total, PARAMETERS), exact(total), "parameters")]
         )
+    if found := model.prediction:
+        yield Title(f"prediction ({found.key}): {found.number} module{'s' if found.number > 1 else ''}")
+        yield _tensors(found.counts)
+        draft, kept = found.counts.decode_flops(AT), found.counts.cache_bytes_per_token()
+        rows = [
+            ("parameters", rounded(found.total, PARAMETERS), exact(found.total), ""),
+            (
+                f"FLOPs of a draft at {AT:,} tokens",
+                rounded(draft, FLOPS),
+                exact(draft),
+                "each module once, and the head",
+            ),
+            ("cache bytes per token", rounded(kept, BYTES), exact(kept), "in addition to the model's"),
+        ]
+        yield Grid([WORDS, ROUND, EXACT, WORDS], rows)
     if model.uncounted_parts:
         yield f"not counted: {', '.join(map(named, model.uncounted_parts))}"
 

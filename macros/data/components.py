@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalogue.components import IMAGE, SECONDS
+from ..catalogue.predictions import AT
 
 if TYPE_CHECKING:
     from ..catalogue.components import Component, Seen
+    from ..catalogue.predictions import Prediction
     from ..catalogue.presets import Model
+    from ..counting.parameters import Counts
 
 
 class Inputs(NamedTuple):
@@ -30,11 +33,33 @@ def with_text(model: Model) -> int:
     return model.counts.total + sum(component.total for component in model.components)
 
 
+def _tensors(counts: Counts, collapse: bool) -> dict[str, object]:
+    listed = [[w.name, [int(d) for d in w.shape], w.ranges()] for w in counts.weights] if collapse else None
+    return {
+        "tensors": listed or [[name, list(shape)] for name, shape in counts.tensors()],
+        "buffers": [[name, list(shape)] for name, shape in counts.tensors(counts.buffers)],
+    }
+
+
+def _prediction(found: Prediction, collapse: bool) -> dict[str, object]:
+    """The modules for multi-token prediction."""
+    counts = found.counts
+    return {
+        "part": found.key,
+        "modules": found.number,
+        "parameters": found.total,
+        **_tensors(counts, collapse),
+        "draft_flops_at": {str(AT): counts.decode_flops(AT)},
+        "cache_bytes_per_token": counts.cache_bytes_per_token(),
+    }
+
+
 def data(model: Model, asked: Inputs, collapse: bool) -> dict[str, object]:
     """The object under `components`."""
     return {
         "parameters": with_text(model),
         "not_counted": list(model.uncounted_parts),
+        "prediction": _prediction(model.prediction, collapse) if model.prediction else None,
         "towers": [
             {
                 "part": component.part,
@@ -42,10 +67,7 @@ def data(model: Model, asked: Inputs, collapse: bool) -> dict[str, object]:
                 "architecture": component.tower.name,
                 "reads": component.reads,
                 "parameters": component.total,
-                "tensors": [[w.name, [int(d) for d in w.shape], w.ranges()] for w in component.counts.weights]
-                if collapse
-                else [[name, list(shape)] for name, shape in component.counts.tensors()],
-                "buffers": [[name, list(shape)] for name, shape in component.counts.tensors(component.counts.buffers)],
+                **_tensors(component.counts, collapse),
                 "inputs": [{**given, **seen._asdict()} for given, seen in inputs(component, asked)],
                 "unknown_keys": list(component.unknown),
             }

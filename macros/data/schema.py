@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..catalogue.predictions import AT
 from ..counting.accelerators import accelerator, common
 from ..counting.engines import names as engines
 from ..counting.figures import BYTES, FIGURES, PARAMETERS
@@ -142,6 +143,20 @@ def _components(tensors: Schema) -> Schema:
         _object(
             parameters=_said(COUNT, "of the text part and the towers"),
             not_counted=_said(_list(TEXT), "other parts of the config"),
+            prediction=_said(
+                _or_null(
+                    _object(
+                        part=_said(TEXT, "the key in the config"),
+                        modules=COUNT,
+                        parameters=COUNT,
+                        tensors=tensors,
+                        buffers=tensors,
+                        draft_flops_at=_said(_object(**{str(AT): COUNT}), "of each module once, by the context"),
+                        cache_bytes_per_token=COUNT,
+                    )
+                ),
+                "the modules for multi-token prediction",
+            ),
             towers=_list(
                 _object(
                     part=_said(TEXT, "the key in the config"),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
 from .architectures.config import COMMON_IGNORED, MOST_LAYERS
+from .errors import Problem, shorten
 
 # Tables of a language model's own keys, which are named as parts are.
 OWN_TABLES = frozenset(
@@ -50,6 +51,22 @@ TIED_BY_EITHER = frozenset(
     """.split()
 )
 
+# Wholes whose head is apart unless they say otherwise themselves. And those that transformers 5.23 ties then, though
+# files of models whose text model says nothing, or says that it is not, have a head.
+APART_UNLESS_SAID = frozenset({"qwen2_5_omni_thinker", "qwen3_vl_moe"})
+TIED_UNLESS_SAID = frozenset(
+    """
+    deepseek_vl deepseek_vl_hybrid got_ocr2 hyperclovax_vision_v2 internvl janus kimi_k25 lighton_ocr minicpm_ocr
+    mistral3 ovis2 paligemma pp_chart2table
+    """.split()
+)
+
+# Wholes whose text model has an encoder: its tables are tied by that model's keys, and the head by the whole's.
+OF_TWO_STACKS = frozenset({"florence2"})
+
+# Wholes whose head has sizes of its own beside the parts.
+HEAD_OF_WHOLE = frozenset({"ovis2"})
+
 # Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
 # that writes and speaks has the part that writes.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
@@ -88,17 +105,40 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
     inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
     both = {"model_type": raw.get("model_type"), **inner}
-    tied = _tied(raw)
+    tied = _tied(raw, inner)
     formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
     return {**both, **tied, **formats}, parts
 
 
-def _tied(raw: Mapping[str, Any]) -> dict[str, Any]:
-    """What a whole says of its head, as far as that goes before what the text model says."""
+def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    """What a whole says of its head, as far as that goes before what the text model says. Raises `Problem` where both
+    are to agree and do not."""
     said, whole = raw.get("tie_word_embeddings"), raw.get("model_type")
+    both = [keys.get("tie_word_embeddings") is not False for keys in (raw, inner)]
+    if whole in OF_TWO_STACKS and both[0] != both[1]:
+        raise Problem(
+            f"tie_word_embeddings is {both[0]} for the whole and {both[1]} in its text model",
+            "give both the same: the stacks of the text model share a table with the head, or nothing does",
+        )
+    for name in ("hidden_size", "vocab_size") if whole in HEAD_OF_WHOLE and said is False else ():
+        if raw.get(name) is not None and inner.get(name) is not None and raw[name] != inner[name]:
+            raise Problem(
+                f"{name} = {shorten(raw[name])} for the head and {shorten(inner[name])} in the text model",
+                "give both the same",
+            )
+    if said is None and whole in APART_UNLESS_SAID:
+        return {"tie_word_embeddings": False}
     if said is None or whole in TIED_INSIDE or (whole in TIED_BY_EITHER and not said):
         return {}
     return {"tie_word_embeddings": said}
+
+
+def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, ...]:
+    """A line if transformers ties the head of a whole that says nothing of it, and it is counted."""
+    kind = whole.get("model_type")
+    if getattr(config, "tied", True) or whole.get("tie_word_embeddings") is not None or kind not in TIED_UNLESS_SAID:
+        return ()
+    return (f"tie_word_embeddings is missing beside the parts: in that case transformers 5.23 ties the head of {kind}",)
 
 
 def text_table(raw: Mapping[str, Any]) -> str | None:

@@ -210,7 +210,7 @@ def model_page(slug: str) -> str:
         *([section("The kinds of layers", macro_call("layer_table", slug))] if len(kinds(slug)) > 1 else []),
         folded_section(slug, "Every parameter", macro_call("parameter_table", slug)),
         *tower_section(slug),
-        section("The formula", macro_call("formula", slug)),
+        formula_section(slug),
         folded_section(slug, "What happens to five tokens", macro_call("walkthrough", slug, "tokens=5")),
         folded_section(slug, "Which number is meant", macro_call("which_number", slug)),
         "## What was checked",
@@ -222,10 +222,18 @@ def model_page(slug: str) -> str:
 
 
 def tower_section(slug: str) -> list[str]:
-    """The towers beside the text part, for a model that has any."""
-    if not presets.model(slug).components:
-        return []
-    return [folded_section(slug, "Towers beside the text part", macro_call("tower_table", slug, "tensors=True"))]
+    """The towers beside the text part and the modules that draft tokens, for a model that has any."""
+    model = presets.model(slug)
+    towers = folded_section(slug, "Towers beside the text part", macro_call("tower_table", slug, "tensors=True"))
+    drafts = folded_section(slug, "Multi-token prediction", macro_call("prediction_table", slug))
+    return [towers] * bool(model.components) + [drafts] * bool(model.prediction)
+
+
+def formula_section(slug: str) -> str:
+    """The formula part by part, folded where several kinds of layers are so already."""
+    drawn = macro_call("formula", slug)
+    is_long = bool(presets.model(slug).drawn.folds)
+    return folded_section(slug, "The formula", drawn) if is_long else section("The formula", drawn)
 
 
 def kinds(slug: str) -> dict[str, Node]:

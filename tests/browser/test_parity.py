@@ -227,6 +227,9 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
     given += [small[model_type] | keys for model_type, rows in READ_OTHERWISE.items() for keys in rows]
     given += [small["deepseek_v3"] | {"model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"]}]
     given += [small["gemma3_text"] | {"model_type": "gemma3"}, {"architectures": ["LlamaForCausalLM"]}]
+    untied = {"tie_word_embeddings": False}
+    given += [small[name] | untied for name in ("marian", "led", "prophetnet", "switch_transformers")]
+    given += [{"model_type": "florence2", "text_config": small["bart"] | keys} for keys in ({}, untied)]
     page = open_page(engine)
     until(page, "globalThis.ready")
     answers = page.evaluate("configs => described(configs)", json.dumps(given))

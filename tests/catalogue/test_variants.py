@@ -76,4 +76,4 @@ def test_a_value_that_transformers_reads_alike_is_not_said():
 
 def test_what_no_published_model_does_is_refused():
     with pytest.raises(Problem, match="tie_word_embeddings = False"):
-        make("marian", configs()["marian"] | {"tie_word_embeddings": False})
+        make("mobilebert", configs()["mobilebert"] | {"tie_word_embeddings": False})

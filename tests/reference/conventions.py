@@ -367,8 +367,8 @@ def whole_text(ours: Model, new: int, context: int) -> int:
 
 
 def heads_repeated(ours: Model, new: int, context: int) -> int:
-    """Keys and values of every query head."""
-    if ours.model_type != "falcon":
+    """Keys and values of every query head, in the newer of Falcon's layers."""
+    if ours.model_type != "falcon" or not ours.config.new_block:
         return 0
     heads, held = ours.trace.symbols["n_heads"], ours.trace.symbols["n_kv_heads"]
     return kept(ours, context) * (heads - held) // held

@@ -52,6 +52,8 @@ TYPES = {
     "DeciLMForCausalLM": "nemotron-nas",
     "DeepseekForCausalLM": "deepseek",
     "ExaoneForCausalLM": "exaone",
+    "GteNewModel": "new",
+    "GteNewForSequenceClassification": "new",
     "InternLM2ForCausalLM": "internlm2",
     "K2HorizonForCausalLM": "k2_horizon",
     "KimiK3ForConditionalGeneration": "kimi_k3/text_config/kimi_linear",
@@ -103,14 +105,14 @@ REASONS = {
         AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
         DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
-        GteNewForSequenceClassification GteNewModel HCXVisionV2ForCausalLM HfMoondream
+        HCXVisionV2ForCausalLM HfMoondream
         IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
         KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
         Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
-        NemotronH_Omni_Reasoning_V3 NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
+        NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
         PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM Phi3VForCausalLM
         Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration RadioMBartPrefixForCausalLM Rnj1ForCausalLM

@@ -198,7 +198,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_every_layer_is_in_one_row_of_the_table_of_kinds(slug):
     model, (_, *rows) = presets.model(slug), rows_of(parameters.layer_table(slug))
-    nodes = [n for n in model.trace.root.children if n.layers is not None]
+    nodes = [n for n in model.drawn.trace.root.children if n.layers is not None]
     assert sorted(i for n in nodes for i in n.layers) == list(range(n_layers(model)))
     assert [int(r[2]) for r in rows] == [len(n.layers) for n in nodes]
     assert [as_int(r[4]) for r in rows] == [as_int(r[3]) * int(r[2]) for r in rows]

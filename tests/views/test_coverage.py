@@ -9,7 +9,7 @@ import pytest
 
 from macros.catalogue import presets
 from macros.catalogue.independent import comparison
-from macros.catalogue.transformers_types import covered_as, mappings, vllm_classes
+from macros.catalogue.transformers_types import covered_as, mappings, vllm_classes, vllm_recipes
 from macros.engine.architectures import architectures, is_known
 from macros.views.reference import coverage
 
@@ -90,6 +90,17 @@ def test_every_class_of_vllm_is_read_or_has_a_reason():
         sum(row[2].startswith("as ") for row in listed if row[0] in rows),
     )
     assert (rows["LlamaForCausalLM"].type, rows["InternVLChatModel"].type) == ("llama", "qwen2")
+
+
+def test_each_model_of_the_recipes_is_in_the_catalogue_or_listed():
+    made, listed = vllm_recipes().models, cells(coverage.coverage_recipes())
+    hubs = {name for preset in map(presets.preset, presets.readable()) for name in (preset.hub, *preset.aliases)}
+    sums = {row[0]: int(row[1]) for row in listed if row[1].isdigit()}
+    reasons = {row[0]: row[1] for row in listed if row[0] in made}
+    assert sum(sums.values()) == len(made) and sums["In the catalog"] == len(made) - len(reasons) > 60
+    assert not hubs & reasons.keys() and hubs & made.keys() == made.keys() - reasons.keys()
+    assert reasons["zai-org/GLM-Image"] == coverage.WRITES_OTHERS
+    assert reasons["microsoft/Phi-4-reasoning"] == coverage.NOT_READ
 
 
 def test_the_tables_of_transformers_types_agree():

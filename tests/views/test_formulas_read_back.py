@@ -80,7 +80,7 @@ def test_every_formula_is_its_integer(slug):
     counts = model.counts
     reads = any(k.holds in OF_SOURCE for k in counts.kept)  # in its first step: the formula is that of a later one
     for S in (2 if reads else 1, 777, 8192, 8193, 131_072):
-        values = dict(counts.values(S=S))
+        values = {**counts.values(S=S), **model.drawn.counts.values(S=S)}
         decode, cache = flops.decode_poly(model), kv_cache.cache_poly(model)
         assert "T" not in decode.symbols
         assert read_latex(total_latex(decode, latex_name), values) == counts.decode_flops(S)
@@ -90,7 +90,7 @@ def test_every_formula_is_its_integer(slug):
             continue
         assert read_latex(cache.latex(), values) == read_latex(total_latex(cache, latex_name), values) == elements
         assert read_text(cache.text(), values) == elements
-    values = dict(counts.values(T=8197 if reads else 5, S=8197))
+    values = dict(model.drawn.counts.values(T=8197 if reads else 5, S=8197)) | counts.values()
     for group in groups(model):
         assert read_latex(formulas.part_in_symbols(group), values) == group.count
         assert read_text(formulas.part_in_numbers(group, values), {}) == group.count

@@ -403,7 +403,7 @@ def test_the_parameter_table_adds_up(small, tied):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_formula_adds_up_in_symbols_and_in_numbers(slug):
-    model = presets.model(slug)
+    model = presets.model(slug).drawn
     titled, at = groups(model), model.counts.values()
     assert sum((g.poly for g in titled), Poly.of(0)) == model.counts.total_poly
     for g in titled:
@@ -541,7 +541,7 @@ def test_the_walkthrough_shows_the_sizes_that_were_asked_for(small):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_the_walkthrough_leaves_no_weight_and_no_flop_out(slug):
-    model = presets.model(slug)
+    model = presets.model(slug).drawn
     rows = list(operations.sections(model).operations())
     assert {w for r, _ in rows for w in r.weights} == set(model.trace.weights.values())
     at = model.counts.values(T=11, S=29)
@@ -997,7 +997,8 @@ def test_the_scale_of_the_scores_is_the_forward_passs(slug, monkeypatch):
         )[1],
     )
     run.trace(model.architecture, model.config)
-    assert said == pytest.approx(given, rel=4e-4)
+    assert len(said) == len(given) or model.drawn.folds  # alike layers are said once
+    assert said == pytest.approx(given[: len(said)], rel=4e-4)
 
 
 @pytest.mark.parametrize(

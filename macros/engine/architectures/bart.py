@@ -60,6 +60,7 @@ class Bart(Config):
     activation: str = key("activation_function", "gelu")
     # head
     tied: bool = key("tie_word_embeddings", True)
+    trunk: str = fixed("model")
 
     # Whether norms precede the parts, and follow each stack; whether they follow the embedding.
     norm_first: bool = fixed(False)
@@ -93,12 +94,17 @@ class Bart(Config):
 
     def table(self, stack: str) -> str:
         """The name of the embedding of a stack."""
-        return "model.shared.weight" if self.tied else f"model.{stack}.embed_tokens.weight"
+        return f"{self.trunk}.shared.weight" if self.tied else f"{self.trunk}.{stack}.embed_tokens.weight"
 
     @property
     def head(self) -> str:
         """The name of the head's matrix."""
         return self.table("decoder") if self.tied else "lm_head.weight"
+
+    def spare(self, w: Weights) -> None:
+        """The table that transformers keeps beside those of both stacks where the head is not tied."""
+        if not self.tied:
+            w(f"{self.trunk}.shared.weight", self.vocab_size, self.d_model)
 
     def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
         """The vectors of tokens plus those of their positions, after `earlier` ones: [T D] -> [T D]."""
@@ -195,7 +201,6 @@ class Marian(Bart):
 
     n_written: Size = key("decoder_vocab_size", lambda c: c.vocab_size)
     shared: bool = key("share_encoder_decoder_embeddings", True)
-    tied: Literal[True] = key("tie_word_embeddings", True)
     norm_embedding: bool = fixed(False)
 
     def check(self) -> None:
@@ -212,7 +217,11 @@ class Marian(Bart):
         return self.vocab_size if self.shared else self.n_written
 
     def table(self, stack: str) -> str:
-        return "model.shared.weight" if self.shared else f"model.{stack}.embed_tokens.weight"
+        return "model.shared.weight" if self.shared and self.tied else f"model.{stack}.embed_tokens.weight"
+
+    def spare(self, w: Weights) -> None:
+        if self.shared:
+            super().spare(w)
 
     def placed(self, x: Array, earlier: int, stack: Weights) -> Array:
         return x + sinusoids(np.arange(x.shape[0], like=x) + earlier, self.d_model, self.d_model // 2)
@@ -245,8 +254,7 @@ def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) 
     ):
         x = decoder_layer(x, w_layer, c, kept, read)
     logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
-    if c.head == "lm_head.weight":
-        w("model.shared.weight", c.vocab_size, c.d_model)  # which transformers keeps beside the tables of both stacks
+    c.spare(w)
     return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False) if c.final_bias else logits
 
 

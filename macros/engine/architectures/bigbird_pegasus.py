@@ -47,6 +47,7 @@ def forward(w: Weights, ids: Array, c: BigBirdPegasus, cache: KVCache, last: boo
     for _, w_layer, kept in w.layers("model.decoder.layers", kinds, cache, "decoder", c.n_encoder_layers):
         x = decoder_layer(x, w_layer, c, kept, read)
     logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
+    c.spare(w)
     return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False)
 
 

@@ -49,6 +49,9 @@ OTHERS = {
     "hydra": "Hydra",
     "mtp": "multi-token prediction",
     "nextn": "multi-token prediction",
+    "xpress": "XPress",
+    "assistant": "an assistant of Gemma 4 or Muse Glimmer",
+    "mlpspeculator": "MLP speculator",
     "speculator": "speculative decoding",
     "draft": "speculative decoding",
 }

@@ -38,6 +38,9 @@ class Fsmt(M2M100):
     def table(self, stack: str) -> str:
         return f"model.{'decoder' if self.tied else stack}.embed_tokens.weight"
 
+    def spare(self, w: Weights) -> None:
+        """Nothing: each stack has the only table that it may read."""
+
     @property
     def head(self) -> str:
         return self.table("decoder") if self.tied else "model.decoder.output_projection.weight"

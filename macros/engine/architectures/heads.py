@@ -430,6 +430,10 @@ OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
 }
 
 
+# The name that vLLM's registry has the classes of a type by, whose own name says nothing.
+OF_VLLM: Mapping[str, Sequence[str]] = {"new": ("gte_new",)}
+
+
 def classes(raw: Mapping[str, Any]) -> list[str]:
     """The classes that a config.json names. Raises `Problem` if it is not a list of names."""
     given: object = raw.get("architectures")
@@ -450,7 +454,7 @@ def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str
     if not named_classes or named_classes[0] in own_names or model_type in KINDS:
         return None
     kinds = _kinds(architecture, model_type)
-    found = _ending(named_classes[0], kinds, [model_type, *own_names])
+    found = _ending(named_classes[0], kinds, [model_type, *OF_VLLM.get(model_type, ()), *own_names])
     if found is None:
         counted = ", ".join(f"…{end}" for end in kinds)
         raise Problem(

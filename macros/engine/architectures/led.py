@@ -6,8 +6,6 @@ none does, and those matrices are stored and not used. Source: arXiv 2004.05150;
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from ..errors import Problem
@@ -28,7 +26,7 @@ class Led(Bart):
     windows: list[int] = key("attention_window", lambda c: [512] * int(c.n_encoder_layers))
     reserved: int = fixed(0)
     scale_embedding: bool = fixed(False)
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    trunk: str = fixed("led")
 
     caveat = (
         Bart.caveat + " Its tokens see those near to them; those that a text may name, and that see all others, are "
@@ -51,9 +49,6 @@ class Led(Bart):
                 f"attention_window = {self.windows[:5]}: expected an even number for each layer of the encoder",
                 f"give one, or a list of {int(self.n_encoder_layers)}",
             )
-
-    def table(self, stack: str) -> str:
-        return "led.shared.weight"
 
     @property
     def encoder_masks(self) -> list[SlidingWindow]:
@@ -78,6 +73,7 @@ def forward(w: Weights, ids: Array, c: Led, cache: KVCache, last: bool = True) -
     for _, w_layer, kept in w.layers("led.decoder.layers", kinds, cache, "decoder", c.n_encoder_layers):
         x = decoder_layer(x, w_layer, c, kept, read)
     logits = unembed(x, w, c.head, c.vocabulary, last=last)
+    c.spare(w)
     return logits + w.buffer("final_logits_bias", 1, c.vocabulary, counted=False)
 
 

@@ -33,7 +33,6 @@ class NllbMoe(M2M100):
     encoder_every: Offset = key("encoder_sparse_step", 4)
     decoder_every: Offset = key("decoder_sparse_step", 4)
     router_bias: bool = key("router_bias", False)
-    tied: Literal[True] = key("tie_word_embeddings", True)
     second: Literal["all"] = key("second_expert_policy", "all")
     left_out: Share = key("moe_token_dropout", 0.2)
 
@@ -73,7 +72,9 @@ def forward(w: Weights, ids: Array, c: NllbMoe, cache: KVCache, last: bool = Tru
     x = c.embedded(ids, cache.length, w, "decoder")
     for kind, w_layer, kept in w.layers("model.decoder.layers", c.kinds[1], cache, "decoder", c.n_encoder_layers):
         x = decoder_layer(x, w_layer, c, kept, read, kind)
-    return unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
+    logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
+    c.spare(w)
+    return logits
 
 
 def encode(source: Array, w: Weights, c: NllbMoe, cache: KVCache) -> Array:

@@ -6,8 +6,6 @@ arXiv 2208.04347; tensor names as transformers.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from ..dims import smallest
@@ -26,7 +24,6 @@ class WithoutBiases(Bart):
     """Hyperparameters of a translator whose attention has no biases, in forward order."""
 
     scale_embedding: bool = key("scale_embedding", True)
-    tied: Literal[True] = key("tie_word_embeddings", True)
     attention_bias: bool = fixed(False)
     norm_first: bool = fixed(True)
     norm_embedding: bool = fixed(False)
@@ -70,7 +67,9 @@ def forward(w: Weights, ids: Array, c: PegasusX, cache: KVCache, last: bool = Tr
     kinds = ["layer"] * c.n_decoder_layers
     for _, w_layer, kept in w.layers("model.decoder.layers", kinds, cache, "decoder", c.n_encoder_layers):
         x = decoder_layer(x, w_layer, c, kept, read)
-    return unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
+    logits = unembed(c.finished(x, w, "decoder"), w, c.head, c.vocabulary, last=last)
+    c.spare(w)
+    return logits
 
 
 def encode(source: Array, w: Weights, c: PegasusX, cache: KVCache) -> Array:

@@ -8,7 +8,6 @@ The next token is that of the first of them; the others run as in transformers, 
 from __future__ import annotations
 
 import math
-from typing import Literal
 
 import numpy as np
 
@@ -47,13 +46,17 @@ class ProphetNet(Config):
     d_ff: Size = key("decoder_ffn_dim")
     activation: str = key("activation_function", "gelu")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
 
     caveat = T5.caveat + (
         " Each stream of a token ahead computes as much as the text’s own. The code of transformers 5.23 mixes up "
         "their distances in a prompt: its logits are these if it reads one token after another."
     )
     ignored = frozenset("activation_dropout disable_ngram_loss eps init_std".split())
+
+    def table(self, stack: str) -> str:
+        """The name of the embedding of a stack."""
+        return f"prophetnet.{'' if self.tied else stack + '.'}word_embeddings.weight"
 
     def check(self) -> None:
         self.must_divide("n_encoder_heads", "d_model")
@@ -67,8 +70,8 @@ def forward(w: Weights, ids: Array, c: ProphetNet, cache: KVCache, last: bool = 
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
-    stack, table = w.at("prophetnet.decoder"), "prophetnet.word_embeddings.weight"
-    x = embed(ids, w, table, c.vocab_size, c.d_model)
+    stack = w.at("prophetnet.decoder")
+    x = embed(ids, w, c.table("decoder"), c.vocab_size, c.d_model)
     places = np.arange(x.shape[0], like=x) + (cache.length + int(c.padding) + 1)
     x = x + embed_positions(places, stack, "position_embeddings.weight", c.n_positions, c.d_model)
     next_place = embed_positions(places + 1, stack, "position_embeddings.weight", c.n_positions, c.d_model)
@@ -80,13 +83,16 @@ def forward(w: Weights, ids: Array, c: ProphetNet, cache: KVCache, last: bool = 
     kinds = ["layer"] * c.n_decoder_layers
     for _, w_layer, kept in w.layers("prophetnet.decoder.layers", kinds, cache, "decoder", c.n_encoder_layers):
         x, *ahead = decoder_layer(x, ahead, w_layer, c, kept, read)
-    return unembed(ahead[0], w, table, c.vocab_size, last=last)
+    logits = unembed(ahead[0], w, c.table("decoder") if c.tied else "lm_head.weight", c.vocab_size, last=last)
+    if not c.tied:
+        w("prophetnet.word_embeddings.weight", c.vocab_size, c.d_model)  # which neither stack reads
+    return logits
 
 
 def encode(source: Array, w: Weights, c: ProphetNet, cache: KVCache) -> Array:
     """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
     stack = w.at("prophetnet.encoder")
-    x = embed(source, w, "prophetnet.word_embeddings.weight", c.vocab_size, c.d_model)
+    x = embed(source, w, c.table("encoder"), c.vocab_size, c.d_model)
     places = np.minimum(np.arange(x.shape[0], like=x) + (int(c.padding) + 1), c.n_positions - 1)
     x = x + embed_positions(places, stack, "position_embeddings.weight", c.n_positions, c.d_model)
     x = layer_norm(x, stack, "embeddings_layer_norm", NORM_EPS)

@@ -93,6 +93,10 @@ class T5(Config):
         """The kinds of the layers of both stacks."""
         return ["layer"] * self.n_encoder_layers, ["layer"] * self.n_decoder_layers
 
+    def table(self, stack: str) -> str:
+        """The name of the embedding of a stack."""
+        return "shared.weight"
+
     @property
     def is_scaled(self) -> bool:
         """Whether the vector is scaled for a table that is the embedding's, too."""
@@ -154,6 +158,9 @@ class Switch(T5):
     def kinds(self) -> tuple[list[str], list[str]]:
         return kinds_of(self.n_encoder_layers, self.encoder_step), kinds_of(self.n_decoder_layers, self.decoder_step)
 
+    def table(self, stack: str) -> str:
+        return "shared.weight" if self.tied else f"{stack}.embed_tokens.weight"
+
 
 def step_of(layers: int, sparse: int) -> int:
     """The size of the groups of which each has one layer with experts, for so many of them."""
@@ -178,7 +185,7 @@ def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) ->
 
 def decode(ids: Array, read: Array, w: Weights, c: T5, cache: KVCache, last: bool) -> Array:
     """The decoder's scores after what the encoder made of its text: [T], [M D] -> [T V], or [1 V] with `last`."""
-    x = embed(ids, w, "shared.weight", c.vocab_size, c.d_model)
+    x = embed(ids, w, c.table("decoder"), c.vocab_size, c.d_model)
     here = positions(ids, cache)
     seen = np.arange(ids.shape[0] + cache.length, like=ids)
     bias = None if c.of_layer else distances(here, seen, w.at(f"decoder.{FIRST}"), c, to_both_sides=False)
@@ -187,12 +194,14 @@ def decode(ids: Array, read: Array, w: Weights, c: T5, cache: KVCache, last: boo
         x = decoder_layer(x, w_layer.at("layer"), c, kept, own, read, kind)
     x = rms_norm(x, w, "decoder.final_layer_norm", c.norm_eps)
     logits = unembed(x, w, "shared.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+    if c.table("decoder") != "shared.weight":
+        w("shared.weight", c.vocab_size, c.d_model)  # which neither stack reads
     return logits * c.d_model**-0.5 if c.is_scaled else logits
 
 
 def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
     """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
-    x = embed(source, w, "shared.weight", c.vocab_size, c.d_model)
+    x = embed(source, w, c.table("encoder"), c.vocab_size, c.d_model)
     here = np.arange(source.shape[0], like=source)
     bias = None if c.of_layer else distances(here, here, w.at(f"encoder.{FIRST}"), c, to_both_sides=True)
     for kind, w_layer, _ in w.layers("encoder.block", c.kinds[0], cache, "encoder"):

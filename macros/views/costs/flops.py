@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
 from ...cache.memory import memoized
+from ...catalogue.folded import in_folds
 from ...catalogue.presets import Model
+from ...counting.compute import PartFlops
 from ...engine.dims import IN_FIRST_STEP, Atom, Poly, latex_name
 from ..kit import disclosure, rounding
 from ..kit.context_limits import contexts, dagger, limit_note
@@ -18,7 +24,7 @@ from .cells import CAUSAL, beyond_note_of_model, context_or_usual, cost_table, m
 def decode_poly(model: Model) -> Poly:
     """FLOPs of one new token that sees S; with an encoder, of a token after the first."""
     fixed: dict[Atom, Poly] = {"T": Poly.of(1), IN_FIRST_STEP: Poly.of(0)}
-    return model.counts.flops.replace(fixed.get).folded()
+    return in_folds(model.counts.flops, model.trace, model.drawn.folds).replace(fixed.get).folded()
 
 
 @memoized
@@ -43,7 +49,9 @@ def flops(model: Model) -> Html:
     formula = html("<p>One new token that attends to {} tokens:</p>", var("S")) + display_math(
         total_latex(decode_poly(model), latex_name)
     )
-    return block(formula, as_table, conventions(*FLOP_CONVENTIONS, limit_note(model), caveat([model.slug])))
+    more = "Layers of a kind may read more earlier results than the first of them: a term with a plain number has it."
+    notes = *FLOP_CONVENTIONS, more if model.drawn.folds else "", limit_note(model), caveat([model.slug])
+    return block(formula, as_table, conventions(*notes))
 
 
 @memoized
@@ -52,7 +60,7 @@ def flops_table(model: Model, context: int | None = None) -> Html:
     """FLOPs part by part: decode of one token at a context, and prefill of that length, in full and with the causal
     half."""
     costs, context = model_costs(model), context_or_usual(model, context)
-    one, whole = costs.flops_by_part(1, context), costs.flops_by_part(context, context)
+    one, whole = (_alike_together(costs.flops_by_part(new, context), model) for new in (1, context))
     n_kinds = len({p.kind for p in whole if p.layers})
     decode, full, causal = sum(p.total for p in one), sum(p.total for p in whole), sum(p.causal for p in whole)
     rows = []
@@ -110,6 +118,31 @@ def flops_table(model: Model, context: int | None = None) -> Html:
             f"FLOPs of {model.name} by part",
         ),
         conventions(*notes),
+    )
+
+
+def _alike_together(parts: Sequence[PartFlops], model: Model) -> list[PartFlops]:
+    """The parts of alike layers in one row, each with the part at the same place in the others."""
+    names = {node.layers: node.kind for node in model.trace.root.children}
+    drawn: dict[object, object] = {names[layers]: fold.name for fold in model.drawn.folds for layers in fold.kinds}
+    together: dict[tuple[object, int], PartFlops] = {}
+    place: Counter[object] = Counter()
+    for part in parts:
+        key = drawn.get(part.kind, part.kind), place[part.kind]
+        place[part.kind] += 1
+        before = together.get(key)
+        together[key] = replace(part, kind=key[0]) if before is None else _sum(before, part)
+    return list(together.values())
+
+
+def _sum(a: PartFlops, b: PartFlops) -> PartFlops:
+    """The same part of more layers."""
+    return replace(
+        a,
+        layers=(a.layers or 0) + (b.layers or 0),
+        total=a.total + b.total,
+        pairs=a.pairs + b.pairs,
+        causal_pairs=a.causal_pairs + b.causal_pairs,
     )
 
 

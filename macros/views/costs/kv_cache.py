@@ -22,7 +22,7 @@ from .cells import UNITS, beyond_note, bytes_cell, checked_context, cost_table, 
 
 def cache_poly(model: Model) -> Poly:
     """Elements of the cache after a step, of all layers together."""
-    return sum((k.elements for k in model.counts.kept), Poly.of(0))
+    return sum((k.elements for k in model.drawn.counts.kept), Poly.of(0))
 
 
 @memoized
@@ -135,7 +135,7 @@ def cache_table(
 @disclosure.view("its KV cache")
 def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -> Html:
     """The cache of each kind of layer: shape, elements and bytes at a context."""
-    costs, context = model_costs(model), checked_context(context)
+    costs, context = model_costs(model.drawn), checked_context(context)
     dtype, item = cache_type(dtype), item_bytes(dtype)
     total = costs.counts.cache_bytes(context, item)
     names = {node.layers: node.kind for node in layers_by_kind(model)}

@@ -20,7 +20,7 @@ from ...engine.steps import NORMS, ROPES, Holds, Role
 from ...engine.tensors import SOURCE, Cached, Weight
 from ..kit import values
 from ..trace import guide_links
-from ..trace.layers import layer_range, layer_title
+from ..trace.layers import layer_range, layer_title, what_alike_layers_read
 from ..trace.operations import Operation, Section, Shape, sections
 from ..trace.parts import expert_counts
 from ..words import descriptions
@@ -180,6 +180,7 @@ class Drawing:
         if node.layers is not None:
             title, kind = layer_title(node, self.model)
             title = f"{title}: {kind} ({layer_range(node.layers)})" if kind else title
+            title += f", {read}" if (read := what_alike_layers_read(node, self.model)) else ""
             return f"{title} · {', '.join(section.words.terms)}"
         own = [w for w in node.all_weights() if not w.is_buffer]
         experts = expert_counts(own) if all(w.routed is not None for w in own) else None

@@ -59,12 +59,12 @@ def layer_kinds(model: Model) -> dict[str, Node]:
 
 @memoized
 def whole(model: Model, highlight: str | None) -> Drawing:
-    return Drawing(model, model.trace.root, is_large, highlight)
+    return Drawing(model.drawn, model.drawn.trace.root, is_large, highlight)
 
 
 @memoized
 def layer(model: Model, kind: str, highlight: str | None) -> Drawing:
-    return Drawing(model, layer_kinds(model)[kind], lambda operation: True, highlight)
+    return Drawing(model.drawn, layer_kinds(model)[kind], lambda operation: True, highlight)
 
 
 def checked(model: Model, symbol: str | None) -> str | None:

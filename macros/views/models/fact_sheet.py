@@ -16,6 +16,7 @@ from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
 from ..charts import area_map
+from ..costs.predictions import prediction_result
 from ..costs.towers import tower_result
 from ..kit import disclosure, rounding, values
 from ..kit.context_limits import contexts
@@ -24,7 +25,7 @@ from ..kit.html import Html, anchor, block, conventions, html, joined, small, ta
 from ..kit.shapes import var
 from ..trace.layers import layers_by_kind, n_layers
 from ..trace.operations import sections
-from ..trace.parts import is_sparse
+from ..trace.parts import groups, is_sparse
 from . import traits
 from .model_page import cache_growth, cache_growth_text, licence
 
@@ -182,6 +183,10 @@ def _five_tokens(model: Model) -> Html:
     return html("{:,} steps, each kind of layer once", n)
 
 
+def _formula(model: Model) -> Html:
+    return html("{:,} parameters in {:,} parts, in symbols and in numbers", model.counts.total, len(groups(model)))
+
+
 def _kv_cache(model: Model) -> Html:
     size = rounding.decimal_bytes(_figure(model, "cache_bytes"))
     return html("{}; {} at {:,} tokens", cache_growth_text(model, "bytes per token"), size, _context_of_results(model))
@@ -244,6 +249,7 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "By context": _by_context,
     "Minimum time": _least_time,
     "Every parameter": _every_parameter,
+    "The formula": _formula,
     "What happens to five tokens": _five_tokens,
     "KV cache": _kv_cache,
     "FLOPs": _flops,
@@ -253,4 +259,5 @@ RESULTS: dict[str, Callable[[Model], Html]] = {
     "Sources": _sources,
     "Cite a number": _cited,
     "Towers beside the text part": tower_result,
+    "Multi-token prediction": prediction_result,
 }

@@ -9,7 +9,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.independent import comparison
 from ...catalogue.presets import Model
-from ...catalogue.transformers_types import covered_as, mappings, vllm_classes
+from ...catalogue.transformers_types import covered_as, mappings, vllm_classes, vllm_recipes
 from ...engine import terms
 from ...engine.architectures import architectures
 from ...engine.array import Node
@@ -149,6 +149,35 @@ def coverage_vllm() -> Html:
             "A class is covered if a config.json that names it, and its type, is read.",
         ),
     )
+
+
+# The recipes' word for models that write images or sound.
+OMNI = ["omni"]
+
+
+@memoized
+def coverage_recipes() -> Html:
+    """The models of vLLM’s recipes: how many are in the catalog, and each other one with the reason."""
+    made, known = vllm_recipes(), set[str]()
+    for preset in map(presets.preset, presets.readable()):
+        known |= {name.lower() for name in (preset.hub, *preset.aliases) if name}
+    missing = {name: tasks for name, tasks in made.models.items() if name.lower() not in known}
+    writers = [name for name, tasks in missing.items() if tasks == OMNI]
+    sums = [
+        ("In the catalog", len(made.models) - len(missing)),
+        (WRITES_OTHERS, len(writers)),
+        (NOT_READ, len(missing) - len(writers)),
+    ]
+    rows = [(code(name), WRITES_OTHERS if name in writers else NOT_READ) for name in missing]
+    return block(
+        table("vLLM’s recipes", ["Models", number("Number")], [(a, rounding.grouped(n)) for a, n in sums], name="Sums"),
+        table("Not in the catalog", ["Model", "Why"], rows, name="Recipes’ models that are not in the catalog"),
+        conventions(html("The recipes are those of {}.", made.version)),
+    )
+
+
+WRITES_OTHERS = "writes images or sound, no text"
+NOT_READ = "no source with its config.json was found"
 
 
 def _towers(name: str, tasks: list[str]) -> str:

@@ -48,6 +48,7 @@ def _of_a_layer(group: Group) -> tuple[Poly | None, Poly]:
 @disclosure.view("the formula of its size")
 def formula(model: Model) -> Html:
     """The parameters part by part: symbols, numbers, count, and their sum."""
+    model = model.drawn
     sizes = model.counts.values()
     rows = [
         [

@@ -27,7 +27,7 @@ from ..kit.html import (
     text,
 )
 from ..kit.shapes import in_numbers, in_symbols, tensor_name
-from ..trace.layers import layer_range, layers_by_kind, n_layers
+from ..trace.layers import each_run, layer_range, layers_by_kind, n_layers, what_alike_layers_read
 from ..trace.operations import words_of_weights
 from ..trace.parts import expert_counts, group_id, group_title, groups
 from ..words import descriptions
@@ -44,6 +44,7 @@ def copies(weight: Weight) -> str:
 @disclosure.view("its parameter table")
 def parameter_table(model: Model) -> Html:
     """Every tensor of the checkpoint with its shape and count, grouped by part, to the exact total."""
+    model = model.drawn
     counts = model.counts
     is_stacked = any(w.members is not None for w in counts.weights)
     return block(
@@ -184,11 +185,12 @@ def layer_table(model: Model) -> Html:
     """Each kind of layer of a model: its layers, their number, and their parameters."""
     rows = []
     for node in layers_by_kind(model):
-        count = sum(int(w.count) for w in model.counts.weights if w.layers == node.layers)
+        count = sum(int(w.count) for w in model.drawn.counts.weights if w.layers == node.layers)
         layers = node.layers or ()
         n, where = len(layers), layer_range(layers)
         if "…" in where:
-            where = "layers " + ", ".join(map(str, layers))
+            listed = each_run(layers) if what_alike_layers_read(node, model) else map(str, layers)
+            where = "layers " + ", ".join(listed)
         rows.append([descriptions.of_kind(node.kind), where, n, rounding.grouped(count // n), rounding.grouped(count)])
     return table(
         f"The {n_layers(model)} layers of {model.name}, by kind",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ...catalogue.presets import Model
 from ...engine.array import Node
@@ -23,8 +23,8 @@ ORDINALS = {
 
 
 def layers_by_kind(model: Model) -> list[Node]:
-    """The layers as they are traced, each kind once."""
-    return [node for node in model.trace.root.children if node.layers is not None]
+    """The layers as they are traced, each kind once, alike ones as one."""
+    return [node for node in model.drawn.trace.root.children if node.layers is not None]
 
 
 def n_layers(model: Model) -> int:
@@ -40,6 +40,14 @@ def layer_title(node: Node, model: Model) -> tuple[str, str]:
     ) > 1 else ""
 
 
+def what_alike_layers_read(node: Node, model: Model) -> str:
+    """`each reads 2 to 9 earlier results, drawn with 2`; empty for a kind whose layers all read as many."""
+    one = next((fold for fold in model.drawn.folds if fold.layers == node.layers), None)
+    if one is None:
+        return ""
+    return f"each reads {one.fewest} to {one.most} earlier results, shown with {len(node.inputs)}"
+
+
 def layer_range(layers: Iterable[int] | None) -> str:
     """A range of layers, in words: `layer 0`, `layers 0–2`, `every sixth layer from 5`, `layers 0–4 and 6–10`."""
     indices = sorted(layers or ())
@@ -53,17 +61,23 @@ def layer_range(layers: Iterable[int] | None) -> str:
     if len(steps) == 1 and len(indices) > 2:
         [step] = steps
         return f"every {_ordinal(step)} layer from {indices[0]} to {indices[-1]}"
-    runs, start = [], indices[0]
-    for a, b in zip(indices, [*indices[1:], None]):
-        if b is None or b != a + 1:
-            runs.append(str(start) if start == a else f"{start}–{a}")
-            start = b
+    runs = each_run(indices)
     step = _skipped(indices)
     if step and len(runs) > 3:
         return f"layers {indices[0]}–{indices[-1]} without every {_ordinal(step)}"
     if len(runs) <= 6:
         return f"layers {', '.join(runs[:-1])} and {runs[-1]}"
     return f"layers {', '.join(runs[:5])} … {runs[-1]} ({len(indices)} in all)"
+
+
+def each_run(indices: Sequence[int]) -> list[str]:
+    """Ascending numbers, those that follow each other as one: `0–2`, `5`."""
+    runs, start = [], indices[0]
+    for a, b in zip(indices, [*indices[1:], None]):
+        if b is None or b != a + 1:
+            runs.append(str(start) if start == a else f"{start}–{a}")
+            start = b
+    return runs
 
 
 def _skipped(indices: list[int]) -> int | None:

@@ -29,7 +29,7 @@ from ..words.descriptions import Words
 Shape = tuple[Dim, ...]
 
 # Steps that are one operation though they call another step.
-ONE_OPERATION = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES}
+ONE_OPERATION = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES, Role.ATTENTION_RESIDUALS}
 # Operations whose title says which of q, k and v they work on.
 NAMED = {*ROPES, Role.REPEAT_KV, Role.UNIT_NORM, Role.L2_NORM}
 
@@ -96,8 +96,8 @@ def is_section(node: Node) -> bool:
 
 @memoized
 def sections(model: Model) -> Section:
-    """The whole forward pass."""
-    return sections_of(model.trace.root)
+    """The whole forward pass, alike layers once."""
+    return sections_of(model.drawn.trace.root)
 
 
 def sections_of(root: Node) -> Section:

@@ -17,7 +17,7 @@ from .layers import layer_range, layers_by_kind
 @memoized
 def groups(model: Model) -> list[Group]:
     """The model's parts by their titles."""
-    return grouped(model.counts.parts, descriptions.group)
+    return grouped(model.drawn.counts.parts, descriptions.group)
 
 
 def group_title(group: Group, model: Model) -> Html:
@@ -29,6 +29,8 @@ def group_name(group: Group, model: Model) -> Html:
     """`Attention × 32 layers`, or with the layers if there are several kinds."""
     names = {node.layers: descriptions.of_kind(node.kind) for node in layers_by_kind(model)}
     where, n = layer_range(group.layers), len(group.layers or ())
+    if "…" in where and model.drawn.folds:
+        where = f"{n} layers"
     if where and len(names) > 1:
         return html("{} in {} ({})", group.title, Html(where), names[group.layers])
     return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)

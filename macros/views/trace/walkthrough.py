@@ -23,7 +23,7 @@ from ..kit.html import Html, block, conventions, heading, html, joined, small, t
 from ..kit.shapes import expression, in_numbers, in_symbols, tensor_name
 from ..words import descriptions
 from ..words.descriptions import Words
-from .layers import layer_range, layer_title
+from .layers import layer_range, layer_title, what_alike_layers_read
 from .operations import Factor, Operation, Section, Shape, sections
 from .parts import expert_counts
 
@@ -43,7 +43,9 @@ def walkthrough(
         raise Problem(f"depth = {depth!r}", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"'))
     values, whole = symbol_values(model, tokens, context), sections(model)
     shown = whole if part is None else _section_of(whole, part, model)
-    flops = sum(operation.flops.at(values) * n for operation, n in shown.operations())
+    flops = model.counts.flops.at(values)
+    if part is not None:
+        flops = sum(operation.flops.at(values) * n for operation, n in shown.operations())
     count = model.counts.total if part is None else _in_each_layer(_own_weights(shown.node))
     said = html(
         "{} parameters{}, {} FLOPs for {} that {} {:,}.",
@@ -231,7 +233,8 @@ def _content(
 
 def _layer(node: Node, model: Model) -> Html:
     title, kind = layer_title(node, model)
-    where = small(html("({})", Html(layer_range(node.layers))))
+    read = what_alike_layers_read(node, model)
+    where = small(html("({}{})", Html(layer_range(node.layers)), f", {read}" if read else ""))
     return html("{}{} {}", title, html(": {}", kind) if kind else "", where)
 
 
