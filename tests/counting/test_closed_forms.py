@@ -1042,6 +1042,13 @@ def step1(c):
     return llama_like(True, **ATTENTION, mlp=has("mlp_bias"))(c | {"num_key_value_heads": c["num_attention_groups"]})
 
 
+def domyn(c):
+    """Llama's, with four norms, one for keys, and in each layer heads of its own width."""
+    D, L, N, K, _, F = sizes(c)
+    each = sum(attention(D, N, K, H) + H for H in c["head_sizes"])
+    return Form(ends(c, True) + each + L * (gated(D, F) + 4 * D) + D, 2 * K * sum(c["head_sizes"]))
+
+
 def iquest_loop(c):
     """Llama's, and a gate for each head of each layer; every run of the layers keeps keys and values."""
     form, N, H = llama_like()(c), c["num_attention_heads"], c["head_dim"]
@@ -1365,6 +1372,7 @@ FORMS |= {
     "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "step1": step1,
     "iquestloopcoder": iquest_loop,
+    "domynedge": domyn,
     "param2moe": mixture(
         E=("num_experts",),
         sparse=after("first_k_dense_replace"),
@@ -2150,6 +2158,12 @@ RANDOM |= {
         blocks(square=True).map(lambda c: renamed(c, num_key_value_heads="num_attention_groups")),
         flags(attention_bias=BOOL, mlp_bias=BOOL),
     ),
+    "domynedge": in_turns(
+        blocks().map(lambda c: renamed(c, head_dim="")),
+        position_layers=(["nope", "rope", "rope"], ["rope", "nope"]),
+        window_sizes=([[-1, 0], [7, 0]], [[12, 0]]),
+        head_sizes=([14], [22]),
+    ).map(lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}),
     "iquestloopcoder": both(blocks(), fixed(loop_num=(2, 3), loop_window_size=(4, 64))),
     "param2moe": both(
         blocks(),

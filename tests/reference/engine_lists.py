@@ -54,6 +54,7 @@ TYPES = {
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
     "Phi3VForCausalLM": "phi3_v",
     "HCXVisionV2ForCausalLM": "hyperclovax_vision_v2/text_config/hyperclovax",
+    "DomynEdgeForCausalLM": "domynedge",
     "BailingMoeForCausalLM": "bailing_moe",
     "BailingMoeV2ForCausalLM": "bailing_moe_v2",
     "ChatGLMModel": "chatglm",
@@ -111,7 +112,7 @@ REASONS = {
     "remote code, not read": """
         AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
-        DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
+        DeepseekVLV2ForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         GteNewForSequenceClassification GteNewModel HfMoondream
         InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration

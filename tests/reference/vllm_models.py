@@ -643,6 +643,7 @@ PLAMO3 = {
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "domynedge": ("domyn_edge", "DomynEdgeForCausalLM", {}),
     "iquestloopcoder": ("iquest_loopcoder", "IQuestLoopCoderForCausalLM", {}),
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
     # vLLM's window counts the token itself, the published one what stands before it.
@@ -667,6 +668,8 @@ def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     module, name, more = CLASSES[model_type]
     if "block_configs" in raw:
         more = more | {"block_configs": named(raw["block_configs"])}
+    if "head_sizes" in raw:
+        more = more | {"per_layer_config": named([{"head_dim": size} for size in raw["head_sizes"]])}
     return built(folder, module, name, settings(raw, **more))
 
 
