@@ -764,7 +764,8 @@ def nemotron_h(c):
     H = c.get("head_dim") or c["attention_head_dim"]
     E, W, b = c.get("n_routed_experts") or 0, c.get("moe_intermediate_size") or 0, c.get("mlp_bias", False)
     letters = {"mamba": "M", "attention": "*", "moe": "E"}
-    pattern = c.get("hybrid_override_pattern") or "".join(letters[kind] for kind in c["layers_block_type"])
+    pattern = c.get("hybrid_override_pattern")
+    pattern = "".join(letters[kind] for kind in c["layers_block_type"]) if pattern is None else pattern
     latent = c.get("moe_latent_size") or 0
     expert = 2 * (latent or D) * W
     each = {
@@ -786,6 +787,18 @@ def nemotron_h(c):
     return Form(
         total, 2 * pattern.count("*") * K * H, pattern.count("E") * expert, (E, c.get("num_experts_per_tok") or 0)
     )
+
+
+def puzzle(c):
+    """Nemotron-H’s, layer by layer: each block’s own sizes, or the whole’s."""
+    letters = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-"}
+    whole = nemotron_h(c | {"hybrid_override_pattern": ""})
+    total, cache, unused = whole.total, 0, 0
+    for block in c["block_configs"]:
+        form = nemotron_h(c | block | {"hybrid_override_pattern": letters[block["block_type"]]})
+        total, cache = total + form.total - whole.total, cache + form.cache
+        unused += form.expert * (form.experts[0] - form.experts[1])
+    return Form(total, cache, unused, (1, 0))
 
 
 def granite_hybrid(c):
@@ -1035,7 +1048,9 @@ def sarvam_mla(c):
 def pangu_ultra(c):
     """DeepSeek-V3's, with a norm after each half."""
     form = deepseek()(c)
-    return form._replace(total=form.total + (2 * c["num_hidden_layers"] * c["hidden_size"] if c["sandwich_norm"] else 0))
+    return form._replace(
+        total=form.total + (2 * c["num_hidden_layers"] * c["hidden_size"] if c["sandwich_norm"] else 0)
+    )
 
 
 def step1(c):
@@ -1373,6 +1388,7 @@ FORMS |= {
     "step1": step1,
     "iquestloopcoder": iquest_loop,
     "domynedge": domyn,
+    "nemotron_h_puzzle": puzzle,
     "param2moe": mixture(
         E=("num_experts",),
         sparse=after("first_k_dense_replace"),
@@ -2158,12 +2174,38 @@ RANDOM |= {
         blocks(square=True).map(lambda c: renamed(c, num_key_value_heads="num_attention_groups")),
         flags(attention_bias=BOOL, mlp_bias=BOOL),
     ),
+    "nemotron_h_puzzle": both(
+        blocks(),
+        fixed(
+            moe_shared_expert_intermediate_size=(37, 41),
+            ssm_state_size=(5, 7),
+            conv_kernel=(3, 4),
+            mamba_num_heads=(6,),
+            mamba_head_dim=(11, 13),
+            n_groups=(2, 3),
+        ),
+        st.lists(
+            st.sampled_from(
+                [{"block_type": "mamba"}, {"block_type": "attention"}, {"block_type": "mlp", "intermediate_size": 31}]
+                + [
+                    {"block_type": "moe", "n_routed_experts": n, "num_experts_per_tok": 2, "moe_intermediate_size": W}
+                    | ({"moe_latent_size": latent} if latent else {})
+                    for n, W, latent in ((5, 29, 0), (7, 31, 17), (5, 23, 19))
+                ]
+            ),
+            min_size=1,
+            max_size=6,
+        ).map(lambda found: {"block_configs": found, "num_hidden_layers": len(found)}),
+        flags(use_conv_bias=BOOL, use_bias=BOOL),
+    ),
     "domynedge": in_turns(
         blocks().map(lambda c: renamed(c, head_dim="")),
         position_layers=(["nope", "rope", "rope"], ["rope", "nope"]),
         window_sizes=([[-1, 0], [7, 0]], [[12, 0]]),
         head_sizes=([14], [22]),
-    ).map(lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}),
+    ).map(
+        lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
+    ),
     "iquestloopcoder": both(blocks(), fixed(loop_num=(2, 3), loop_window_size=(4, 64))),
     "param2moe": both(
         blocks(),

@@ -110,6 +110,7 @@ ABSENT = {
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "iquestloopcoder": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "domynedge": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "nemotron_h_puzzle": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "k2_horizon": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "mimo_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",

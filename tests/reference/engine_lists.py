@@ -55,6 +55,7 @@ TYPES = {
     "Phi3VForCausalLM": "phi3_v",
     "HCXVisionV2ForCausalLM": "hyperclovax_vision_v2/text_config/hyperclovax",
     "DomynEdgeForCausalLM": "domynedge",
+    "NemotronHPuzzleForCausalLM": "nemotron_h_puzzle",
     "BailingMoeForCausalLM": "bailing_moe",
     "BailingMoeV2ForCausalLM": "bailing_moe_v2",
     "ChatGLMModel": "chatglm",
@@ -119,7 +120,7 @@ REASONS = {
         KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
         Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
-        NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
+        NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
         PanguProMoEV2ForCausalLM

@@ -78,6 +78,8 @@ def chosen(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Plain(Linear):
+    quant_method = None
+
     def __init__(self, input_size: int, output_size: int, bias: bool = True, **options: Any) -> None:
         super().__init__(input_size, {None: output_size}, bias=bias, **chosen(options))
 
@@ -141,6 +143,10 @@ class SiluAndMul(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         gate, up = x.chunk(2, -1)
         return F.silu(gate) * up
+
+
+def squared(x: torch.Tensor) -> torch.Tensor:
+    return F.relu(x).square()
 
 
 class GeluAndMul(nn.Module):
@@ -249,10 +255,12 @@ class Attention(nn.Module):
         self.window = per_layer_sliding_window or getattr(cache_config, "sliding_window", None)
         assert use_alibi_sqrt or not alibi_slopes
         self.slopes = torch.tensor(alibi_slopes or [0.0] * num_heads)
+        self.kept = torch.empty(0), torch.empty(0)
 
     def forward(self, q: torch.Tensor, k: torch.Tensor | None, v: torch.Tensor | None) -> torch.Tensor:
         length, repeats = len(q), self.n // self.k
-        self.kept = k, v = self.kept if k is None or v is None else (k, v)
+        k, v = (k, v) if k is not None and v is not None else self.kept
+        self.kept = k, v
         q = q.reshape(length, self.n, self.h)
         k = k.reshape(length, self.k, self.h).repeat_interleave(repeats, 1)
         v = v.reshape(length, self.k, self.v).repeat_interleave(repeats, 1)
@@ -317,10 +325,10 @@ def mla_modules(**parts: Any) -> types.SimpleNamespace:
 class Routed(nn.Module):
     """Each expert's two matrices: the first holds gate and up projection."""
 
-    def __init__(self, experts: int, width: int, inner: int) -> None:
+    def __init__(self, experts: int, width: int, inner: int, is_gated: bool = True) -> None:
         super().__init__()
         self.inner = inner
-        self.w13_weight = nn.Parameter(torch.full((experts, 2 * inner, width), torch.nan))
+        self.w13_weight = nn.Parameter(torch.full((experts, (1 + is_gated) * inner, width), torch.nan))
         self.w2_weight = nn.Parameter(torch.full((experts, width, inner), torch.nan))
         for parameter in self.parameters():
             parameter.weight_loader = self.load
@@ -356,11 +364,16 @@ class Experts(nn.Module):
         use_grouped_topk: bool = False,
         routed_scaling_factor: float = 1.0,
         custom_routing_function: Callable[..., Any] | None = None,
+        activation: str = "silu",
+        routed_input_transform: nn.Module | None = None,
+        routed_output_transform: nn.Module | None = None,
         **_: Any,
     ) -> None:
         super().__init__()
-        self.routed_experts = Routed(num_experts, hidden_size, intermediate_size)
+        self.act = None if activation == "silu" else activation
+        self.routed_experts = Routed(num_experts, hidden_size, intermediate_size, self.act is None)
         given = {"shared": shared_experts, "gate": gate, "bias": e_score_correction_bias}
+        given |= {"into": routed_input_transform, "back": routed_output_transform}
         self.__dict__.update(given, custom=custom_routing_function)
         self.top_k, self.renormalize = top_k, renormalize
         self.scoring, self.factor = scoring_func, routed_scaling_factor
@@ -369,7 +382,7 @@ class Experts(nn.Module):
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Iterable[str]:
         for name, loaded in weights:
             expert, part, _ = name.split(".")
-            shard = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}[part]
+            shard = {"gate_proj": "w1", "up_proj": "w3" if self.act is None else "w1", "down_proj": "w2"}[part]
             parameter = self.routed_experts.w2_weight if shard == "w2" else self.routed_experts.w13_weight
             self.routed_experts.load(parameter, loaded, shard_id=shard, expert_id=int(expert))
             yield "routed_experts.w2_weight" if shard == "w2" else "routed_experts.w13_weight"
@@ -393,11 +406,14 @@ class Experts(nn.Module):
         if router_logits is hidden_states:  # the scores are left to the experts
             router_logits = self.gate(hidden_states)[0]
         shares, picked = self.choice(hidden_states, router_logits)
-        out = torch.zeros_like(hidden_states)
-        for t, x in enumerate(hidden_states):
+        narrow = hidden_states if self.into is None else self.into(hidden_states)[0]
+        out = torch.zeros_like(narrow)
+        for t, x in enumerate(narrow):
             for share, e in zip(shares[t], picked[t]):
-                wide = SiluAndMul()(self.routed_experts.w13_weight[e] @ x)
+                wide = self.routed_experts.w13_weight[e] @ x
+                wide = SiluAndMul()(wide) if self.act is None else squared(wide)
                 out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
+        out = out if self.back is None else self.back(out)[0]
         return out if self.shared is None else out + self.shared(hidden_states)
 
 
@@ -484,7 +500,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "vllm.distributed": ONE,
     "vllm.distributed.parallel_state": ONE,
     "vllm.distributed.utils": ONE,
-    f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul, "GeluAndMul": GeluAndMul},
+    f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul, "GeluAndMul": GeluAndMul, "get_act_fn": {"relu2": squared}.get},
     f"{LAYERS}.attention": {"Attention": Attention, "EncoderOnlyAttention": Attention},
     f"{LAYERS}.fused_moe": {
         "FusedMoEFactory": Experts,
@@ -640,6 +656,9 @@ PLAMO3 = {
     "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
 }
 
+# What Nemotron-H's config class computes of the tables.
+PUZZLE = {"hybrid_override_pattern": "E*E-E", "n_shared_experts": 1}
+
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
@@ -651,6 +670,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
     "PanguEmbedded": ("openpangu", "PanguEmbeddedForCausalLM", {}),
     "TeleFLM": ("teleflm", "TeleFLMForCausalLM", {}),
+    "nemotron_h_puzzle": ("nemotron_h", "NemotronHForCausalLM", PUZZLE),
     "pangu_ultra_moe": ("openpangu", "PanguUltraMoEForCausalLM", {}),
     "sarvam_mla": ("sarvam", "SarvamMLAForCausalLM", {}),
     "sarvam_moe": ("sarvam", "SarvamMoEForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
@@ -666,7 +686,9 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     module, name, more = CLASSES[model_type]
-    if "block_configs" in raw:
+    if model_type == "nemotron_h_puzzle":
+        more = more | {"get_nemotron_h_config_for_layer": lambda i: settings(raw | PUZZLE | raw["block_configs"][i])}
+    elif "block_configs" in raw:
         more = more | {"block_configs": named(raw["block_configs"])}
     if "head_sizes" in raw:
         more = more | {"per_layer_config": named([{"head_dim": size} for size in raw["head_sizes"]])}
@@ -678,8 +700,8 @@ def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     made: dict[str, np.ndarray] = {}
     for name, array in weights.items():
         at, _, stack = name.rpartition(".experts.")
-        if stack in ("gate_up_proj", "down_proj"):
-            parts = {"down_proj": array}
+        if stack in ("gate_up_proj", "up_proj", "down_proj"):
+            parts = {stack: array}
             if stack == "gate_up_proj":
                 parts = dict(zip(("gate_proj", "up_proj"), np.split(array, 2, axis=1)))
             made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
@@ -694,6 +716,10 @@ def compared(folder: Path, model_type: str) -> None:
     raw = all_configs()[model_type]
     ours, rng = make(model_type, raw), np.random.default_rng(SEED)
     buffers = dict(ours.counts.tensors(ours.counts.buffers))
+    model = theirs(folder, model_type, raw)
+    # Of Nemotron-H, which our total leaves out.
+    uncounted = {n: tuple(p.shape) for n, p in model.named_parameters() if n.endswith("gate.e_score_correction_bias")}
+    buffers = uncounted | buffers if model_type == "nemotron_h_puzzle" else buffers
     shapes = dict(ours.counts.tensors()) | buffers
     weights = {
         name: (1 if len(shape) == 1 and name.endswith("norm.weight") else 0)
@@ -704,7 +730,6 @@ def compared(folder: Path, model_type: str) -> None:
     weights = {
         name: (array.astype(np.float32).view(np.uint32) >> 16 << 16).view(np.float32) for name, array in weights.items()
     }
-    model = theirs(folder, model_type, raw)
     model.load_weights((name, torch.from_numpy(array.copy())) for name, array in published(weights).items())
     if "input_mult" in raw:  # which the maker's code and an older one of vLLM's have, and this one leaves out
         model.model.embed_tokens.register_forward_hook(lambda _, __, x: x * raw["input_mult"])

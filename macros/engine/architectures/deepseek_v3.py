@@ -2,7 +2,8 @@
 load-balancing bias.
 
 Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash, sarvamai/sarvam-105b by vLLM,
-model_executor/models/sarvam.py; tensor names as the published files. The forward pass is the main model's; files also hold modules for multi-token prediction.
+model_executor/models/sarvam.py; tensor names as the published files. The forward pass is the main model's; files also
+hold modules for multi-token prediction.
 """
 
 from __future__ import annotations

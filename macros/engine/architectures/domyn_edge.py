@@ -28,7 +28,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import LARGEST_SIZE, Raw, Size, config, derived, fixed, key, tabled
+from .config import LARGEST_SIZE, Raw, Size, config, derived, fixed, key, listed, tabled
 from .llama import Llama, feed_forward
 
 
@@ -47,13 +47,15 @@ class DomynEdge(Llama):
     """Hyperparameters of Domyn Edge, in forward order. A window of w sees w tokens before the token itself."""
 
     # layers
-    position_layers: list[str] = key("position_layers", lambda c: ["nope" if c.sees_all(i) else "rope" for i in c.all()])
+    position_layers: list[str] = key(
+        "position_layers", lambda c: ["nope" if c.sees_all(i) else "rope" for i in c.all()]
+    )
     window_sizes: list[Any] = key("window_sizes", lambda c: [[-1 if c.sees_all(i) else 1024, 0] for i in c.all()])
     head_sizes: list[int] = key("head_sizes", lambda c: [256 if c.sees_all(i) else 64 for i in c.all()])
     # attention
     n_kv_heads: Size = key("num_key_value_heads", 8)
     d_head: Size = derived(lambda c: min(c.head_sizes, default=1))
-    d_wide_head: Size = derived(lambda c: max(c.head_sizes, default=1))
+    d_global_head: Size = derived(lambda c: max(c.head_sizes, default=1))
     attention_bias: bool = fixed(False)
     # feed-forward
     mlp_bias: bool = fixed(False)
@@ -85,7 +87,11 @@ class DomynEdge(Llama):
 
     def check(self) -> None:
         super().check()
-        lists = {"position_layers": self.position_layers, "window_sizes": self.window_sizes, "head_sizes": self.head_sizes}
+        lists = {
+            "position_layers": self.position_layers,
+            "window_sizes": self.window_sizes,
+            "head_sizes": self.head_sizes,
+        }
         for name, entries in lists.items():
             if len(entries) != self.n_layers:
                 raise Problem(
@@ -111,7 +117,7 @@ class DomynEdge(Llama):
     @property
     def kinds(self) -> list[HeadKind]:
         """In order: each layer's mask and the width of its heads."""
-        known = {int(n): n for n in (self.d_wide_head, self.d_head)}
+        known = {int(n): n for n in (self.d_global_head, self.d_head)}
         masks = [_mask(window) for window in self.window_sizes]
         return [
             HeadKind(mask if position == "rope" else NoPE(mask), known.get(size, size))
@@ -121,9 +127,10 @@ class DomynEdge(Llama):
 
 def _mask(window: object) -> Mask:
     """The mask of a window, as so many tokens before and none after."""
-    before = window[0] if isinstance(window, list | tuple) and len(window) == 2 and window[1] == 0 else None
+    pair = listed(window) or []
+    before = pair[0] if len(pair) == 2 and pair[1] == 0 else None
     if type(before) is not int or before > LARGEST_SIZE:
-        raise Problem(f"window_sizes has {shorten(window)}", "give each layer [tokens before, 0], or [-1, 0] for all")
+        raise Problem(f"window_sizes has {shorten(pair)}", "give each layer [tokens before, 0], or [-1, 0] for all")
     return SlidingWindow(before + 1) if before > 0 else Full()
 
 

@@ -1,5 +1,5 @@
-"""IQuest Coder Loop: Llama's layers run twice. In the second run each head mixes what it finds in the first run's keys and
-values with what it finds in a window of its own.
+"""IQuest Coder Loop: Llama's layers run twice. In the second run each head mixes what it finds in the first run's keys
+and values with what it finds in a window of its own.
 
 Source: IQuestLab/IQuest-Coder-V1-40B-Loop-Instruct by vLLM, model_executor/models/iquest_loopcoder.py; tensor names as
 published.
@@ -85,9 +85,7 @@ def forward(w: Weights, ids: Array, c: IQuestLoopCoder, cache: KVCache, last: bo
 
 
 @step(Role.LAYER)
-def first_run(
-    x: Array, w: Weights, cache: KVCache, c: IQuestLoopCoder, table: RopeTable
-) -> tuple[Array, Array, Array]:
+def first_run(x: Array, w: Weights, cache: KVCache, c: IQuestLoopCoder, table: RopeTable) -> tuple[Array, Array, Array]:
     """The first run of a transformer block: [T D] -> [T D], and its keys and values for later ones."""
     y, k, v = attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, table)
     x = x + y
@@ -123,9 +121,7 @@ def projected(x: Array, w: Weights, c: IQuestLoopCoder, table: RopeTable) -> tup
 
 
 @step(Role.ATTENTION)
-def attention(
-    x: Array, w: Weights, cache: KVCache, c: IQuestLoopCoder, table: RopeTable
-) -> tuple[Array, Array, Array]:
+def attention(x: Array, w: Weights, cache: KVCache, c: IQuestLoopCoder, table: RopeTable) -> tuple[Array, Array, Array]:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D], [S K H], [S K H]."""
     q, k, v = projected(x, w, c, table)
     k, v = cache.extend(Holds.KEYS, k, Full()), cache.extend(Holds.VALUES, v, Full())
@@ -145,7 +141,7 @@ def mixed_attention(
     first_k: Array,
     first_v: Array,
 ) -> Array:
-    """Gather information from the first run, and from a window of this one, by a share for each head: [T D] -> [T D]."""
+    """Gather from the first run, and from a window of this one, by a share for each head: [T D] -> [T D]."""
     q, k, v = projected(x, w, c, table)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
     first = cache.part(1)
@@ -156,7 +152,6 @@ def mixed_attention(
     far, near = heads(far, c.n_heads, c.d_head), heads(near, c.n_heads, c.d_head)
     mixed = far * share + near * (1 - share)
     return linear(mixed.reshape(x.shape[0], c.n_heads * c.d_head), w, "o_proj", c.d_model)
-
 
 
 def gate(q: Array, w: Weights) -> Array:
