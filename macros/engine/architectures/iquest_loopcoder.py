@@ -155,6 +155,12 @@ def mixed_attention(
 
 
 def gate(q: Array, w: Weights) -> Array:
-    """The share of the first run in what each head finds: [T N H], [N H], [N] -> [T N 1]."""
+    """The share of the first run in what each head finds: [T N H] -> [T N 1]."""
+    return sigmoid(own_scores(q, w))[:, :, None]
+
+
+@step(Role.LINEAR)
+def own_scores(q: Array, w: Weights) -> Array:
+    """A number from the query of each head, by a vector of its own: [T N H], [N H], [N] -> [T N]."""
     N, H = q.shape[1], q.shape[2]
-    return sigmoid(np.einsum("tnh,nh->tn", q, w("weight", N, H), optimize=True) + w("bias", N))[:, :, None]
+    return np.einsum("tnh,nh->tn", q, w("weight", N, H), optimize=True) + w("bias", N)
