@@ -51,11 +51,11 @@ class DomynEdge(Llama):
         "position_layers", lambda c: ["nope" if c.sees_all(i) else "rope" for i in c.all()]
     )
     window_sizes: list[Any] = key("window_sizes", lambda c: [[-1 if c.sees_all(i) else 1024, 0] for i in c.all()])
-    head_sizes: list[int] = key("head_sizes", lambda c: [256 if c.sees_all(i) else 64 for i in c.all()])
+    head_sizes: list[int] | None = key("head_sizes", None)
     # attention
     n_kv_heads: Size = key("num_key_value_heads", 8)
-    d_head: Size = derived(lambda c: min(c.head_sizes, default=1))
-    d_global_head: Size = derived(lambda c: max(c.head_sizes, default=1))
+    d_head: Size = derived(lambda c: min(c.widths(), default=1))
+    d_global_head: Size = derived(lambda c: max(c.widths(), default=1))
     attention_bias: bool = fixed(False)
     # feed-forward
     mlp_bias: bool = fixed(False)
@@ -81,6 +81,12 @@ class DomynEdge(Llama):
         """The numbers of the layers."""
         return range(self.n_layers)
 
+    def widths(self) -> list[int]:
+        """The width of a head in each layer."""
+        if self.head_sizes is not None:
+            return self.head_sizes
+        return [256 if self.sees_all(i) else 64 for i in self.all()]
+
     def sees_all(self, i: int) -> bool:
         """Whether a layer has no window: the first and the last two, and each fourth between them."""
         return i < 2 or i >= int(self.n_layers) - 2 or (i - 2) % 4 == 3
@@ -90,7 +96,7 @@ class DomynEdge(Llama):
         lists = {
             "position_layers": self.position_layers,
             "window_sizes": self.window_sizes,
-            "head_sizes": self.head_sizes,
+            "head_sizes": self.widths(),
         }
         for name, entries in lists.items():
             if len(entries) != self.n_layers:
@@ -101,7 +107,7 @@ class DomynEdge(Llama):
         for name in self.position_layers:
             if name not in ("rope", "nope"):
                 raise Problem(f"position_layers has {shorten(name)}", "give rope or nope for each layer")
-        for size in self.head_sizes:
+        for size in self.widths():
             if not 0 < size <= LARGEST_SIZE:
                 raise Problem(f"head_sizes has {size}", "give the width of a head for each layer")
         if len(set(self.turning)) > 1:
@@ -112,7 +118,7 @@ class DomynEdge(Llama):
     @property
     def turning(self) -> list[int]:
         """The widths of the heads that turn by position."""
-        return [size for kind, size in zip(self.position_layers, self.head_sizes) if kind == "rope"]
+        return [size for kind, size in zip(self.position_layers, self.widths()) if kind == "rope"]
 
     @property
     def kinds(self) -> list[HeadKind]:
@@ -121,7 +127,7 @@ class DomynEdge(Llama):
         masks = [_mask(window) for window in self.window_sizes]
         return [
             HeadKind(mask if position == "rope" else NoPE(mask), known.get(size, size))
-            for mask, position, size in zip(masks, self.position_layers, self.head_sizes)
+            for mask, position, size in zip(masks, self.position_layers, self.widths())
         ]
 
 
