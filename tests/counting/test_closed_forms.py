@@ -764,7 +764,8 @@ def nemotron_h(c):
     H = c.get("head_dim") or c["attention_head_dim"]
     E, W, b = c.get("n_routed_experts") or 0, c.get("moe_intermediate_size") or 0, c.get("mlp_bias", False)
     letters = {"mamba": "M", "attention": "*", "moe": "E"}
-    pattern = c.get("hybrid_override_pattern") or "".join(letters[kind] for kind in c["layers_block_type"])
+    pattern = c.get("hybrid_override_pattern")
+    pattern = "".join(letters[kind] for kind in c["layers_block_type"]) if pattern is None else pattern
     latent = c.get("moe_latent_size") or 0
     expert = 2 * (latent or D) * W
     each = {
@@ -786,6 +787,18 @@ def nemotron_h(c):
     return Form(
         total, 2 * pattern.count("*") * K * H, pattern.count("E") * expert, (E, c.get("num_experts_per_tok") or 0)
     )
+
+
+def puzzle(c):
+    """Nemotron-H’s, layer by layer: each block’s own sizes, or the whole’s."""
+    letters = {"mamba": "M", "attention": "*", "moe": "E", "mlp": "-"}
+    whole = nemotron_h(c | {"hybrid_override_pattern": ""})
+    total, cache, unused = whole.total, 0, 0
+    for block in c["block_configs"]:
+        form = nemotron_h(c | block | {"hybrid_override_pattern": letters[block["block_type"]]})
+        total, cache = total + form.total - whole.total, cache + form.cache
+        unused += form.expert * (form.experts[0] - form.experts[1])
+    return Form(total, cache, unused, (1, 0))
 
 
 def granite_hybrid(c):
@@ -1022,6 +1035,41 @@ def gemma3n(c):
     return Form(total, 2 * own * K * H)
 
 
+def sarvam_mla(c):
+    """DeepSeek-V3's under other words; experts in each `moe_layer_freq`-th layer from the first on."""
+    words = {"n_routed_experts": c["num_experts"], "n_shared_experts": c["num_shared_experts"]}
+    if "moe_layer_freq" not in c:
+        return deepseek()(c | words)
+    first, L = c["first_k_dense_replace"], c["num_hidden_layers"]
+    moe = len(range(first, L, c["moe_layer_freq"]))
+    return deepseek()(c | words | {"first_k_dense_replace": L - moe, "moe_layer_freq": 1})
+
+
+def pangu_ultra(c):
+    """DeepSeek-V3's, with a norm after each half."""
+    form = deepseek()(c)
+    return form._replace(
+        total=form.total + (2 * c["num_hidden_layers"] * c["hidden_size"] if c["sandwich_norm"] else 0)
+    )
+
+
+def step1(c):
+    return llama_like(True, **ATTENTION, mlp=has("mlp_bias"))(c | {"num_key_value_heads": c["num_attention_groups"]})
+
+
+def domyn(c):
+    """Llama's, with four norms, one for keys, and in each layer heads of its own width."""
+    D, L, N, K, _, F = sizes(c)
+    each = sum(attention(D, N, K, H) + H for H in c["head_sizes"])
+    return Form(ends(c, True) + each + L * (gated(D, F) + 4 * D) + D, 2 * K * sum(c["head_sizes"]))
+
+
+def iquest_loop(c):
+    """Llama's, and a gate for each head of each layer; every run of the layers keeps keys and values."""
+    form, N, H = llama_like()(c), c["num_attention_heads"], c["head_dim"]
+    return Form(form.total + c["num_hidden_layers"] * N * (H + 1), form.cache * c["loop_num"])
+
+
 BOTH_FULL = {"qk": lambda N, K, H: (N + K) * H}
 PER_HEAD = {"qk": lambda N, K, H: 2 * H}
 ATTENTION = {"qkv": has("attention_bias"), "out": has("attention_bias")}
@@ -1228,6 +1276,7 @@ FORMS |= {
     "granite_docling_text": llama_like(True, **ATTENTION, mlp=has("mlp_bias")),
     "granite4_vision_text": FORMS["granite"],
     "cosmos3_edge_text": FORMS["arcee"],
+    "phi3_v": FORMS["phi3"],
     "phi4_multimodal": FORMS["phi3"],
     "chameleon": llama_like(**ATTENTION, mlp=has("mlp_bias"), qk=lambda N, K, H: 2 * (N + K) * H),
     "aria_text": mixture(
@@ -1323,6 +1372,23 @@ FORMS |= {
         qkv=has("use_qkv_bias"),
     ),
     "k2_horizon": k2_horizon,
+    "sarvam_moe": mixture(
+        E=("num_experts",),
+        sparse=after("first_k_dense_replace"),
+        shared=lambda c, D: gated(
+            D, c.get("moe_shared_expert_intermediate_size", c["moe_intermediate_size"]) * c["num_shared_experts"]
+        ),
+        qk=lambda N, K, H: 2 * H,
+        qkv=has("use_qkv_bias"),
+    ),
+    "sarvam_mla": sarvam_mla,
+    "pangu_ultra_moe": pangu_ultra,
+    "PanguEmbedded": llama_like(qkv=has("bias"), out=has("bias"), mlp=has("mlp_bias")),
+    "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
+    "step1": step1,
+    "iquestloopcoder": iquest_loop,
+    "domynedge": domyn,
+    "nemotron_h_puzzle": puzzle,
     "param2moe": mixture(
         E=("num_experts",),
         sparse=after("first_k_dense_replace"),
@@ -1876,6 +1942,7 @@ RANDOM |= {
     "paddleocr_vl_text": both(blocks(), flags(use_bias=BOOL)),
     **dict.fromkeys(("granite_docling_text", "granite4_vision_text"), RANDOM["granite"]),
     "cosmos3_edge_text": both(blocks(), flags(attention_bias=BOOL)),
+    "phi3_v": RANDOM["phi3"],
     "phi4_multimodal": RANDOM["phi3"],
     "chameleon": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL, swin_norm=BOOL)),
     "aria_text": both(
@@ -2085,6 +2152,61 @@ RANDOM |= {
         st.sampled_from([{}, {"mova_num_experts": 7, "mova_num_experts_per_tok": 3}]),
         flags(router_score_func=("softmax", "sigmoid"), rope_head_dim=(6, 10)),
     ),
+    "sarvam_moe": both(
+        blocks(),
+        fixed(
+            num_experts=(5, 7),
+            moe_intermediate_size=(29, 31),
+            num_shared_experts=(0, 1, 2),
+            first_k_dense_replace=(0, 1, 2),
+            **MOE,
+        ),
+        flags(use_qkv_bias=BOOL, moe_shared_expert_intermediate_size=(17, 19)),
+    ),
+    "sarvam_mla": both(
+        LATENT_BLOCKS.map(lambda c: renamed(c, n_routed_experts="num_experts", n_shared_experts="num_shared_experts")),
+        flags(moe_layer_freq=(1, 2)),
+    ),
+    "pangu_ultra_moe": both(LATENT_BLOCKS, fixed(sandwich_norm=BOOL)),
+    "PanguEmbedded": both(blocks(), flags(bias=BOOL, mlp_bias=BOOL)),
+    "TeleFLM": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL, use_mup=BOOL)),
+    "step1": both(
+        blocks(square=True).map(lambda c: renamed(c, num_key_value_heads="num_attention_groups")),
+        flags(attention_bias=BOOL, mlp_bias=BOOL),
+    ),
+    "nemotron_h_puzzle": both(
+        blocks(),
+        fixed(
+            moe_shared_expert_intermediate_size=(37, 41),
+            ssm_state_size=(5, 7),
+            conv_kernel=(3, 4),
+            mamba_num_heads=(6,),
+            mamba_head_dim=(11, 13),
+            n_groups=(2, 3),
+        ),
+        st.lists(
+            st.sampled_from(
+                [{"block_type": "mamba"}, {"block_type": "attention"}, {"block_type": "mlp", "intermediate_size": 31}]
+                + [
+                    {"block_type": "moe", "n_routed_experts": n, "num_experts_per_tok": 2, "moe_intermediate_size": W}
+                    | ({"moe_latent_size": latent} if latent else {})
+                    for n, W, latent in ((5, 29, 0), (7, 31, 17), (5, 23, 19))
+                ]
+            ),
+            min_size=1,
+            max_size=6,
+        ).map(lambda found: {"block_configs": found, "num_hidden_layers": len(found)}),
+        flags(use_conv_bias=BOOL, use_bias=BOOL),
+    ),
+    "domynedge": in_turns(
+        blocks().map(lambda c: renamed(c, head_dim="")),
+        position_layers=(["nope", "rope", "rope"], ["rope", "nope"]),
+        window_sizes=([[-1, 0], [7, 0]], [[12, 0]]),
+        head_sizes=([14], [22]),
+    ).map(
+        lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
+    ),
+    "iquestloopcoder": both(blocks(), fixed(loop_num=(2, 3), loop_window_size=(4, 64))),
     "param2moe": both(
         blocks(),
         fixed(

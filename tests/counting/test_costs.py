@@ -512,9 +512,10 @@ def used_again(costs: Costs) -> int:
     """Weights of blocks that several layers share, for each layer but the first: read once, and multiplied again."""
     uses: dict = {}
     for layer in (n for n in costs.counts.trace.root.children if n.layers is not None):
-        for w in {w for w in layer.all_weights() if w.layers is None}:
+        for w in {w for w in layer.all_weights() if w.layers != layer.layers}:
             uses[w] = uses.get(w, 0) + int(layer.layer_count)
-    return sum(int(w.count) * (times - 1) for w, times in uses.items())
+    own = {w: len(w.layers or ("first",)) for w in uses}
+    return sum(int(w.count) * (times - (w.layers is None) * own[w]) // own[w] for w, times in uses.items())
 
 
 @pytest.mark.parametrize("slug", EVERY)

@@ -20,6 +20,7 @@ SAME = {
     "deepseek": {"routed_scaling_factor": 1.0},
     "exaone": {},
     "new": {},
+    "phi3_v": {},
     "minicpm": {"attention_multiplier": 8**-0.5, "residual_multiplier": 1.4 / 3**0.5, "logits_scaling": 48 / 12},
 }
 

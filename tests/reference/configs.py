@@ -102,6 +102,15 @@ ABSENT = {
     "minimax_m3": "a name in published files: transformers has it as minimax_m3_vl_text, which is compared",
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
+    "PanguEmbedded": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "TeleFLM": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "pangu_ultra_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "sarvam_mla": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "sarvam_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "iquestloopcoder": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "domynedge": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "nemotron_h_puzzle": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "k2_horizon": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "mimo_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
@@ -114,6 +123,7 @@ ABSENT = {
     "telechat3": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "Dream": "remote code: compared with the maker’s (tests/reference/own.py)",
     "llada": "remote code: compared with the maker’s (tests/reference/own.py)",
+    "phi3_v": "remote code, not in transformers: Phi-3’s with a tower beside it, compared as phi3",
     "deci": "remote code: Llama-Nemotron’s, which is compared as nemotron-nas",
 }
 
@@ -154,6 +164,7 @@ REMOTE: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
         {"rope_parameters": ""},
         {"rope_theta": 700.0, "type_vocab_size": 2, "position_embedding_type": "rope", "pack_qkv": True},
     ),
+    "phi3_v": ("phi3", {}, {"img_processor": {"name": "clip_vision_model", "num_img_tokens": 144}}),
     "exaone": (
         "iquestcoder",
         {"num_hidden_layers": "num_layers", "rms_norm_eps": "layer_norm_epsilon", "hidden_act": "activation_function"},

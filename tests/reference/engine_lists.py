@@ -45,6 +45,17 @@ LISTS = {
 # Types of classes that transformers does not have, or has under another name: the type, or that of the whole, the key
 # of the text model's table, and the text model's type.
 TYPES = {
+    "SarvamMoEForCausalLM": "sarvam_moe",
+    "SarvamMLAForCausalLM": "sarvam_mla",
+    "PanguEmbeddedForCausalLM": "PanguEmbedded",
+    "PanguUltraMoEForCausalLM": "pangu_ultra_moe",
+    "TeleFLMForCausalLM": "TeleFLM",
+    "Step1ForCausalLM": "step1",
+    "IQuestLoopCoderForCausalLM": "iquestloopcoder",
+    "Phi3VForCausalLM": "phi3_v",
+    "HCXVisionV2ForCausalLM": "hyperclovax_vision_v2/text_config/hyperclovax",
+    "DomynEdgeForCausalLM": "domynedge",
+    "NemotronHPuzzleForCausalLM": "nemotron_h_puzzle",
     "BailingMoeForCausalLM": "bailing_moe",
     "BailingMoeV2ForCausalLM": "bailing_moe_v2",
     "ChatGLMModel": "chatglm",
@@ -104,20 +115,19 @@ REASONS = {
     "remote code, not read": """
         AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
-        DeepseekVLV2ForCausalLM DomynEdgeForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
-        HCXVisionV2ForCausalLM HfMoondream
-        IQuestLoopCoderForCausalLM InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
+        DeepseekVLV2ForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
+        HfMoondream InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
         KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
         Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
-        NemotronHPuzzleForCausalLM NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
+        NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
-        PanguEmbeddedForCausalLM PanguProMoEV2ForCausalLM PanguUltraMoEForCausalLM Phi3VForCausalLM
+        PanguProMoEV2ForCausalLM
         Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration RadioMBartPrefixForCausalLM Rnj1ForCausalLM
-        SarvamMLAForCausalLM SarvamMoEForCausalLM Step1ForCausalLM Step5ForCausalLM
-        Step5ForConditionalGeneration StepVLForConditionalGeneration TeleFLMForCausalLM
+        Step5ForCausalLM
+        Step5ForConditionalGeneration StepVLForConditionalGeneration
     """,
     "a head of its own": """
         BertSpladeSparseEmbeddingModel BgeM3EmbeddingModel ClefFlashForJointSchema ClefOmniForJointSchema

@@ -15,6 +15,7 @@ import json
 import sys
 import types
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
@@ -23,6 +24,8 @@ import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
+from transformers import PreTrainedConfig
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
 
 from macros.catalogue.presets import make
 from macros.engine.forward import logits
@@ -75,6 +78,8 @@ def chosen(options: dict[str, Any]) -> dict[str, Any]:
 
 
 class Plain(Linear):
+    quant_method = None
+
     def __init__(self, input_size: int, output_size: int, bias: bool = True, **options: Any) -> None:
         super().__init__(input_size, {None: output_size}, bias=bias, **chosen(options))
 
@@ -140,6 +145,20 @@ class SiluAndMul(nn.Module):
         return F.silu(gate) * up
 
 
+def squared(x: torch.Tensor) -> torch.Tensor:
+    return F.relu(x).square()
+
+
+class GeluAndMul(nn.Module):
+    def __init__(self, approximate: str = "none") -> None:
+        super().__init__()
+        self.approximate = approximate
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = x.chunk(2, -1)
+        return F.gelu(gate, approximate=self.approximate) * up
+
+
 class Table(nn.Module):
     def __init__(self, num_embeddings: int, embedding_dim: int, **options: Any) -> None:
         super().__init__()
@@ -156,27 +175,34 @@ class Head(Table):
 
 
 class Scores(nn.Module):
-    def __init__(self, vocab_size: int, org_vocab_size: int | None = None, scale: float = 1.0, **_: Any) -> None:
+    def __init__(
+        self,
+        vocab_size: int,
+        org_vocab_size: int | None = None,
+        scale: float = 1.0,
+        soft_cap: float | None = None,
+        **_: Any,
+    ) -> None:
         super().__init__()
-        self.scale = scale
+        self.scale, self.cap = scale, soft_cap
 
     def forward(self, head: Table, x: torch.Tensor) -> torch.Tensor:
-        return F.linear(x, head.weight) * self.scale
+        out = F.linear(x, head.weight)
+        return (out if self.cap is None else self.cap * (out / self.cap).tanh()) * self.scale
 
 
 class Turn(nn.Module):
-    """Default rotary embeddings, of halves or of neighbors."""
+    """Rotary embeddings, of halves or of neighbors."""
 
-    def __init__(self, head: int, theta: float, partial: float, halves: bool) -> None:
+    def __init__(self, head: int, width: int, inverse: torch.Tensor, factor: float, halves: bool) -> None:
         super().__init__()
-        self.head, self.width, self.halves = head, int(head * partial), halves
-        self.inverse = 1.0 / theta ** (torch.arange(0, self.width, 2, dtype=torch.float64) / self.width)
+        self.head, self.width, self.inverse, self.factor, self.halves = head, width, inverse, factor, halves
 
     def turned(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         shape = x.shape
         x = x.reshape(len(positions), -1, self.head)
         angles = (positions[:, None].double() * self.inverse)[:, None]
-        cos, sin = angles.cos().float(), angles.sin().float()
+        cos, sin = angles.cos().float() * self.factor, angles.sin().float() * self.factor
         turning, rest = x[..., : self.width], x[..., self.width :]
         a, b = turning.chunk(2, -1) if self.halves else (turning[..., ::2], turning[..., 1::2])
         pair = a * cos - b * sin, b * cos + a * sin
@@ -191,13 +217,21 @@ def get_rope(
     head_size: int, max_position: int, is_neox_style: bool = True, rope_parameters: Any = None, **_: Any
 ) -> Turn:
     table = rope_parameters or {}
-    assert table.get("rope_type", "default") == "default", table
     theta = table.get("rope_theta", table.get("base", 10000.0))
-    return Turn(head_size, theta, table.get("partial_rotary_factor", 1.0), is_neox_style)
+    width = int(head_size * table.get("partial_rotary_factor", 1.0))
+    inverse, factor = 1.0 / theta ** (torch.arange(0, width, 2, dtype=torch.float64) / width), 1.0
+    if table.get("rope_type") == "deepseek_yarn":  # which transformers calls yarn
+        config = PreTrainedConfig(hidden_size=head_size, num_attention_heads=1, max_position_embeddings=max_position)
+        config.rope_parameters = table | {"rope_type": "yarn", "rope_theta": theta}
+        inverse, factor = ROPE_INIT_FUNCTIONS["yarn"](config, None)
+        inverse = inverse.double()
+    else:
+        assert table.get("rope_type", "default") == "default", table
+    return Turn(head_size, width, inverse, factor, is_neox_style)
 
 
 class Attention(nn.Module):
-    """Causal attention of a whole text, with a window and sinks."""
+    """Causal attention of a whole text, with a window, blocks, sinks, or a penalty by the root of the distance."""
 
     def __init__(
         self,
@@ -208,21 +242,37 @@ class Attention(nn.Module):
         *_: Any,
         head_size_v: int | None = None,
         per_layer_sliding_window: int | None = None,
+        cache_config: Any = None,
+        chunk_lookback: int = -1,
+        alibi_slopes: list[float] | None = None,
+        use_alibi_sqrt: bool = False,
         sinks: torch.Tensor | None = None,
         **__: Any,
     ) -> None:
         super().__init__()
         self.n, self.k, self.h, self.scale = num_heads, num_kv_heads or num_heads, head_size, scale
-        self.v, self.window, self.sinks = head_size_v or head_size, per_layer_sliding_window, sinks
+        self.v, self.sinks, self.before = head_size_v or head_size, sinks, chunk_lookback
+        self.window = per_layer_sliding_window or getattr(cache_config, "sliding_window", None)
+        assert use_alibi_sqrt or not alibi_slopes
+        self.slopes = torch.tensor(alibi_slopes or [0.0] * num_heads)
+        self.kept = torch.empty(0), torch.empty(0)
 
-    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    def forward(self, q: torch.Tensor, k: torch.Tensor | None, v: torch.Tensor | None) -> torch.Tensor:
         length, repeats = len(q), self.n // self.k
+        k, v = (k, v) if k is not None and v is not None else self.kept
+        self.kept = k, v
         q = q.reshape(length, self.n, self.h)
         k = k.reshape(length, self.k, self.h).repeat_interleave(repeats, 1)
         v = v.reshape(length, self.k, self.v).repeat_interleave(repeats, 1)
         fit = torch.einsum("tnh,snh->nts", q, k) * self.scale
-        ago = torch.arange(length)[:, None] - torch.arange(length)
-        hidden = (ago < 0) | (ago >= (self.window or length))
+        place = torch.arange(length)
+        ago = place[:, None] - place
+        fit = fit - self.slopes[:, None, None] * ago.clamp(min=0).sqrt()
+        hidden = ago < 0
+        if self.before >= 0:
+            hidden |= place[:, None] // self.window - place // self.window > self.before
+        elif self.window:
+            hidden |= ago >= self.window
         fit = fit.masked_fill(hidden, -torch.inf)
         if self.sinks is not None:
             fit = torch.cat([fit, self.sinks[:, None, None].expand(-1, length, 1)], -1)
@@ -230,13 +280,55 @@ class Attention(nn.Module):
         return torch.einsum("nts,snh->tnh", shares, v).reshape(length, self.n * self.v)
 
 
+class Latent(nn.Module):
+    """Multi-head latent attention, its keys and values made from the latents as the papers write it."""
+
+    def __init__(
+        self,
+        hidden_size: int,
+        num_heads: int,
+        scale: float,
+        qk_nope_head_dim: int,
+        qk_rope_head_dim: int,
+        v_head_dim: int,
+        q_lora_rank: int | None,
+        kv_lora_rank: int,
+        mla_modules: Any,
+        *_: Any,
+        **__: Any,
+    ) -> None:
+        super().__init__()
+        self.__dict__.update(parts=mla_modules, scale=scale, n=num_heads, ranks=(q_lora_rank, kv_lora_rank))
+        self.widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
+
+    def forward(self, positions: torch.Tensor, x: torch.Tensor, **_: Any) -> torch.Tensor:
+        (nope, rope, width), (q_rank, rank), parts = self.widths, self.ranks, self.parts
+        if q_rank is None:
+            q, both = parts.q_proj(x)[0], parts.kv_a_proj_with_mqa(x)[0]
+        else:
+            q, both = parts.fused_qkv_a_proj(x)[0].split([q_rank, rank + rope], -1)
+            q = parts.q_b_proj(parts.q_a_layernorm(q))[0]
+        q, q_turning = q.view(len(x), self.n, nope + rope).split([nope, rope], -1)
+        latent, k_turning = both.split([rank, rope], -1)
+        k, v = parts.kv_b_proj(parts.kv_a_layernorm(latent))[0].view(len(x), self.n, -1).split([nope, width], -1)
+        q_turning, k_turning = parts.rotary_emb(positions, q_turning.flatten(1), k_turning)
+        q = torch.cat([q, q_turning.view(len(x), self.n, rope)], -1)
+        k = torch.cat([k, k_turning[:, None].expand(-1, self.n, -1)], -1)
+        mixed = Attention(self.n, nope + rope, self.scale, head_size_v=width)(q, k, v)
+        return parts.o_proj(mixed)[0]
+
+
+def mla_modules(**parts: Any) -> types.SimpleNamespace:
+    return types.SimpleNamespace(**parts)
+
+
 class Routed(nn.Module):
     """Each expert's two matrices: the first holds gate and up projection."""
 
-    def __init__(self, experts: int, width: int, inner: int) -> None:
+    def __init__(self, experts: int, width: int, inner: int, is_gated: bool = True) -> None:
         super().__init__()
         self.inner = inner
-        self.w13_weight = nn.Parameter(torch.full((experts, 2 * inner, width), torch.nan))
+        self.w13_weight = nn.Parameter(torch.full((experts, (1 + is_gated) * inner, width), torch.nan))
         self.w2_weight = nn.Parameter(torch.full((experts, width, inner), torch.nan))
         for parameter in self.parameters():
             parameter.weight_loader = self.load
@@ -272,11 +364,16 @@ class Experts(nn.Module):
         use_grouped_topk: bool = False,
         routed_scaling_factor: float = 1.0,
         custom_routing_function: Callable[..., Any] | None = None,
+        activation: str = "silu",
+        routed_input_transform: nn.Module | None = None,
+        routed_output_transform: nn.Module | None = None,
         **_: Any,
     ) -> None:
         super().__init__()
-        self.routed_experts = Routed(num_experts, hidden_size, intermediate_size)
+        self.act = None if activation == "silu" else activation
+        self.routed_experts = Routed(num_experts, hidden_size, intermediate_size, self.act is None)
         given = {"shared": shared_experts, "gate": gate, "bias": e_score_correction_bias}
+        given |= {"into": routed_input_transform, "back": routed_output_transform}
         self.__dict__.update(given, custom=custom_routing_function)
         self.top_k, self.renormalize = top_k, renormalize
         self.scoring, self.factor = scoring_func, routed_scaling_factor
@@ -285,7 +382,7 @@ class Experts(nn.Module):
     def load_weights(self, weights: Iterable[tuple[str, torch.Tensor]]) -> Iterable[str]:
         for name, loaded in weights:
             expert, part, _ = name.split(".")
-            shard = {"gate_proj": "w1", "up_proj": "w3", "down_proj": "w2"}[part]
+            shard = {"gate_proj": "w1", "up_proj": "w3" if self.act is None else "w1", "down_proj": "w2"}[part]
             parameter = self.routed_experts.w2_weight if shard == "w2" else self.routed_experts.w13_weight
             self.routed_experts.load(parameter, loaded, shard_id=shard, expert_id=int(expert))
             yield "routed_experts.w2_weight" if shard == "w2" else "routed_experts.w13_weight"
@@ -309,11 +406,14 @@ class Experts(nn.Module):
         if router_logits is hidden_states:  # the scores are left to the experts
             router_logits = self.gate(hidden_states)[0]
         shares, picked = self.choice(hidden_states, router_logits)
-        out = torch.zeros_like(hidden_states)
-        for t, x in enumerate(hidden_states):
+        narrow = hidden_states if self.into is None else self.into(hidden_states)[0]
+        out = torch.zeros_like(narrow)
+        for t, x in enumerate(narrow):
             for share, e in zip(shares[t], picked[t]):
-                wide = SiluAndMul()(self.routed_experts.w13_weight[e] @ x)
+                wide = self.routed_experts.w13_weight[e] @ x
+                wide = SiluAndMul()(wide) if self.act is None else squared(wide)
                 out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
+        out = out if self.back is None else self.back(out)[0]
         return out if self.shared is None else out + self.shared(hidden_states)
 
 
@@ -400,7 +500,7 @@ PARTS: dict[str, dict[str, Any]] = {
     "vllm.distributed": ONE,
     "vllm.distributed.parallel_state": ONE,
     "vllm.distributed.utils": ONE,
-    f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul},
+    f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul, "GeluAndMul": GeluAndMul, "get_act_fn": {"relu2": squared}.get},
     f"{LAYERS}.attention": {"Attention": Attention, "EncoderOnlyAttention": Attention},
     f"{LAYERS}.fused_moe": {
         "FusedMoEFactory": Experts,
@@ -418,6 +518,7 @@ PARTS: dict[str, dict[str, Any]] = {
         "RowParallelLinear": Plain,
     },
     f"{LAYERS}.logits_processor": {"LogitsProcessor": Scores},
+    f"{LAYERS}.mla": {"MLAModules": mla_modules, "MultiHeadLatentAttentionWrapper": Latent},
     f"{LAYERS}.rotary_embedding": {"get_rope": get_rope},
     f"{LAYERS}.vocab_parallel_embedding": {"ParallelLMHead": Head, "VocabParallelEmbedding": Table},
     "vllm.model_executor.model_loader.reload": {"support_quantized_model_reload_from_hp_weights": decorated},
@@ -478,6 +579,13 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         pass
 
 
+@dataclass
+class Cache:
+    """What a loop of layers replaces: the window of its keys and values."""
+
+    sliding_window: int | None = None
+
+
 class Settings(types.SimpleNamespace):
     """A config with the rotary table that vLLM has by the time it builds a model."""
 
@@ -503,6 +611,8 @@ ATTRIBUTES = {
 
 def settings(raw: dict[str, Any], **more: Any) -> Settings:
     rope = raw.get("rope_parameters") or {"rope_type": "default", "rope_theta": raw.get("rope_theta", 10000.0)}
+    scaling = raw.get("rope_scaling") or {}
+    rope = rope | scaling | ({"rope_type": scaling["type"]} if "type" in scaling else {})
     raw = raw | {name: raw[other] for name, other in ATTRIBUTES.items() if other in raw}
     return Settings(**(raw | {"rope_parameters": rope, "rope_scaling": None} | more))
 
@@ -522,7 +632,7 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         model_config=types.SimpleNamespace(
             hf_config=config, hf_text_config=config, max_model_len=64, dtype=torch.float32
         ),
-        cache_config=types.SimpleNamespace(sliding_window=None),
+        cache_config=Cache(),
         quant_config=None,
         lora_config=None,
         scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
@@ -546,13 +656,25 @@ PLAMO3 = {
     "layer_types": ["sliding_attention", "sliding_attention", "full_attention", "sliding_attention"],
 }
 
+# What Nemotron-H's config class computes of the tables.
+PUZZLE = {"hybrid_override_pattern": "E*E-E", "n_shared_experts": 1}
+
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "domynedge": ("domyn_edge", "DomynEdgeForCausalLM", {}),
+    "iquestloopcoder": ("iquest_loopcoder", "IQuestLoopCoderForCausalLM", {}),
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
     # vLLM's window counts the token itself, the published one what stands before it.
     "mimo_v2": ("mimo_v2", "MiMoV2ForCausalLM", {"sliding_window_size": 4}),
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
+    "PanguEmbedded": ("openpangu", "PanguEmbeddedForCausalLM", {}),
+    "TeleFLM": ("teleflm", "TeleFLMForCausalLM", {}),
+    "nemotron_h_puzzle": ("nemotron_h", "NemotronHForCausalLM", PUZZLE),
+    "pangu_ultra_moe": ("openpangu", "PanguUltraMoEForCausalLM", {}),
+    "sarvam_mla": ("sarvam", "SarvamMLAForCausalLM", {}),
+    "sarvam_moe": ("sarvam", "SarvamMoEForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "step1": ("step1", "Step1ForCausalLM", {}),
     "param2moe": ("param2moe", "Param2MoEForCausalLM", {}),
     "plamo3": ("plamo3", "Plamo3ForCausalLM", PLAMO3),
     "solar": ("solar", "SolarForCausalLM", {}),
@@ -564,8 +686,12 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
 
 def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     module, name, more = CLASSES[model_type]
-    if "block_configs" in raw:
+    if model_type == "nemotron_h_puzzle":
+        more = more | {"get_nemotron_h_config_for_layer": lambda i: settings(raw | PUZZLE | raw["block_configs"][i])}
+    elif "block_configs" in raw:
         more = more | {"block_configs": named(raw["block_configs"])}
+    if "head_sizes" in raw:
+        more = more | {"per_layer_config": named([{"head_dim": size} for size in raw["head_sizes"]])}
     return built(folder, module, name, settings(raw, **more))
 
 
@@ -574,8 +700,8 @@ def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     made: dict[str, np.ndarray] = {}
     for name, array in weights.items():
         at, _, stack = name.rpartition(".experts.")
-        if stack in ("gate_up_proj", "down_proj"):
-            parts = {"down_proj": array}
+        if stack in ("gate_up_proj", "up_proj", "down_proj"):
+            parts = {stack: array}
             if stack == "gate_up_proj":
                 parts = dict(zip(("gate_proj", "up_proj"), np.split(array, 2, axis=1)))
             made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
@@ -590,6 +716,10 @@ def compared(folder: Path, model_type: str) -> None:
     raw = all_configs()[model_type]
     ours, rng = make(model_type, raw), np.random.default_rng(SEED)
     buffers = dict(ours.counts.tensors(ours.counts.buffers))
+    model = theirs(folder, model_type, raw)
+    # Of Nemotron-H, which our total leaves out.
+    uncounted = {n: tuple(p.shape) for n, p in model.named_parameters() if n.endswith("gate.e_score_correction_bias")}
+    buffers = uncounted | buffers if model_type == "nemotron_h_puzzle" else buffers
     shapes = dict(ours.counts.tensors()) | buffers
     weights = {
         name: (1 if len(shape) == 1 and name.endswith("norm.weight") else 0)
@@ -600,13 +730,14 @@ def compared(folder: Path, model_type: str) -> None:
     weights = {
         name: (array.astype(np.float32).view(np.uint32) >> 16 << 16).view(np.float32) for name, array in weights.items()
     }
-    model = theirs(folder, model_type, raw)
     model.load_weights((name, torch.from_numpy(array.copy())) for name, array in published(weights).items())
+    if "input_mult" in raw:  # which the maker's code and an older one of vLLM's have, and this one leaves out
+        model.model.embed_tokens.register_forward_hook(lambda _, __, x: x * raw["input_mult"])
     left = [name for name, parameter in model.named_parameters() if parameter.isnan().any()]
     if left:
         sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
     ids = rng.integers(0, raw["vocab_size"], PROMPT)
-    hidden = model(torch.from_numpy(ids), torch.arange(PROMPT))
+    hidden = model(torch.from_numpy(ids), torch.arange(PROMPT), None)
     out = model.compute_logits(hidden).numpy()
     mine, _ = logits(ours.architecture, ours.config, Arrays(weights), ids)
     close(mine, out)

@@ -1,8 +1,8 @@
 """Ling 1.5 and 2 (Bailing MoE): DeepSeekMoE's block, with queries, keys and values in one matrix.
 
-Ling 2 and Param-2 normalize queries and keys, and choose experts as DeepSeek-V3 does. Sources: arXiv 2503.05139;
-inclusionAI/Ling-lite-1.5, whose modeling_bailing_moe.py and tensor names these are; inclusionAI/Ling-V2 on GitHub;
-vLLM, model_executor/models/bailing_moe.py and param2moe.py.
+Ling 2, Param-2 and Sarvam MoE normalize queries and keys, and choose experts as DeepSeek-V3 does. Sources: arXiv
+2503.05139; inclusionAI/Ling-lite-1.5, whose modeling_bailing_moe.py and tensor names these are; inclusionAI/Ling-V2 on
+GitHub; vLLM, model_executor/models/bailing_moe.py, param2moe.py and sarvam.py.
 """
 
 from __future__ import annotations
@@ -109,6 +109,17 @@ class Ling2(BailingMoE):
 
 
 @config
+class Sarvam(Ling2):
+    """Hyperparameters of Sarvam MoE, in forward order."""
+
+    dense_layers: int = key("first_k_dense_replace", 1)
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    routed_scale: Positive = key("routed_scaling_factor", 2.5)
+    n_shared_experts: Count = key("num_shared_experts", 1)
+
+
+@config
 class Param2(Ling2):
     """Hyperparameters of Param-2, in forward order: the width of the shared experts is that of all."""
 
@@ -125,6 +136,7 @@ class Param2(Ling2):
 
 
 @architecture("param2moe", config=Param2)
+@architecture("sarvam_moe", config=Sarvam)
 @architecture("bailing_moe_v2", config=Ling2)
 @architecture("bailing_moe", config=BailingMoE)
 def forward(w: Weights, ids: Array, c: BailingMoE, cache: KVCache, last: bool = True) -> Array:

@@ -48,7 +48,7 @@ from .config import Config, Count, Interval, Positive, Raw, Size, activation, co
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 from .tensor_layouts import EXPERT, FUSED
 
-# The norms of the latents have an epsilon of their own, that no config key sets.
+# The norms of the latents have an epsilon of their own in most models, that no config key sets.
 LATENT_EPS = 1e-6
 
 
@@ -69,6 +69,7 @@ class Latent(Config):
     qk_nope_head_dim: Size = key("qk_nope_head_dim")
     qk_rope_head_dim: Size = key("qk_rope_head_dim")
     v_head_dim: Size = key("v_head_dim")
+    latent_eps: Positive = fixed(LATENT_EPS)
     attention_bias: bool = key("attention_bias", False)
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     rope_pairs: bool = key("rope_interleave", True)
@@ -205,7 +206,7 @@ def compress_query(x: Array, w: Weights, c: Latent) -> Array:
     """The vector that queries are made of, narrower than the token's where the config says so: [T D] -> [T Q]."""
     if c.q_lora_rank is None:
         return x
-    return rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias), w, "q_a_layernorm", LATENT_EPS)
+    return rms_norm(linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias), w, "q_a_layernorm", c.latent_eps)
 
 
 def queries(x: Array, w: Weights, c: Latent, table: RopeTable | None):
@@ -226,7 +227,7 @@ def latents_of(x: Array, w: Weights, c: Latent, table: RopeTable | None):
     """Each new token's latent and rotated key: [T D] -> [T R], [T H']."""
     R, H_rope = c.kv_lora_rank, c.qk_rope_head_dim
     latent, k_rope = np.split(linear(x, w, "kv_a_proj_with_mqa", R + H_rope, bias=c.attention_bias), [R], axis=-1)
-    latent = rms_norm(latent, w, "kv_a_layernorm", LATENT_EPS)
+    latent = rms_norm(latent, w, "kv_a_layernorm", c.latent_eps)
     return latent, turn(k_rope[:, None, :], c, table)[:, 0]
 
 

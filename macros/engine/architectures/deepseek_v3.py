@@ -1,17 +1,20 @@
-"""DeepSeek-V3, Kimi K2 and GLM-4.7-Flash: latent attention, and experts chosen by separate scores and a load-balancing
-bias.
+"""DeepSeek-V3, Kimi K2, GLM-4.7-Flash and Sarvam MLA: latent attention, and experts chosen by separate scores and a
+load-balancing bias.
 
-Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash; tensor names as the published
-files. The forward pass is the main model's; files also hold modules for multi-token prediction.
+Sources: arXiv 2412.19437 (DeepSeek-V3), 2507.20534 (Kimi K2), zai-org/GLM-4.7-Flash, sarvamai/sarvam-105b by vLLM,
+model_executor/models/sarvam.py; tensor names as the published files. The forward pass is the main model's; files also
+hold modules for multi-token prediction.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
+    Rope,
     balanced_routing,
     combine,
     embed,
@@ -27,9 +30,10 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, key
+from .config import Count, Positive, Size, activation, config, derived, key
 from .deepseek_v2 import LatentMoE, attention
 from .otherwise import Otherwise, other_than
+from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED, PACKED
 
 
@@ -69,12 +73,46 @@ class Glm4MoELite(DeepSeekV3):
     )
 
 
+@config
+class SarvamMLA(DeepSeekV3):
+    """Hyperparameters of Sarvam MLA, in forward order. The norms of its latents have the epsilon of all norms."""
+
+    q_lora_rank: Size | None = key("q_lora_rank", None)
+    latent_eps: Positive = derived(lambda c: c.norm_eps)
+    dense_layers: int = key("first_k_dense_replace", 1)
+    n_experts: Size = key("num_experts")
+    n_expert_groups: Size = key("n_group", 1)
+    n_groups_kept: Size = key("topk_group", 1)
+    scoring: Literal["sigmoid"] = key("score_function", "sigmoid")
+    balanced: Literal[True] = key("moe_router_enable_expert_bias", True)
+    n_shared_experts: Count = key("num_shared_experts", 1)
+
+    ignored = DeepSeekV3.ignored | frozenset(
+        """
+        attn_implementation default_theta embedding_dropout max_window_layers moe_router_topk_scaling_factor
+        output_dropout q_head_dim router_dtype use_bias use_qk_norm use_qkv_bias
+        """.split()
+    )
+
+    @property
+    def rope(self) -> Rope:
+        kind = self.rope_parameters.get("rope_type", self.rope_parameters.get("type"))
+        return read_rope(self.rope_parameters | ({"rope_type": "yarn"} if kind == "deepseek_yarn" else {}))
+
+    @property
+    def kinds(self) -> Sequence[Kind]:
+        """In order: whether a layer has experts, of which each `moe_layer_freq`-th does from the first one on."""
+        after = [i - self.dense_layers for i in range(self.n_layers)]
+        return [Kind(i >= 0 and i % self.moe_layer_freq == 0) for i in after]
+
+
 # What transformers 5.23 makes of the layers' names where it saves Kimi K2.5.
 BLOCKS = (("^model.blocks.", "model.layers."),)
 
 
 @architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED, spellings=BLOCKS)
 @architecture("glm4_moe_lite", config=Glm4MoELite, fused=FUSED)
+@architecture("sarvam_mla", config=SarvamMLA, fused=FUSED)
 def forward(w: Weights, ids: Array, c: DeepSeekV3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

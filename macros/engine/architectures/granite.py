@@ -1,7 +1,8 @@
-"""Granite 3: Llama's block with four multipliers, for one learning rate at every size. So are HyperCLOVA X and MiniCPM.
+"""Granite 3: Llama's block with four multipliers, for one learning rate at every size. So are HyperCLOVA X, MiniCPM and
+Tele-FLM.
 
 Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); 2404.06395 (MiniCPM);
-transformers 5, models/hyperclovax; tensor names as published.
+transformers 5, models/hyperclovax; vLLM, model_executor/models/teleflm.py; tensor names as published.
 """
 
 from __future__ import annotations
@@ -51,6 +52,20 @@ class MiniCPM(Granite):
 
 
 @config
+class TeleFLM(Granite):
+    """Hyperparameters of Tele-FLM, in forward order: its two multipliers, in Granite's words."""
+
+    scaled: bool = key("use_mup", False)
+    of_input: Positive = key("input_mult", 1.0)
+    of_output: Positive = key("output_mult", 1.0)
+    of_width: Positive = key("mup_scale_factor", 1.0)
+    embedding_multiplier: float = derived(lambda c: c.of_input if c.scaled else 1.0)
+    attention_multiplier: float = derived(lambda c: c.d_head**-0.5)
+    residual_multiplier: float = fixed(1.0)
+    logits_divisor: Positive = derived(lambda c: c.of_width / c.of_output if c.scaled else 1.0)
+
+
+@config
 class GraniteDocling(Granite):
     """Hyperparameters of the text model of Granite Docling, in forward order."""
 
@@ -64,6 +79,7 @@ class GraniteDocling(Granite):
 
 
 @architecture("minicpm", config=MiniCPM)
+@architecture("TeleFLM", config=TeleFLM)
 @architecture("hyperclovax", config=HyperClovaX)
 @architecture("granite_docling_text", config=GraniteDocling)
 @architecture("granite", "granite4_vision_text", config=Granite)

@@ -1,4 +1,4 @@
-"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM, PaddleOCR-VL, TeleChat 3 …
+"""Llama and the many models that share its block: LLaMA 1 to 3, Mistral, InternLM3, CWM, openPangu Embedded …
 
 Sources: arXiv 2302.13971, 2307.09288, 2407.21783 (Llama), 2310.06825 (Mistral), 2510.02387 (CWM);
 internlm/internlm3-8b-instruct; tensor names as the published files.
@@ -213,6 +213,15 @@ class TeleChat3(Llama):
         return read_rope(self.rope_parameters | ({"rope_type": "yarn"} if kind == "telechat3-yarn" else {}))
 
 
+@config
+class PanguEmbedded(Llama):
+    """openPangu Embedded's: one flag for the biases of attention."""
+
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    attention_bias: bool = key("attention_bias", False, also=("bias",))
+
+
+@architecture("PanguEmbedded", config=PanguEmbedded)
 @architecture("telechat3", config=TeleChat3)
 @architecture("exaone", config=Exaone, spellings=EXAONE_NAMES)
 @architecture("iquestcoder", config=IQuestCoder)

@@ -1,15 +1,17 @@
 """Nemotron-H and Nemotron 3: each layer is one part only.
 
-It is Mamba 2, attention without positions, experts, or a feed-forward network.
+It is Mamba 2, attention without positions, experts, or a feed-forward network. In a Puzzle model, each layer with
+experts has sizes of its own.
 
-Sources: arXiv 2504.03624 (Nemotron-H), 2405.21060 (Mamba 2); tensor names as transformers 5 (the published files have
-`backbone.` for `model.`, and each expert by itself).
+Sources: arXiv 2504.03624 (Nemotron-H), 2405.21060 (Mamba 2); vLLM, model_executor/models/nemotron_h.py (Puzzle); tensor
+names as transformers 5 (the published files have `backbone.` for `model.`, and each expert by itself).
 """
 
 from __future__ import annotations
 
 import math
-from typing import Literal, Protocol
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NamedTuple, Protocol
 
 from ..errors import Problem, nearest, shorten
 from ..interface import Array, KVCache, Weights
@@ -32,7 +34,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, Taps, activation, config, key
+from .config import Config, Positive, Size, Taps, activation, config, key, tabled
 from .mamba import NOT_READ
 from .mamba2 import mamba2
 from .otherwise import NEVER_TIED
@@ -48,6 +50,28 @@ NAMES = {
     "moe": "moe",
     "mlp": "dense",
 }
+
+
+class Sizes(NamedTuple):
+    """The inner width of a layer’s feed-forward network, or what a layer with experts has of them."""
+
+    d_ff: int = 0
+    n_experts: int = 0
+    n_experts_per_token: int = 0
+    d_ff_expert: int = 0
+    d_ff_shared: int = 0
+    d_latent: int = 0
+    routed_scale: float = 1.0
+
+
+class Part(NamedTuple):
+    """A layer: its part, and the sizes of it that are the layer’s own."""
+
+    mixer: str
+    sizes: Sizes | None = None
+
+    def __str__(self) -> str:
+        return self.mixer
 
 
 @config
@@ -119,8 +143,26 @@ class NemotronH(Config):
             self.must_not_exceed("n_groups_kept", "n_expert_groups")
 
     @property
-    def kinds(self) -> list[Mixed]:
+    def kinds(self) -> Sequence[Mixed | Part]:
         """The part in each layer, in order."""
+        return [Mixed(part) for part in self.mixers()]
+
+    def sizes(self, kind: Mixed | Part) -> Sizes:
+        """The sizes of a layer’s feed-forward network or experts."""
+        if kind.mixer == "dense":
+            return Sizes(self.size("d_ff"))
+        return Sizes(
+            0,
+            self.size("n_experts"),
+            self.size("n_experts_per_token"),
+            self.size("d_ff_expert"),
+            self.size("d_ff_shared"),
+            self.d_latent or 0,
+            self.routed_scale,
+        )
+
+    def mixers(self) -> list[str]:
+        """The part in each layer, in order, by its name."""
         name, of, listed = (
             ("layers_block_type", NAMES, self.layer_types)
             if self.layer_types
@@ -139,7 +181,7 @@ class NemotronH(Config):
         for part in listed:
             if part not in of:
                 raise Problem(f"{name} has {shorten(part)}", nearest(part, of, f"known ones: {', '.join(of)}"))
-        return [Mixed(of[part]) for part in listed]
+        return [of[part] for part in listed]
 
     @property
     def dt_limits(self) -> tuple[float, float]:
@@ -147,12 +189,106 @@ class NemotronH(Config):
         return self.least_dt, math.inf
 
 
-@architecture(
-    "nemotron_h",
-    config=NemotronH,
-    spellings=(("^backbone.", "model."),),
-    pieces={f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")},
+# The keys of a layer’s table that its size comes from, in the order of `Sizes`.
+BLOCK_KEYS = (
+    "intermediate_size",
+    "n_routed_experts",
+    "num_experts_per_tok",
+    "moe_intermediate_size",
+    "moe_shared_expert_intermediate_size",
+    "moe_latent_size",
+    "routed_scaling_factor",
 )
+# Keys of a layer’s table that have to say what the whole says.
+SAME = ("n_group", "topk_group", "norm_topk_prob", "ssm_state_size", "sliding_window")
+
+
+@config
+class NemotronHPuzzle(NemotronH):
+    """Hyperparameters of a Nemotron-H that Puzzle made, in forward order: tables say what is a layer’s own."""
+
+    block_configs: list[Any] = key("block_configs")
+    n_layers: Size = key("num_hidden_layers", lambda c: max(1, len(c.block_configs)))
+
+    ignored = NemotronH.ignored | {"mtp_block_configs", "blockwise_members"}
+
+    def check(self) -> None:
+        self.must_divide("n_kv_heads", "n_heads")
+        self.must_divide("n_groups", "n_mamba_heads")
+        for name in (self.activation, self.mamba_activation):
+            activation(name)
+        for kind in self.kinds:
+            s = self.sizes(kind)
+            if kind.mixer == "dense" and not s.d_ff:
+                raise Problem("block_configs has a layer without intermediate_size", "add it")
+            if kind.mixer == "moe" and not 0 < s.n_experts_per_token <= s.n_experts:
+                raise Problem(
+                    f"block_configs has a layer with num_experts_per_tok = {s.n_experts_per_token} of {s.n_experts}",
+                    "correct one of the two",
+                )
+            if kind.mixer == "moe" and not (s.d_ff_expert and s.d_ff_shared):
+                raise Problem("block_configs has a layer with experts of no width", "add moe_intermediate_size")
+            if kind.mixer == "moe" and s.n_experts % int(self.n_expert_groups):
+                raise Problem(f"n_group = {int(self.n_expert_groups)} does not divide {s.n_experts}", "correct it")
+        self.must_not_exceed("n_groups_kept", "n_expert_groups")
+
+    @property
+    def kinds(self) -> Sequence[Part]:
+        """In order: each layer's part, and its own sizes."""
+        if len(self.block_configs) != self.n_layers:
+            raise Problem(
+                f"block_configs has {len(self.block_configs)} entries, and num_hidden_layers = {int(self.n_layers)}",
+                "correct one of the two",
+            )
+        return [self._part(tabled(block) or {}) for block in self.block_configs]
+
+    def _part(self, block: Mapping[str, Any]) -> Part:
+        """A layer, from its table."""
+        kind = block.get("block_type")
+        if not isinstance(kind, str) or kind not in NAMES:
+            raise Problem(f"block_configs has {shorten(kind)}", nearest(str(kind), NAMES, f"known: {', '.join(NAMES)}"))
+        whole: dict[str, Any] = {
+            "intermediate_size": self.d_ff,
+            "n_routed_experts": self.n_experts,
+            "num_experts_per_tok": self.n_experts_per_token,
+            "moe_intermediate_size": self.d_ff_expert,
+            "moe_shared_expert_intermediate_size": self.d_ff_shared,
+            "moe_latent_size": self.d_latent,
+            "routed_scaling_factor": self.routed_scale,
+        }
+        same = {
+            "n_group": self.n_expert_groups,
+            "topk_group": self.n_groups_kept,
+            "norm_topk_prob": self.normalise,
+            "ssm_state_size": self.d_state,
+        }
+        for name, value in block.items():
+            if name not in BLOCK_KEYS and name not in SAME and name != "block_type":
+                raise Problem(f"block_configs has {shorten(name)}", "the site describes no such layer")
+            if name in SAME and value is not None and value != same.get(name):
+                raise Problem(f"block_configs has {name} = {shorten(value)}", "the site describes one for all layers")
+        found = [whole[name] if block.get(name) is None else block[name] for name in BLOCK_KEYS]
+        for name, value in zip(BLOCK_KEYS[:-1], found):
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < 2**31):
+                raise Problem(f"block_configs has {name} = {shorten(value)}", "expected a whole number")
+        scale = found[-1]
+        if isinstance(scale, bool) or not isinstance(scale, int | float) or not 0 < scale < 1e18:
+            raise Problem(f"block_configs has routed_scaling_factor = {shorten(scale)}", "expected a positive number")
+        d_ff, n_experts, used, width, shared, latent = (value or 0 for value in found[:-1])
+        part = NAMES[kind]
+        if part == "dense":
+            return Part(part, Sizes(d_ff))
+        return Part(part, Sizes(0, n_experts, used, width, shared, latent, scale) if part == "moe" else None)
+
+    def sizes(self, kind: Mixed | Part) -> Sizes:
+        return (kind.sizes if isinstance(kind, Part) else None) or Sizes()
+
+
+PIECES = {f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")}
+
+
+@architecture("nemotron_h", config=NemotronH, spellings=(("^backbone.", "model."),), pieces=PIECES)
+@architecture("nemotron_h_puzzle", config=NemotronHPuzzle, spellings=(("^backbone.", "model."),), pieces=PIECES)
 def forward(w: Weights, ids: Array, c: NemotronH, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embeddings.weight", c.vocab_size, c.d_model)
@@ -163,14 +299,15 @@ def forward(w: Weights, ids: Array, c: NemotronH, cache: KVCache, last: bool = T
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, cache: KVCache, c: NemotronH, kind: Mixed) -> Array:
+def layer(x: Array, w: Weights, cache: KVCache, c: NemotronH, kind: Mixed | Part) -> Array:
     """One block, a single part: [T D] -> [T D]."""
     y, w = rms_norm(x, w, "norm", c.norm_eps), w.at("mixer")
     if kind.mixer == "mamba":
         return x + mamba2(y, w, cache, c, c.mamba_activation, c.norm_eps, STATE_BYTES[c.state_dtype])
     if kind.mixer == "attention":
         return x + attention(y, w, cache, c)
-    return x + (mixture_of_experts(y, w, c) if kind.mixer == "moe" else feed_forward(y, w, c))
+    sizes = c.sizes(kind)
+    return x + (mixture_of_experts(y, w, c, sizes) if kind.mixer == "moe" else feed_forward(y, w, c, sizes.d_ff))
 
 
 class PlainAttention(Protocol):
@@ -197,43 +334,43 @@ def attention(x: Array, w: Weights, cache: KVCache, c: PlainAttention) -> Array:
 
 
 @step(Role.FEED_FORWARD)
-def feed_forward(x: Array, w: Weights, c: NemotronH) -> Array:
+def feed_forward(x: Array, w: Weights, c: NemotronH, d_ff: int) -> Array:
     """Process each token separately, in a wider space: [T D] -> [T F] -> [T D]."""
-    wide = activation(c.activation)(linear(x, w, "up_proj", c.size("d_ff"), bias=c.bias_ff))
+    wide = activation(c.activation)(linear(x, w, "up_proj", d_ff, bias=c.bias_ff))
     return linear(wide, w, "down_proj", c.d_model, bias=c.bias_ff)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)
-def mixture_of_experts(x: Array, w: Weights, c: NemotronH) -> Array:
+def mixture_of_experts(x: Array, w: Weights, c: NemotronH, s: Sizes) -> Array:
     """A few experts chosen for each token, and a shared one: [T D] -> [T k D] -> [T D].
 
     The chosen ones work in a narrower space if the config has one. The bias balances the experts' load; the routing
     weights exclude it, and so does the published total.
     """
-    E, k = c.size("n_experts"), c.size("n_experts_per_token")
+    E, k = s.n_experts, s.n_experts_per_token
     fit = sigmoid_scores(linear(x, w, "gate", E))
     biased = fit + w.buffer("gate.e_score_correction_bias", E, counted=False)
     if c.n_groups_kept < c.n_expert_groups:
         biased = group_limited(biased, c.n_expert_groups, c.n_groups_kept, best=2)
     chosen = top_k(biased, k)
-    shares = routing_weights(fit, chosen, normalise=c.normalise, scale=c.routed_scale)
-    narrow = linear(x, w, "fc1_latent_proj", c.d_latent, bias=c.bias_ff) if c.d_latent else x
-    routed = combine(experts(narrow, chosen, w, c), shares)
-    routed = linear(routed, w, "fc2_latent_proj", c.d_model, bias=c.bias_ff) if c.d_latent else routed
-    return routed + shared_experts(x, w.at("shared_experts"), c)
+    shares = routing_weights(fit, chosen, normalise=c.normalise, scale=s.routed_scale)
+    narrow = linear(x, w, "fc1_latent_proj", s.d_latent, bias=c.bias_ff) if s.d_latent else x
+    routed = combine(experts(narrow, chosen, w, c, s), shares)
+    routed = linear(routed, w, "fc2_latent_proj", c.d_model, bias=c.bias_ff) if s.d_latent else routed
+    return routed + shared_experts(x, w.at("shared_experts"), c, s.d_ff_shared)
 
 
 @step(Role.EXPERTS)
-def experts(x: Array, chosen: Array, w: Weights, c: NemotronH) -> Array:
+def experts(x: Array, chosen: Array, w: Weights, c: NemotronH, s: Sizes) -> Array:
     """Each token through its chosen experts, which have no gate: [T D], [T k] -> [T k F] -> [T k D]."""
-    E, k = c.size("n_experts"), c.size("n_experts_per_token")
-    D, F = x.shape[1], c.size("d_ff_expert")
+    E, k = s.n_experts, s.n_experts_per_token
+    D, F = x.shape[1], s.d_ff_expert
     wide = activation(c.activation)(expert_linear(x, w.stack("experts.up_proj", E, F, D, used=k), chosen))
     return expert_linear(wide, w.stack("experts.down_proj", E, D, F, used=k), chosen)
 
 
 @step(Role.SHARED_EXPERTS)
-def shared_experts(x: Array, w: Weights, c: NemotronH) -> Array:
+def shared_experts(x: Array, w: Weights, c: NemotronH, d_ff: int) -> Array:
     """The shared expert: [T D] -> [T F] -> [T D]."""
-    wide = activation(c.activation)(linear(x, w, "up_proj", c.size("d_ff_shared"), bias=c.bias_ff))
+    wide = activation(c.activation)(linear(x, w, "up_proj", d_ff, bias=c.bias_ff))
     return linear(wide, w, "down_proj", c.d_model, bias=c.bias_ff)

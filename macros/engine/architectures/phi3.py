@@ -40,6 +40,15 @@ class Phi4Multimodal(Phi3):
     n_kv_heads: Size = key("num_key_value_heads", 8)
 
 
+@config
+class Phi3Vision(Phi3):
+    """Hyperparameters of Phi-3 vision's text model, in forward order."""
+
+    ignored = Phi3.ignored | {"img_processor"}
+    caveat = "Its files also hold an image tower, which the figures leave out."
+
+
+@architecture("phi3_v", config=Phi3Vision)
 @architecture("phi4_multimodal", config=Phi4Multimodal)
 @architecture("phi3", config=Phi3)
 def forward(w: Weights, ids: Array, c: Phi3, cache: KVCache, last: bool = True) -> Array:

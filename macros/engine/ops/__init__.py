@@ -9,6 +9,7 @@ arrays or shapes. Everything here runs on both.
 # pyright: reportUnusedImport=false
 from .attention import (
     alibi,
+    alibi_slopes,
     attend,
     causal_mask,
     clip_length,

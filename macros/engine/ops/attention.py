@@ -87,10 +87,14 @@ def alibi(k: Array, n_heads: int) -> Array:
 
     Per query, adding slope · position differs from -slope · distance by a constant, which the softmax drops.
     """
+    return (alibi_slopes(k, n_heads)[:, None, None] * np.arange(k.shape[0], like=k)[None, None, :]).astype(np.float32)
+
+
+def alibi_slopes(k: Array, n_heads: int) -> Array:
+    """The slope of each head: [S K H] -> [N]."""
     power = 1 << int(n_heads).bit_length() - 1
     i = np.arange(n_heads, like=k)
-    slopes = np.where(i < power, 2.0 ** ((i + 1) * (-8 / power)), 2.0 ** ((2 * (i - power) + 1) * (-4 / power)))
-    return (slopes[:, None, None] * np.arange(k.shape[0], like=k)[None, None, :]).astype(np.float32)
+    return np.where(i < power, 2.0 ** ((i + 1) * (-8 / power)), 2.0 ** ((2 * (i - power) + 1) * (-4 / power)))
 
 
 @step(Role.CLIP)

@@ -222,7 +222,7 @@ def is_named(name: str, tail: str) -> bool:
 
 def short_name(name: str) -> str:
     """The last distinctive part of a tensor's name: `q_proj`."""
-    return name.removesuffix(".weight").rpartition(".")[2]
+    return name.removesuffix(".weight").removesuffix(".{i}").rpartition(".")[2]
 
 
 def column_title(name: str) -> str:

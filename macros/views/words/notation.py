@@ -106,6 +106,7 @@ SYMBOLS = (
     Symbol("d_ff_expert", "", "inner width of one expert"),
     Symbol("d_ff_unit", "", "the width of which each layer’s feed-forward network has a multiple"),
     Symbol("d_ff_shared", "", "inner width of the shared expert"),
+    Symbol("loop_window", "", "tokens that a later run of a layer sees among its own, the token itself included"),
     Symbol("sliding_window", "W", "tokens that a layer with a sliding window sees, the token itself included", "W"),
     Symbol("attention_chunk_size", "", "tokens of one chunk, within which a chunked layer sees"),
     Symbol("published_kv_heads", "", "key/value heads as the config gives them"),
