@@ -61,6 +61,7 @@ class Node:
     factor: float = 1.0  # the plain number that a product multiplies by
     _flops: Poly | None = None
     _weights: tuple[Weight, ...] | None = None
+    _walked: tuple[Node, ...] | None = None
 
     @property
     def role(self) -> Role | None:
@@ -104,13 +105,13 @@ class Node:
                 parts.append(one if child.layer_count is ONE else one * child.layer_count.expr)
         return parts[0] if len(parts) == 1 else Poly.sum(parts)
 
-    def walk(self) -> Iterator[Node]:
-        """This node and all below it, in the order of the calls."""
-        following = [self]
-        while following:
-            node = following.pop()
-            yield node
-            following += node.children[::-1]
+    def walk(self) -> tuple[Node, ...]:
+        """This node and all below it, in the order of the calls. Collected once; ask only after the call has ended."""
+        if not self.children:
+            return (self,)
+        if self._walked is None:
+            self._walked = (self, *(node for child in self.children for node in child.walk()))
+        return self._walked
 
     def path(self) -> list[Node]:
         """From the root down to this node."""
