@@ -233,7 +233,10 @@ class Devices(Training):
     def least_split(self, given: Conditions, memory_bytes: int) -> Split | None:
         """The split over the fewest devices with this much memory: without pipeline stages, which process a token one
         after another, or, if that is not enough, with them. None if even `MOST_TRIED` are too few."""
-        return self._least(self._ordered, given, memory_bytes)
+        return self._least_split(given.context, given.batch, given.format, given.dtype, memory_bytes)
+
+    def _least_split(self, context: int | None, batch: int, format: str, dtype: str, memory_bytes: int) -> Split | None:
+        return self._least(self._ordered, Conditions(context, batch, format, dtype), memory_bytes)
 
     def least_split_by_sequences(self, given: Conditions, memory_bytes: int) -> Split | None:
         """The split over the fewest devices whose attention is split by sequences: each device has whole attention, the

@@ -127,13 +127,12 @@ class Limits:
 
 def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16") -> Limits:
     """The minimum times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
-    alone = Conditions(given.context, given.batch, given.format, given.dtype, 1, given.accelerator)
-    bound = costs.bound(new, alone, expected=True)
     at_work = split.devices // split.pipeline * min(split.pipeline, new * given.batch)
+    bound = costs.bound_on(at_work, new, given, expected=True)
     links: Fraction | None = Fraction(0)
     if split.devices > 1 and (sent := _messages(costs, split, new, given.tokens, dispatch).sent):
         links = _seconds(sent * _fullest(split, given), split, new, given) if given.machine.link else None
-    return Limits(bound.compute_seconds / at_work, bound.memory_seconds / at_work, links)
+    return Limits(bound.compute_seconds, bound.memory_seconds, links)
 
 
 def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:

@@ -139,9 +139,13 @@ class Traffic(Compute):
         number."""
         return (
             self.weight_bytes_read(new, given.batch, given.format, least=least, first=new == given.tokens)
-            + self.cache_bytes_read(new, given.tokens, given.batch, given.item_bytes)
-            + self.cache_bytes_written(new, given.tokens, given.batch, given.item_bytes)
+            + self._cache_bytes_moved(new, given.tokens, given.item_bytes) * given.batch
         )
+
+    def _cache_bytes_moved(self, new: int, context: int, item_bytes: ItemBytes) -> int:
+        """Bytes of the cache that a step reads and writes, per sequence."""
+        read = self.cache_bytes_read(new, context, 1, item_bytes)
+        return read + self.cache_bytes_written(new, context, 1, item_bytes)
 
     def intensity(self, new: int, given: Conditions) -> Fraction:
         """FLOPs per byte moved, masked pairs left out."""
