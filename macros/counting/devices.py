@@ -13,7 +13,7 @@ from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .conditions import Conditions
-from .formats import FORMATS, ItemBytes, is_matrix
+from .formats import FORMATS, ItemBytes
 from .splits import MOST_TRIED, WHOLE, Split, divisors, held, is_cut, rule_of
 from .training import Training
 
@@ -327,7 +327,7 @@ class Devices(Training):
 def weight_axis(w: Weight) -> int | None:
     """The dimension along which a weight that is not routed is cut; None if it is copied."""
     at = cut_axis(w.shape)
-    if at is None and w.layers is not None and is_matrix(w) and all(d.expr.symbols <= OUTER for d in w.shape):
+    if at is None and w.layers is not None and w.is_matrix and all(d.expr.symbols <= OUTER for d in w.shape):
         return max(range(len(w.shape)), key=lambda i: int(w.shape[i]))
     return at
 

@@ -16,7 +16,7 @@ from ..engine.steps import Role
 from ..engine.tensors import Weight
 from ..engine.trace import Trace
 from .arrays import origin
-from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of, is_matrix
+from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of
 from .gguf_types import FORMATS as GGUF_FORMATS
 from .modules import MEND
 from .parts import HEAD, LOOKED_UP
@@ -164,6 +164,9 @@ class WeightFormats:
     def part_size(self, w: Weight, format: str, shape: Sequence[int], layers: tuple[int, ...], members: int) -> int:
         """Bytes of parts with this shape: this many members in each of these layers; a weight outside of layers exists
         once."""
+        if format in FORMATS and format not in self.names:
+            copies = members if w.layers is None else members * len(layers)
+            return 0 if w.is_buffer else format_of(w, format).size(shape, copies)
         whole = 1 if w.members is None else int(w.members)
         if format in GGUF:
             total = sum(_size_in(stored, w, layers) for stored in self.gguf.of(w, format))
@@ -283,7 +286,7 @@ class WeightFormats:
         found: dict[Format, set[Kind]] = {}
         if self.quantization is None:
             return found
-        weights = [w for w in self.trace.weights.values() if not w.is_buffer and is_matrix(w)]
+        weights = [w for w in self.trace.weights.values() if not w.is_buffer and w.is_matrix]
         try:
             for w in sorted(weights, key=lambda w: self.kinds[w] is not Kind.EXPERT):
                 for form, _ in self.published(w):
@@ -392,7 +395,7 @@ class WeightFormats:
 
     def _kind(self, w: Weight, roles: set[Role | None], experts: frozenset[str]) -> Kind:
         is_linear = w.name.endswith(".weight") or w.members is not None
-        if not is_matrix(w):
+        if not w.is_matrix:
             is_row = len(w.shape) == 2 and int(w.shape[0]) == 1 and is_linear
             return Kind.GATE if is_row and roles & LINEAR else Kind.REST
         if roles & set(LOOKED_UP):

@@ -149,15 +149,17 @@ class Poly:
         """Its value with every symbol replaced; raises KeyError for a symbol without a value."""
         total: Number = 0
         for m, c in self.terms.items():
-            above, below = c, 1
+            below = 1
             for a, e in m:
                 v = values[a] if isinstance(a, str) else _evaluate(a, values)
-                if e > 0:
-                    above *= v**e
+                if e == 1:
+                    c = c * v
+                elif e > 0:
+                    c = c * v**e
                 else:
-                    below *= v**-e
-            total += above if below == 1 else Fraction(above, below)
-        return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
+                    below = below * v**-e
+            total = total + (c if below == 1 else Fraction(c, below))
+        return total if isinstance(total, int) else math.floor(total)
 
     def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
         """The polynomial with every atom replaced for which `rule` returns a polynomial, also inside `min`, `//` and
