@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import steps
-from .dims import ONE, Dim, Poly, dims_of, product
+from .dims import NOTHING, ONE, Dim, Poly, dims_of, product
 from .interface import Array
 from .rules import (
     RULES,
@@ -98,6 +98,8 @@ class Node:
         return self._flops
 
     def _sum_of_flops(self) -> Poly:
+        if not self.children:
+            return NOTHING if self.own_flops is None else self.own_flops
         parts = [] if self.own_flops is None else [self.own_flops]
         for child in self.children:
             one = child.flops
