@@ -6,7 +6,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import cached_property
 
 from ..engine.dims import Dim, Poly

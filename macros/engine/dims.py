@@ -284,32 +284,32 @@ class Dim(int):
 
     # For anything but an `int`, a dimension acts as an ordinary integer.
 
-    def __add__(self, other: int) -> Dim:
+    def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
         return Dim(int.__add__(self, other), self.exprs[0] + Poly.of(other))
 
-    def __radd__(self, other: int) -> Dim:
+    def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
         return Dim(int.__radd__(self, other), Poly.of(other) + self.exprs[0])
 
-    def __sub__(self, other: int) -> Dim:
+    def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
         return Dim(int.__sub__(self, other), self.exprs[0] - Poly.of(other))
 
-    def __rsub__(self, other: int) -> Dim:
+    def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
         return Dim(int.__rsub__(self, other), Poly.of(other) - self.exprs[0])
 
-    def __mul__(self, other: int) -> Dim:
+    def __mul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
         return Dim(int.__mul__(self, other), self.exprs[0] * Poly.of(other))
 
-    def __rmul__(self, other: int) -> Dim:
+    def __rmul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
         return Dim(int.__rmul__(self, other), Poly.of(other) * self.exprs[0])

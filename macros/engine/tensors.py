@@ -16,7 +16,7 @@ from .steps import Holds
 SOURCE = "n_source"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Weight:
     """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
@@ -33,6 +33,14 @@ class Weight:
     is_buffer: bool = False
     routed: tuple[Dim, Dim] | None = None
     numbers: tuple[int, ...] | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        parts = self.name, self.shape, self.layers, self.layer_count, self.members, self.is_buffer, self.routed
+        return hash((*parts, self.numbers))
 
     @cached_property
     def copies(self) -> Dim:
