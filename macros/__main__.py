@@ -1,10 +1,14 @@
 """The command line: `python -m macros` in the repository, `every-parameter` where it is installed."""
 
+import gc
 import sys
+
+OBJECTS = 200_000  # that have to be new before a collection: a command makes few that are not needed to its end
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit status. What it takes is imported here, where Ctrl-C ends it without a word."""
+    gc.set_threshold(OBJECTS)
     try:
         from .cli.commands import main as run
 

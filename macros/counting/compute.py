@@ -218,8 +218,13 @@ class Compute:
         The backward pass costs twice the forward pass: one contraction for the inputs' gradient, one for the weights'.
         Latent attention is trained with its keys and values expanded.
         """
-        head = sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
-        return Fraction(3 * (self.expanded_flops(context, context, causal=causal) + (context - 1) * head), context)
+        flops = self.expanded_flops(context, context, causal=causal) + (context - 1) * self.head_flops
+        return Fraction(3 * flops, context)
+
+    @cached_property
+    def head_flops(self) -> int:
+        """FLOPs of the logits of one token."""
+        return sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
 
     @cached_property
     def pair_contractions(self) -> tuple[_Pairs, ...]:

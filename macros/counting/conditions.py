@@ -41,3 +41,11 @@ class Conditions:
     def at(self, context: int | None) -> Conditions:
         """The same at another context."""
         return Conditions(context, self.batch, self.format, self.dtype, self.devices, self.accelerator)
+
+    def on(self, accelerator: Accelerator, devices: int) -> Conditions:
+        """The same on other devices."""
+        return Conditions(self.context, self.batch, self.format, self.dtype, devices, accelerator)
+
+    def of_texts(self, batch: int) -> Conditions:
+        """The same for another number of sequences."""
+        return Conditions(self.context, batch, self.format, self.dtype, self.devices, self.accelerator)

@@ -34,11 +34,13 @@ CACHED = (
     "cache_reads",
     "cache_bytes_read",
     "cache_bytes_written",
+    "_cache_bytes_moved",
     "largest_operation",
     "operations",
     "_evaluated",
     "activation_bytes",
     "splits",
+    "_least_split",
     "_local",
     "_stage_weights",
     "_stage_cache",
@@ -60,7 +62,11 @@ class Costs(Devices):
 
         All tokens choose the same experts or, if `expected`, each chooses independently and evenly.
         """
-        moved, devices = self.bytes_moved(new, given, least=not expected), self.at_work(new, given)
+        return self.bound_on(self.at_work(new, given), new, given, expected=expected)
+
+    def bound_on(self, devices: int, new: int, given: Conditions, *, expected: bool = False) -> Bound:
+        """The same on so many devices that work at once."""
+        moved = self.bytes_moved(new, given, least=not expected)
         compute = self._compute_seconds(new, given)
         return Bound(
             Fraction(compute.numerator * given.batch, compute.denominator * devices),
@@ -98,9 +104,7 @@ class Costs(Devices):
             seconds = Fraction(maps, peak)
         else:
             seconds = self._compute_seconds(1, given)
-            cache = self.cache_bytes_read(1, context, 1, given.item_bytes) + self.cache_bytes_written(
-                1, context, 1, given.item_bytes
-            )
+            cache = self._cache_bytes_moved(1, context, given.item_bytes)
 
         def read(batch: int) -> int:
             return self.weight_bytes_read(1, batch, format, first=context == 1)

@@ -6,14 +6,13 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Mapping
-from fractions import Fraction
 from functools import cached_property
 
-from ..engine.dims import Dim
+from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .conditions import Conditions
-from .formats import FORMATS, ItemBytes, is_matrix
+from .formats import FORMATS, ItemBytes
 from .splits import MOST_TRIED, WHOLE, Split, divisors, held, is_cut, rule_of
 from .training import Training
 
@@ -66,12 +65,14 @@ class Devices(Training):
         """Bytes of weights on each device of each stage."""
         totals = [0] * split.pipeline
         cuts, routed = self._local(split)
-        for w, layers in self._placed:
-            shape, members = self._part(w, split, cuts, routed)
-            alike: dict[int, int] = {}  # bytes of a part by the number of its layers
+        for layers, weights in self._by_layers.items():
+            parts = [(w, *self._part(w, split, cuts, routed)) for w in weights]
+            alike: dict[int, int] = {}  # bytes of the parts by the number of their layers
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
                 if here and (len(here) not in alike or format not in FORMATS):
-                    alike[len(here)] = self.formats.part_size(w, format, shape, here, members)
+                    alike[len(here)] = sum(
+                        self.formats.part_size(w, format, shape, here, members) for w, shape, members in parts
+                    )
                 totals[stage] += alike[len(here)] if here else 0
         return totals
 
@@ -91,14 +92,20 @@ class Devices(Training):
         """Bytes of one sequence's cache on each device of each stage."""
         totals = [0] * split.pipeline
         cuts, _ = self._local(split)
-        values = self.counts.values()
-        for k, size in self.cache_by_entry(context, item_bytes):
-            at = cut_axis(k.shape)
-            if at is not None:
-                size = math.ceil(size * Fraction(k.shape[at].expr.at(cuts), k.shape[at].expr.at(values)))
+        for (k, size), cut in zip(self.cache_by_entry(context, item_bytes), self._cut_of_cache):
+            if cut is not None:
+                of_all, cut_size = cut
+                size = -(-size * cut_size.at(cuts) // of_all)
             for stage, here in enumerate(self._by_stage(k.layers, split.pipeline)):
                 totals[stage] += size // len(k.layers) * len(here)
         return totals
+
+    @cached_property
+    def _cut_of_cache(self) -> list[tuple[int, Poly] | None]:
+        """Of each kept entry the size along which it is cut, as a number and by symbols; None if it is copied."""
+        values = self.counts.values()
+        sizes = [_one(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
+        return [(cut[0].expr.at(values), cut[0].expr) if cut else None for cut in sizes]
 
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
@@ -136,6 +143,8 @@ class Devices(Training):
 
     def _by_stage(self, layers: tuple[int, ...], stages: int) -> list[tuple[int, ...]]:
         """The subset of these layers, in ascending order, in each stage."""
+        if stages == 1:
+            return [layers]
         each = self.n_layers // stages
         bounds = [*(bisect_left(layers, stage * each) for stage in range(stages)), len(layers)]
         return [layers[start:end] for start, end in zip(bounds, bounds[1:])]
@@ -156,6 +165,14 @@ class Devices(Training):
             (w, tuple(sorted(set(beside.get(w.name, [0])))) if w.layers is None else w.layers)
             for w in (*self.counts.weights, *self.counts.buffers)
         ]
+
+    @cached_property
+    def _by_layers(self) -> dict[tuple[int, ...], list[Weight]]:
+        """The same by the layers."""
+        found: dict[tuple[int, ...], list[Weight]] = {}
+        for w, layers in self._placed:
+            found.setdefault(layers, []).append(w)
+        return found
 
     @cached_property
     def n_layers(self) -> int:
@@ -215,7 +232,10 @@ class Devices(Training):
     def least_split(self, given: Conditions, memory_bytes: int) -> Split | None:
         """The split over the fewest devices with this much memory: without pipeline stages, which process a token one
         after another, or, if that is not enough, with them. None if even `MOST_TRIED` are too few."""
-        return self._least(self._ordered, given, memory_bytes)
+        return self._least_split(given.context, given.batch, given.format, given.dtype, memory_bytes)
+
+    def _least_split(self, context: int | None, batch: int, format: str, dtype: str, memory_bytes: int) -> Split | None:
+        return self._least(self._ordered, Conditions(context, batch, format, dtype), memory_bytes)
 
     def least_split_by_sequences(self, given: Conditions, memory_bytes: int) -> Split | None:
         """The split over the fewest devices whose attention is split by sequences: each device has whole attention, the
@@ -306,7 +326,7 @@ class Devices(Training):
 def weight_axis(w: Weight) -> int | None:
     """The dimension along which a weight that is not routed is cut; None if it is copied."""
     at = cut_axis(w.shape)
-    if at is None and w.layers is not None and is_matrix(w) and all(d.expr.symbols <= OUTER for d in w.shape):
+    if at is None and w.layers is not None and w.is_matrix and all(d.expr.symbols <= OUTER for d in w.shape):
         return max(range(len(w.shape)), key=lambda i: int(w.shape[i]))
     return at
 

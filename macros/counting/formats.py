@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import TypeAlias
 
 from ..engine.tensors import Weight
@@ -43,6 +44,11 @@ class Format:
         """Bits of one weight, its share of the block's scale included, for full blocks."""
         return self.bits + Fraction(self.scale_bits, math.prod(self.block))
 
+    @cached_property
+    def is_plain(self) -> bool:
+        """Whether there are no values besides the elements."""
+        return not (self.scale_bits or self.zero_bits or self.is_flat or self.matrix_bits or self.input_bits)
+
     def holds(self, shape: Sequence[int]) -> bool:
         """Whether a matrix of this shape can have the format."""
         return not self.is_whole or int(shape[-1]) % self.block[-1] == 0
@@ -50,6 +56,8 @@ class Format:
     def size(self, shape: Iterable[int], copies: int = 1) -> int:
         """Bytes of this many tensors of this shape; the last blocks of an axis need not be full."""
         shape = [int(d) for d in shape]
+        if self.is_plain:
+            return -(-math.prod(shape) * self.bits * copies // 8)
         if self.zero_bits or self.is_flat:
             matrix = self._packed_bits(*shape[-2:]) if self.zero_bits else self._flat_bits(math.prod(shape[-2:]))
             return -(-(matrix + self.matrix_bits) * math.prod(shape[:-2]) * copies // 8)
@@ -210,16 +218,9 @@ def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
 CACHE_TYPES: dict[ItemBytes, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 
-def is_matrix(w: Weight) -> bool:
-    """Whether one member of a weight is a matrix: norms and biases are not, even if experts' are stacked."""
-    is_stack = w.routed is not None and w.members is None and int(w.shape[0]) == int(w.routed[0])
-    one = w.shape[1:] if is_stack else w.shape
-    return sum(int(d) > 1 for d in one) > 1
-
-
 def format_of(w: Weight, format: str) -> Format:
     """The format of a weight if matrices are in `format`."""
-    return FORMATS[format] if is_matrix(w) or format == "float32" else FORMATS["bfloat16"]
+    return FORMATS[format] if w.is_matrix or format == "float32" else FORMATS["bfloat16"]
 
 
 def weight_bytes(w: Weight, format: str) -> int:

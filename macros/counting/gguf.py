@@ -16,14 +16,15 @@ from typing import NamedTuple
 from ..engine.errors import Problem, shorten
 from ..engine.tensors import Weight
 from .gguf_mixes import (
+    BY_LAYER,
     HEAD,
     MIXES,
     NEED_MATRIX,
     NEVER_QUANTIZED,
     Mix,
     Place,
+    bytes_of_row,
     fitting,
-    size_of,
     type_in,
     use_of,
     zone_of,
@@ -32,6 +33,7 @@ from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, WITH
 from .gguf_types import PLAIN
 
 Shape = tuple[int, ...]
+Alike = tuple[str, int, bool, bool]  # what decides a matrix's type besides its layer: see `GgufFile._alike`
 STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder
 # Uses whose tensors are told apart by the layer, in a model with experts by the layer of the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
@@ -51,10 +53,20 @@ class Tensor:
     plain: str | None
     weight: Weight
 
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows of one copy."""
+        return math.prod(self.shape[:-1])
+
+    @cached_property
+    def columns(self) -> int:
+        """The numbers of a row."""
+        return self.shape[-1] if self.shape else 1
+
     @property
     def is_matrix(self) -> bool:
         """Whether it has two axes or more, leading axes of length one aside."""
-        return math.prod(self.shape[:-1]) > 1
+        return self.rows > 1
 
     def named(self, layer: int | None) -> str:
         """The name of one copy."""
@@ -71,7 +83,8 @@ class Stored(NamedTuple):
     @property
     def size(self) -> int:
         """Bytes of all copies."""
-        return size_of(self.type, self.tensor.shape) * (1 if self.layers is None else len(self.layers))
+        copies = 1 if self.layers is None else len(self.layers)
+        return self.tensor.rows * bytes_of_row(self.type, self.tensor.columns) * copies
 
 
 class GgufFile:
@@ -100,6 +113,7 @@ class GgufFile:
                 "ask for a format other than GGUF",
             )
         self._kept: dict[str, tuple[Stored, ...]] = {}
+        self._places: dict[tuple[bool, int, int, bool], Place] = {}
         self._made: dict[str, dict[Weight, tuple[Stored, ...]]] = {}  # in each format, what is made of a weight
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
@@ -139,34 +153,35 @@ class GgufFile:
 
     def stored(self, format: str, *, has_matrix: bool = False) -> tuple[Stored, ...]:
         """Every tensor with its types in a format of `FORMATS`; `has_matrix` if an importance matrix is given."""
-        found: list[Stored] = []
-        known: dict[tuple[str, int, bool, bool], str] = {}  # the types of matrices that no layer tells apart
+        if format in PLAIN:
+            return tuple([Stored(tensor, tensor.plain or format, tensor.layers) for tensor in self.tensors])
+        mix, found = MIXES[format], list[Stored]()
+        known: dict[Alike, str] = {}  # the types of matrices that no layer tells apart
         for tensor, zones, alike in zip(self.tensors, self._zones, self._alike):
-            if format in PLAIN or zones is None:
-                # what no format touches is as in an F16 file
-                found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
-                continue
-            mix = MIXES[format]
-            if alike[0] not in mix.by_layer:
+            if zones is None:  # what no format touches is as in an F16 file
+                found.append(Stored(tensor, tensor.plain or "F16", tensor.layers))
+            elif alike[0] not in mix.by_layer:
                 if alike not in known:
-                    known[alike] = self._type(tensor, -1, 0, mix, has_matrix)
+                    known[alike] = self._type(alike, -1, 0, mix, has_matrix)
                 found.append(Stored(tensor, known[alike], tensor.layers))
-                continue
-            types: dict[str, list[int]] = {}
-            for number, layers in zones:
-                types.setdefault(self._type(tensor, layers[0], number, mix, has_matrix), []).extend(layers)
-            found += [Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()]
+            else:
+                types: dict[str, list[int]] = {}
+                for number, layers in zones:
+                    types.setdefault(self._type(alike, layers[0], number, mix, has_matrix), []).extend(layers)
+                found += [
+                    Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()
+                ]
         return tuple(found)
 
     @cached_property
-    def _alike(self) -> tuple[tuple[str, int, bool, bool], ...]:
+    def _alike(self) -> tuple[Alike, ...]:
         """For each tensor what decides its type besides its layer: its use, its columns, and whether it is a stack, or
         one that no format makes smaller than 8 bits."""
         return tuple(
             [
                 (
                     use_of(t.name),
-                    t.shape[-1] if t.shape else 1,
+                    t.columns,
                     len(t.shape) > 2,
                     any(part in t.name for part in self.converted.no_less),
                 )
@@ -177,12 +192,12 @@ class GgufFile:
     @cached_property
     def _zones(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...] | None, ...]:
         """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
-        `_numbers` of the first of them."""
+        `_numbers` of the first of them; nothing for those whose layers no mix asks for."""
         found: list[tuple[tuple[int, tuple[int, ...]], ...] | None] = []
         for tensor, numbers in zip(self.tensors, self._numbers):
             of = self._values if use_of(tensor.name) == "values" else self.layers
-            alike: dict[tuple[int, ...], tuple[int, list[int]]] = {}
-            for layer, number in zip(tensor.layers or (-1,), numbers):
+            alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
+            for layer, number in numbers.items():
                 zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
                 alike.setdefault(zone, (number, []))[1].append(layer)
             zones = tuple([(number, tuple(layers)) for number, layers in alike.values()])
@@ -222,26 +237,22 @@ class GgufFile:
         )
 
     @cached_property
-    def _numbers(self) -> tuple[tuple[int, ...], ...]:
-        """For each tensor and layer, the number of earlier ones with the same use."""
+    def _numbers(self) -> list[dict[int, int]]:
+        """For each tensor whose type may depend on the layer, and each of its layers, the number of earlier ones with
+        the same use."""
         found: list[dict[int, int]] = [{} for _ in self.tensors]
         seen: dict[str, int] = {}
         uses = [use_of(t.name) for t in self.tensors]
-        for position, layer in self._in_order():
+        for position, layer in self._in_order([p for p, use in enumerate(uses) if use in BY_LAYER]):
             use = uses[position]
             found[position][layer] = seen.get(use, 0)
             seen[use] = seen.get(use, 0) + 1
-        return tuple(
-            [
-                tuple([numbers[layer] for layer in t.layers or (-1,) if layer in numbers])
-                for t, numbers in zip(self.tensors, found)
-            ]
-        )
+        return found
 
-    def _in_order(self) -> Iterator[tuple[int, int]]:
-        """The copies that the quantizer comes to, as the positions of their tensors and their layers: by layer, then by
-        name; before these, by name alone, the tensors whose name does not begin with the layer."""
-        quantized = [p for p, t in enumerate(self.tensors) if self.is_quantized(t)]
+    def _in_order(self, positions: list[int]) -> Iterator[tuple[int, int]]:
+        """Of the tensors at these positions, the copies that the quantizer comes to, as positions and layers: by layer,
+        then by name; before these, by name alone, the tensors whose name does not begin with the layer."""
+        quantized = [p for p in positions if self.is_quantized(self.tensors[p])]
         names = [t.name for t in self.tensors]
         blocks = sorted([p for p in quantized if names[p].startswith("blk.")], key=lambda p: names[p])
         others = [
@@ -263,27 +274,33 @@ class GgufFile:
         """The number of tensors of values."""
         return sum(len(t.layers or (0,)) for t in self.tensors if use_of(t.name) == "values")
 
-    def _type(self, tensor: Tensor, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
+    def _type(self, alike: Alike, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
         """The type of one copy of a matrix."""
-        use = use_of(tensor.name)
-        if any(part in tensor.name for part in self.converted.no_less):
-            return fitting("Q8_0", tensor.shape[-1])
+        use, columns, is_stack, is_no_less = alike
+        if is_no_less:
+            return fitting("Q8_0", columns)
         by_name = use in _BY_LAYER and self.experts > 0 and not mix.is_lowest
-        place = Place(
-            self.architecture,
-            self.queries_per_key,
-            self.experts,
-            layer if by_name else number,
-            self._values if use == "values" else self.layers,
-            number,
-            has_matrix,
-            self.is_70b,
-        )
+        place = self._place(use == "values", layer if by_name else number, number, has_matrix)
         is_head = use == "head" or (use == "table" and self.is_tied)
         # a latent's projections are stacks too, by head; llama.cpp tells them from experts in one architecture
-        columns, axes = tensor.shape[-1], len(tensor.shape)
-        is_stack = axes > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
+        is_stack = is_stack and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
         return type_in(mix, use, place, columns, is_head=is_head, is_stack=is_stack)
+
+    def _place(self, is_values: bool, layer: int, number: int, has_matrix: bool) -> Place:
+        """The place of a tensor; all formats ask for the same ones."""
+        key = is_values, layer, number, has_matrix
+        if key not in self._places:
+            self._places[key] = Place(
+                self.architecture,
+                self.queries_per_key,
+                self.experts,
+                layer,
+                self._values if is_values else self.layers,
+                number,
+                has_matrix,
+                self.is_70b,
+            )
+        return self._places[key]
 
     def is_quantized(self, tensor: Tensor) -> bool:
         """Whether the quantizer touches a tensor."""

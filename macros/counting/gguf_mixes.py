@@ -8,9 +8,8 @@ its version, and compares the two tensor by tensor).
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from .gguf_types import BLOCKS
 
@@ -203,6 +202,8 @@ MIXES: dict[str, Mix] = {
     "TQ2_0": Mix("TQ2_0", {"table": (("", "Q4_K"),)}),
     "TQ1_0": Mix("TQ1_0", {"table": (("", "Q4_K"),)}),
 }
+# The uses whose tensors have types by the layer in any of them.
+BY_LAYER = frozenset(use for mix in MIXES.values() for use in mix.by_layer)
 # Types that llama.cpp quantizes a matrix to only where it is told which of its columns matter.
 NEED_MATRIX = frozenset(("IQ3_XXS", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_M", "IQ1_S"))
 
@@ -241,38 +242,38 @@ class Place:
     has_matrix: bool
     is_70b: bool
 
+    @cached_property
+    def terms(self) -> frozenset[str]:
+        """The terms of conditions that are true."""
+        eighth, last = self.layers // 8, 7 * self.layers // 8
+        is_true = {
+            "4 queries a key": self.queries_per_key >= 4,
+            "4 experts": self.experts >= 4,
+            "8 experts": self.experts == 8,
+            "Falcon": self.architecture == "falcon",
+            "imatrix": self.has_matrix,
+            "first two": self.number < 2,
+            "first four": self.number < 4,
+            "first eighth": self.layer < eighth,
+            "first sixteenth": self.layer < self.layers // 16,
+            "middle": eighth <= self.layer < last,
+            # the first and the last eighth, and between them each third
+            "more bits": self.layer < eighth or self.layer >= last or (self.layer - eighth) % 3 == 2,
+        }
+        return frozenset(term for term in is_true if is_true[term])
+
     def holds(self, condition: str) -> bool:
         """Whether every term of a condition is true."""
-        return all(self._is(word) for word in condition.split(", ") if word)
+        true, false = _terms(condition)
+        return true <= self.terms and false.isdisjoint(self.terms)
 
-    def _is(self, word: str) -> bool:
-        if word.startswith("no "):
-            return not self._is(word[3:])
-        eighth = self.layers // 8
-        if word == "4 queries a key":
-            return self.queries_per_key >= 4
-        if word == "4 experts":
-            return self.experts >= 4
-        if word == "8 experts":
-            return self.experts == 8
-        if word == "Falcon":
-            return self.architecture == "falcon"
-        if word == "imatrix":
-            return self.has_matrix
-        if word == "first two":
-            return self.number < 2
-        if word == "first four":
-            return self.number < 4
-        if word == "first eighth":
-            return self.layer < eighth
-        if word == "first sixteenth":
-            return self.layer < self.layers // 16
-        last = 7 * self.layers // 8
-        if word == "middle":
-            return eighth <= self.layer < last
-        if word == "more bits":  # the first and the last eighth, and between them each third
-            return self.layer < eighth or self.layer >= last or (self.layer - eighth) % 3 == 2
-        raise ValueError(f"no condition of a mix: {word}")
+
+@cache
+def _terms(condition: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The terms of a condition that have to be true, and those that must not be."""
+    terms = [term for term in condition.split(", ") if term]
+    true = [term for term in terms if not term.startswith("no ")]
+    return frozenset(true), frozenset([term.removeprefix("no ") for term in terms if term.startswith("no ")])
 
 
 def zone_of(layer: int, layers: int) -> int:
@@ -315,8 +316,7 @@ def fitting(chosen: str, columns: int) -> str:
     return "F16"
 
 
-def size_of(name: str, shape: tuple[int, ...]) -> int:
-    """Bytes of a tensor in a type."""
+def bytes_of_row(name: str, columns: int) -> int:
+    """Bytes of a row in a type."""
     elements, size = BLOCKS[name]
-    *rows, columns = shape or (1,)
-    return math.prod(rows) * (columns // elements) * size
+    return columns // elements * size

@@ -10,9 +10,9 @@ message of M bytes, each of n devices sends 2·M·(n − 1)/n in an all-reduce a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TypeAlias
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from ..engine.array import Node
@@ -45,6 +45,10 @@ class Transfer:
     sent: Fraction
     total: Fraction
 
+    def of_texts(self, fullest: int, batch: int) -> Transfer:
+        """The same for so many sequences on the devices that have the most, and on all together."""
+        return Transfer(self.kind, self.after, self.times, self.among, self.sent * fullest, self.total * batch)
+
     def with_more(self, other: Transfer) -> Transfer:
         """The same plus the messages of other layers."""
         return Transfer(
@@ -67,7 +71,17 @@ def transfers(
     FP8. A token is sent once to each other device that has any of its experts; their expected number assumes that
     tokens choose evenly.
     """
-    return _Step(costs, split, new, given, dispatch).transfers if split.devices > 1 else ()
+    if split.devices == 1:
+        return ()
+    fullest = _fullest(split, given)
+    return tuple(
+        t.of_texts(fullest, given.batch) for t in _messages(costs, split, new, given.tokens, dispatch).transfers
+    )
+
+
+def _fullest(split: Split, given: Conditions) -> int:
+    """The number of sequences on the devices that have the most."""
+    return -(-given.batch // split.data)
 
 
 def link_seconds(found: tuple[Transfer, ...], split: Split, new: int, given: Conditions) -> Fraction:
@@ -76,10 +90,14 @@ def link_seconds(found: tuple[Transfer, ...], split: Split, new: int, given: Con
 
     Raises ValueError if the machine states no link.
     """
+    return _seconds(sum((t.sent for t in found), Fraction(0)), split, new, given)
+
+
+def _seconds(sent: Fraction, split: Split, new: int, given: Conditions) -> Fraction:
     if given.machine.link is None:
         raise ValueError("a time on links needs a machine that states them")
     at_once = min(split.pipeline, new * given.batch)
-    return sum((t.sent for t in found), Fraction(0)) / (given.machine.link.one_way * at_once)
+    return sent / (given.machine.link.one_way * at_once)
 
 
 LINKS = "links"
@@ -109,11 +127,12 @@ class Limits:
 
 def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16") -> Limits:
     """The minimum times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
-    found = transfers(costs, split, new, given, dispatch)
-    bound = costs.bound(new, replace(given, devices=1), expected=True)
     at_work = split.devices // split.pipeline * min(split.pipeline, new * given.batch)
-    links = link_seconds(found, split, new, given) if given.machine.link else None
-    return Limits(bound.compute_seconds / at_work, bound.memory_seconds / at_work, links if found else Fraction(0))
+    bound = costs.bound_on(at_work, new, given, expected=True)
+    links: Fraction | None = Fraction(0)
+    if split.devices > 1 and (sent := _messages(costs, split, new, given.tokens, dispatch).sent):
+        links = _seconds(sent * _fullest(split, given), split, new, given) if given.machine.link else None
+    return Limits(bound.compute_seconds, bound.memory_seconds, links)
 
 
 def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
@@ -125,37 +144,54 @@ def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
     return (split.tensor * split.data - 1) * (1 - none)
 
 
-class _Step:
-    """A step on the devices of a split."""
+class Messages(NamedTuple):
+    """The messages of a step with one sequence, and in `total` of one in all groups; and all that one device sends."""
 
-    def __init__(self, costs: Costs, split: Split, new: int, given: Conditions, dispatch: str):
-        self.costs, self.split, self.batch, self.dispatch = costs, split, given.batch, DISPATCH_TYPES[dispatch]
-        self.fullest = -(-given.batch // split.data)  # sequences on the devices that have the most
-        values = costs.counts.values(T=new, S=given.tokens)
-        self.at: Callable[[Poly], int] = lambda polynomial: polynomial.at(values)
+    transfers: tuple[Transfer, ...]
+    sent: Fraction
+
+
+_MESSAGES: WeakKeyDictionary[Costs, dict[tuple[Split, int, int, str], Messages]] = WeakKeyDictionary()
+
+
+def _messages(costs: Costs, split: Split, new: int, context: int, dispatch: str) -> Messages:
+    """The messages of a step with one sequence; all that are sent are in proportion to the sequences."""
+    kept, key = _MESSAGES.setdefault(costs, {}), (split, new, context, dispatch)
+    if key not in kept:
         merged: dict[tuple[str, str], Transfer] = {}
-        for t in self._found():
+        for t in _Step(costs, split, new, context, dispatch).found():
             if t.sent:
                 before = merged.get((t.kind, t.after))
                 merged[t.kind, t.after] = before.with_more(t) if before else t
-        self.transfers = tuple(merged.values())
+        kept[key] = Messages(tuple(merged.values()), sum((t.sent for t in merged.values()), Fraction(0)))
+    return kept[key]
 
-    def _found(self) -> list[Transfer]:
+
+class _Step:
+    """A step with one sequence on the devices of a split."""
+
+    def __init__(self, costs: Costs, split: Split, new: int, context: int, dispatch: str):
+        self.costs, self.split, self.dispatch = costs, split, DISPATCH_TYPES[dispatch]
+        values = costs.counts.values(T=new, S=context)
+        self.at: Callable[[Poly], int] = lambda polynomial: polynomial.at(values)
+
+    def found(self) -> list[Transfer]:
         found: list[Transfer] = []
-        for step, layers, routed, is_cut, inside in parts_of(self.costs):
+        for part in parts_of(self.costs):
+            step, layers = part.step, part.layers
             found += [
                 self._collective(ALL_REDUCE, str(leaf.role or step.role), layers, size(leaf.outputs[0]))
-                for leaf in inside
+                for leaf in part.inside
             ]
-            if step.role is HEAD and is_cut:
+            if step.role is HEAD and part.is_cut:
                 found.append(self._collective(ALL_GATHER, str(step.role), layers, self._padded(step)))
-            elif cut_axis(step.outputs[0].shape) is not None:
+            elif part.is_by_heads:
                 pass  # each device uses the heads that it has
-            elif routed and self.split.data > 1:
-                found += self._to_experts(step, layers, routed[0])
-                kind = ALL_REDUCE if is_cut else ALL_GATHER
+            elif part.routed and self.split.data > 1:
+                found += self._to_experts(step, layers, part.routed[0])
+                kind = ALL_REDUCE if part.is_cut else ALL_GATHER
                 found.append(self._collective(kind, str(step.role), layers, size(step.outputs[0])))
-            elif is_cut or routed:
+            elif part.is_cut or part.routed:
                 found.append(self._collective(ALL_REDUCE, str(step.role), layers, size(step.outputs[0])))
         if self.split.pipeline > 1:
             found.append(self._between_stages())
@@ -165,8 +201,8 @@ class _Step:
         """A sum over, or a collection from, the tensor-parallel devices of each group."""
         n = self.split.tensor
         message = (elements if isinstance(elements, int) else self.at(elements)) * ITEM_BYTES * times
-        share = Fraction((2 if kind == ALL_REDUCE else 1) * (n - 1), n) * message
-        return Transfer(kind, after, times, n, share * self.fullest, share * n * self.batch)
+        shares = (2 if kind == ALL_REDUCE else 1) * (n - 1) * message
+        return Transfer(kind, after, times, n, Fraction(shares, n), Fraction(shares))
 
     def _padded(self, head: Node) -> int:
         """Logits of a sequence, padding included."""
@@ -189,8 +225,8 @@ class _Step:
                 str(part.role),
                 layers,
                 devices,
-                copies * tokens * self.fullest * row / self.split.tensor,
-                copies * tokens * self.batch * row,
+                copies * tokens * row / self.split.tensor,
+                copies * tokens * row,
             )
             for kind, row in rows
         ]
@@ -206,13 +242,23 @@ class _Step:
             "stage",
             len(last),
             2,
-            Fraction(message * self.fullest),
-            Fraction(message * self.batch * self.split.tensor),
+            Fraction(message),
+            Fraction(message * self.split.tensor),
         )
 
 
-# A part with its layers, its routed weights, whether others of its weights are cut, and the sums inside it.
-Part: TypeAlias = tuple[Node, int, list[Weight], bool, list[Node]]
+class Part(NamedTuple):
+    """A part of a forward pass: its layers, its routed weights, whether others of its weights are cut, whether its
+    result is by heads, and the sums inside it."""
+
+    step: Node
+    layers: int
+    routed: list[Weight]
+    is_cut: bool
+    is_by_heads: bool
+    inside: list[Node]
+
+
 _PARTS: WeakKeyDictionary[Costs, list[Part]] = WeakKeyDictionary()  # they go when a model's costs go
 
 
@@ -228,7 +274,10 @@ def _part(top: Node, step: Node) -> Part:
     weights = step.all_weights()
     routed = [w for w in weights if w.routed is not None]
     is_cut = any(w.routed is None and weight_axis(w) is not None for w in weights)
-    return step, 1 if top.layers is None else len(top.layers), routed, is_cut, _sums_inside(step, top)
+    is_by_heads = cut_axis(step.outputs[0].shape) is not None
+    return Part(
+        step, 1 if top.layers is None else len(top.layers), routed, is_cut, is_by_heads, _sums_inside(step, top)
+    )
 
 
 def _sums_inside(step: Node, layer: Node) -> list[Node]:

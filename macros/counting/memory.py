@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TypeAlias
 
-from ..engine.array import Node
+from ..engine.array import Node, ShapeArray
 from ..engine.dims import Poly
 from ..engine.steps import Access
 from .arrays import distinct, in_numbers, is_cache, is_data, measured, origin, product_of
@@ -53,22 +54,38 @@ class Memory(CacheCosts):
         The first of several with the same number; none that is never larger than another."""
         operations: list[tuple[Elements, Node]] = []
         seen: set[tuple[tuple[Poly, int], ...]] = set()
-        for leaf in self.trace.root.walk():
-            if not leaf.children and leaf.access is Access.COMPUTES:
-                elements: Elements = {}
-                for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))):
-                    if is_data(x) and not is_cache(x) and (pairs or not measured(x)[1]):
-                        number, axes = in_numbers(x)
-                        varying = product_of(axes)
-                        elements[varying] = elements.get(varying, 0) + number
-                alike = tuple(elements.items())
-                if alike in seen:
-                    continue
+        for leaf, arrays in self._computed:
+            elements: Elements = {}
+            for varying, number, is_paired in arrays:
+                if pairs or not is_paired:
+                    elements[varying] = elements.get(varying, 0) + number
+            alike = tuple(elements.items())
+            if alike not in seen:
                 seen.add(alike)
                 if not any(_covers(others, elements) for others, _ in operations):
                     operations = [(e, n) for e, n in operations if not _covers(elements, e)]
                     operations.append((elements, leaf))
         return operations
+
+    @cached_property
+    def _computed(self) -> list[tuple[Node, list[tuple[Poly, int, bool]]]]:
+        """The calls that compute, each with the arrays of data that it reads or makes: elements as what varies with the
+        text and a number to multiply it by, and whether they are over pairs."""
+        known: dict[int, tuple[Poly, int, bool] | None] = {}  # what reads an array finds it as what made it
+
+        def sized(x: ShapeArray) -> tuple[Poly, int, bool] | None:
+            if id(x) not in known:
+                known[id(x)] = None
+                if is_data(x) and not is_cache(x):
+                    number, axes = in_numbers(x)
+                    known[id(x)] = product_of(axes), number, measured(x)[1]
+            return known[id(x)]
+
+        return [
+            (leaf, [one for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))) if (one := sized(x)) is not None])
+            for leaf in self.trace.root.walk()
+            if not leaf.children and leaf.access is Access.COMPUTES
+        ]
 
 
 def _covers(some: Elements, others: Elements) -> bool:

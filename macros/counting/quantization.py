@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, cast
 
 from ..engine.architectures.config import listed
@@ -43,6 +44,16 @@ class Quantization:
     transposed: bool = True
     outside: bool = True
     experts_unknown: bool = False
+
+    @cached_property
+    def has_numbers(self) -> bool:
+        """Whether a list names a layer by its number."""
+        return any(modules.has_numbers for modules, _ in self.listed)
+
+    @cached_property
+    def has_members(self) -> bool:
+        """Whether a list names an expert by its number."""
+        return any(modules.has_members for modules, _ in self.listed)
 
 
 def read(raw: Keys) -> Quantization | None:

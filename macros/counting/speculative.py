@@ -14,7 +14,6 @@ from fractions import Fraction
 from ..engine.errors import Problem
 from .conditions import Conditions
 from .costs import Bound, Costs
-from .parts import HEAD
 
 MOST_DRAFTED = 64
 
@@ -163,7 +162,5 @@ def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bou
     memory = max(bound.memory_seconds, plain.memory_seconds)
     if peak is None:
         return Bound(bound.compute_seconds, memory)
-    values = target.counts.values(T=1, S=1)
-    head = sum(n.flops.at(values) for n in target.trace.root.children if n.role is HEAD)
-    more = Fraction(head * drafted * given.batch, peak * target.at_work(new, given))
+    more = Fraction(target.head_flops * drafted * given.batch, peak * target.at_work(new, given))
     return Bound(max(bound.compute_seconds + more, plain.compute_seconds), memory)

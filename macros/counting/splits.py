@@ -9,8 +9,8 @@ expert-parallel degree, layers by the stages.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from ..engine.bounds import MOST_DEVICES
 from ..engine.steps import Holds
@@ -26,8 +26,7 @@ MOST_TRIED = 1024  # devices of the largest split that is tried
 ROWS = 64  # the padded vocabulary is a multiple of so many
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """Degrees of parallelism; `tensor` × `data` × `pipeline` devices.
 
     `tensor` devices share each matrix, cut along whole heads, inner widths and the vocabulary. Each of `data` groups of

@@ -57,22 +57,35 @@ class Traffic(Compute):
     def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held,
         used)."""
+        looked_up, first, experts = self._not_always_read
+        always = self.formats.total(format) - sum(self.formats.size(w, format) for w in (*looked_up, *first))
+        routed: dict[tuple[int, int], int] = {}
+        for w, key in experts:
+            size = self.formats.size(w, format)
+            always -= size
+            routed[key] = routed.get(key, 0) + size
+        return always, looked_up, routed
+
+    @cached_property
+    def _not_always_read(
+        self,
+    ) -> tuple[tuple[Weight, ...], tuple[Weight, ...], tuple[tuple[Weight, tuple[int, int]], ...]]:
+        """The weights that not every step reads whole: input tables that are not also the head, those of the first
+        step, routed experts with (held, used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))
         )
-        looked_up = tuple(
-            w for w in self.counts.weights if w in tables and w not in head and w not in self.of_first_step
+        first = self.of_first_step
+        return (
+            tuple(w for w in self.counts.weights if w in tables and w not in head and w not in first),
+            tuple(w for w in (*self.counts.weights, *self.counts.buffers) if w in first and not w.routed),
+            tuple(
+                (w, (int(w.routed[0]), int(w.routed[1])))
+                for w in (*self.counts.weights, *self.counts.buffers)
+                if w.routed
+            ),
         )
-        always = 0
-        routed: dict[tuple[int, int], int] = {}
-        for w in (*self.counts.weights, *self.counts.buffers):
-            if w.routed:
-                key = int(w.routed[0]), int(w.routed[1])
-                routed[key] = routed.get(key, 0) + self.formats.size(w, format)
-            elif w not in looked_up and w not in self.of_first_step:
-                always += self.formats.size(w, format)
-        return always, looked_up, routed
 
     @cached_property
     def of_first_step(self) -> frozenset[Weight]:
@@ -126,9 +139,13 @@ class Traffic(Compute):
         number."""
         return (
             self.weight_bytes_read(new, given.batch, given.format, least=least, first=new == given.tokens)
-            + self.cache_bytes_read(new, given.tokens, given.batch, given.item_bytes)
-            + self.cache_bytes_written(new, given.tokens, given.batch, given.item_bytes)
+            + self._cache_bytes_moved(new, given.tokens, given.item_bytes) * given.batch
         )
+
+    def _cache_bytes_moved(self, new: int, context: int, item_bytes: ItemBytes) -> int:
+        """Bytes of the cache that a step reads and writes, per sequence."""
+        read = self.cache_bytes_read(new, context, 1, item_bytes)
+        return read + self.cache_bytes_written(new, context, 1, item_bytes)
 
     def intensity(self, new: int, given: Conditions) -> Fraction:
         """FLOPs per byte moved, masked pairs left out."""

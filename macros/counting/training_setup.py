@@ -22,7 +22,6 @@ from ..engine.tensors import Weight
 from .adapters import Adapters, Kind, Module
 from .arrays import is_data, measured, new_rows, part, size
 from .costs import Costs
-from .formats import is_matrix
 from .parts import HEAD, LOOKED_UP
 from .splits import Split, held, rule_of
 from .training import is_of_numbers
@@ -199,7 +198,7 @@ def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[
     for stage, w, shape, here, members in costs.parts_by_stage(split):
         if not w.is_buffer:
             copies = members if w.layers is None else members * len(here)
-            trained[stage].append(Tensor(tuple(shape), copies, is_matrix(w) and w not in tables))
+            trained[stage].append(Tensor(tuple(shape), copies, w.is_matrix and w not in tables))
             local[stage, w] = math.prod(shape) * members
     terms: list[dict[str, int]] = []
     for stage, tensors in enumerate(trained):

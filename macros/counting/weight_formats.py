@@ -16,8 +16,8 @@ from ..engine.steps import Role
 from ..engine.tensors import Weight
 from ..engine.trace import Trace
 from .arrays import origin
-from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of, is_matrix
-from .gguf_types import FORMATS as GGUF
+from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of
+from .gguf_types import FORMATS as GGUF_FORMATS
 from .modules import MEND
 from .parts import HEAD, LOOKED_UP
 from .quantization import KEY, Quantization, read
@@ -26,6 +26,7 @@ from .quantizers import QUANTIZERS
 if TYPE_CHECKING:
     from .gguf import GgufFile, Stored
 
+GGUF = frozenset(GGUF_FORMATS)
 MOST_LOOKED_UP = 80_000  # modules of one weight, by name; Kimi K2 has 23,040
 
 # How many copies of a weight are in each format.
@@ -101,15 +102,21 @@ class WeightFormats:
             if format in GGUF:
                 self._totals[format] = self.gguf.size(format)
             elif format in QUANTIZERS:
-                self._totals[format] = self._vectors + sum(self._size(w, format) for w in self._matrices)
+                quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
+                self._totals[format] = self._vectors + sum(
+                    form.size(shape, copies)
+                    for w, shape in self._matrices
+                    for form, copies in self._quantized(w, quantization, rest, None)
+                )
             else:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
         return self._totals[format]
 
     @cached_property
-    def _matrices(self) -> list[Weight]:
-        """The weights that quantizers may touch."""
-        return [w for w in self.trace.weights.values() if not w.is_buffer and self.kinds[w] is not Kind.REST]
+    def _matrices(self) -> list[tuple[Weight, Sequence[int]]]:
+        """The weights that quantizers may touch, with their `rows_and_columns`."""
+        touched = [w for w in self.trace.weights.values() if not w.is_buffer and self.kinds[w] is not Kind.REST]
+        return [(w, [int(d) for d in self._rows_and_columns(w, w.shape)]) for w in touched]
 
     @cached_property
     def _vectors(self) -> int:
@@ -142,7 +149,12 @@ class WeightFormats:
         """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up
         separate."""
         shape = w.shape if shape is None else shape
-        if form.name in FORMATS and form is FORMATS[form.name] or form.name in GGUF_TYPES or len(shape) < 2:
+        if form.name in FORMATS and form is FORMATS[form.name] or form.name in GGUF_TYPES:
+            return shape
+        return self._rows_and_columns(w, shape)
+
+    def _rows_and_columns(self, w: Weight, shape: Sequence[int]) -> Sequence[int]:
+        if len(shape) < 2:
             return shape
         *before, rows, columns = (*shape[:-2], shape[-1], shape[-2]) if w in self._transposed else shape
         if w.routed is not None and "gate_up" in w.name and int(rows) % 2 == 0:
@@ -152,6 +164,9 @@ class WeightFormats:
     def part_size(self, w: Weight, format: str, shape: Sequence[int], layers: tuple[int, ...], members: int) -> int:
         """Bytes of parts with this shape: this many members in each of these layers; a weight outside of layers exists
         once."""
+        if format in FORMATS and format not in self.names:
+            copies = members if w.layers is None else members * len(layers)
+            return 0 if w.is_buffer else format_of(w, format).size(shape, copies)
         whole = 1 if w.members is None else int(w.members)
         if format in GGUF:
             total = sum(_size_in(stored, w, layers) for stored in self.gguf.of(w, format))
@@ -258,7 +273,7 @@ class WeightFormats:
     def _of_quantizer(self, name: str) -> Quantization:
         """A quantizer's formats for the model. Raises `Problem` if they are not known."""
         if name not in self._quantizers:
-            quantization = _of_quantizer(name, self.model_type)
+            quantization = _of_quantizer(name, self.model_type if name.startswith("mlx") else "")
             if quantization.experts_unknown and any(kind is Kind.EXPERT for kind in self.kinds.values()):
                 what = f"no rule is known for how {name} stores the experts of {shorten(self.model_type)}"
                 raise Problem(what, "ask for another format, such as Q4_K_M or gptq-4bit-g128")
@@ -271,7 +286,7 @@ class WeightFormats:
         found: dict[Format, set[Kind]] = {}
         if self.quantization is None:
             return found
-        weights = [w for w in self.trace.weights.values() if not w.is_buffer and is_matrix(w)]
+        weights = [w for w in self.trace.weights.values() if not w.is_buffer and w.is_matrix]
         try:
             for w in sorted(weights, key=lambda w: self.kinds[w] is not Kind.EXPERT):
                 for form, _ in self.published(w):
@@ -309,12 +324,8 @@ class WeightFormats:
         if is_left or (otherwise is None and not is_linear):
             return ((rest, _copies(w, layers)),)
         if not quantization.listed:
-            form = rest
-            if otherwise is not None and otherwise.holds(self.rows_and_columns(w, otherwise)):
-                form = otherwise
-            return ((form, _copies(w, layers)),)
-        has_numbers = any(modules.has_numbers for modules, _ in quantization.listed)
-        has_members = any(modules.has_members for modules, _ in quantization.listed)
+            return ((self._holding(w, otherwise, rest), _copies(w, layers)),)
+        has_numbers, has_members = quantization.has_numbers, quantization.has_members
         numbers = _numbers(w, layers)
         members = 1 if w.members is None else int(w.members)
         copies = (1 if has_numbers else len(numbers)) * (1 if has_members else members)
@@ -327,10 +338,15 @@ class WeightFormats:
             for member in range(members if has_members else 1):
                 names = [_numbered(name, layer, member) for name in called]
                 form = next((form for modules, form in quantization.listed if modules.holds(names)), otherwise)
-                if form is None or not form.holds(self.rows_and_columns(w, form)):
-                    form = rest
+                form = self._holding(w, form, rest)
                 found[form] = found.get(form, 0) + copies
         return tuple(found.items())
+
+    def _holding(self, w: Weight, form: Format | None, rest: Format) -> Format:
+        """The format, or the rest's for a matrix that cannot have it."""
+        if form is None or form.is_whole and not form.holds(self.rows_and_columns(w, form)):
+            return rest
+        return form
 
     def _called(self, w: Weight) -> list[str]:
         """The possible names of a weight in files."""
@@ -379,7 +395,7 @@ class WeightFormats:
 
     def _kind(self, w: Weight, roles: set[Role | None], experts: frozenset[str]) -> Kind:
         is_linear = w.name.endswith(".weight") or w.members is not None
-        if not is_matrix(w):
+        if not w.is_matrix:
             is_row = len(w.shape) == 2 and int(w.shape[0]) == 1 and is_linear
             return Kind.GATE if is_row and roles & LINEAR else Kind.REST
         if roles & set(LOOKED_UP):
@@ -408,7 +424,7 @@ class WeightFormats:
 
 @cache
 def _of_quantizer(name: str, model_type: str) -> Quantization:
-    """A quantizer's formats for all models of a type."""
+    """A quantizer's formats, which MLX alone chooses by the type of the model."""
     quantization = read({KEY: QUANTIZERS[name], "model_type": model_type})
     assert quantization is not None
     return quantization
@@ -449,8 +465,10 @@ def _numbers(w: Weight, layers: tuple[int, ...] | None) -> list[int | None]:
     """The values of `{i}` in the name in all layers, or in these."""
     if w.layers is None:
         return [None]
-    here = None if layers is None else set(layers)
-    return [number for layer, number in zip(w.layers, w.numbered or ()) if here is None or layer in here]
+    if layers is None:
+        return list(w.numbered or ())
+    here = set(layers)
+    return [number for layer, number in zip(w.layers, w.numbered or ()) if layer in here]
 
 
 def _copies(w: Weight, layers: tuple[int, ...] | None) -> int:

@@ -12,7 +12,7 @@ from ..cache.memory import memoized
 from ..catalogue import presets
 from ..counting.capacity import ROW
 from ..counting.costs import Costs, of
-from ..counting.fitting import LADDER
+from ..counting.fitting import LADDER, LISTED
 from ..counting.formats import FORMATS, GGUF_TYPES, Format
 from ..engine.dims import Call, Poly, smallest_poly
 from ..engine.steps import OF_SOURCE
@@ -28,9 +28,10 @@ def capacity(slug: str) -> dict[str, Any]:
 
 @memoized
 @cached_on_disk
-def weights(slug: str, format: str) -> list[Any] | None:
-    """A model's weights in another format; None if it has none."""
-    return Packing(of(presets.model(slug).counts)).weights_in(format)
+def other_weights(slug: str) -> dict[str, list[Any]]:
+    """A model's weights in the other formats of the site's list that it has."""
+    packing = Packing(of(presets.model(slug).counts))
+    return {name: said for name in LISTED if (said := packing.weights_in(name)) is not None}
 
 
 class Packing:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -270,15 +269,14 @@ def _batches(costs: Costs, split: Split, given: Conditions) -> list[Conditions]:
     """The batches that fit into a split on an accelerator: some, and the largest of all splits over so many devices."""
     memory = given.machine.memory_bytes
     sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
-    found = [replace(given, batch=n) for n in sizes if n]
+    found = [given.of_texts(n) for n in sizes if n]
     return [at for at in found if sum(costs.split_bytes(split, at).values()) <= memory]
 
 
 def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | None, Conditions]:
     """The split of the bounds on an accelerator, and the conditions on its devices."""
-    given = replace(given, accelerator=a)
     split = costs.least_split(given, a.memory_bytes)
-    return split, given if split is None else replace(given, devices=split.devices)
+    return split, given.on(a, split.devices if split else given.devices)
 
 
 def _float(x: Fraction) -> float:

@@ -9,7 +9,7 @@ models.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias, cast
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import steps
-from .dims import ONE, Dim, Poly, dims_of, product
+from .dims import NOTHING, ONE, Dim, Poly, dims_of, product
 from .interface import Array
 from .rules import (
     RULES,
@@ -61,6 +61,7 @@ class Node:
     factor: float = 1.0  # the plain number that a product multiplies by
     _flops: Poly | None = None
     _weights: tuple[Weight, ...] | None = None
+    _walked: tuple[Node, ...] | None = None
 
     @property
     def role(self) -> Role | None:
@@ -97,6 +98,8 @@ class Node:
         return self._flops
 
     def _sum_of_flops(self) -> Poly:
+        if not self.children:
+            return NOTHING if self.own_flops is None else self.own_flops
         parts = [] if self.own_flops is None else [self.own_flops]
         for child in self.children:
             one = child.flops
@@ -104,13 +107,13 @@ class Node:
                 parts.append(one if child.layer_count is ONE else one * child.layer_count.expr)
         return parts[0] if len(parts) == 1 else Poly.sum(parts)
 
-    def walk(self) -> Iterator[Node]:
-        """This node and all below it, in the order of the calls."""
-        following = [self]
-        while following:
-            node = following.pop()
-            yield node
-            following += node.children[::-1]
+    def walk(self) -> tuple[Node, ...]:
+        """This node and all below it, in the order of the calls. Collected once; ask only after the call has ended."""
+        if not self.children:
+            return (self,)
+        if self._walked is None:
+            self._walked = (self, *(node for child in self.children for node in child.walk()))
+        return self._walked
 
     def path(self) -> list[Node]:
         """From the root down to this node."""

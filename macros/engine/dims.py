@@ -103,10 +103,13 @@ class Poly:
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
         terms: dict[Monomial, Number] = {}
-        right = Poly.of(other).terms.items()
+        right = Poly.of(other).terms
+        if len(self.terms) == 1 and len(right) == 1:
+            [(m, c)], [(n, d)] = self.terms.items(), right.items()
+            return Poly({_times(m, n) if m and n else m or n: c * d})
         for m, c in self.terms.items():
-            for n, d in right:
-                product = _times(m, n)
+            for n, d in right.items():
+                product = _times(m, n) if m and n else m or n
                 terms[product] = terms.get(product, 0) + c * d
         return Poly(terms)
 
@@ -149,15 +152,17 @@ class Poly:
         """Its value with every symbol replaced; raises KeyError for a symbol without a value."""
         total: Number = 0
         for m, c in self.terms.items():
-            above, below = c, 1
+            below = 1
             for a, e in m:
                 v = values[a] if isinstance(a, str) else _evaluate(a, values)
-                if e > 0:
-                    above *= v**e
+                if e == 1:
+                    c = c * v
+                elif e > 0:
+                    c = c * v**e
                 else:
-                    below *= v**-e
-            total += above if below == 1 else Fraction(above, below)
-        return int(total) if isinstance(total, int) or total.denominator == 1 else math.floor(total)
+                    below = below * v**-e
+            total = total + (c if below == 1 else Fraction(c, below))
+        return total if isinstance(total, int) else math.floor(total)
 
     def replace(self, rule: Callable[[Atom], Poly | None]) -> Poly:
         """The polynomial with every atom replaced for which `rule` returns a polynomial, also inside `min`, `//` and
@@ -277,23 +282,37 @@ class Dim(int):
         """The symbols of all its expressions."""
         return self.expr.symbols.union(*(e.symbols for e in self.exprs[1:]))
 
-    def __add__(self, other: int) -> Dim:
-        return self._with(other, int.__add__, lambda a, b: a + b)
+    # For anything but an `int`, a dimension acts as an ordinary integer.
 
-    def __radd__(self, other: int) -> Dim:
-        return self._with(other, int.__radd__, lambda a, b: b + a)
+    def __add__(self, other: object) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(int.__add__(self, other), self.exprs[0] + Poly.of(other))
 
-    def __sub__(self, other: int) -> Dim:
-        return self._with(other, int.__sub__, lambda a, b: a - b)
+    def __radd__(self, other: object) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(int.__radd__(self, other), Poly.of(other) + self.exprs[0])
 
-    def __rsub__(self, other: int) -> Dim:
-        return self._with(other, int.__rsub__, lambda a, b: b - a)
+    def __sub__(self, other: object) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(int.__sub__(self, other), self.exprs[0] - Poly.of(other))
 
-    def __mul__(self, other: int) -> Dim:
-        return self._with(other, int.__mul__, lambda a, b: a * b)
+    def __rsub__(self, other: object) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(int.__rsub__(self, other), Poly.of(other) - self.exprs[0])
 
-    def __rmul__(self, other: int) -> Dim:
-        return self._with(other, int.__rmul__, lambda a, b: b * a)
+    def __mul__(self, other: object) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(int.__mul__(self, other), self.exprs[0] * Poly.of(other))
+
+    def __rmul__(self, other: object) -> Dim:
+        if not isinstance(other, int):
+            return NotImplemented
+        return Dim(int.__rmul__(self, other), Poly.of(other) * self.exprs[0])
 
     def __neg__(self) -> Dim:
         return Dim(-int(self), -self.expr)
@@ -306,12 +325,6 @@ class Dim(int):
 
     def __mod__(self, other: int) -> Dim:
         return _of_ints(remainder, self, other)
-
-    def _with(self, other: object, number: Callable[[int, int], int], symbolic: Callable[[Poly, Poly], Poly]) -> Dim:
-        """The dimension that an operator gives; for anything but an `int`, this one acts as an ordinary integer."""
-        if not isinstance(other, int):
-            return NotImplemented
-        return Dim(number(int(self), other), symbolic(self.expr, Poly.of(other)))
 
     def __str__(self) -> str:
         return str(self.expr)
@@ -445,10 +458,6 @@ def _order(atom: Atom) -> tuple[int, int | str]:
 
 @lru_cache(maxsize=1 << 16)
 def _times(m: Monomial, n: Monomial) -> Monomial:
-    if not m:
-        return n
-    if not n:
-        return m
     powers = dict(m)
     for a, e in n:
         powers[a] = powers.get(a, 0) + e
@@ -547,4 +556,4 @@ def _render(
     return text.replace("−", "-") if r"\cdot" in times else text
 
 
-ONE = Dim(1)
+ONE, NOTHING = Dim(1), Poly({})

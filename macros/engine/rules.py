@@ -73,19 +73,25 @@ def _dtype_of(a: Any) -> DType | type[int] | type[float]:
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:
-    if len(shapes) == 1:
-        return shapes[0]
-    sizes: list[int] = []
-    for i in range(-max(map(len, shapes)), 0):
-        d: int = ONE
-        for other in [s[i] for s in shapes if len(s) >= -i]:
-            # A named 1 (one key/value head) stays named.
-            if int(d) == 1 and (int(other) != 1 or Poly.of(d).constant is not None):
-                d = other
-            elif int(other) != 1:
-                d = same(d, other)
-        sizes.append(d)
-    return tuple(sizes)
+    first, *others = shapes
+    for other in others:
+        first = _broadcast_two(first, other)
+    return first
+
+
+def _broadcast_two(a: Shape, b: Shape) -> Shape:
+    if a is b:
+        return a
+    more = len(a) - len(b)
+    outer, a, b = (a[:more], a[more:], b) if more >= 0 else (b[:-more], a, b[-more:])
+    return (*outer, *[d if d is other else _size_of_two(d, other) for d, other in zip(a, b)])
+
+
+def _size_of_two(d: int, other: int) -> int:
+    # A named 1 (one key/value head) stays named.
+    if int(d) == 1 and (int(other) != 1 or Poly.of(d).constant is not None):
+        return other
+    return d if int(other) == 1 else same(d, other)
 
 
 def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool = False) -> Result:

@@ -57,6 +57,13 @@ class Weight:
         """Elements that one token uses: all, or the chosen members' share."""
         return self.count if self.routed is None else self.count // self.routed[0] * self.routed[1]
 
+    @cached_property
+    def is_matrix(self) -> bool:
+        """Whether one member is a matrix: norms and biases are not, even if experts' are stacked."""
+        is_stack = self.routed is not None and self.members is None and int(self.shape[0]) == int(self.routed[0])
+        one = self.shape[1:] if is_stack else self.shape
+        return sum(int(d) > 1 for d in one) > 1
+
     @property
     def numbered(self) -> tuple[int, ...] | None:
         """The values of `{i}` in the name."""
@@ -88,7 +95,7 @@ class Cached:
     holds: Holds
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class CacheEntry:
     """The entry that each of `layers` keeps between steps: `shape` after the step, in terms of the context S.
 
@@ -108,22 +115,22 @@ class CacheEntry:
     tokens: Dim = ONE
     is_shared: bool = False
 
-    @property
+    @cached_property
     def elements(self) -> Poly:
         """Elements kept by all layers, a polynomial in S."""
         return product(self.shape).expr * Poly.of(self.layer_count)
 
-    @property
+    @cached_property
     def seen_elements(self) -> Poly:
         """Elements of the earlier rows that a step reads in all layers, if their number is known."""
         return Poly.of(0) if self.seen is None else product((self.seen, *self.shape[1:])).expr * self.layer_count.expr
 
-    @property
+    @cached_property
     def elements_per_row(self) -> Poly:
         """Elements of one row of all layers, whichever layer keeps it; none if nothing grows."""
         return Poly.of(0) if self.row is None else product(self.row).expr * Poly.of(self.layer_count)
 
-    @property
+    @cached_property
     def elements_per_token(self) -> Poly:
         """Elements that one more token adds, on average, until rows are dropped."""
         if self.is_shared:

@@ -141,10 +141,14 @@ class Trace:
         node.inputs = arrays_in(args)
         if function is np.multiply:
             node.factor = next((float(a) for a in args if isinstance(a, (int, float))), 1.0)
-        several = isinstance(results[-1], tuple)  # of (shape, dtype), and not one of them
-        each = cast("list[Result]", results if several else [results])
-        node.outputs = [ShapeArray(self, s, t, node, name) for s, t in each]
-        return node.outputs if several else node.outputs[0]
+        if isinstance(results[-1], tuple):  # several of (shape, dtype), and not one
+            outputs = [ShapeArray(self, s, t, node, name) for s, t in cast("list[Result]", results)]
+            node.outputs = outputs
+            return outputs
+        shape, dtype = cast("Result", results)
+        output = ShapeArray(self, shape, dtype, node, name)
+        node.outputs = (output,)
+        return output
 
     def place(self) -> str:
         """The current layers and steps: ` in layers 0 to 31, attention, linear`; empty outside of all steps."""

@@ -155,8 +155,8 @@ def _plan() -> str:
 
 def _weights(format: str) -> str:
     """The weights of every model in a rare format; models without it are left out."""
-    there = {slug: said for slug in _listed() if (said := capacity.weights(slug, format)) is not None}
-    return _json(there)
+    of_each = {slug: capacity.other_weights(slug) for slug in _listed()}
+    return _json({slug: weights[format] for slug, weights in of_each.items() if format in weights})
 
 
 def _json(what: object) -> str:

@@ -23,7 +23,7 @@ from macros.counting import accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs
 from macros.counting.figures import ALIASES, FIGURES
-from macros.counting.formats import CACHE_BYTES, FORMATS, is_matrix
+from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.counting.parts import Category, by_category
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
@@ -1213,13 +1213,13 @@ def test_a_matrix_has_two_axes_that_are_longer_than_one():
     """Of two by six: one. A norm and a bias have one axis; a convolution's axis of one channel does not count."""
     flat = {"hidden_size": 6, "intermediate_size": 2, "num_hidden_layers": 1, "num_attention_heads": 3, "vocab_size": 5}
     weights = made(model_type="qwen2", **flat, num_key_value_heads=1).counts.weights
-    assert {w.name.rsplit(".", 2)[-2] for w in weights if not is_matrix(w)} == {
+    assert {w.name.rsplit(".", 2)[-2] for w in weights if not w.is_matrix} == {
         *("input_layernorm", "post_attention_layernorm", "norm"),
         *("q_proj", "k_proj", "v_proj"),
     }
-    assert {w.name for w in weights if not is_matrix(w)} == {w.name for w in weights if len(w.shape) == 1}
+    assert {w.name for w in weights if not w.is_matrix} == {w.name for w in weights if len(w.shape) == 1}
     convolutions = [w for w in of("mamba-130m").counts.weights if "conv1d.weight" in w.name]
-    assert convolutions and all(is_matrix(w) for w in convolutions)
+    assert convolutions and all(w.is_matrix for w in convolutions)
 
 
 def test_a_category_holds_its_parts_and_the_norms_are_apart():

@@ -6,7 +6,6 @@ from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
-from ...counting.formats import is_matrix
 from ...counting.gguf_types import FORMATS as GGUF
 from ...counting.weight_formats import Kind
 from ...data.weights import patterns, summary
@@ -131,7 +130,7 @@ def quantizer_table(
                     low_numbers += int(w.count) // int(w.copies) * copies
                     low_bytes += size
                 else:
-                    left[weights.kinds[w] if is_matrix(w) else Kind.REST] = None
+                    left[weights.kinds[w] if w.is_matrix else Kind.REST] = None
                     left_bytes += size
         rows.append(
             [
