@@ -42,8 +42,13 @@ class Words(NamedTuple):
     @property
     def terms(self) -> tuple[str, ...]:
         """The field's terms, except those in the title."""
-        terms = dict.fromkeys(term for term in self.term.split(", ") if term)
-        return tuple(term for term in terms if not re.search(rf"(?<!\w){re.escape(term)}(?!\w)", self.title, re.I))
+        return _terms_beside(self.term, self.title)
+
+
+@cache
+def _terms_beside(said: str, title: str) -> tuple[str, ...]:
+    terms = dict.fromkeys(term for term in said.split(", ") if term)
+    return tuple(term for term in terms if not re.search(rf"(?<!\w){re.escape(term)}(?!\w)", title, re.I))
 
 
 # The files
