@@ -276,8 +276,13 @@ class Scale(NamedTuple):
     log: bool = True
 
     def __call__(self, value: float) -> float:
-        a, b, c = (maths.log(v) if self.log else v for v in (self.least, self.most, value))
-        return self.start + (self.end - self.start) * (c - a) / (b - a)
+        a, b, start, end, is_log = self
+        if is_log:
+            a, b, value = _log(a), _log(b), maths.log(value)
+        return start + (end - start) * (value - a) / (b - a)
+
+
+_log = lru_cache(maxsize=1024)(maths.log)  # of an end of a scale, which all its points ask for
 
 
 Ticks = Iterable[tuple[float, str]]
