@@ -99,10 +99,7 @@ def _figure(model: Model, addresses: tuple[str | None, ...], wide: tuple[int, in
 
 
 def _table(fields: Iterable[Field], model: Model) -> Html:
-    rows = [
-        [anchor(f.name, f.address) + f.terms, f.said, f.area.share]
-        for f in fields
-    ]
+    rows = [[anchor(f.name, f.address) + f.terms, f.said, f.area.share] for f in fields]
     return table(
         f"Where the parameters of {model.name} are",
         ["Part", number("Parameters"), number("Share")],

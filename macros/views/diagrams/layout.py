@@ -9,7 +9,7 @@ Equal groups recur in most models of an architecture, and are laid out once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, combinations
@@ -545,9 +545,7 @@ class _Placing:
 
     def _pulls(self, row: list[_Slot], nearer: _Joins, farther: _Joins) -> list[_Pull]:
         """What draws each slot; a wide box is drawn to the middle, so that the whole stays narrow."""
-        return [
-            (slot, nearer.get(slot, []), farther.get(slot, []), self.aims.pull * slot.width / WIDE) for slot in row
-        ]
+        return [(slot, nearer.get(slot, []), farther.get(slot, []), self.aims.pull * slot.width / WIDE) for slot in row]
 
     def _sweep(
         self,
