@@ -62,6 +62,8 @@ def _value(value: object) -> str:
     """The numbers and keywords of SVG unchanged, quotes and brackets escaped."""
     if isinstance(value, float):
         return f"{value:.1f}"
+    if type(value) is int:
+        return str(value)
     return value if isinstance(value, Html) else _escaped(str(value))
 
 
