@@ -284,7 +284,10 @@ class Scale(NamedTuple):
         return start + (end - start) * (value - a) / (b - a)
 
 
-_log = lru_cache(maxsize=1024)(maths.log)  # of an end of a scale, which all its points ask for
+@lru_cache(maxsize=1024)
+def _log(end: float) -> float:
+    """Of an end of a scale, which all its points ask for."""
+    return maths.log(end)
 
 
 Ticks = Iterable[tuple[float, str]]
