@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..kit.html import Html, joined
-from ..kit.svg import element, svg_link
+from markupsafe import escape
+
+from ..kit.html import Html, joined, made
+from ..kit.svg import element
 from ..kit.text_width import held, text_width
 from .dataflow import Box, Drawing, Item
 from .layout import Flow, Group, Layout, Leaf, Line, Rect, lay_out
@@ -234,10 +236,12 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
         y += LINE_HEIGHT[line.size]
         texts.append(_line(line, y - 4, line is lines[-1], at.width - 8))
     kind = f"node {item.kind}{' accent' if item.depends else ''}"
-    looks = dict(cls=kind, transform=middle, stroke="currentColor")
+    looks = f'class="{kind}" transform="{middle}" stroke="currentColor"'
     if not address:
-        return element("g", outline, *texts, **looks)
-    return svg_link(address, outline, *texts, **looks, aria_label=item.title if item.sign else None)
+        return made(f"<g {looks}>{outline}{''.join(texts)}</g>")
+    label = f' aria-label="{escape(item.title)}"' if item.sign else ""
+    link = f'{label} xlink:href="{escape(address)}" role="link"'
+    return made(f"<a {looks}{link}>{outline}{''.join(texts)}</a>")
 
 
 @lru_cache(maxsize=65536)

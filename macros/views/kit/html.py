@@ -40,6 +40,8 @@ def text(content: Any) -> Html:
     """HTML as it is, anything else as inert text."""
     if type(content) is Html:  # nearly always: asking `__html__` of it takes ten times as long
         return content
+    if type(content) is str:
+        return _inert(content)
     return Html(content) if hasattr(content, "__html__") else _inert(str(content))
 
 
