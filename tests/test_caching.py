@@ -33,7 +33,8 @@ OF_PLAIN_VALUES = set(
     site/links:relative_link
     site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
-    views/diagrams/drawing:_rect views/diagrams/drawing:wrapped_lines views/diagrams/layout:_level
+    views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines
+    views/diagrams/layout:_level
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
     views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn
     views/guide/matmul:drawing views/kit/equations:math

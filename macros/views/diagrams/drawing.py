@@ -65,7 +65,7 @@ def laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]]) -> Laid:
 
 def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest: float) -> Laid:
     items = tuple(drawing.top.items())
-    texts = tuple(_texts(item, shapes(item), widest) for item in items)
+    texts = tuple([_texts(item.sign, item.title, item.terms, tuple(shapes(item)), widest) for item in items])
     leaves = {item: _leaf(item, lines) for item, lines in zip(items, texts)}
     boxes: list[Box] = []
     titles: list[tuple[Text, ...]] = []
@@ -89,19 +89,18 @@ def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest:
     return Laid(items, tuple(boxes), texts, tuple(titles), layout)
 
 
-def _texts(item: Item, shapes: Iterable[str], widest: float) -> tuple[Text, ...]:
-    if item.sign:
-        return (Text(item.sign, TITLE),)
+@lru_cache(maxsize=8192)
+def _texts(sign: str, title: str, terms: tuple[str, ...], shapes: tuple[str, ...], widest: float) -> tuple[Text, ...]:
+    if sign:
+        return (Text(sign, TITLE),)
     small = [
         Text(line, SHAPE, "ep-small")
         for shape in shapes
         for line in wrapped_lines(shape, widest + PADDING, SHAPE, PLAIN)
     ]
     widest = max([widest, *(line.width for line in small)])  # a long word makes room for the others
-    lines = [Text(line, TITLE) for line in wrapped_lines(item.title, widest, TITLE, BOLD)]
-    lines += [
-        Text(line, SHAPE, "ep-term") for line in wrapped_lines(", ".join(item.terms), widest, SHAPE, PLAIN) if line
-    ]
+    lines = [Text(line, TITLE) for line in wrapped_lines(title, widest, TITLE, BOLD)]
+    lines += [Text(line, SHAPE, "ep-term") for line in wrapped_lines(", ".join(terms), widest, SHAPE, PLAIN) if line]
     lines += small
     return tuple(lines)
 
