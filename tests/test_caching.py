@@ -30,20 +30,25 @@ OF_PLAIN_VALUES = set(
     catalogue/transformers_types:vllm_classes
     catalogue/transformers_types:vllm_recipes
     site/search/asked:_topics site/search/asked:asked
-    site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:relative_link
+    site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:page_address
+    site/links:relative_link
     site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
-    views/diagrams/drawing:_rect views/diagrams/drawing:wrapped_lines views/diagrams/layout:_level
+    views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines
+    views/diagrams/layout:_level
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
     views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn
     views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_inert views/kit/html:attribute_name views/kit/mathml:mathml
-    views/kit/shapes:_shape views/kit/shapes:expression views/kit/shapes:var views/kit/svg:_escaped
+    views/kit/shapes:expression views/kit/shapes:of_expressions views/kit/shapes:tensor_name views/kit/shapes:var
+    views/kit/svg:_escaped views/kit/svg:_log
     views/kit/text_width:held views/kit/text_width:text_width
     views/reference/benchmarks:runs views/reference/claims:claims views/reference/claims:formulas
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
     views/models/cited_numbers:_version views/reference/rooms:_imported views/reference/style:style
-    views/words/descriptions:_step_tables views/words/descriptions:calls
+    views/trace/walkthrough:_flow views/trace/walkthrough:_title
+    views/words/descriptions:_step_tables views/words/descriptions:_terms_beside views/words/descriptions:_with_term
+    views/words/descriptions:calls
     views/words/descriptions:kinds views/words/descriptions:of_weight views/words/descriptions:steps
     views/words/descriptions:weights views/words/notation:config_keys views/words/notation:config_sizes
     """.split()

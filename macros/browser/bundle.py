@@ -70,8 +70,8 @@ def _parsed(name: str) -> _Source | None:
 @cache
 def _homes(name: str) -> dict[str, str]:
     """Of a package that only hands on what its modules define: the module of each name. Empty for any other module."""
-    source = _parsed(name)
-    nodes = source.tree.body[1:] if source and source.name.endswith(".__init__") else []  # after the docstring
+    source = _parsed(name) if PACKAGE.joinpath(*name.split("."), "__init__.py").is_file() else None
+    nodes = source.tree.body[1:] if source else []  # after the docstring
     handed = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level]
     if len(handed) < len(nodes):
         return {}

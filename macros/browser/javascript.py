@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 _RESERVED = frozenset(
     """
@@ -81,15 +82,27 @@ def keywords_of(tree: ast.Module) -> set[str]:
     """The names of keyword arguments in a module's calls."""
     found: set[str] = set()
     nodes: list[ast.AST] = [tree]
-    while nodes:  # as ast.walk does, in a third of its time
+    while nodes:  # as ast.walk does, in a fifth of its time
         node = nodes.pop()
-        if isinstance(node, ast.Call):
-            found.update(keyword.arg for keyword in node.keywords if keyword.arg)
-        for value in vars(node).values():
-            if isinstance(value, list):
-                nodes += [one for one in value if isinstance(one, ast.AST)]
-            elif isinstance(value, ast.AST):
-                nodes.append(value)
+        if type(node) is ast.Call:
+            found.update([keyword.arg for keyword in node.keywords if keyword.arg])
+        nodes += _inner(node, _LEAVES)
+    return found
+
+
+_NAMELESS = frozenset({ast.Constant, ast.Load, ast.Store, str, int, type(None)})
+_LEAVES = _NAMELESS | {ast.Name, ast.alias}
+
+
+def _inner(node: ast.AST, leaves: frozenset[type]) -> list[ast.AST]:
+    """What a node is made of, in order, without leaves."""
+    found: list[ast.AST] = []
+    for field in node._fields:
+        value = getattr(node, field, None)
+        if type(value) is list:
+            found += [one for one in value if type(one) not in leaves]
+        elif type(value) not in leaves and isinstance(value, ast.AST):
+            found.append(value)
     return found
 
 
@@ -133,42 +146,36 @@ def _short(i: int) -> str:
     return _LETTERS[i % 26] + (str(i // 26) if i >= 26 else "")
 
 
-class _Names(ast.NodeVisitor):
+class _Names:
     """The names that a block binds, without those of inner functions and comprehensions."""
 
     def __init__(self, body: Collection[ast.AST]):
         self.names: dict[str, None] = {}
-        for node in body:
-            self.visit(node)
+        following: list[Any] = [*body][::-1]
+        while following:
+            node = following.pop()
+            kind = type(node)
+            if kind is ast.Name:
+                if type(node.ctx) is ast.Store:
+                    self.names[node.id] = None
+                continue
+            if kind is ast.FunctionDef or kind is ast.ClassDef:
+                self.names[node.name] = None
+                continue
+            if kind is ast.Lambda:
+                continue
+            if kind is ast.alias:
+                self.names[node.asname or node.name.partition(".")[0]] = None
+                continue
+            if kind is ast.comprehension:
+                following += [node.iter, *node.ifs][::-1]
+                continue
+            if kind is ast.ExceptHandler and node.name:
+                self.names[node.name] = None
+            following += _inner(node, _NAMELESS)[::-1]
         for node in body:
             for name in node.names if isinstance(node, ast.Nonlocal) else ():
                 self.names.pop(name, None)
-
-    def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Store):
-            self.names[node.id] = None
-
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
-        self.names[node.name] = None
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> None:
-        self.names[node.name] = None
-
-    def visit_Lambda(self, node: ast.Lambda) -> None:
-        pass
-
-    def visit_comprehension(self, node: ast.comprehension) -> None:
-        self.visit(node.iter)
-        for test in node.ifs:
-            self.visit(test)
-
-    def visit_alias(self, node: ast.alias) -> None:
-        self.names[node.asname or node.name.partition(".")[0]] = None
-
-    def visit_ExceptHandler(self, node: ast.ExceptHandler) -> None:
-        if node.name:
-            self.names[node.name] = None
-        self.generic_visit(node)
 
 
 class _Module:

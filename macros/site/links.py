@@ -23,6 +23,7 @@ def relative_link(target: str, source: str, has_folders: bool = True) -> str:
     return f"{link}/" if not address or address.endswith("/") else link
 
 
+@lru_cache(maxsize=4096)
 def page_address(source: str, has_folders: bool = True) -> str:
     """The address of a source, below the site's own address."""
     stem, extension = posixpath.splitext(quote(source))

@@ -111,6 +111,7 @@ def total(slug: str) -> int:
         return 0
 
 
+@memoized
 @cached_on_disk
 def _total(slug: str) -> int:
     return presets.model(slug).counts.total if presets.preset(slug).config is not None else 0

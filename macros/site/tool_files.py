@@ -58,6 +58,7 @@ def _script(name: str) -> str:
     return _compiled()[name]
 
 
+@memoized
 def _listed() -> list[str]:
     """The models that a page may start from, family by family, each from the smallest to the largest."""
     wrong = model_pages.problems()
@@ -65,7 +66,7 @@ def _listed() -> list[str]:
         [slug for slug in members if slug not in wrong and presets.preset(slug).config is not None]
         for members in model_pages.families().values()
     )
-    return [slug for slugs in counted for slug in sorted(slugs, key=lambda slug: presets.model(slug).counts.total)]
+    return [slug for slugs in counted for slug in sorted(slugs, key=model_pages.total)]
 
 
 @memoized

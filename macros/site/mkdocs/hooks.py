@@ -16,8 +16,9 @@ import time
 from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 
-# A .pyc in a watched folder makes a second rebuild of every edit, and hides one of the same second and size.
-sys.dont_write_bytecode = True
+if "serve" in sys.argv:
+    # A .pyc in a watched folder makes a second rebuild of every edit, and hides one of the same second and size.
+    sys.dont_write_bytecode = True
 
 PACKAGE = pathlib.Path(__file__).parent.parent.parent
 ROOT = str(PACKAGE.parent)
@@ -61,8 +62,8 @@ def call(event, *args, **kwargs):
     try:
         published = () if preview.serving or os.environ.get("PUBLISHED") == "no" else PUBLISHED
         for name in ADAPTERS + published + ((OUTPUT,) if is_replacing else ()):
-            if importlib.util.find_spec(name):
-                function = getattr(importlib.import_module(name), event, None)
+            if adapter := sys.modules.get(name) or (importlib.util.find_spec(name) and importlib.import_module(name)):
+                function = getattr(adapter, event, None)
                 if function and (changed := function(*args, **kwargs)) is not None:
                     args, result = (changed, *args[1:]), changed
     except Exception as error:

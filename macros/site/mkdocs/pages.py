@@ -188,7 +188,7 @@ def on_nav_late(nav, config, files):
     data = {file.src_uri: file for file in files if not file.is_documentation_page()}
     tasks: list[tuple[str, Callable[[], str | bytes]]] = []
     for page in reversed([file for file in files.documentation_pages() if isinstance(file, Generated)]):
-        tasks.append((task_of(page), partial(read_page, page, config, files)))
+        tasks += [*made_later([page]), (task_of(page), partial(read_page, page, config, files))]
         slug = Path(page.src_uri).stem
         tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
     second_process.start(dict([*tasks, *made_later(reversed(data.values()))]))

@@ -23,29 +23,32 @@ from .parts_chart import PARTS
 
 
 class Field(NamedTuple):
-    """A part of the model: its parameters, its name, its terms, and the page that explains it."""
+    """A part of the model: its parameters, its name, its terms, the page that explains it, and itself in the
+    drawings."""
 
     group: Group
     name: Html
     terms: Html
     address: str | None
+    area: treemap.Area
+    title: Html
 
     @property
     def said(self) -> str:
         return rounding.grouped(self.group.count)
 
-    def area(self, total: int) -> treemap.Area:
-        """The part for the drawing."""
-        group = self.group
-        tensors = (
-            treemap.Tensor(
-                values.short_name(w.name), int(w.count), int(w.active) / int(w.count), rounding.short(int(w.count))
-            )
-            for w in group.weights
+
+def _area(group: Group, total: int) -> treemap.Area:
+    """A part for the drawing."""
+    tensors = (
+        treemap.Tensor(
+            values.short_name(w.name), int(w.count), int(w.active) / int(w.count), rounding.short(int(w.count))
         )
-        share = rounding.percent(group.count, total)
-        n_layers = len(group.layers or ())
-        return treemap.Area(group.title, n_layers, group.count, rounding.short(group.count), share, tuple(tensors))
+        for w in group.weights
+    )
+    share = rounding.percent(group.count, total)
+    n_layers = len(group.layers or ())
+    return treemap.Area(group.title, n_layers, group.count, rounding.short(group.count), share, tuple(tensors))
 
 
 @disclosure.view("where its parameters are")
@@ -68,10 +71,12 @@ def drawing(model: Model) -> Html:
 
 
 def _fields(model: Model, addresses: tuple[str | None, ...]) -> list[Field]:
-    return [
-        Field(g, group_name(g, model), terms_beside(group_terms(g)), address)
-        for g, address in zip(groups(model), addresses)
-    ]
+    fields = []
+    for group, address in zip(groups(model), addresses):
+        name, terms, area = group_name(group, model), terms_beside(group_terms(group)), _area(group, model.counts.total)
+        title = html("{}: {} parameters, {}", (name + terms).striptags(), rounding.grouped(group.count), area.share)
+        fields.append(Field(group, name, terms, address, area, title))
+    return fields
 
 
 @memoized
@@ -94,10 +99,7 @@ def _figure(model: Model, addresses: tuple[str | None, ...], wide: tuple[int, in
 
 
 def _table(fields: Iterable[Field], model: Model) -> Html:
-    rows = [
-        [anchor(f.name, f.address) + f.terms, f.said, rounding.percent(f.group.count, model.counts.total)]
-        for f in fields
-    ]
+    rows = [[anchor(f.name, f.address) + f.terms, f.said, f.area.share] for f in fields]
     return table(
         f"Where the parameters of {model.name} are",
         ["Part", number("Parameters"), number("Share")],
@@ -111,11 +113,10 @@ def _table(fields: Iterable[Field], model: Model) -> Html:
 
 def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str) -> Html:
     width, height = size
-    areas = [f.area(model.counts.total) for f in fields]
-    drawn = treemap.drawn(areas, (0.0, 0.0, float(width), float(height)))
+    drawn = treemap.drawn([f.area for f in fields], (0.0, 0.0, float(width), float(height)))
     return element(
         "svg",
-        joined(_field(fields[d.place], areas[d.place], d) for d in drawn),
+        joined(_field(fields[d.place], d) for d in drawn),
         cls=f"ep-svg {cls}",
         viewBox=f"0 0 {width} {height}",
         role="group",
@@ -123,13 +124,12 @@ def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str)
     )
 
 
-def _field(f: Field, area: treemap.Area, drawn: treemap.Drawn) -> Html:
+def _field(f: Field, drawn: treemap.Drawn) -> Html:
     """A part: its tensors as areas within it, its name, and their names if there is room."""
     colour = PARTS[f.group.parts[0].category].colour
-    said = html("{}: {} parameters, {}", (f.name + f.terms).striptags(), f.said, area.share)
     shapes = joined(
         [
-            tag("title", said),
+            tag("title", f.title),
             element("path", d=_path([drawn.box]), fill=colour, fill_opacity=treemap.IDLE),
             element("path", d=_path(drawn.used), fill=colour, fill_opacity=treemap.USED),
             _lines(drawn.inner, "inner"),
@@ -139,7 +139,7 @@ def _field(f: Field, area: treemap.Area, drawn: treemap.Drawn) -> Html:
     )
     if not f.address:
         return element("g", shapes)
-    return svg_link(f.address, shapes, cls="part", aria_label=said)
+    return svg_link(f.address, shapes, cls="part", aria_label=f.title)
 
 
 def _path(boxes: Iterable[Box]) -> str:

@@ -77,7 +77,8 @@ def _drawn(model: Model) -> Html:
     formats = _formats(model)
     most = max(2 * LEAST, min(MOST, model.longest_context[0] or 2**17))
     contexts = [LEAST * (most / LEAST) ** (k / 40) for k in range(41)]
-    memory = {name: [n + model.counts.cache_bytes(round(c)) for c in contexts] for name, n in formats.items()}
+    cached = [model.counts.cache_bytes(round(c)) for c in contexts]
+    memory = {name: [n + size for size in cached] for name, n in formats.items()}
     sizes = [n for ns in memory.values() for n in ns]
     devices = [(slug, n, n * accelerator(slug).memory_bytes) for slug, n in DEVICES]
     above = [size for _, _, size in devices if size >= min(sizes)]
@@ -89,12 +90,13 @@ def _drawn(model: Model) -> Html:
         x, y = Scale(LEAST, most, left, right), Scale(low, high, bottom, top)
         x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2) if 2**k <= most]
         drawn = [axes(x, y, x_ticks, _ticks(low, high), "context, tokens", "")]
+        across = list(map(x, contexts))
         ends = [(y(ns[-1]), name.split(" (")[0]) for name, ns in memory.items()]
         for slug, n, size in shown:
             drawn.append(line((left, y(size)), (right, y(size)), "currentColor", 1, "5 4"))
             ends.append((y(size), f"{n} × {accelerator(slug).name}" if n > 1 else accelerator(slug).name))
         for name, (colour, dashes, mark) in zip(memory, LINES):
-            points = [(x(c), y(n)) for c, n in zip(contexts, memory[name])]
+            points = list(zip(across, map(y, memory[name])))
             d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points)
             drawn.append(element("path", d=d, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes))
             drawn += [line_marker(mark, *p, colour) for p in points[::10]]

@@ -194,7 +194,12 @@ class Drawing:
         shapes = [o.shape for o in node.outputs]
         for w in operation.weights:
             shapes += [w.shape, (w.members,) if w.members is not None else (), w.routed or ()]
-        return any(self.highlight in expression.symbols for s in shapes for d in s for expression in d.exprs)
+        for shape in shapes:
+            for d in shape:
+                for expression in d.exprs:
+                    if self.highlight in expression.symbols:
+                        return True
+        return False
 
     # what flows where
 
@@ -246,7 +251,12 @@ class Drawing:
 
     def _owner(self, node: Node) -> Item | None:
         """The item that a call is part of."""
-        return next((self.of[n] for n in _upwards(node) if n in self.of), None)
+        inner: Node | None = node
+        while inner is not None:
+            if inner in self.of:
+                return self.of[inner]
+            inner = inner.parent
+        return None
 
     def _from_outside(self, a: ShapeArray, source: Node) -> tuple[Item, ...]:
         """The source of a layer's own inputs: the vectors, the angles of each position, an earlier layer's choice."""
@@ -323,8 +333,10 @@ def _upwards(node: Node | None) -> Iterator[Node]:
         node = node.parent
 
 
-def _inside(node: Node, step: Node) -> bool:
-    return any(n is step for n in _upwards(node))
+def _inside(node: Node | None, step: Node) -> bool:
+    while node is not None and node is not step:
+        node = node.parent
+    return node is step
 
 
 def extended_cache_entry(node: Node) -> Holds | None:

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from ..kit.html import Html, joined
-from ..kit.svg import element, svg_link
+from markupsafe import escape
+
+from ..kit.html import Html, joined, made
+from ..kit.svg import element
 from ..kit.text_width import held, text_width
 from .dataflow import Box, Drawing, Item
 from .layout import Flow, Group, Layout, Leaf, Line, Rect, lay_out
@@ -63,7 +65,7 @@ def laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]]) -> Laid:
 
 def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest: float) -> Laid:
     items = tuple(drawing.top.items())
-    texts = tuple(_texts(item, shapes(item), widest) for item in items)
+    texts = tuple([_texts(item.sign, item.title, item.terms, tuple(shapes(item)), widest) for item in items])
     leaves = {item: _leaf(item, lines) for item, lines in zip(items, texts)}
     boxes: list[Box] = []
     titles: list[tuple[Text, ...]] = []
@@ -87,19 +89,18 @@ def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest:
     return Laid(items, tuple(boxes), texts, tuple(titles), layout)
 
 
-def _texts(item: Item, shapes: Iterable[str], widest: float) -> tuple[Text, ...]:
-    if item.sign:
-        return (Text(item.sign, TITLE),)
+@lru_cache(maxsize=8192)
+def _texts(sign: str, title: str, terms: tuple[str, ...], shapes: tuple[str, ...], widest: float) -> tuple[Text, ...]:
+    if sign:
+        return (Text(sign, TITLE),)
     small = [
         Text(line, SHAPE, "ep-small")
         for shape in shapes
         for line in wrapped_lines(shape, widest + PADDING, SHAPE, PLAIN)
     ]
     widest = max([widest, *(line.width for line in small)])  # a long word makes room for the others
-    lines = [Text(line, TITLE) for line in wrapped_lines(item.title, widest, TITLE, BOLD)]
-    lines += [
-        Text(line, SHAPE, "ep-term") for line in wrapped_lines(", ".join(item.terms), widest, SHAPE, PLAIN) if line
-    ]
+    lines = [Text(line, TITLE) for line in wrapped_lines(title, widest, TITLE, BOLD)]
+    lines += [Text(line, SHAPE, "ep-term") for line in wrapped_lines(", ".join(terms), widest, SHAPE, PLAIN) if line]
     lines += small
     return tuple(lines)
 
@@ -234,10 +235,12 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
         y += LINE_HEIGHT[line.size]
         texts.append(_line(line, y - 4, line is lines[-1], at.width - 8))
     kind = f"node {item.kind}{' accent' if item.depends else ''}"
-    looks = dict(cls=kind, transform=middle, stroke="currentColor")
+    looks = f'class="{kind}" transform="{middle}" stroke="currentColor"'
     if not address:
-        return element("g", outline, *texts, **looks)
-    return svg_link(address, outline, *texts, **looks, aria_label=item.title if item.sign else None)
+        return made(f"<g {looks}>{outline}{''.join(texts)}</g>")
+    label = f' aria-label="{escape(item.title)}"' if item.sign else ""
+    link = f'{label} xlink:href="{escape(address)}" role="link"'
+    return made(f"<a {looks}{link}>{outline}{''.join(texts)}</a>")
 
 
 @lru_cache(maxsize=65536)

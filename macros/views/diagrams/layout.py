@@ -9,10 +9,10 @@ Equal groups recur in most models of an architecture, and are laid out once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
+from itertools import accumulate, combinations
 from math import ceil, floor, inf, sqrt
 from typing import NamedTuple
 
@@ -206,7 +206,7 @@ class _Level:
     labels: list[Point] = field(default_factory=list)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Slot:
     """A place in a row: a child, or a line that passes; the lines that enter above and leave below are rows too."""
 
@@ -231,6 +231,7 @@ class _Edge(NamedTuple):
 
 
 _Joins = dict[_Slot, list[tuple[float, _Slot, float]]]  # by slot: how strongly it is joined to which, and how far aside
+_Pull = tuple[_Slot, list[tuple[float, _Slot, float]], list[tuple[float, _Slot, float]], float]  # joins, to the middle
 
 
 class _Entry(NamedTuple):
@@ -426,6 +427,10 @@ class _Placing:
 
     def _order(self) -> None:
         """Reduce crossings: each slot at the mean of its neighbors above, then below; the best order is kept."""
+        self.ends = [
+            [(e.net, e.source, _aside(e.source, e.leaves_at), e.target, _aside(e.target, e.enters_at)) for e in edges]
+            for edges in self.edges
+        ]
         self._number()
         best, order = self._crossings(), [list(row) for row in self.rows]
         for sweep in range(SWEEPS):
@@ -435,11 +440,11 @@ class _Placing:
             gaps = range(len(self.rows) - 1) if down else reversed(range(len(self.rows) - 1))
             for gap in gaps:
                 wanted: dict[_Slot, list[float]] = {}
-                for e in self.edges[gap]:
+                for _, source, leaves, target, enters in self.ends[gap]:
                     if down:
-                        wanted.setdefault(e.target, []).append(_at(e.source, e.leaves_at))
+                        wanted.setdefault(target, []).append(source.order + leaves)
                     else:
-                        wanted.setdefault(e.source, []).append(_at(e.target, e.enters_at))
+                        wanted.setdefault(source, []).append(target.order + enters)
                 row = self.rows[gap + 1 if down else gap]
                 mean = {slot: sum(w) / len(w) for slot, w in wanted.items()}
                 row.sort(key=lambda slot: mean.get(slot, slot.order))
@@ -473,12 +478,14 @@ class _Placing:
 
     def _crossings(self, row: int | None = None) -> int:
         """The crossings of all edges, or of those at one row."""
-        gaps = self.edges if row is None else self.edges[max(row - 1, 0) : row + 1]
+        gaps = self.ends if row is None else self.ends[max(row - 1, 0) : row + 1]
         crossings = 0
         for edges in gaps:
             if len(edges) > 1:
-                ends = [(e.net, _at(e.source, e.leaves_at), _at(e.target, e.enters_at)) for e in edges]
-                for (net, a, b), (other, c, d) in combinations(ends, 2):
+                places = [
+                    (net, source.order + leaves, target.order + enters) for net, source, leaves, target, enters in edges
+                ]
+                for (net, a, b), (other, c, d) in combinations(places, 2):
                     if (a - c) * (b - d) < 0 and net != other:
                         crossings += 1
         return crossings
@@ -495,14 +502,13 @@ class _Placing:
             above.setdefault(e.target, []).append((e.weight, e.source, shift))
             below.setdefault(e.source, []).append((e.weight, e.target, -shift))
         for row in self.rows:
-            _settle(row, [0.0] * len(row), [1.0] * len(row))
+            _settle(row, [0.0] * len(row), [1.0] * len(row), _shifts(row))
+        down = [(row, _shifts(row), self._pulls(row, above, below)) for row in self.rows]
+        up = [(row, _shifts(row), self._pulls(row, below, above)) for row in reversed(self.rows)]
         for sweep in range(2 * SWEEPS):
-            self._sweep(
-                reversed(self.rows) if sweep % 2 else self.rows, [above, below][:: -1 if sweep % 2 else 1], sweep < 2
-            )
+            self._sweep(up if sweep % 2 else down, sweep < 2)
         if self.aims.are_fixed:
-            places = {slot: x for passing in self.passing for slot, x in self._straight(passing)}
-            self._sweep(self.rows, [above, below], True, places)
+            self._sweep(down, True, {slot: x for passing in self.passing for slot, x in self._straight(passing)})
         coming: dict[_Slot, list[_Edge]] = {}
         for e in (e for gap in self.edges for e in gap if e.weight >= 0.5):
             coming.setdefault(e.target, []).append(e)
@@ -537,31 +543,36 @@ class _Placing:
         x = min(max(mean, low), high) if low <= high else mean
         return [(slot, x) for slot in passing]
 
+    def _pulls(self, row: list[_Slot], nearer: _Joins, farther: _Joins) -> list[_Pull]:
+        """What draws each slot; a wide box is drawn to the middle, so that the whole stays narrow."""
+        return [(slot, nearer.get(slot, []), farther.get(slot, []), self.aims.pull * slot.width / WIDE) for slot in row]
+
     def _sweep(
-        self, rows: Iterable[list[_Slot]], joins: list[_Joins], is_first: bool, fixed: Mapping[_Slot, float] = {}
+        self,
+        rows: list[tuple[list[_Slot], list[float], list[_Pull]]],
+        is_first: bool,
+        fixed: Mapping[_Slot, float] = {},
     ):
         """Each slot to the mean of its neighbors: on one side, if only that is known yet, or on both."""
-        nearer, farther = joins
-        for row in rows:
+        for row, shifts, pulls in rows:
             wanted, weights = [], []
-            for slot in row:
-                joined = nearer.get(slot, ())
-                weight = drawn = 0.0
-                for w, other, shift in joined:
-                    weight += w
-                    drawn += w * (other.x + shift)
-                if not is_first or not joined:
-                    for w, other, shift in farther.get(slot, ()):
-                        weight += w
-                        drawn += w * (other.x + shift)
+            for slot, nearer, farther, pull in pulls:
                 if slot in fixed:  # neighbors give way
                     wanted.append(fixed[slot])
                     weights.append(1000.0)
-                else:  # a wide box is drawn to the middle, so that the whole stays narrow
-                    pull = self.aims.pull * slot.width / WIDE
-                    wanted.append((drawn + 0.01 * slot.x) / (weight + pull + 0.01))
-                    weights.append(weight + pull + 0.01)
-            _settle(row, wanted, weights)
+                    continue
+                weight = drawn = 0.0
+                for w, other, shift in nearer:
+                    weight += w
+                    drawn += w * (other.x + shift)
+                if not is_first or not nearer:
+                    for w, other, shift in farther:
+                        weight += w
+                        drawn += w * (other.x + shift)
+                weight = weight + pull + 0.01
+                wanted.append((drawn + 0.01 * slot.x) / weight)
+                weights.append(weight)
+            _settle(row, wanted, weights, shifts)
 
     # the lines
 
@@ -659,7 +670,7 @@ class _Placing:
             x if abs(x - slot.x) <= half else slot.x + (near if x > slot.x else -near)
             for x in (starts[net] for net in nets)
         ]
-        places = _isotonic(wanted, [1.0] * len(nets), [APART] * (len(nets) - 1))
+        places = _isotonic(wanted, [1.0] * len(nets), [float(APART * n) for n in range(len(nets))])
         return {net: _Entry(round(min(max(x, slot.x - half), slot.x + half)), 0, True) for net, x in zip(nets, places)}
 
     def _into_circle(self, slot: _Slot, starts: dict[int, float]) -> dict[int, _Entry]:
@@ -688,9 +699,9 @@ class _Placing:
         )
 
 
-def _at(slot: _Slot, offset: float) -> float:
-    """A sort key for slots in a row and for the lines that leave or enter each."""
-    return slot.order + (offset / (slot.width + 1) if offset else 0)
+def _aside(slot: _Slot, offset: float) -> float:
+    """How far aside in its slot a line leaves or enters, beside 1 from slot to slot."""
+    return offset / (slot.width + 1) if offset else 0.0
 
 
 def _above(slot: _Slot, tallest: float) -> float:
@@ -704,28 +715,31 @@ def _between(left: _Slot, right: _Slot) -> float:
     return (left.width + right.width) / 2 + (BETWEEN if left.width and right.width else BESIDE)
 
 
-def _settle(row: list[_Slot], wanted: list[float], weights: list[float]) -> None:
+def _shifts(row: list[_Slot]) -> list[float]:
+    """The minimum distance of each slot from the first."""
+    return list(accumulate((_between(a, b) for a, b in zip(row, row[1:])), initial=0.0))
+
+
+def _settle(row: list[_Slot], wanted: list[float], weights: list[float], shifts: list[float]) -> None:
     if len(row) == 1:
         row[0].x = wanted[0]
         return
-    gaps = [_between(a, b) for a, b in zip(row, row[1:])]
-    for slot, x in zip(row, _isotonic(wanted, weights, gaps)):
+    for slot, x in zip(row, _isotonic(wanted, weights, shifts)):
         slot.x = x
 
 
-def _isotonic(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
-    """The places nearest to the wanted ones, by weighted squares, that are at least the gaps apart."""
-    shifts = [0.0]
-    for gap in gaps:
-        shifts.append(shifts[-1] + gap)
+def _isotonic(wanted: list[float], weights: list[float], shifts: list[float]) -> list[float]:
+    """The places nearest to the wanted ones, by weighted squares, that are at least as far apart as the shifts."""
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
     for place, weight, shift in zip(wanted, weights, shifts):
-        pool = place - shift, weight, 1
-        while pools and pools[-1][0] > pool[0]:
-            mean, other, n = pools.pop()
-            pool = (mean * other + pool[0] * pool[1]) / (other + pool[1]), other + pool[1], n + pool[2]
-        pools.append(pool)
-    means: Iterator[float] = (mean for mean, _, n in pools for _ in range(n))
+        mean, n = place - shift, 1
+        while pools and pools[-1][0] > mean:
+            before, other, m = pools.pop()
+            mean, weight, n = (before * other + mean * weight) / (other + weight), other + weight, m + n
+        pools.append((mean, weight, n))
+    if len(pools) == len(shifts):
+        return [mean + shift for (mean, _, _), shift in zip(pools, shifts)]
+    means = (mean for mean, _, n in pools for _ in range(n))
     return [mean + shift for mean, shift in zip(means, shifts)]
 
 

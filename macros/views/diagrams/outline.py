@@ -262,12 +262,13 @@ def _words(part: Node, own: list[str]) -> tuple[str, ...]:
     nodes = [n for n in part.walk() if n is not part]
     found: dict[str, None] = {}
     for n in nodes:
-        if n.role in EVERY_NORM and _is_of_heads(n):
+        if n.step is None:
+            if is_alibi(n):
+                found["ALiBi"] = None
+            elif is_distance_bias(n):
+                found["relative position bias"] = None
+        elif n.role in EVERY_NORM and _is_of_heads(n):
             found["QK-norm"] = None
-        elif is_alibi(n):
-            found["ALiBi"] = None
-        elif is_distance_bias(n):
-            found["relative position bias"] = None
         else:
             found.update(dict.fromkeys(terms.of(n).split(", ")))
     if part.role is Role.ATTENTION and not any(n.role in (Role.CAUSAL_MASK, Role.WINDOW_MASK) for n in nodes):

@@ -40,6 +40,8 @@ def text(content: Any) -> Html:
     """HTML as it is, anything else as inert text."""
     if type(content) is Html:  # nearly always: asking `__html__` of it takes ten times as long
         return content
+    if type(content) is str:
+        return _inert(content)
     return Html(content) if hasattr(content, "__html__") else _inert(str(content))
 
 
@@ -210,12 +212,15 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
     row = row if isinstance(row, Row) else Row(row)
     written, place = [], 0
     for content in row.cells:
-        if written and not isinstance(content, Cell):  # nearly all are: a tag with attributes takes three times as long
+        if not isinstance(content, Cell):  # nearly all are: a tag with attributes takes three times as long
             inside = content if type(content) is Html else text(content)
-            written.append(f'<td class="num">{inside}</td>' if columns[place].is_number else f"<td>{inside}</td>")
+            if not written:
+                written.append(f'<th scope="{row.scope}">{inside}</th>')
+            else:
+                written.append(f'<td class="num">{inside}</td>' if columns[place].is_number else f"<td>{inside}</td>")
             place += 1
             continue
-        cell = content if isinstance(content, Cell) else Cell(content)
+        cell = content
         span = cell.span if cell.span > 1 else None
         if not written:
             stays = tag("span", cell.content) if span else cell.content  # in its place while the columns scroll
@@ -225,5 +230,7 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
             cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
             written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
         place += cell.span
+    if row.id is None and row.cls is None and not row.data:
+        return made(f"<tr>{''.join(written)}</tr>")
     data = {f"data-{key}": value for key, value in row.data.items()}
     return tag("tr", made("".join(written)), id=row.id, cls=row.cls, **data)

@@ -32,9 +32,12 @@ def grouped(n: int | Fraction) -> str:
 
 def significant(value: int | Fraction, digits: int = DIGITS) -> str:
     """Rounded half up to this many significant digits, zeros kept: 8.030 -> `8.03`, 70.55 -> `70.6`, 405.9 -> `406`."""
-    above, below = value.as_integer_ratio()
+    return _quotient(*value.as_integer_ratio(), digits)
+
+
+def _quotient(above: int, below: int, digits: int) -> str:
     if above <= 0:
-        return "−" + significant(-value, digits) if above else "0"
+        return "−" + _quotient(-above, below, digits) if above else "0"
     exponent = len(str(above // below)) - 1
     while above * 10 ** max(-exponent, 0) < below * 10 ** max(exponent, 0):
         exponent -= 1
@@ -48,22 +51,21 @@ def significant(value: int | Fraction, digits: int = DIGITS) -> str:
 
 
 def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
-    """The number and the largest unit of a table that it reaches."""
-    size = abs(value)
-    unit = max((u for u in units if units[u] <= size), key=units.__getitem__, default=next(iter(units)))
-    number = significant(_in(value, units[unit]), digits)
-    if units[unit] == 1:
-        number = grouped(int(value)) if value.denominator == 1 else number
-    bigger = [u for u in units if units[u] == 1000 * units[unit]]
-    return (
-        (significant(_in(value, units[bigger[0]]), digits), bigger[0])
-        if number.startswith("1,000") and units[unit] > 1 and bigger
-        else (number, unit)
-    )
-
-
-def _in(value: int | Fraction, unit: int) -> int | Fraction:
-    return value if unit == 1 else Fraction(value, unit)
+    """The number and the largest unit of a table, which begins with the smallest, that it reaches."""
+    above, below = value.as_integer_ratio()
+    unit, size = next(iter(units.items()))
+    for larger, its_size in units.items():
+        if its_size * below > abs(above):
+            break
+        unit, size = larger, its_size
+    if size == below == 1:
+        return grouped(above), unit
+    number = _quotient(above, below * size, digits)
+    if size > 1 and number.startswith("1,000"):
+        for bigger, its_size in units.items():
+            if its_size == 1000 * size:
+                return _quotient(above, below * its_size, digits), bigger
+    return number, unit
 
 
 def short(n: int, digits: int = DIGITS) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 
 from ...engine.dims import IN_FIRST_STEP, Dim, Poly
 from ...engine.tensors import SOURCE
 from ..words import notation
-from .html import Html, code, html, joined, tag, text
+from .html import Html, code, html, joined, made, tag, text
 
 
 @cache
@@ -44,11 +44,12 @@ def expression(p: Poly) -> Html:
 
 def in_symbols(shape: Iterable[Dim]) -> Html:
     """A shape in symbols: `[T, d_model]`."""
-    return _shape(tuple(d.expr for d in shape))
+    return of_expressions(tuple([d.expr for d in shape]))
 
 
 @cache
-def _shape(sizes: tuple[Poly, ...]) -> Html:
+def of_expressions(sizes: tuple[Poly, ...]) -> Html:
+    """The same, of the sizes' expressions."""
     return _bracketed(map(expression, sizes))
 
 
@@ -58,9 +59,11 @@ def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
 
 
 def _bracketed(sizes: Iterable[str]) -> Html:
-    return html('<span class="ep-shape">&#91;{}&#93;</span>', joined(sizes, ", "))
+    """Expressions, or numbers, in which nothing is to be escaped."""
+    return made(f'<span class="ep-shape">&#91;{", ".join(sizes)}&#93;</span>')
 
 
+@lru_cache(maxsize=8192)
 def tensor_name(name: str) -> Html:
     """A tensor's name, which may break after each dot."""
     return code(text(name).replace(".", html(".<wbr>")))

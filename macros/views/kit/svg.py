@@ -62,6 +62,8 @@ def _value(value: object) -> str:
     """The numbers and keywords of SVG unchanged, quotes and brackets escaped."""
     if isinstance(value, float):
         return f"{value:.1f}"
+    if type(value) is int:
+        return str(value)
     return value if isinstance(value, Html) else _escaped(str(value))
 
 
@@ -276,8 +278,16 @@ class Scale(NamedTuple):
     log: bool = True
 
     def __call__(self, value: float) -> float:
-        a, b, c = (maths.log(v) if self.log else v for v in (self.least, self.most, value))
-        return self.start + (self.end - self.start) * (c - a) / (b - a)
+        a, b, start, end, is_log = self
+        if is_log:
+            a, b, value = _log(a), _log(b), maths.log(value)
+        return start + (end - start) * (value - a) / (b - a)
+
+
+@lru_cache(maxsize=1024)
+def _log(end: float) -> float:
+    """Of an end of a scale, which all its points ask for."""
+    return maths.log(end)
 
 
 Ticks = Iterable[tuple[float, str]]

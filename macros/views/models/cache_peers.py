@@ -22,15 +22,15 @@ MOST = 6  # models
 def cache_peers(model: Model, link: Link | None = None) -> Html:
     """The bytes that each token adds to the KV cache, beside models of the same family and Llama 3 8B, as bars and the
     same as a table; nothing for a model that caches no token."""
-    own, slugs = model.counts.cache_bytes_per_token(), _peers(model)
+    own, slugs = _per_token(model), _peers(model)
     if not own or len(slugs) < 2:
         return Html("")
     rows = [
         [
             linked(one.name, one.slug, link),
             rounding.grouped(one.counts.total),
-            rounding.grouped(one.counts.cache_bytes_per_token()),
-            rounding.significant(Fraction(one.counts.cache_bytes_per_token(), own)),
+            rounding.grouped(_per_token(one)),
+            rounding.significant(Fraction(_per_token(one), own)),
         ]
         for one in map(presets.model, slugs)
     ]
@@ -49,6 +49,11 @@ def cache_peers(model: Model, link: Link | None = None) -> Html:
 
 
 @memoized
+def _per_token(model: Model) -> int:
+    return model.counts.cache_bytes_per_token()
+
+
+@memoized
 def _peers(model: Model) -> tuple[str, ...]:
     """The model, those of its family that are nearest in size, and Llama 3 8B; from the smallest cache to the
     largest."""
@@ -56,13 +61,13 @@ def _peers(model: Model) -> tuple[str, ...]:
     near = sorted(family, key=lambda slug: abs(maths.log(presets.model(slug).counts.total / model.counts.total)))
     common = [COMMON] if COMMON in presets.paths() else []
     shown = dict.fromkeys([model.slug, *common, *(slug for slug in near if slug != model.slug)])
-    return tuple(sorted([*shown][:MOST], key=lambda slug: presets.model(slug).counts.cache_bytes_per_token()))
+    return tuple(sorted([*shown][:MOST], key=lambda slug: _per_token(presets.model(slug))))
 
 
 @memoized
 def _drawn(slug: str, slugs: tuple[str, ...]) -> Html:
     models = [presets.model(one) for one in slugs]
-    sizes = [model.counts.cache_bytes_per_token() for model in models]
+    sizes = list(map(_per_token, models))
 
     def draw(frame: Frame) -> Html:
         drawn, wide = [], frame.width - 8

@@ -77,6 +77,7 @@ def _said(value: int | str | None) -> str:
     return "none" if value is None else rounding.grouped(value) if isinstance(value, int) else value
 
 
+@memoized
 def _steps(model: Model) -> dict[str, None]:
     """The titles of the steps of a layer that hold weights or multiply, in their order."""
     layers = set(layers_by_kind(model))

@@ -100,6 +100,7 @@ def inner_biases(m: Model) -> dict[str, bool]:
     }
 
 
+@memoized
 def norms(m: Model) -> str:
     """The kind of norm, and its places in a layer."""
     titles: dict[str, None] = {}
@@ -120,16 +121,15 @@ def norms(m: Model) -> str:
     return f"{', '.join(titles)} {where}" + (", q and k too" if of_heads else "") if titles else ""
 
 
+@memoized
 def positions(m: Model) -> str:
     """How the model encodes a token’s position."""
-    roles = {n.role for n in m.trace.root.walk()}
-    turned = [
-        any(n.role in ROPES for n in layer.walk())
-        for layer in layers_by_kind(m)
-        if any(n.role is Role.ATTENTION for n in layer.walk())
-    ]
+    nodes = list(m.trace.root.walk())
+    roles = {n.role for n in nodes}
+    of_layers = ({n.role for n in layer.walk()} for layer in layers_by_kind(m))
+    turned = [not inside.isdisjoint(ROPES) for inside in of_layers if Role.ATTENTION in inside]
     ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["sinusoidal"] * (Role.SINUSOIDS in roles)
-    ways += ["ALiBi"] * any(map(is_alibi, m.trace.root.walk()))
+    ways += ["ALiBi"] * any(map(is_alibi, nodes))
     ways += ["by the distance, learned"] * any(role in roles for role in OF_DISTANCE)
     if any(turned):
         ways.append("rotary" if all(turned) else "rotary, none in some layers")
@@ -141,6 +141,7 @@ def window(m: Model) -> int | None:
     return next((int(k.mask.size) for k in m.counts.kept if isinstance(k.mask, SlidingWindow)), None)
 
 
+@memoized
 def activation(m: Model) -> str:
     """The activation function of the first feed-forward network, or otherwise of the token mixer, and whether it is
     gated."""

@@ -61,13 +61,19 @@ class Operation:
 
     @property
     def key(self) -> tuple:
-        """The properties by which equal operations are recognized, and shown as one, twice."""
+        """The properties by which equal operations are recognized."""
         return (
             self.words.title,
             self.about,
             tuple(tuple(d.expr for d in factor.shape) for factor in self.factors),
             tuple(tuple(d.expr for d in shape) for shape in self.outputs),
         )
+
+    def is_equal(self, other: Operation) -> bool:
+        """Whether both are equal and without weights: they are shown as one, twice."""
+        if self.weights or other.weights or self.words.title != other.words.title:
+            return False
+        return self.key == other.key
 
 
 @dataclass
@@ -91,7 +97,7 @@ class Section:
 
 def is_section(node: Node) -> bool:
     """Whether a step is shown as a heading with operations below: it calls other steps."""
-    return node.role not in ONE_OPERATION and any(c.step for c in node.children)
+    return bool(node.children) and node.role not in ONE_OPERATION and any(c.step for c in node.children)
 
 
 @memoized
@@ -116,7 +122,7 @@ def _section(node: Node, seen: set[Weight]) -> Section:
             continue
         seen.update(operation.weights)
         last = section.content[-1] if section.content else None
-        if isinstance(last, Operation) and not operation.weights and not last.weights and last.key == operation.key:
+        if isinstance(last, Operation) and last.is_equal(operation):
             last.times += 1
         else:
             section.content.append(operation)
@@ -351,11 +357,10 @@ def _makers(node: Node) -> list[Node]:
 
 def is_alibi(node: Node) -> bool:
     """Whether a call adds an untrained term to the scores of each head, instead of position embeddings."""
-    inside = node.parent.role if node.parent else None
+    if node.function is not np.add or node.parent is None or node.parent.role is not Role.ATTENTION:
+        return False
     makers = _makers(node)
-    is_of_scores = (
-        node.function is np.add and inside is Role.ATTENTION and any(m.is_inside(Role.SCORES) for m in makers)
-    )
+    is_of_scores = any(m.is_inside(Role.SCORES) for m in makers)
     return is_of_scores and not is_distance_bias(node) and not any(m.is_inside(Role.DYNAMIC_MASK) for m in makers)
 
 
@@ -365,12 +370,12 @@ _MATRIX = re.compile(r"([WVAB](?:_\{[^}]*\}|_\\?\w+)?)\^\{\\top\}")
 def _as_stored(equation: str, node: Node, weights: Iterable[Weight]) -> str:
     """The equation of a product with a matrix, or of a LayerNorm, for the tensors in the file: a matrix is transposed
     if it is stored [out, in]; a bias is added and a scale multiplied if there is one."""
+    if node.role not in (Role.LAYER_NORM, Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR):
+        return equation
     has_bias = any(w.name.endswith("bias") for w in weights)
     if node.role is Role.LAYER_NORM:
         without = equation if has_bias else equation.removesuffix(" + b")
         return without if any(w.name.endswith("weight") for w in weights) else without.replace(r" \odot g", "")
-    if node.role not in (Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR):
-        return equation
     is_turned = node.role is Role.LINEAR
     if node.role is Role.EXPERT_LINEAR:
         x, matrices = node.inputs[:2]

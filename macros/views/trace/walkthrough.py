@@ -6,6 +6,7 @@ import math as maths
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
+from functools import lru_cache
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
@@ -19,8 +20,8 @@ from ..kit.arguments import unknown, whole_number
 from ..kit.context_limits import end_of_positions
 from ..kit.conventions import FLOP_CONVENTIONS, caveat
 from ..kit.equations import math
-from ..kit.html import Html, block, conventions, heading, html, joined, small, table, tag, terms_beside
-from ..kit.shapes import expression, in_numbers, in_symbols, tensor_name
+from ..kit.html import Html, block, conventions, heading, html, joined, made, small, table, tag, terms_beside
+from ..kit.shapes import expression, in_numbers, in_symbols, of_expressions, tensor_name
 from ..words import descriptions
 from ..words.descriptions import Words
 from .layers import layer_range, layer_title, what_alike_layers_read
@@ -280,16 +281,13 @@ def _part(section: Section, values: Sizes) -> Html:
 
 
 def _operation(operation: Operation, values: Sizes, said: Words, more: object) -> Html:
-    about = html(" ({})", operation.about) if operation.about else ""
-    times = f" × {operation.times}" if operation.times > 1 else ""
-    equation = html(' <span class="ep-eq">{}</span>', math(said.equation)) if said.equation else ""
     has_flops = bool(operation.flops.terms)
     between = "×" if has_flops and len(operation.factors) == 2 else "and"
     return tag(
         "li",
-        _what(html("{}{}{}", said.title, about, times), said.terms, equation),
+        _title(said.title, operation.about, operation.times, said.terms, said.equation),
         _shapes(operation.factors, operation.outputs, values, between),
-        *(_weight(w) for w in operation.weights),
+        *map(_weight, operation.weights),
         _meta(_flops(operation.flops, values)) if has_flops else "",
         _why(said.why),
         more,
@@ -297,19 +295,45 @@ def _operation(operation: Operation, values: Sizes, said: Words, more: object) -
     )
 
 
+@lru_cache(maxsize=8192)
+def _title(title: str, about: str, times: int, terms: tuple[str, ...], equation: str) -> Html:
+    """The name of an operation, which many models have."""
+    which = html(" ({})", about) if about else ""
+    as_math = html(' <span class="ep-eq">{}</span>', math(equation)) if equation else ""
+    return _what(html("{}{}{}", title, which, f" × {times}" if times > 1 else ""), terms, as_math)
+
+
 def _shapes(factors: Iterable[Factor], outputs: Iterable[Shape], values: Sizes, between: str = "×") -> Html:
     """The inputs and outputs, in symbols and below that in numbers."""
+    taken, given = tuple(factors), tuple(outputs)
+    symbols = _flow(
+        tuple([(tuple([d.expr for d in shape]), is_weight) for shape, is_weight in taken]),
+        tuple([tuple([d.expr for d in shape]) for shape in given]),
+        between,
+    )
+    figures = _arrow(
+        [(in_numbers(shape, values), is_weight) for shape, is_weight in taken],
+        [in_numbers(shape, values) for shape in given],
+        between,
+    )
+    return made(f'<div class="ep-shapes">{symbols}</div><div class="ep-shapes ep-numbers">{figures}</div>')
 
-    def flow(show: Callable[[Shape], Html]) -> Html:
-        left = joined(
-            (tag("span", show(shape), cls="weight" if is_weight else "data") for shape, is_weight in factors),
-            f" {between} ",
-        )
-        right = joined((tag("span", show(shape), cls="data") for shape in outputs), ", ")
-        return html("{} → {}", left, right) if left else right
 
-    in_figures = flow(lambda shape: in_numbers(shape, values))
-    return tag("div", flow(in_symbols), cls="ep-shapes") + tag("div", in_figures, cls="ep-shapes ep-numbers")
+@lru_cache(maxsize=8192)
+def _flow(
+    factors: tuple[tuple[tuple[Poly, ...], bool], ...], outputs: tuple[tuple[Poly, ...], ...], between: str
+) -> str:
+    """The inputs and outputs in symbols, which many models have."""
+    taken = [(of_expressions(sizes), is_weight) for sizes, is_weight in factors]
+    return _arrow(taken, list(map(of_expressions, outputs)), between)
+
+
+def _arrow(factors: list[tuple[Html, bool]], outputs: list[Html], between: str) -> str:
+    left = f" {between} ".join(
+        [f'<span class="{"weight" if is_weight else "data"}">{shape}</span>' for shape, is_weight in factors]
+    )
+    right = ", ".join([f'<span class="data">{shape}</span>' for shape in outputs])
+    return f"{left} → {right}" if left else right
 
 
 def _weight(w: Weight) -> Html:

@@ -42,8 +42,13 @@ class Words(NamedTuple):
     @property
     def terms(self) -> tuple[str, ...]:
         """The field's terms, except those in the title."""
-        terms = dict.fromkeys(term for term in self.term.split(", ") if term)
-        return tuple(term for term in terms if not re.search(rf"(?<!\w){re.escape(term)}(?!\w)", self.title, re.I))
+        return _terms_beside(self.term, self.title)
+
+
+@cache
+def _terms_beside(said: str, title: str) -> tuple[str, ...]:
+    terms = dict.fromkeys(term for term in said.split(", ") if term)
+    return tuple(term for term in terms if not re.search(rf"(?<!\w){re.escape(term)}(?!\w)", title, re.I))
 
 
 # The files
@@ -226,7 +231,12 @@ def of_weight(name: str) -> Words | None:
 
 def of_step(node: Node) -> Words:
     """The words of a step: of its role inside that of the step around it, of its role, or otherwise its docstring's."""
-    return of_call(node.role, node.parent.role if node.parent else None, node.doc)._replace(term=terms.of(node))
+    return _with_term(node.role, node.parent.role if node.parent else None, node.doc, terms.of(node))
+
+
+@cache
+def _with_term(role: Role | None, inside: Role | None, doc: str, term: str) -> Words:
+    return of_call(role, inside, doc)._replace(term=term)
 
 
 def of_call(role: Role | None, inside: Role | None, doc: str) -> Words:
