@@ -105,7 +105,7 @@ def cut(trace: Trace) -> Iterator[tuple[Node, Node]]:
 
 
 def _steps(top: Node) -> list[Node]:
-    return [top] if top.layers is None else top.children
+    return [top] if top.layers is None else [*top.children]
 
 
 def partition(trace: Trace) -> tuple[Part, ...]:

@@ -362,7 +362,7 @@ def logits_after_layer(here: Run, layer: int) -> np.ndarray:
     stream = layers[0].inputs[0] if layer < 0 else layers[layer].outputs[0]
     name = last[-1].weights[0].name.removesuffix(".weight") if last[-1].weights else ""
     vector = layer_norm(here.trace.of(stream)[-1:], here.asked.weights(), name, getattr(model.config, "norm_eps"))  # noqa: B009
-    head = here.trace.root.children[-1].all_weights()[0].name
+    head = [*here.trace.root.children][-1].all_weights()[0].name
     return (vector @ here.asked.weights()(head, *map(int, here.trace.weights[head].shape)).T)[0]
 
 
