@@ -59,7 +59,10 @@ class OneSize(Patches):
         super().check()
         self.must_not_exceed("patch", "image_size")
         if self.merge > 1 and int(self.patch_rows) % int(self.merge):
-            raise Problem(f"{self.key_of('merge')} = {int(self.merge)}", "it must divide the rows of patches")
+            raise Problem(
+                f"{self.key_of('image_size')} = {int(self.image_size)}, {int(self.patch_rows)} rows of patches",
+                f"{int(self.merge)} must divide these",
+            )
 
     @property
     def patch_rows(self) -> int:
