@@ -80,6 +80,16 @@ def blip(whole: str, parts: str) -> dict[str, Any]:
     }
 
 
+def minicpm(whole: str) -> dict[str, Any]:
+    return {
+        "model_type": whole,
+        "insert_layer_id": 1,
+        "text_config": text("qwen3_5_text"),
+        "vision_config": VIT
+        | {"model_type": f"{whole}_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": 35},
+    }
+
+
 # The whole config of each, the key of the tower's part, and the input's grid.
 TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
     "qwen3_vl": (
@@ -865,6 +875,9 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "minicpmv4_6": (lambda: minicpm("minicpmv4_6"), "vision_config", Grid(8, 12)),
+    "minicpmv4_7": (lambda: minicpm("minicpmv4_7"), "vision_config", Grid(8, 12)),
+    "minicpm_ocr": (lambda: minicpm("minicpm_ocr"), "vision_config", Grid(6, 10)),
     "step3p7": (
         lambda: {
             "model_type": "step3p7",
@@ -1148,8 +1161,14 @@ def gemma4_unified_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.
     return [model.model.get_audio_features(x[None]).pooler_output[0]]
 
 
+def minicpm_image(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    side = round((x.shape[1] // 3) ** 0.5)
+    row = x.reshape(-1, 3, side, side).permute(1, 2, 0, 3).reshape(1, 3, side, -1)
+    return list(model.model.get_image_features(row, torch.tensor([[grid.rows, grid.columns]])).pooler_output)
+
+
 # Towers of a further whole that are another's: compared, and not kept.
-ALIKE = {"cohere_compass", "cosmos3_omni", "glmga", "llava_next_video", "shieldgemma2", "instructblipvideo"}
+ALIKE = {"cohere_compass", "cosmos3_omni", "glmga", "llava_next_video", "shieldgemma2", "instructblipvideo", "minicpmv4_7"}
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -1205,6 +1224,9 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "audioflamingo3": audio_features,
     "qwen3_asr": audio_features,
     "shieldgemma2": gemma3,
+    "minicpmv4_6": minicpm_image,
+    "minicpmv4_7": minicpm_image,
+    "minicpm_ocr": minicpm_image,
     "step3p7": step3p7,
     "gemma4_unified": gemma4,
     "gemma4_unified_audio": gemma4_unified_audio,
@@ -1639,6 +1661,18 @@ def granite_docling_tokens(width: int, height: int) -> int:
     return (tiles + (tiles > 1)) * 9
 
 
+def minicpm_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels."""
+    of = functions("minicpmv4_6.image_processing_minicpmv4_6", "ensure_divide")
+    made = methods("minicpmv4_6.image_processing_minicpmv4_6", "MiniCPMV4_6ImageProcessor", of)
+    sliced = made.get_sliced_grid((height, width), 9, 448)
+    high, wide = made.find_best_resize((height, width), 448, 7, "16x", sliced is None)
+    if sliced is not None:
+        more = made.get_refine_size((height, width), sliced, 448, 7, "16x", True)
+        return high * wide // 28**2 + more[0] * more[1] // 28**2
+    return high * wide // 28**2
+
+
 def step3p7_tokens(width: int, height: int) -> int:
     """Of patches of seven pixels and a whole of 42, of which the processor knows nothing."""
     made = methods("step3p7.image_processing_step3p7", "Step3p7ImageProcessor", {"math": math})
@@ -1685,6 +1719,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "granite_docling": lambda: granite_docling_tokens,
     "lfm3_vl": lambda: qwen_tokens(7),
     "step3p7": lambda: step3p7_tokens,
+    "minicpmv4_6": lambda: minicpm_tokens,
 }
 
 

@@ -17,7 +17,7 @@ from ..ops import embed_positions, gelu, layer_norm, linear, softmax
 from ..steps import Role, step
 from . import TEXT_WIDTH, Grid
 from .internvl import tiled
-from .patches import OneSize, blocks, embed_patches, two_maps, vit_layer
+from .patches import OneSize, blocks, embed_patches, stored, two_maps, vit_layer
 
 PATHS = "model.vision_model.connector"
 MOST_TILES, MOST_ON_A_SIDE = 32, 16  # of a page: the processor's
@@ -105,9 +105,9 @@ def merger(x: Array, w: Weights, grid: Grid, c: GraniteDoclingVision) -> Array:
 def unused_merger(w: Weights, c: GraniteDoclingVision) -> None:
     """The tensors of the same on the way that is not taken."""
     wide = c.merge // 2 * (c.merge // 2) * c.d_model
-    for name, *shape in (("layer_norm", wide), ("linear_1", c.d_text, wide), ("linear_2", c.d_text, c.d_text)):
-        w(f"{name}.weight", *shape)
-        w(f"{name}.bias", shape[0])
+    stored(w, "layer_norm", wide)
+    stored(w, "linear_1", c.d_text, wide)
+    stored(w, "linear_2", c.d_text, c.d_text)
 
 
 @step(Role.FEED_FORWARD)

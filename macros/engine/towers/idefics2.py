@@ -104,18 +104,17 @@ def encode(w: Weights, x: Array, grid: Grid, c: Idefics2Vision, cache: KVCache) 
     """SigLIP's vectors of an image of any size: [P I] -> [P D]."""
     row, column = places(x, grid.rows, grid.columns)
     x = embed_patches(x, w, "embeddings.patch_embedding", c.d_model, (c.n_channels, c.patch, c.patch), bias=True)
-    x = x + shared_positions(row, column, w, c, grid)
+    x = x + shared_positions(row, column, w, c, c.side, grid)
     for _, w_layer, _ in w.layers("encoder.layers", ["layer"] * c.n_layers, cache):
         x = vit_layer(x, w_layer, c)
     return layer_norm(x, w, "post_layernorm", c.norm_eps)
 
 
 @step(Role.EMBED_POSITIONS)
-def shared_positions(row: Array, column: Array, w: Weights, c: Idefics2Vision, grid: Grid) -> Array:
+def shared_positions(row: Array, column: Array, w: Weights, c: AnySize, side: int, grid: Grid) -> Array:
     """The vector of each patch's place, of a table with as many places however large the image is: [P] -> [P D]."""
-    table = w("embeddings.position_embedding.weight", c.side * c.side, c.d_model)
-    side = int(c.side)
-    place = row * side // int(grid.rows) * side + column * side // int(grid.columns)
+    table = w("embeddings.position_embedding.weight", side * side, c.d_model)
+    place = row * int(side) // int(grid.rows) * int(side) + column * int(side) // int(grid.columns)
     return np.take(table, place, axis=0)
 
 

@@ -249,6 +249,12 @@ def vit_layer(x: Array, w: Weights, c: Patches, table: RopeTable | None = None, 
     return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
 
 
+def stored(w: Weights, name: str, *shape: int) -> None:
+    """A matrix or a norm that is not used, and its bias."""
+    w(f"{name}.weight", *shape)
+    w(f"{name}.bias", shape[0])
+
+
 def multihead_inputs(q: Array, k: Array, v: Array, w: Weights) -> tuple[Array, Array, Array]:
     """Queries, keys and values by three matrices in one tensor, as PyTorch stores them: [M D], [P D], [P D] -> the
     same."""

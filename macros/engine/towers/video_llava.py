@@ -10,6 +10,7 @@ from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from . import Grid
 from .clip import Clip, encode
+from .patches import stored
 
 
 @config
@@ -45,9 +46,3 @@ def unused(w: Weights, c: VideoLlavaVision, cache: KVCache) -> None:
         stored(w_layer, "mlp.fc2", D, F)
         stored(w_layer, "layer_norm2", D)
     stored(w, "post_layernorm", D)
-
-
-def stored(w: Weights, name: str, *shape: int) -> None:
-    """A matrix or a norm, and its bias."""
-    w(f"{name}.weight", *shape)
-    w(f"{name}.bias", shape[0])
