@@ -68,9 +68,12 @@ def values(raw: dict[str, Any], part: str) -> dict[str, Any]:
     default = AutoConfig.for_model(raw["model_type"], **keys).to_dict()
     outside, _ = table_around(default, part)
     before = part.removesuffix(key)
-    inside = {name: value for name, value in walk(outside[key]) if name in known}
+    before_own = tower_class.of_whole
+    inside = {name: value for name, value in walk(outside[key]) if name in known - before_own}
     beside = {name: v for table in tower_class.beside for name, v in walk(outside[table], f"{table}.") if name in known}
-    alone = {name: v for name, v in outside.items() if name in known and name not in outside[key]}
+    alone = {
+        name: v for name, v in outside.items() if name in known and (name in before_own or name not in outside[key])
+    }
     found = {f"{part}.{name}": value for name, value in inside.items()}
     found |= {f"{before}{name}": value for name, value in (beside | alone).items()}
     return {path: value for path, value in found.items() if path.rpartition(".")[2] not in GIVEN}

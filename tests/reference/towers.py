@@ -878,6 +878,28 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
     "minicpmv4_6": (lambda: minicpm("minicpmv4_6"), "vision_config", Grid(8, 12)),
     "minicpmv4_7": (lambda: minicpm("minicpmv4_7"), "vision_config", Grid(8, 12)),
     "minicpm_ocr": (lambda: minicpm("minicpm_ocr"), "vision_config", Grid(6, 10)),
+    "kosmos-2.5": (
+        lambda: {
+            "model_type": "kosmos-2.5",
+            "latent_query_num": 5,
+            "text_config": text("kosmos_2_5_text_model"),
+            "vision_config": {"model_type": "kosmos_2_5_vision_model", "hidden_size": 18, "intermediate_size": 34}
+            | {"patch_embed_hidden_size": 12, "head_dim": 5, "num_hidden_layers": 3, "num_attention_heads": 3}
+            | {"max_num_patches": 11},
+        },
+        "vision_config",
+        Grid(6, 9),
+    ),
+    "pix2struct": (
+        lambda: {
+            "model_type": "pix2struct",
+            "text_config": text("pix2struct_text_model"),
+            "vision_config": {"model_type": "pix2struct_vision_model", "hidden_size": 18, "d_ff": 34, "d_kv": 5}
+            | {"patch_embed_hidden_size": 12, "num_hidden_layers": 3, "num_attention_heads": 3, "seq_len": 11},
+        },
+        "vision_config",
+        Grid(6, 9),
+    ),
     "step3p7": (
         lambda: {
             "model_type": "step3p7",
@@ -1167,8 +1189,31 @@ def minicpm_image(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]
     return list(model.model.get_image_features(row, torch.tensor([[grid.rows, grid.columns]])).pooler_output)
 
 
+def with_places(x: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Patches with their row and column before them, from 1 on."""
+    i = torch.arange(x.shape[0])
+    return torch.cat([torch.stack([i // grid.columns + 1, i % grid.columns + 1], dim=-1).to(x.dtype), x], dim=-1)[None]
+
+
+def pix2struct(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.encoder(with_places(x, grid)).last_hidden_state[0]]
+
+
+def kosmos_2_5(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.vision_model(with_places(x, grid)).last_hidden_state
+    return [model.image_to_text_projection(torch.nn.functional.normalize(read, dim=-1))[0][0]]
+
+
 # Towers of a further whole that are another's: compared, and not kept.
-ALIKE = {"cohere_compass", "cosmos3_omni", "glmga", "llava_next_video", "shieldgemma2", "instructblipvideo", "minicpmv4_7"}
+ALIKE = {
+    "cohere_compass",
+    "cosmos3_omni",
+    "glmga",
+    "llava_next_video",
+    "shieldgemma2",
+    "instructblipvideo",
+    "minicpmv4_7",
+}
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -1224,6 +1269,8 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "audioflamingo3": audio_features,
     "qwen3_asr": audio_features,
     "shieldgemma2": gemma3,
+    "kosmos-2.5": kosmos_2_5,
+    "pix2struct": pix2struct,
     "minicpmv4_6": minicpm_image,
     "minicpmv4_7": minicpm_image,
     "minicpm_ocr": minicpm_image,
@@ -1283,7 +1330,7 @@ OF_PARTS = {
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
 DRAWING = ("vqmodel.", "generation_")  # what makes images
 OF_TEXT_ALONE = (
-    *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder."),
+    *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
     *("git.encoder.", "git.embeddings.", "output."),
 )  # where its names stand beside the towers'
 
@@ -1673,6 +1720,18 @@ def minicpm_tokens(width: int, height: int) -> int:
     return high * wide // 28**2
 
 
+def pix2struct_tokens(width: int, height: int) -> int:
+    drawn = SimpleNamespace(InterpolationMode=SimpleNamespace(BILINEAR=None))
+    of = functions("pix2struct.image_processing_pix2struct", "torch_extract_patches")
+    channels = SimpleNamespace(FIRST=None)
+    beside = of | {"SizeDict": SimpleNamespace, "tvF": drawn, "ChannelDimension": channels}
+    made = methods("pix2struct.image_processing_pix2struct", "Pix2StructImageProcessor", beside)
+    made.resize = lambda image, size, **_: torch.zeros(1, 1, size.height, size.width)
+    image = SimpleNamespace(shape=(1, 1, height, width), device="cpu")
+    read = made.extract_flattened_patches(image, 2048, SimpleNamespace(height=16, width=16))
+    return int((read[0, :, 0] > 0).sum())
+
+
 def step3p7_tokens(width: int, height: int) -> int:
     """Of patches of seven pixels and a whole of 42, of which the processor knows nothing."""
     made = methods("step3p7.image_processing_step3p7", "Step3p7ImageProcessor", {"math": math})
@@ -1720,6 +1779,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "lfm3_vl": lambda: qwen_tokens(7),
     "step3p7": lambda: step3p7_tokens,
     "minicpmv4_6": lambda: minicpm_tokens,
+    "pix2struct": lambda: pix2struct_tokens,
 }
 
 

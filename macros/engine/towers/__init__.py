@@ -99,6 +99,8 @@ MODULES: dict[tuple[str, str], str] = {
     ("blip", "vision_config"): "blip",
     ("git", "vision_config"): "git",
     ("kosmos-2", "vision_config"): "kosmos_2",
+    ("kosmos-2.5", "vision_config"): "kosmos_2_5",
+    ("pix2struct", "vision_config"): "pix2struct",
     ("florence2", "vision_config"): "florence2",
     ("phi4_multimodal", "vision_config"): "phi4_vision",
     ("phi4_multimodal", "audio_config"): "phi4_audio",
@@ -151,6 +153,7 @@ class TowerConfig(Config):
     beside: ClassVar[tuple[str, ...]] = ()  # further tables of the whole that are of this tower
     # Keys of the whole that are of this tower, where the text model's stand there, too; elsewhere all that it knows.
     among_text: ClassVar[frozenset[str]] = frozenset()
+    of_whole: ClassVar[frozenset[str]] = frozenset()  # keys of which the whole's go before this table's
 
     def grid(self, height: int, width: int) -> Grid:
         """The patches of an image of so many pixels, as the processor resizes it."""
@@ -241,12 +244,15 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     table = text_table(whole)
     text = cast("Mapping[str, Any]", whole[table] if table else whole)
     outside = known if table else tower.config.among_text
-    raw = {name: value for name, value in whole.items() if name in outside and name not in inner}
+    before = tower.config.of_whole
+    raw = {name: value for name, value in whole.items() if name in outside and (name in before or name not in inner)}
     of_text = [name for name in known if name.startswith(OF_TEXT)]
     raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
     for table in tower.config.beside:
         raw |= {f"{table}.{name}": value for name, value in whole.get(table, {}).items() if f"{table}.{name}" in known}
-    return tower.config.read({**raw, **inner})
+    return tower.config.read(
+        {**raw, **{name: value for name, value in inner.items() if name not in before & raw.keys()}}
+    )
 
 
 def trace(tower: Tower, c: TowerConfig, grid: Grid) -> Trace:

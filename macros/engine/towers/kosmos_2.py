@@ -54,18 +54,25 @@ def forward(w: Weights, x: Array, grid: Grid, c: Kosmos2Vision, cache: KVCache) 
     for _, w_layer, _ in tower.layers("encoder.layers", ["layer"] * c.n_layers, cache):
         x = vit_layer(x, w_layer, c)
     x = layer_norm(x, tower, "post_layernorm", c.norm_eps)
+    return [gather(x, projector, c.n_latents, c.d_text, c.n_latent_heads)]
+
+
+@step(Role.FEED_FORWARD)
+def gather(x: Array, w: Weights, number: int, wide: int, n_heads: int) -> Array:
+    """Trained vectors that look at an image's, of length 1 each, and at each other: [P D] -> [M O]."""
     x = x / np.maximum(np.sqrt((x * x).sum(axis=-1, keepdims=True)), 1e-12)
-    x = linear(x, projector, "dense", c.d_text, bias=True)
-    latents = projector("latent_query", c.n_latents, c.d_text)
-    return [look(latents, np.concatenate([x, latents], axis=0), projector.at("x_attn"), c)]
+    x = linear(x, w, "dense", wide, bias=True)
+    latents = w("latent_query", number, wide)
+    return look(latents, np.concatenate([x, latents], axis=0), w.at("x_attn"), n_heads)
 
 
 @step(Role.ATTENTION)
-def look(latents: Array, both: Array, w: Weights, c: Kosmos2Vision) -> Array:
+def look(latents: Array, both: Array, w: Weights, n_heads: int) -> Array:
     """Let each trained vector gather information from all patches and trained vectors: [M D], [P+M D] -> [M D]."""
-    N, width = c.n_latent_heads, c.d_text // c.n_latent_heads
+    wide = latents.shape[1]
+    width = wide // n_heads
     q, k, v = (
-        heads(linear(part, w, name, c.d_text, bias=True), N, width)
+        heads(linear(part, w, name, wide, bias=True), n_heads, width)
         for part, name in ((latents, "q_proj"), (both, "k_proj"), (both, "v_proj"))
     )
-    return linear(attend(q, k, v, None, width**-0.5), w, "out_proj", c.d_text, bias=True)
+    return linear(attend(q, k, v, None, width**-0.5), w, "out_proj", wide, bias=True)

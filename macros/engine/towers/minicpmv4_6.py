@@ -27,6 +27,8 @@ SCALE, MOST_SLICES, SIDE = 448, 9, 2
 class MiniCpmVision(AnySize):
     """Hyperparameters of MiniCPM-V's vision tower, in forward order."""
 
+    of_whole = frozenset({"insert_layer_id"})
+
     # patches
     n_channels: Size = key("num_channels", 3)
     image_size: Size = key("image_size", 224)  # of the table of positions
