@@ -128,6 +128,9 @@ INNER: dict[tuple[str, str], str] = {
     ("t5gemma2", "vision_config"): "siglip_vision_model",
 }
 
+# Types that transformers lists as for images and text, and that read text alone.
+OF_TEXT_ALONE = frozenset({"mistral4"})
+
 # What a tower's config takes from the text model's, such as its width.
 OF_TEXT = "text_config."
 TEXT_WIDTH = "text_config.hidden_size"

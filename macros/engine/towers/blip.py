@@ -5,7 +5,7 @@ Source: transformers 5.23, modeling_blip.py (arXiv 2201.12086).
 
 from __future__ import annotations
 
-from ..architectures.config import Positive, Size, config, derived, fixed, key
+from ..architectures.config import Positive, Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from . import Grid
 from .blip_2 import Vit, encode
@@ -22,7 +22,6 @@ class BlipVision(Vit):
     norm_eps: Positive = key("layer_norm_eps", 1e-5)
     n_heads: Size = key("num_attention_heads", 12)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    bias: bool = fixed(True)
     d_ff: Size = key("intermediate_size", 3072)
 
     ignored = frozenset(

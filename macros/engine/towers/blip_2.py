@@ -35,7 +35,6 @@ class Vit(OneSize):
     norm_eps: Positive = key("layer_norm_eps", 1e-6)
     n_heads: Size = key("num_attention_heads", 16)
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    bias: Literal[True] = key("qkv_bias", True)
     d_ff: Size = key("intermediate_size", 6144)
     activation: str = key("hidden_act", "gelu")
 
@@ -46,6 +45,7 @@ class Blip2Vision(Vit):
 
     beside = ("qformer_config",)
 
+    bias: Literal[True] = key("qkv_bias", True)
     n_queries: Size = key("num_query_tokens", 32)
     d_qformer: Size = key(QFORMER + "hidden_size", 768)
     n_qformer_layers: Size = key(QFORMER + "num_hidden_layers", 12)
