@@ -900,6 +900,19 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 9),
     ),
+    "muse_glimmer": (
+        lambda: {
+            "model_type": "muse_glimmer",
+            "out_hidden_size": 96,
+            "projector_hidden_size": 26,
+            "text_config": text("muse_glimmer_text"),
+            "vision_config": VIT
+            | {"model_type": "muse_glimmer_vision", "hidden_size": 24, "intermediate_size": 34}
+            | {"pos_emb_height": 4, "pos_emb_width": 4, "layer_norm_eps": 1e-4},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
     "step3p7": (
         lambda: {
             "model_type": "step3p7",
@@ -1269,6 +1282,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "audioflamingo3": audio_features,
     "qwen3_asr": audio_features,
     "shieldgemma2": gemma3,
+    "muse_glimmer": by_sizes,
     "kosmos-2.5": kosmos_2_5,
     "pix2struct": pix2struct,
     "minicpmv4_6": minicpm_image,
@@ -1732,6 +1746,13 @@ def pix2struct_tokens(width: int, height: int) -> int:
     return int((read[0, :, 0] > 0).sum())
 
 
+def muse_glimmer_tokens(width: int, height: int) -> int:
+    resize = functions("muse_glimmer.image_processing_muse_glimmer", "smart_resize")["smart_resize"]
+    resize.__globals__["itertools"] = itertools
+    rows, columns = resize(height, width, 14, 10**12)
+    return rows * columns // 14**2
+
+
 def step3p7_tokens(width: int, height: int) -> int:
     """Of patches of seven pixels and a whole of 42, of which the processor knows nothing."""
     made = methods("step3p7.image_processing_step3p7", "Step3p7ImageProcessor", {"math": math})
@@ -1780,6 +1801,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "step3p7": lambda: step3p7_tokens,
     "minicpmv4_6": lambda: minicpm_tokens,
     "pix2struct": lambda: pix2struct_tokens,
+    "muse_glimmer": lambda: muse_glimmer_tokens,
 }
 
 

@@ -92,6 +92,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("granite4_vision", "vision_config"): "granite4_vision",
     ("t5gemma2", "vision_config"): "t5gemma2",
     ("step3p7", "vision_config"): "step3p7",
+    ("muse_glimmer", "vision_config"): "muse_glimmer",
     ("minicpm_ocr", "vision_config"): "minicpm_ocr",
     **dict.fromkeys(((whole, "vision_config") for whole in ("minicpmv4_6", "minicpmv4_7")), "minicpmv4_6"),
     ("gemma4_unified", "vision_config"): "gemma4_unified_vision",

@@ -127,32 +127,44 @@ def places(x: Array, rows: int, columns: int, merge: int = 1) -> tuple[Array, Ar
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
 def stretched_positions(
-    row: Array, column: Array, table: Array, side: int, grid: Grid, *, to_corners: bool, cubic: bool = False
+    row: Array,
+    column: Array,
+    table: Array,
+    side: int,
+    grid: Grid,
+    *,
+    to_corners: bool,
+    cubic: bool = False,
+    empty_around: bool = False,
 ) -> Array:
     """The position table, a square of `side`, stretched over the grid: each patch gets a mean of the rows around its
     place, by distance: [P], [P], [side² D] -> [P D].
 
     `to_corners`: corners lie on corners, otherwise borders on borders. `cubic`: of sixteen rows by Keys' kernel,
-    not of the nearest four.
+    not of the nearest four. `empty_around`: zeros stand around the table, otherwise its border goes on.
     """
     total = np.zeros((1, table.shape[1]), np.float32, like=table)
-    down = taps(row, side, grid.rows, to_corners, cubic)
-    right = taps(column, side, grid.columns, to_corners, cubic)
+    down = taps(row, side, grid.rows, to_corners, cubic, empty_around)
+    right = taps(column, side, grid.columns, to_corners, cubic, empty_around)
     for y, y_share in down:
         for x, x_share in right:
             total = total + np.take(table, y * int(side) + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
     return total
 
 
-def taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
+def taps(
+    place: Array, side: int, size: int, to_corners: bool, cubic: bool, empty_around: bool = False
+) -> list[tuple[Array, Array]]:
     """The places on the table's axis that a patch's place is a mean of, each with its share."""
     side, size = int(side), int(size)
     at = place * ((side - 1) / max(size - 1, 1)) if to_corners else (place + 0.5) * (side / size) - 0.5
     before = np.floor(at)
-    return [
-        (np.clip(before + step, 0, side - 1).astype(np.int64), share_of(np.abs(at - before - step), cubic))
-        for step in (range(-1, 3) if cubic else range(2))
+    found = [
+        (before + step, share_of(np.abs(at - before - step), cubic)) for step in (range(-1, 3) if cubic else range(2))
     ]
+    if empty_around:
+        found = [(tap, share * ((tap >= 0) & (tap < side))) for tap, share in found]
+    return [(np.clip(tap, 0, side - 1).astype(np.int64), share) for tap, share in found]
 
 
 def share_of(distance: Array, cubic: bool, a: float = -0.75) -> Array:
