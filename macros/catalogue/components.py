@@ -12,7 +12,7 @@ from ..counting.parameters import Counts
 from ..engine.errors import Problem, shorten
 from ..engine.keys import language_part
 from ..engine.rules import ShapeError
-from ..engine.towers import Grid, Tower, TowerConfig, find, read_config, trace
+from ..engine.towers import Grid, Tower, TowerConfig, find, read_config, table_around, trace
 from .preset_file import Extra, Published
 
 # What a table of figures asks about where nobody says: the sides of an image, the seconds of a sound.
@@ -39,7 +39,8 @@ class Component:
     @property
     def name(self) -> str:
         """What it reads with: vision or audio."""
-        return self.part.rpartition(".")[2].removesuffix("_config")
+        name = self.part.rpartition(".")[2].removesuffix("_config")
+        return name if name != "encoder" else "audio" if self.reads == "sound" else "vision"
 
     @property
     def reads(self) -> str:
@@ -109,8 +110,7 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
     others: list[str] = []
     _, parts = language_part(whole)
     for name, _ in parts.left_out if parts else ():
-        around, _, part = name.rpartition(".")  # of a whole that also speaks, the part that writes has the towers
-        inner = whole[around] if around else whole
+        inner, part = table_around(whole, name)
         tower = find(inner, part)
         if tower is None:
             others.append(name)

@@ -27,6 +27,9 @@ OWN_TABLES = frozenset(
 # The same tables, where the type of the whole says so.
 OWN_OF_TYPE = {"blt": ("patcher_config", "encoder_config", "global_config", "decoder_config")}
 
+# The same of a table that has a tower's among its own.
+AROUND_TOWER = {"t5gemma2": "encoder"}
+
 # What a whole says of the format of its weights holds for the language model, where that says nothing else.
 FORMATS = "quantization_config", "dtype", "torch_dtype"
 
@@ -99,6 +102,11 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     described = text_table(raw)
     own = (described, *OWN_OF_TYPE.get(str(raw.get("model_type")), ()))
     left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name not in own}
+    around = AROUND_TOWER.get(str(raw.get("model_type")), "")
+    inside: object = raw.get(around)
+    if isinstance(inside, Mapping):
+        part = cast("Mapping[str, Any]", inside).get("vision_config")
+        left_out |= {f"{around}.vision_config": part} if isinstance(part, Mapping) else {}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
         return {name: value for name, value in raw.items() if name not in left_out}, parts

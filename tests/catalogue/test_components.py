@@ -28,11 +28,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:a config of several parts")
 WITH_TOWERS = [slug for slug in presets.paths() if presets.preset(slug).components]
 
 
-def test_towers_are_of_the_parts_that_a_preset_leaves_out():
-    assert len(WITH_TOWERS) >= 18
+def test_each_part_that_a_preset_leaves_out_is_a_counted_tower():
+    leaving_out = [slug for slug in presets.paths() if presets.preset(slug).sources.left_out]
+    assert len(WITH_TOWERS) >= 28 and leaving_out == WITH_TOWERS
     for slug in WITH_TOWERS:
         model = presets.model(slug)
-        assert {component.part for component in model.components} <= set(presets.preset(slug).sources.left_out)
+        assert {component.part for component in model.components} == set(presets.preset(slug).sources.left_out)
+        assert model.uncounted_parts == ()
 
 
 @pytest.mark.parametrize("slug", WITH_TOWERS)

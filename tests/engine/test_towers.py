@@ -7,22 +7,26 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference import close
+from reference import changed, close, digest, each_has
+from sampling import sampled
 
 from macros.counting.parameters import Counts
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.towers import MODULES, Grid, find, read_config, trace
+from macros.engine.towers import MODULES, Grid, find, read_config, table_around, trace
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.npz"))
+# {tower: [[what is changed in its small config, the grid, parameters, FLOPs, vectors, digest of the tensors], …]}
+VARIANTS = json.loads((GOLDEN / "variants.json").read_text("utf-8"))
+AT_ONCE = 4  # of the variants of a tower, one in so many
 
 
 def held(name):
     """A golden tower: what its file holds, and ours of the same config."""
     npz = np.load(GOLDEN / f"{name}.npz")
     raw, part = json.loads(str(npz["config_json"])), str(npz["part"])
-    tower = find(raw, part)
-    config, unknown = read_config(tower, raw, part)
+    tower = find(*table_around(raw, part))
+    config, unknown = read_config(tower, *table_around(raw, part))
     assert not unknown
     return npz, tower, config, Grid(*map(int, npz["grid"]))
 
@@ -61,3 +65,28 @@ def test_the_flops_are_those_of_torch(name):
 
 def test_each_tower_has_a_golden_one():
     assert {held(name)[1].name for name in NAMES} == set(MODULES.values())
+
+
+def test_each_tower_has_ten_variants_and_they_differ():
+    few = [name for name in NAMES if len(VARIANTS.get(name, ())) < 10]
+    each_has(
+        few,
+        "fewer than ten random variants",
+        "add them to tests/golden/towers/variants.json by python -m tests.reference.tower_variants TYPE",
+    )
+    assert VARIANTS.keys() == {*NAMES}
+    assert len({listed for rows in VARIANTS.values() for *_, listed in rows}) > 4 * len(VARIANTS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_random_variants_are_those_of_transformers(name):
+    raw, part = (str(held(name)[0][key]) for key in ("config_json", "part"))
+    for changes, sides, parameters, flops, vectors, listed in sampled(VARIANTS[name], AT_ONCE, name):
+        whole = changed(json.loads(raw), changes)
+        tower = find(*table_around(whole, part))
+        config, unknown = read_config(tower, *table_around(whole, part))
+        counts = Counts(trace(tower, config, Grid(*sides)))
+        assert not unknown
+        assert (counts.total, counts.flops_at(1, 1)) == (parameters, flops), changes
+        assert int(counts.trace.root.outputs[0].shape[0]) == vectors, changes
+        assert digest(dict(counts.tensors())) == listed, changes

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
@@ -80,6 +81,18 @@ def content(tensors):
         total.update(f"{name} {list(array.shape)}".encode())
         total.update(np.ascontiguousarray(array, np.float32).tobytes())
     return total.hexdigest()
+
+
+def changed(raw, changes):
+    """A config with other values of keys, those of its tables by dots: `vision_config.hidden_size`."""
+    raw = deepcopy(raw)
+    for path, value in changes.items():
+        *tables, name = path.split(".")
+        inner = raw
+        for table in tables:
+            inner = inner[table]
+        inner[name] = value
+    return raw
 
 
 def each_has(lacking, what, mend):

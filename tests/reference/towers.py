@@ -2,8 +2,8 @@
 
 As in tests/golden/towers. Each is a whole model that transformers makes of a small config; its tower reads random
 patches, and torch counts the FLOPs. Beside them, the number of tokens that image processors make of an image. Without a
-folder, only the differences from ours are printed; `python -m tests.reference.towers variants [NAME ...]` compares
-default sizes and random variants.
+folder, only the differences from ours are printed; `python -m tests.reference.towers defaults [NAME ...]` compares
+default sizes. Random variants are `tower_variants.py`'s.
 """
 
 from __future__ import annotations
@@ -12,9 +12,8 @@ import ast
 import itertools
 import json
 import math
-import random
 import sys
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -31,9 +30,9 @@ from macros.catalogue.components import components_of
 from macros.counting.parameters import Counts
 from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.towers import Grid, find, read_config, trace
+from macros.engine.towers import Grid, find, read_config, table_around, trace
 
-from . import close
+from . import changed, close
 from .configs import small_config
 from .models import BESIDE, SEED, fill, saved_buffers
 from .models import TOWERS as TOWER_BESIDE
@@ -65,6 +64,30 @@ def text(name: str) -> dict[str, Any]:
 
 def width(name: str) -> int:
     return text(name)["hidden_size"]
+
+
+def blip(whole: str, parts: str) -> dict[str, Any]:
+    """A small model with a Q-Former."""
+    return {
+        "model_type": whole,
+        "num_query_tokens": 5,
+        "text_config": text("opt"),
+        "vision_config": VIT
+        | {"model_type": f"{parts}_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        "qformer_config": {"model_type": f"{parts}_qformer", "vocab_size": 31, "hidden_size": 14}
+        | {"num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 22, "max_position_embeddings": 9}
+        | {"encoder_hidden_size": 15},
+    }
+
+
+def minicpm(whole: str) -> dict[str, Any]:
+    return {
+        "model_type": whole,
+        "insert_layer_id": 1,
+        "text_config": text("qwen3_5_text"),
+        "vision_config": VIT
+        | {"model_type": f"{whole}_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": 35},
+    }
 
 
 # The whole config of each, the key of the tower's part, and the input's grid.
@@ -680,6 +703,42 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(200),
     ),
+    "glmasr": (
+        lambda: {
+            "model_type": "glmasr",
+            "text_config": text("llama"),
+            "audio_config": {"model_type": "glmasr_encoder", "hidden_size": 24, "num_hidden_layers": 3}
+            | {"num_attention_heads": 6, "num_key_value_heads": 2, "intermediate_size": 96, "num_mel_bins": 7},
+        },
+        "audio_config",
+        Grid(24),
+    ),
+    "voxtral_realtime": (
+        lambda: {
+            "model_type": "voxtral_realtime",
+            "text_config": text("voxtral_realtime_text"),
+            "audio_config": {"model_type": "voxtral_realtime_encoder", "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "intermediate_size": 34, "num_mel_bins": 7, "head_dim": 8}
+            | {"sliding_window": 5},
+        },
+        "audio_config",
+        Grid(24),
+    ),
+    "granite_speech": (
+        lambda: {
+            "model_type": "granite_speech",
+            "downsample_rate": 2,
+            "window_size": 4,
+            "text_config": text("granite"),
+            "encoder_config": {"model_type": "granite_speech_encoder", "input_dim": 7, "num_layers": 4}
+            | {"hidden_dim": 18, "feedforward_mult": 2, "num_heads": 3, "dim_head": 5, "output_dim": 11}
+            | {"context_size": 6, "max_pos_emb": 8, "conv_kernel_size": 3, "conv_expansion_factor": 3},
+            "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 14, "num_hidden_layers": 3}
+            | {"num_attention_heads": 2, "intermediate_size": 22, "encoder_hidden_size": 18},
+        },
+        "encoder_config",
+        Grid(15),
+    ),
     "phi4_vision": (
         lambda: text("phi4_multimodal") | {"vision_config": VIT | PHI4_VISION, "audio_config": PHI4_AUDIO},
         "vision_config",
@@ -704,6 +763,199 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "vision_config",
         Grid(10, 10),
+    ),
+    "shieldgemma2": (
+        lambda: {**TOWERS["gemma3"][0](), "model_type": "shieldgemma2"},
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "idefics2": (
+        lambda: {
+            "model_type": "idefics2",
+            "text_config": text("mistral"),
+            "vision_config": VIT
+            | {"model_type": "idefics2_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": 35},
+            "perceiver_config": {"model_type": "idefics2_perceiver", "hidden_size": width("mistral")}
+            | {"resampler_n_latents": 7, "resampler_depth": 2, "resampler_n_heads": 6, "resampler_head_dim": 5}
+            | {"num_key_value_heads": 2, "rms_norm_eps": 1e-4},
+        },
+        "vision_config",
+        Grid(6, 7),
+    ),
+    "granite_docling": (
+        lambda: {
+            "model_type": "granite_docling",
+            "pad_token_id": 0,
+            "text_config": text("granite_docling_text"),
+            "density_router_hidden_size": 11,
+            "vision_config": VIT
+            | {"model_type": "granite_docling_vision", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
+            | {"scale_factor": 2, "deepstack_visual_indexes": [2, 0], "out_hidden_size": width("granite_docling_text")},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "video_llava": (
+        lambda: {
+            "model_type": "video_llava",
+            "text_config": text("llama"),
+            "vision_config": VIT
+            | {"model_type": "clip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "lfm3_vl": (
+        lambda: {
+            "model_type": "lfm3_vl",
+            "projector_hidden_size": 26,
+            "text_config": text("lfm3"),
+            "vision_config": {"model_type": "lfm3_vl_vision", "hidden_size": 48, "intermediate_size": 34}
+            | {"num_hidden_layers": 3, "num_attention_heads": 6, "num_key_value_heads": 2, "patch_size": 7},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "blip-2": (lambda: blip("blip-2", "blip_2"), "vision_config", Grid(6, 6)),
+    "instructblip": (lambda: blip("instructblip", "instructblip"), "vision_config", Grid(6, 6)),
+    "instructblipvideo": (lambda: blip("instructblipvideo", "instructblipvideo"), "vision_config", Grid(6, 6)),
+    "t5gemma2": (
+        lambda: changed(
+            {**text("t5gemma2")},
+            {
+                "encoder.mm_tokens_per_image": 9,
+                "encoder.vision_config": VIT
+                | {"model_type": "siglip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 45}
+                | {"vision_use_head": False},
+            },
+        ),
+        "encoder.vision_config",
+        Grid(6, 6),
+    ),
+    "florence2": (
+        lambda: {
+            "model_type": "florence2",
+            "text_config": text("bart"),
+            "vision_config": {"model_type": "florence_vision", "depths": [1, 2], "patch_size": [5, 3]}
+            | {"patch_stride": [3, 2], "patch_padding": [2, 1], "patch_prenorm": [False, True], "embed_dim": [12, 20]}
+            | {"num_heads": [3, 4], "num_groups": [2, 5], "window_size": 3, "mlp_ratio": 1.5}
+            | {"projection_dim": text("bart")["d_model"], "max_position_embeddings": 9, "max_temporal_embeddings": 4},
+        },
+        "vision_config",
+        Grid(8, 10),
+    ),
+    "blip": (
+        lambda: {
+            "model_type": "blip",
+            "text_config": text("blip_text_model"),
+            "vision_config": VIT
+            | {"model_type": "blip_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "git": (
+        lambda: {
+            **text("git"),
+            "num_image_with_embedding": 2,
+            "vision_config": VIT
+            | {"model_type": "git_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "kosmos-2": (
+        lambda: {
+            "model_type": "kosmos-2",
+            "latent_query_num": 5,
+            "text_config": text("kosmos_2_text_model"),
+            "vision_config": VIT
+            | {"model_type": "kosmos_2_vision_model", "hidden_size": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "minicpmv4_6": (lambda: minicpm("minicpmv4_6"), "vision_config", Grid(8, 12)),
+    "minicpmv4_7": (lambda: minicpm("minicpmv4_7"), "vision_config", Grid(8, 12)),
+    "minicpm_ocr": (lambda: minicpm("minicpm_ocr"), "vision_config", Grid(6, 10)),
+    "kosmos-2.5": (
+        lambda: {
+            "model_type": "kosmos-2.5",
+            "latent_query_num": 5,
+            "text_config": text("kosmos_2_5_text_model"),
+            "vision_config": {"model_type": "kosmos_2_5_vision_model", "hidden_size": 18, "intermediate_size": 34}
+            | {"patch_embed_hidden_size": 12, "head_dim": 5, "num_hidden_layers": 3, "num_attention_heads": 3}
+            | {"max_num_patches": 11},
+        },
+        "vision_config",
+        Grid(6, 9),
+    ),
+    "pix2struct": (
+        lambda: {
+            "model_type": "pix2struct",
+            "text_config": text("pix2struct_text_model"),
+            "vision_config": {"model_type": "pix2struct_vision_model", "hidden_size": 18, "d_ff": 34, "d_kv": 5}
+            | {"patch_embed_hidden_size": 12, "num_hidden_layers": 3, "num_attention_heads": 3, "seq_len": 11},
+        },
+        "vision_config",
+        Grid(6, 9),
+    ),
+    "muse_glimmer": (
+        lambda: {
+            "model_type": "muse_glimmer",
+            "out_hidden_size": 96,
+            "projector_hidden_size": 26,
+            "text_config": text("muse_glimmer_text"),
+            "vision_config": VIT
+            | {"model_type": "muse_glimmer_vision", "hidden_size": 24, "intermediate_size": 34}
+            | {"pos_emb_height": 4, "pos_emb_width": 4, "layer_norm_eps": 1e-4},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "step3p7": (
+        lambda: {
+            "model_type": "step3p7",
+            "projector_bias": True,
+            "text_config": {k: v for k, v in text("step3p5").items() if k != "model_type"},
+            "vision_config": VIT
+            | {"model_type": "step3p5_vision", "hidden_size": 24, "mlp_ratio": 1.5, "image_size": 42},
+        },
+        "vision_config",
+        Grid(5, 8),
+    ),
+    "gemma4_unified": (
+        lambda: {
+            "model_type": "gemma4_unified",
+            "text_config": text("gemma4_unified_text"),
+            "audio_config": {"model_type": "gemma4_unified_audio", "audio_embed_dim": 11},
+            "vision_config": {"model_type": "gemma4_unified_vision", "patch_size": 3, "pooling_kernel_size": 2}
+            | {"mm_embed_dim": 15, "output_proj_dims": 15, "mm_posemb_size": 13},
+        },
+        "vision_config",
+        Grid(4, 5),
+    ),
+    "gemma4_unified_audio": (
+        lambda: TOWERS["gemma4_unified"][0](),
+        "audio_config",
+        Grid(7),
+    ),
+    "granite4_vision": (
+        lambda: {
+            "model_type": "granite4_vision",
+            "image_grid_pinpoints": [[42, 84], [84, 42], [84, 84], [126, 42], [42, 126]],
+            "vision_feature_select_strategy": "full",
+            "deepstack_layer_map": [[-3, 1]],
+            "spatial_vision_layer": -2,
+            "spatial_target_layers": [0, 2, 1, 0],
+            "downsample_rate": "1/2",
+            "text_config": text("granite4_vision_text"),
+            "vision_config": VIT | SIGLIP | {"hidden_size": 64, "num_attention_heads": 4},
+            "qformer_config": {"model_type": "blip_2_qformer", "num_hidden_layers": 1, "intermediate_size": 22}
+            | {"cross_attention_frequency": 2, "hidden_size": 64, "num_attention_heads": 1, "encoder_hidden_size": 64},
+        },
+        "vision_config",
+        Grid(6, 6),
     ),
     "kimi_k25": (
         lambda: {
@@ -780,8 +1032,10 @@ def idefics3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
 
 
 def llava_next(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
-    read = model.model.vision_tower(pixels(x, grid), output_hidden_states=True)
-    return [model.model.multi_modal_projector(read.hidden_states[-2][:, 1:])[0]]
+    c = model.config
+    read = model.model.vision_tower(pixels(x, grid), output_hidden_states=True).hidden_states[c.vision_feature_layer]
+    first = c.vision_feature_select_strategy == "default"
+    return [model.model.multi_modal_projector(read[:, first:])[0]]
 
 
 def paddleocr(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
@@ -877,8 +1131,102 @@ def audio_features(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor
     return [read.reshape(-1, read.shape[-1])]
 
 
+def granite_docling(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.get_image_features(pixels(x, grid)[None], torch.ones(1, 1, dtype=torch.bool))
+    return [read.pooler_output[0], *(early[0] for early in read.deepstack_features)]
+
+
+def blip_2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.get_image_features(pixels(x, grid)).pooler_output[0]]
+
+
+def instructblip(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.get_image_features(pixels(x, grid), torch.zeros(1, 0, dtype=torch.long)).pooler_output[0]]
+
+
+def instructblipvideo(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    film = pixels(x, grid)[None]
+    return [model.get_video_features(film, torch.zeros(1, 0, dtype=torch.long)).pooler_output[0]]
+
+
+def granite4_vision(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """One tile; the model would put those of an image together."""
+    c = model.config
+    states = model.model.vision_tower(pixels(x, grid), output_hidden_states=True).hidden_states
+    layers = [layer for layer, _ in c.deepstack_layer_map]
+    read = [project(states[i]) for project, i in zip(model.model.layerwise_projectors, layers)]
+    corners = model.model.spatial_projectors[: len(c.spatial_target_layers)]
+    return [y[0] for y in [*read, *(project(states[c.spatial_vision_layer]) for project in corners)]]
+
+
+def t5gemma2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.encoder.get_image_features(pixels(x, grid)).pooler_output[0]]
+
+
+def voxtral_realtime(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x.T[None], use_cache=False).pooler_output[0]]
+
+
+def granite_speech(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x[None]).pooler_output[0]]
+
+
+def florence2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(x.permute(2, 0, 1)[None]).pooler_output[0]]
+
+
+def blip_alone(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.vision_model(pixels(x, grid)).last_hidden_state[0]]
+
+
+def git(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.git.visual_projection(model.git.image_encoder(pixels(x, grid)).last_hidden_state)[0]]
+
+
+def kosmos_2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    of = transformers.Kosmos2Model.get_image_features  # which the whole's class has not, and computes in its forward
+    return [of(model, pixels(x, grid)).pooler_output[0]]
+
+
+def step3p7(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(pixels(x, grid)).pooler_output[0]]
+
+
+def gemma4_unified_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x[None]).pooler_output[0]]
+
+
+def minicpm_image(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    side = round((x.shape[1] // 3) ** 0.5)
+    row = x.reshape(-1, 3, side, side).permute(1, 2, 0, 3).reshape(1, 3, side, -1)
+    return list(model.model.get_image_features(row, torch.tensor([[grid.rows, grid.columns]])).pooler_output)
+
+
+def with_places(x: torch.Tensor, grid: Grid) -> torch.Tensor:
+    """Patches with their row and column before them, from 1 on."""
+    i = torch.arange(x.shape[0])
+    return torch.cat([torch.stack([i // grid.columns + 1, i % grid.columns + 1], dim=-1).to(x.dtype), x], dim=-1)[None]
+
+
+def pix2struct(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.encoder(with_places(x, grid)).last_hidden_state[0]]
+
+
+def kosmos_2_5(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.vision_model(with_places(x, grid)).last_hidden_state
+    return [model.image_to_text_projection(torch.nn.functional.normalize(read, dim=-1))[0][0]]
+
+
 # Towers of a further whole that are another's: compared, and not kept.
-ALIKE = {"cohere_compass", "cosmos3_omni", "glmga", "llava_next_video"}
+ALIKE = {
+    "cohere_compass",
+    "cosmos3_omni",
+    "glmga",
+    "llava_next_video",
+    "shieldgemma2",
+    "instructblipvideo",
+    "minicpmv4_7",
+}
 READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen3_vl": qwen3,
     "qwen3_5": qwen3,
@@ -933,6 +1281,32 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "phi4_audio": phi4_audio,
     "audioflamingo3": audio_features,
     "qwen3_asr": audio_features,
+    "shieldgemma2": gemma3,
+    "muse_glimmer": by_sizes,
+    "kosmos-2.5": kosmos_2_5,
+    "pix2struct": pix2struct,
+    "minicpmv4_6": minicpm_image,
+    "minicpmv4_7": minicpm_image,
+    "minicpm_ocr": minicpm_image,
+    "step3p7": step3p7,
+    "gemma4_unified": gemma4,
+    "gemma4_unified_audio": gemma4_unified_audio,
+    "blip": blip_alone,
+    "git": git,
+    "kosmos-2": kosmos_2,
+    "florence2": florence2,
+    "granite_speech": granite_speech,
+    "glmasr": audio_features,
+    "voxtral_realtime": voxtral_realtime,
+    "t5gemma2": t5gemma2,
+    "granite4_vision": granite4_vision,
+    "blip-2": blip_2,
+    "instructblip": instructblip,
+    "instructblipvideo": instructblipvideo,
+    "idefics2": idefics3,
+    "granite_docling": granite_docling,
+    "video_llava": gemma3,
+    "lfm3_vl": by_sizes,
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
@@ -954,16 +1328,25 @@ CLASSES = {
     "audioflamingo3": "AudioFlamingo3ForConditionalGeneration",
     "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
     "qwen3_asr": "Qwen3ASRForConditionalGeneration",
+    "granite_speech": "GraniteSpeechForConditionalGeneration",
+    "glmasr": "GlmAsrForConditionalGeneration",
+    "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
     "voxtral": "VoxtralForConditionalGeneration",
     "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
 }
 # Towers, by the key of the part, whose tensors stand beside the others'.
-OF_PARTS = {"vision_config": ("visual.", "image_embed."), "audio_config": ("audio_tower.", "audio_embed.")}
+OF_PARTS = {
+    "vision_config": ("visual.", "image_embed.", "embed_vision."),
+    "audio_config": ("audio_tower.", "audio_embed.", "embed_audio."),
+}
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
 DRAWING = ("vqmodel.", "generation_")  # what makes images
-OF_TEXT_ALONE = ("model.layers.", "model.norm.", "model.embed_tokens.")  # where its names stand beside the towers'
+OF_TEXT_ALONE = (
+    *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
+    *("git.encoder.", "git.embeddings.", "output."),
+)  # where its names stand beside the towers'
 
 
 def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
@@ -982,17 +1365,22 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
-def tower(name: str, changed: dict[str, Any] | None = None) -> dict[str, np.ndarray]:
-    """What a file holds: the input, what the tower makes of it, FLOPs, weights `w/…` and buffers `b/…`."""
-    make, part, grid = TOWERS[name]
-    raw = make()
-    raw[part] = raw[part] | (changed or {})
+def tower(
+    name: str, raw: dict[str, Any] | None = None, grid: Grid | None = None, dtype: torch.dtype = torch.float32
+) -> dict[str, Any]:
+    """What a file holds: the input, what the tower makes of it, FLOPs, weights `w/…` and buffers `b/…`. Of a small
+    tower, or of another config and grid of its kind."""
+    make, part, usual = TOWERS[name]
+    raw, grid = raw or make(), grid or usual
     model = build(raw)
+    model = model if dtype == torch.float32 else model.to(dtype)
     with torch.no_grad():
         for buffer in saved_buffers(model).values():
             if buffer.is_floating_point():
                 buffer.normal_()
         for stored, buffer in saved_buffers(model).items():
+            if stored.endswith("running_var"):
+                buffer.abs_()
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
     others: tuple[str, ...] = ()
@@ -1000,12 +1388,15 @@ def tower(name: str, changed: dict[str, Any] | None = None) -> dict[str, np.ndar
         others = next(names for key, names in OF_PARTS.items() if key != part)
     weights = {n: p for n, p in model.named_parameters() if not of_text(n, others)}
     buffers = {n: b for n, b in saved_buffers(model).items() if not of_text(n, others)}
-    ours = find(raw, part)
-    config, _ = read_config(ours, raw, part)
+    ours = find(*table_around(raw, part))
+    config, _ = read_config(ours, *table_around(raw, part))
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
+    x = x.to(dtype)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         read = READ[name](model, x, grid)
-    flops = counter.get_total_flops() - MORE.get(name, lambda *_: 0)(grid, raw[part])
+    flops = counter.get_total_flops() - MORE.get(name, lambda *_: 0)(
+        grid, table_around(raw, part)[0][part.rpartition(".")[2]]
+    )
     return (
         {"config_json": json.dumps(raw), "part": part, "grid": np.array([grid.rows, grid.columns])}
         | {"input": x.numpy(), "flops": np.array(flops)}
@@ -1019,8 +1410,9 @@ def compare(held: dict[str, Any]) -> float:
     """The largest difference of our vectors, as a share of the largest number or 1. Raises AssertionError for any
     other difference: of names, shapes, FLOPs."""
     raw, part = json.loads(str(held["config_json"])), str(held["part"])
-    ours, grid = find(raw, part), Grid(*map(int, held["grid"]))
-    config, unknown = read_config(ours, raw, part)
+    around, grid = table_around(raw, part), Grid(*map(int, held["grid"]))
+    ours = find(*around)
+    config, unknown = read_config(ours, *around)
     assert not unknown, unknown
     counts = Counts(trace(ours, config, grid))
     for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
@@ -1063,48 +1455,6 @@ def at_full_size(slug: str) -> int:
     return len(ours)
 
 
-# Keys that stay as they are in variants: the input's sizes, which a grid is given for, and what is not of the tower.
-GIVEN = (
-    "image_size",
-    "patch",
-    "channels",
-    "window",
-    "max_source",
-    "num_mel",
-    "bands",
-    "out_hidden",
-    "output_dim",
-    "crop",
-)
-TRIES = 12
-
-
-def variants(name: str) -> str:
-    """Of random variants of a tower, in words, how many are the same here and there. Raises AssertionError for another.
-
-    One or two numbers or flags of its table get other values.
-    """
-    make, part, _ = TOWERS[name]
-    inner, rng, count = make()[part], random.Random(name), Counter()
-    keys = [k for k, v in inner.items() if isinstance(v, int) and not any(given in k for given in GIVEN)]
-    for _ in range(TRIES):
-        new = {}
-        for key in rng.sample(keys, min(len(keys), rng.choice((1, 2)))):
-            value = inner[key]
-            new[key] = not value if isinstance(value, bool) else rng.choice((value + 1, value * 2, max(value - 1, 1)))
-        try:
-            held = tower(name, new)
-        except Problem:
-            count["ours refuses it"] += 1
-            continue
-        except Exception:  # of many kinds: a check of the config, or a shape that does not fit
-            count["transformers does not run it"] += 1
-            continue
-        compare(held)
-        count["the same"] += 1
-    return f"{name}: {dict(count)}"
-
-
 # Keys of a small tower that its default config lacks, or that fit the small text; and what a default needs besides.
 FITTING = ("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size")
 OF_DEFAULT = {"aria": {"image_size": 490, "patch_size": 14}}
@@ -1114,6 +1464,8 @@ def at_default_size(name: str) -> str:
     """The number of tensors of a tower of the default config, in words. Raises AssertionError unless names and shapes
     are those that transformers makes of it, on the meta device."""
     make, part, _ = TOWERS[name]
+    if "." in part:
+        return f"{name}: its default is not one config"
     raw = {k: v for k, v in make().items() if not k.startswith(("projector_patch", "image_grid", "vision_feature"))}
     for table in {part, "adapter_config"} & raw.keys():
         raw[table] = {k: v for k, v in raw[table].items() if k in FITTING}
@@ -1362,6 +1714,53 @@ def lfm2_vl_tokens(width: int, height: int) -> int:
     return made._get_grid_layout(height, width, 2, 10, 512)[4] * 32**2 + whole
 
 
+def granite_docling_tokens(width: int, height: int) -> int:
+    names = "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    of = functions("granite_docling.image_processing_granite_docling", *names)
+    columns, rows = of["get_optimal_tiled_canvas"]((height, width), (42, 42), 1, 32)
+    tiles = rows * columns
+    return (tiles + (tiles > 1)) * 9
+
+
+def minicpm_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels."""
+    of = functions("minicpmv4_6.image_processing_minicpmv4_6", "ensure_divide")
+    made = methods("minicpmv4_6.image_processing_minicpmv4_6", "MiniCPMV4_6ImageProcessor", of)
+    sliced = made.get_sliced_grid((height, width), 9, 448)
+    high, wide = made.find_best_resize((height, width), 448, 7, "16x", sliced is None)
+    if sliced is not None:
+        more = made.get_refine_size((height, width), sliced, 448, 7, "16x", True)
+        return high * wide // 28**2 + more[0] * more[1] // 28**2
+    return high * wide // 28**2
+
+
+def pix2struct_tokens(width: int, height: int) -> int:
+    drawn = SimpleNamespace(InterpolationMode=SimpleNamespace(BILINEAR=None))
+    of = functions("pix2struct.image_processing_pix2struct", "torch_extract_patches")
+    channels = SimpleNamespace(FIRST=None)
+    beside = of | {"SizeDict": SimpleNamespace, "tvF": drawn, "ChannelDimension": channels}
+    made = methods("pix2struct.image_processing_pix2struct", "Pix2StructImageProcessor", beside)
+    made.resize = lambda image, size, **_: torch.zeros(1, 1, size.height, size.width)
+    image = SimpleNamespace(shape=(1, 1, height, width), device="cpu")
+    read = made.extract_flattened_patches(image, 2048, SimpleNamespace(height=16, width=16))
+    return int((read[0, :, 0] > 0).sum())
+
+
+def muse_glimmer_tokens(width: int, height: int) -> int:
+    resize = functions("muse_glimmer.image_processing_muse_glimmer", "smart_resize")["smart_resize"]
+    resize.__globals__["itertools"] = itertools
+    rows, columns = resize(height, width, 14, 10**12)
+    return rows * columns // 14**2
+
+
+def step3p7_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels and a whole of 42, of which the processor knows nothing."""
+    made = methods("step3p7.image_processing_step3p7", "Step3p7ImageProcessor", {"math": math})
+    thin = type(made)._is_extreme_aspect
+    vars(made).update(size={"height": 42}, patch_size=504, max_image_size=3024, _is_extreme_aspect=thin)
+    return 18**2 * made.get_number_of_image_patches(height, width) + 2 * 2
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -1397,6 +1796,12 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "molmo2": lambda: molmo2_tokens,
     "deepseek_ocr2": lambda: deepseek_ocr2_tokens,
     "llava_next": lambda: llava_next_tokens,
+    "granite_docling": lambda: granite_docling_tokens,
+    "lfm3_vl": lambda: qwen_tokens(7),
+    "step3p7": lambda: step3p7_tokens,
+    "minicpmv4_6": lambda: minicpm_tokens,
+    "pix2struct": lambda: pix2struct_tokens,
+    "muse_glimmer": lambda: muse_glimmer_tokens,
 }
 
 
@@ -1446,6 +1851,25 @@ def phi4_sound_tokens(seconds: float) -> int:
     return int(extractor(silence, sampling_rate=16000)["audio_embed_sizes"][0])
 
 
+def gemma4_unified_sound_tokens(seconds: float) -> int:
+    extractor = transformers.Gemma4UnifiedAudioFeatureExtractor(feature_size=11, audio_samples_per_token=11)
+    return len(extractor._extract_waveform_features(np.zeros(int(seconds * 16000)))[1])
+
+
+def glmasr_sound_tokens(seconds: float) -> int:
+    """Of pieces of half a minute, as `audioflamingo3_sound_tokens`."""
+    lengths = transformers.GlmAsrProcessor._get_audio_token_length
+    pieces = [min(seconds - start, 30) for start in range(0, math.ceil(seconds), 30)]
+    return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
+
+
+def granite_speech_sound_tokens(seconds: float) -> int:
+    """Of windows of four, two vectors each, as the extractor's class has it."""
+    code = methods("granite_speech.feature_extraction_granite_speech", "GraniteSpeechFeatureExtractor", {"math": math})
+    code.melspec_kwargs, code.projector_window_size, code.projector_downsample_rate = {"hop_length": 160}, 4, 2
+    return code._get_num_audio_features([int(seconds * 16000)])[0]
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
@@ -1454,6 +1878,9 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "audioflamingo3": audioflamingo3_sound_tokens,
     "phi4_audio": phi4_sound_tokens,
     "qwen3_asr": qwen3_asr_sound_tokens,
+    "glmasr": glmasr_sound_tokens,
+    "granite_speech": granite_speech_sound_tokens,
+    "gemma4_unified_audio": gemma4_unified_sound_tokens,
 }
 
 
@@ -1465,9 +1892,9 @@ def write_tokens(path: Path) -> None:
 
 
 def main(folder: str | None = None, *names: str) -> None:
-    if folder == "variants":
+    if folder == "defaults":
         for name in names or TOWERS:
-            print(at_default_size(name), variants(name), sep="\n", flush=True)
+            print(at_default_size(name), flush=True)
         return
     versions = {"seed": SEED, "torch": torch.__version__, "transformers": transformers.__version__}
     for name in names or TOWERS:

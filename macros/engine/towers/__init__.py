@@ -18,7 +18,7 @@ from ..architectures.config import Config, config, keys_of
 from ..array import arrays_in, stand_in
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
-from ..keys import text_table
+from ..keys import AROUND_TOWER, text_table
 from ..trace import Trace
 from ..weights import ShapeCache, ShapeWeights
 
@@ -77,8 +77,32 @@ MODULES: dict[tuple[str, str], str] = {
     ("voxtral", "audio_config"): "voxtral",
     ("audioflamingo3", "audio_config"): "audioflamingo3",
     ("qwen3_asr", "audio_config"): "qwen3_asr",
+    ("glmasr", "audio_config"): "glmasr",
+    ("granite_speech", "encoder_config"): "granite_speech",
+    ("voxtral_realtime", "audio_config"): "voxtral_realtime",
     ("kimi_k25", "vision_config"): "kimi_k25",
     ("molmo2", "vision_config"): "molmo2",
+    ("shieldgemma2", "vision_config"): "siglip",
+    ("idefics2", "vision_config"): "idefics2",
+    ("granite_docling", "vision_config"): "granite_docling",
+    ("video_llava", "vision_config"): "video_llava",
+    ("lfm3_vl", "vision_config"): "lfm3_vl",
+    ("blip-2", "vision_config"): "blip_2",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("instructblip", "instructblipvideo")), "instructblip"),
+    ("granite4_vision", "vision_config"): "granite4_vision",
+    ("t5gemma2", "vision_config"): "t5gemma2",
+    ("step3p7", "vision_config"): "step3p7",
+    ("muse_glimmer", "vision_config"): "muse_glimmer",
+    ("minicpm_ocr", "vision_config"): "minicpm_ocr",
+    **dict.fromkeys(((whole, "vision_config") for whole in ("minicpmv4_6", "minicpmv4_7")), "minicpmv4_6"),
+    ("gemma4_unified", "vision_config"): "gemma4_unified_vision",
+    ("gemma4_unified", "audio_config"): "gemma4_unified_audio",
+    ("blip", "vision_config"): "blip",
+    ("git", "vision_config"): "git",
+    ("kosmos-2", "vision_config"): "kosmos_2",
+    ("kosmos-2.5", "vision_config"): "kosmos_2_5",
+    ("pix2struct", "vision_config"): "pix2struct",
+    ("florence2", "vision_config"): "florence2",
     ("phi4_multimodal", "vision_config"): "phi4_vision",
     ("phi4_multimodal", "audio_config"): "phi4_audio",
 }
@@ -86,7 +110,7 @@ MODULES: dict[tuple[str, str], str] = {
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
 INNER: dict[tuple[str, str], str] = {
     **dict.fromkeys(
-        ((whole, "vision_config") for whole in ("llava", "llava_next", "llava_next_video", "vipllava")),
+        ((whole, "vision_config") for whole in ("llava", "llava_next", "llava_next_video", "vipllava", "video_llava")),
         "clip_vision_model",
     ),
     ("paligemma", "vision_config"): "siglip_vision_model",
@@ -100,7 +124,13 @@ INNER: dict[tuple[str, str], str] = {
     ("mistral3", "vision_config"): "pixtral",
     ("mistral_large4", "vision_config"): "pixtral",
     ("gemma3", "vision_config"): "siglip_vision_model",
+    ("shieldgemma2", "vision_config"): "siglip_vision_model",
+    ("granite4_vision", "vision_config"): "siglip_vision_model",
+    ("t5gemma2", "vision_config"): "siglip_vision_model",
 }
+
+# Types that transformers lists as for images and text, and that read text alone.
+OF_TEXT_ALONE = frozenset({"mistral4"})
 
 # What a tower's config takes from the text model's, such as its width.
 OF_TEXT = "text_config."
@@ -125,6 +155,9 @@ class TowerConfig(Config):
 
     reads: ClassVar[str] = "image"  # or "sound"
     beside: ClassVar[tuple[str, ...]] = ()  # further tables of the whole that are of this tower
+    # Keys of the whole that are of this tower, where the text model's stand there, too; elsewhere all that it knows.
+    among_text: ClassVar[frozenset[str]] = frozenset()
+    of_whole: ClassVar[frozenset[str]] = frozenset()  # keys of which the whole's go before this table's
 
     def grid(self, height: int, width: int) -> Grid:
         """The patches of an image of so many pixels, as the processor resizes it."""
@@ -178,6 +211,16 @@ class Tower(NamedTuple):
     doc: str
 
 
+def table_around(whole: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any], str]:
+    """The table that has a tower's, of a name such as `thinker_config.vision_config`, and its key in that table."""
+    around, _, part = name.rpartition(".")
+    if not around:
+        return whole, part
+    table = cast("Mapping[str, Any]", whole[around])
+    own = {"model_type": whole.get("model_type")} if around in AROUND_TOWER.values() else {}
+    return {**table, **own}, part
+
+
 def find(whole: Mapping[str, Any], part: str) -> Tower | None:
     """The tower in this table of a model; None if there is none here."""
     place = str(whole.get("model_type")), part
@@ -202,13 +245,18 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     """The config of a tower from the keys of a whole config.json, and the keys that it does not know."""
     known = keys_of(tower.config)
     inner = cast("Mapping[str, Any]", whole[part])
-    text = cast("Mapping[str, Any]", whole.get(text_table(whole) or "", whole))
-    raw = {name: value for name, value in whole.items() if name in known and name not in inner}
+    table = text_table(whole)
+    text = cast("Mapping[str, Any]", whole[table] if table else whole)
+    outside = known if table else tower.config.among_text
+    before = tower.config.of_whole
+    raw = {name: value for name, value in whole.items() if name in outside and (name in before or name not in inner)}
     of_text = [name for name in known if name.startswith(OF_TEXT)]
     raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
     for table in tower.config.beside:
         raw |= {f"{table}.{name}": value for name, value in whole.get(table, {}).items() if f"{table}.{name}" in known}
-    return tower.config.read({**raw, **inner})
+    return tower.config.read(
+        {**raw, **{name: value for name, value in inner.items() if name not in before & raw.keys()}}
+    )
 
 
 def trace(tower: Tower, c: TowerConfig, grid: Grid) -> Trace:

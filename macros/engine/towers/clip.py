@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm
 from . import TEXT_WIDTH, Grid
-from .patches import OneSize, embed_patches, two_maps, vit_layer
+from .patches import OneSize, Patches, embed_patches, two_maps, vit_layer
 
 
 @config
@@ -69,9 +69,9 @@ def forward(w: Weights, x: Array, grid: Grid, c: Clip, cache: KVCache) -> list[A
     return [encode(w, x, c, cache)]
 
 
-def encode(w: Weights, x: Array, c: Clip, cache: KVCache) -> Array:
+def encode(w: Weights, x: Array, c: Clip, cache: KVCache, name: str = "model.vision_tower") -> Array:
     """CLIP's vectors of an image, projected: [P I] -> [P D]."""
-    tower = w.at("model.vision_tower")
+    tower = w.at(name)
     x = last = embed(x, tower, c)
     for kind, w_layer, _ in tower.layers("encoder.layers", c.kinds, cache):
         last = vit_layer(last, w_layer, c)
@@ -83,7 +83,7 @@ def encode(w: Weights, x: Array, c: Clip, cache: KVCache) -> Array:
     return two_maps(x, w.at("model.multi_modal_projector"), names, c.d_text, c.d_text, act, bias=c.bias)
 
 
-def embed(x: Array, tower: Weights, c: Clip) -> Array:
+def embed(x: Array, tower: Weights, c: Patches) -> Array:
     """The vectors of the class token and the patches, with their places: [P I] -> [P + 1 D]."""
     x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
     x = np.concatenate([tower("embeddings.class_embedding", c.d_model)[None, :], x], axis=0)

@@ -63,14 +63,8 @@ class Gemma4Vision(TowerConfig):
     checked = ("theta",)
 
     def grid(self, height: int, width: int) -> Grid:
-        block = int(self.patch) * int(self.pool)
-        scale = math.sqrt(int(self.n_most_tokens) / (height * width))  # in blocks, of which a token is made each
-        rows, columns = math.floor(scale * block * height / block), math.floor(scale * block * width / block)
-        if rows == 0:
-            rows, columns = 1, min(width // height, int(self.n_most_tokens))
-        elif columns == 0:
-            rows, columns = min(height // width, int(self.n_most_tokens)), 1
-        return Grid(rows * int(self.pool), columns * int(self.pool))
+        found = blocks_within(height, width, int(self.patch) * int(self.pool), int(self.n_most_tokens))
+        return Grid(found.rows * int(self.pool), found.columns * int(self.pool))
 
     def declared(self, grid: Grid, run: Trace) -> Grid:
         return in_blocks(grid, self.pool, run)
@@ -80,6 +74,17 @@ class Gemma4Vision(TowerConfig):
 
 
 CONFIG = Gemma4Vision
+
+
+def blocks_within(height: int, width: int, block: int, most: int) -> Grid:
+    """The blocks of an image that is made as large as can be with so many of them at most."""
+    scale = math.sqrt(most / (height * width))  # in blocks, of which a token is made each
+    rows, columns = math.floor(scale * block * height / block), math.floor(scale * block * width / block)
+    if rows == 0:
+        return Grid(1, min(width // height, most))
+    if columns == 0:
+        return Grid(min(height // width, most), 1)
+    return Grid(rows, columns)
 
 
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Vision, cache: KVCache) -> list[Array]:

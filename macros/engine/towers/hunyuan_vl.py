@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..interface import Array, KVCache, Weights
 from ..ops import linear, rms_norm
 from ..steps import Role, step
-from . import Grid
+from . import TEXT_WIDTH, Grid
 from .patches import (
     AnySize,
     blocks,
@@ -46,11 +46,11 @@ class HunYuanVision(AnySize):
     activation: str = key("hidden_act", "gelu")
     # merger
     merge: Size = key("spatial_merge_size", 2)
-    d_text: Size = key("text_hidden_size", 3072)
+    d_text: Size = key(TEXT_WIDTH)
 
     ignored = frozenset(
         """img_max_token_num max_vit_seq_len min_image_size num_key_value_heads out_hidden_size temporal_patch_size
-        head_dim""".split()
+        head_dim text_hidden_size""".split()
     )
 
     def check(self) -> None:

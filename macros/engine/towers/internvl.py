@@ -80,11 +80,11 @@ def tiles_of(height: int, width: int, size: int, least: int = 1, most: int = MOS
     return rows * columns
 
 
-def tiled(height: int, width: int, size: int, least: int, most: int) -> tuple[int, int]:
+def tiled(height: int, width: int, size: int, least: int, most: int, side: int | None = None) -> tuple[int, int]:
     """The rows and columns of tiles of an image: the grid with the nearest proportions; of equally near ones a larger
-    one, unless it has more than twice the area of the image."""
+    one, unless it has more than twice the area of the image. `side`: the most of a side."""
     shapes = [(columns, rows) for columns in range(1, most + 1) for rows in range(1, most // columns + 1)]
-    shapes = [shape for shape in shapes if shape[0] * shape[1] >= least]
+    shapes = [shape for shape in shapes if shape[0] * shape[1] >= least and max(shape) <= (side or most)]
     best, nearest = (1, 1), float("inf")
     for columns, rows in sorted(shapes, key=lambda shape: shape[0] * shape[1]):
         distance = abs(width / height - columns / rows)

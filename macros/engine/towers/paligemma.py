@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from . import Grid
+from . import TEXT_WIDTH, Grid
 from .siglip import Siglip, encode
 
 
@@ -16,9 +16,9 @@ from .siglip import Siglip, encode
 class PaliGemmaVision(Siglip):
     """SigLIP and PaliGemma's projector."""
 
-    d_text: Size = key("projection_dim")
+    d_text: Size = key(TEXT_WIDTH)
 
-    ignored = frozenset({"num_image_tokens", "vocab_size", "projector_hidden_act"})
+    ignored = frozenset({"num_image_tokens", "vocab_size", "projection_dim", "projector_hidden_act"})
 
 
 CONFIG = PaliGemmaVision

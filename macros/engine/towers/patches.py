@@ -59,7 +59,10 @@ class OneSize(Patches):
         super().check()
         self.must_not_exceed("patch", "image_size")
         if self.merge > 1 and int(self.patch_rows) % int(self.merge):
-            raise Problem(f"{self.key_of('merge')} = {int(self.merge)}", "it must divide the rows of patches")
+            raise Problem(
+                f"{self.key_of('image_size')} = {int(self.image_size)}, {int(self.patch_rows)} rows of patches",
+                f"{int(self.merge)} must divide these",
+            )
 
     @property
     def patch_rows(self) -> int:
@@ -124,32 +127,44 @@ def places(x: Array, rows: int, columns: int, merge: int = 1) -> tuple[Array, Ar
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
 def stretched_positions(
-    row: Array, column: Array, table: Array, side: int, grid: Grid, *, to_corners: bool, cubic: bool = False
+    row: Array,
+    column: Array,
+    table: Array,
+    side: int,
+    grid: Grid,
+    *,
+    to_corners: bool,
+    cubic: bool = False,
+    empty_around: bool = False,
 ) -> Array:
     """The position table, a square of `side`, stretched over the grid: each patch gets a mean of the rows around its
     place, by distance: [P], [P], [side² D] -> [P D].
 
     `to_corners`: corners lie on corners, otherwise borders on borders. `cubic`: of sixteen rows by Keys' kernel,
-    not of the nearest four.
+    not of the nearest four. `empty_around`: zeros stand around the table, otherwise its border goes on.
     """
     total = np.zeros((1, table.shape[1]), np.float32, like=table)
-    down = taps(row, side, grid.rows, to_corners, cubic)
-    right = taps(column, side, grid.columns, to_corners, cubic)
+    down = taps(row, side, grid.rows, to_corners, cubic, empty_around)
+    right = taps(column, side, grid.columns, to_corners, cubic, empty_around)
     for y, y_share in down:
         for x, x_share in right:
             total = total + np.take(table, y * int(side) + x, axis=0) * (y_share * x_share).astype(np.float32)[:, None]
     return total
 
 
-def taps(place: Array, side: int, size: int, to_corners: bool, cubic: bool) -> list[tuple[Array, Array]]:
+def taps(
+    place: Array, side: int, size: int, to_corners: bool, cubic: bool, empty_around: bool = False
+) -> list[tuple[Array, Array]]:
     """The places on the table's axis that a patch's place is a mean of, each with its share."""
     side, size = int(side), int(size)
     at = place * ((side - 1) / max(size - 1, 1)) if to_corners else (place + 0.5) * (side / size) - 0.5
     before = np.floor(at)
-    return [
-        (np.clip(before + step, 0, side - 1).astype(np.int64), share_of(np.abs(at - before - step), cubic))
-        for step in (range(-1, 3) if cubic else range(2))
+    found = [
+        (before + step, share_of(np.abs(at - before - step), cubic)) for step in (range(-1, 3) if cubic else range(2))
     ]
+    if empty_around:
+        found = [(tap, share * ((tap >= 0) & (tap < side))) for tap, share in found]
+    return [(np.clip(tap, 0, side - 1).astype(np.int64), share) for tap, share in found]
 
 
 def share_of(distance: Array, cubic: bool, a: float = -0.75) -> Array:
@@ -244,6 +259,12 @@ def vit_layer(x: Array, w: Weights, c: Patches, table: RopeTable | None = None, 
     x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, output, table)
     y = layer_norm(x, w, "layer_norm2", c.norm_eps)
     return x + two_maps(y, w.at("mlp"), ("fc1", "fc2"), c.d_ff, c.d_model, named_activation(c.activation))
+
+
+def stored(w: Weights, name: str, *shape: int) -> None:
+    """A matrix or a norm that is not used, and its bias."""
+    w(f"{name}.weight", *shape)
+    w(f"{name}.bias", shape[0])
 
 
 def multihead_inputs(q: Array, k: Array, v: Array, w: Weights) -> tuple[Array, Array, Array]:

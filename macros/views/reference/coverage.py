@@ -14,7 +14,7 @@ from ...engine import terms
 from ...engine.architectures import architectures
 from ...engine.array import Node
 from ...engine.steps import Role
-from ...engine.towers import has_tower
+from ...engine.towers import OF_TEXT_ALONE, has_tower
 from ..kit import disclosure, rounding, values
 from ..kit.html import Html, block, code, conventions, html, joined, number, table
 
@@ -99,7 +99,7 @@ def coverage_mappings() -> Html:
         (task, *(rounding.grouped(n) for n in (len(names), sum(covered[name] is not None for name in names))))
         for task, names in [*tasks, ("any of them", list(made.types))]
     ]
-    with_images = [name for name, row in made.types.items() if IMAGES_AND_TEXT in row.tasks]
+    with_images = [name for name, row in made.types.items() if _reads_images(name, row.tasks)]
     with_towers = [name for name in with_images if has_tower(name)]
     reasons = dict.fromkeys(sorted(row.reason for row in made.types.values() if row.reason))
     why = [
@@ -182,7 +182,11 @@ NOT_READ = "no source with its config.json was found"
 
 def _towers(name: str, tasks: list[str]) -> str:
     """Whether the towers of a type for images and text are counted."""
-    return "" if IMAGES_AND_TEXT not in tasks else "counted" if has_tower(name) else "not counted"
+    return "" if not _reads_images(name, tasks) else "counted" if has_tower(name) else "not counted"
+
+
+def _reads_images(name: str, tasks: list[str]) -> bool:
+    return IMAGES_AND_TEXT in tasks and name not in OF_TEXT_ALONE
 
 
 def _coverage(name: str, covered: str | None) -> Html:

@@ -1,0 +1,36 @@
+"""The vision tower of InstructBLIP: that of BLIP-2, whose Q-Former can read the instruction, too.
+
+An instruction's tokens are not counted. Source: transformers 5.23, modeling_instructblip.py (arXiv 2305.06500).
+"""
+
+from __future__ import annotations
+
+from ..architectures.config import Size, config, fixed, key
+from ..interface import Array, KVCache, Weights
+from ..ops import layer_norm, linear
+from . import Grid
+from .blip_2 import QFORMER, Blip2Vision, encode
+from .qformer import encode as gather
+
+
+@config
+class InstructBlipVision(Blip2Vision):
+    """BLIP-2's vision tower with a table of an instruction's tokens."""
+
+    n_words: Size = key(QFORMER + "vocab_size", 30522)
+    n_places: Size = key(QFORMER + "max_position_embeddings", 512)
+    reads_text: bool = fixed(True)
+
+
+CONFIG = InstructBlipVision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: InstructBlipVision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the text: [P I] -> [M D]."""
+    x = encode(w.at("vision_model"), x, c, cache)
+    w("qformer.embeddings.word_embeddings.weight", c.n_words, c.d_qformer)
+    w("qformer.embeddings.position_embeddings.weight", c.n_places, c.d_qformer)
+    y = w("query_tokens", 1, c.n_queries, c.d_qformer)[0]
+    y = layer_norm(y, w, "qformer.embeddings.layernorm", c.qformer_eps)
+    y = gather(y, x, w.at("qformer"), c.qformer, cache)
+    return [linear(y, w, "language_projection", c.d_text, bias=True)]

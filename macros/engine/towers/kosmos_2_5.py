@@ -1,0 +1,43 @@
+"""The vision tower of KOSMOS-2.5: that of Pix2Struct, at whose vectors trained ones look, as in KOSMOS-2.
+
+Source: transformers 5.23, modeling_kosmos2_5.py and image_processing_kosmos2_5.py (arXiv 2309.11419).
+"""
+
+from __future__ import annotations
+
+from ..architectures.config import Size, config, derived, fixed, key
+from ..interface import Array, KVCache, Weights
+from . import OF_TEXT, Grid
+from .kosmos_2 import gather
+from .pix2struct import Pix2StructVision, encode
+
+
+@config
+class Kosmos25Vision(Pix2StructVision):
+    """Hyperparameters of KOSMOS-2.5's vision tower, in forward order."""
+
+    d_model: Size = key("hidden_size", 1536)
+    n_places: Size = key("max_num_patches", 4096)
+    most: int = derived(lambda c: int(c.n_places))
+    n_layers: Size = key("num_hidden_layers", 18)
+    n_heads: Size = key("num_attention_heads", 24)
+    d_head: Size = key("head_dim", 64)
+    is_scaled: bool = fixed(True)
+    d_ff: Size = key("intermediate_size", 3968)
+    # projector
+    n_latents: Size = key("latent_query_num", 2048)
+    d_text: Size = key(OF_TEXT + "embed_dim", 1536)
+    n_latent_heads: Size = key(OF_TEXT + "attention_heads", 16)
+
+    def check(self) -> None:
+        super().check()
+        self.must_divide("n_latent_heads", "d_text")
+
+
+CONFIG = Kosmos25Vision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: Kosmos25Vision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the text: [P I] -> [M D]."""
+    x = encode(w.at("vision_model"), x, grid, c, cache)
+    return [gather(x, w.at("image_to_text_projection"), c.n_latents, c.d_text, c.n_latent_heads)]

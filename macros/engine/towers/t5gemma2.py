@@ -1,0 +1,15 @@
+"""The vision tower of T5Gemma 2: that of Gemma 3, whose vectors the encoder reads."""
+
+from __future__ import annotations
+
+from ..interface import Array, KVCache, Weights
+from . import Grid
+from .siglip import Gemma3Vision, encode, project
+
+CONFIG = Gemma3Vision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: Gemma3Vision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the encoder: [P I] -> [M D]."""
+    x = encode(w.at("model.encoder.vision_tower"), x, grid, c, cache)
+    return [project(x, w.at("model.encoder.multi_modal_projector"), grid, c)]
