@@ -14,10 +14,14 @@ from __future__ import annotations
 import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Set
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Set
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
+from datetime import date
+from enum import Enum
 from functools import wraps
+from numbers import Number
+from pathlib import PurePath
 from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
@@ -77,6 +81,18 @@ def untracked() -> Iterator[None]:
         _under_way.reset(token)
 
 
+@contextmanager
+def tracking_apart() -> Iterator[set[Dependency]]:
+    """Record everything used inside the block, for a caller that states what of it the surrounding computation has
+    used."""
+    used: set[Dependency] = set()
+    token = _under_way.set(used)
+    try:
+        yield used
+    finally:
+        _under_way.reset(token)
+
+
 # What is kept
 
 
@@ -86,12 +102,15 @@ class _Results:
     def __init__(self):
         self.by_arguments: dict[tuple, tuple[Any, frozenset[Dependency]]] = {}
         self.large: deque[tuple] = deque()  # the arguments of those that are, the oldest first
+        self.objects: set[tuple] = set()  # and of those that are more than plain values
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
-        if _packs and isinstance(value, str) and len(value) > LONG:
-            self.by_arguments[key] = PackedResult(type(value), Packed(value)), used
+        if _packs and (packed := pack(value)) is not None:
+            self.by_arguments[key] = packed, used
             return
+        if _packs and not is_plain(value):
+            self.objects.add(key)
         self.by_arguments[key] = value, used
         if _most and (isinstance(value, str) and len(value) > LONG or getattr(value, "is_large_result", False)):
             self.large.append(key)
@@ -102,6 +121,13 @@ class _Results:
         stale = [key for key, (_, used) in self.by_arguments.items() if not changed.isdisjoint(used)]
         for key in stale:
             del self.by_arguments[key]
+        self.objects.difference_update(stale)
+
+    def release(self) -> None:
+        for key in self.objects:
+            self.by_arguments.pop(key, None)
+        self.objects.clear()
+        self.large.clear()
 
 
 class Memoized(Protocol[P, T_co]):
@@ -121,7 +147,9 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T_co:
         for go_on in before_each_call:
             go_on()
-        key = (args, tuple(sorted(kwargs.items()))) if kwargs else args
+        key = tuple([getattr(one, "depends_on", None) or one for one in args]) if _packs else args
+        if kwargs:
+            key = key, tuple(sorted(kwargs.items()))
         kept = results.by_arguments.get(key)
         if kept is None:
             with tracking() as used:
@@ -135,7 +163,7 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
         outer = _under_way.get()
         if outer is not None:
             outer |= used
-        return cast(Any, value.text()) if type(value) is PackedResult else value
+        return cast(Any, value.unpacked()) if type(value) is PackedResult else value
 
     memoizing = cast(Any, wrapper)
     memoizing.cache_clear = results.by_arguments.clear
@@ -175,14 +203,47 @@ class Latest(Generic[T]):
             self.drop()
 
 
+class Compared(Generic[T]):
+    """A function of a name whose callers depend on the result, and not on what it was computed from: while it comes out
+    equal, they stay."""
+
+    def __init__(self, kind: str, function: Callable[[str], T]):
+        self.kind, self.function = kind, function
+        self.results: dict[str, tuple[T, frozenset[Dependency]]] = {}
+        _compared.add(self)
+
+    def __call__(self, name: str) -> T:
+        depends_on(self.kind, name)
+        if name not in self.results:
+            with tracking_apart() as used:
+                value = self.function(name)
+            self.results[name] = value, frozenset(used)
+        return self.results[name][0]
+
+    def changed(self, changed: Set[Dependency], compares: bool) -> set[Dependency]:
+        """The results that are not what they were; or may not be, if they are not to be computed again."""
+        different: set[Dependency] = set()
+        for name, (before, used) in list(self.results.items()):
+            if not changed.isdisjoint(used):
+                del self.results[name]
+                with untracked(), suppress(Exception):
+                    if compares and self(name) == before:
+                        continue
+                different.add((self.kind, name))
+        return different
+
+
 # Weak, so that the results of a module that was imported anew go with it.
 _tracked: weakref.WeakSet[_Results | Latest[Any]] = weakref.WeakSet()
+_compared: weakref.WeakSet[Compared[Any]] = weakref.WeakSet()
 
 
-def invalidate(changed: Set[Dependency]) -> None:
+def invalidate(changed: Set[Dependency], compares: bool = True) -> None:
     """Drop every result that used any of these."""
-    for results in list(_tracked):
-        results.invalidate(changed)
+    while changed:
+        for results in list(_tracked):
+            results.invalidate(changed)
+        changed = {one for compared in list(_compared) for one in compared.changed(changed, compares)}
 
 
 # What it takes
@@ -200,8 +261,37 @@ def limit_large_results(most: int = 20) -> None:
 
 
 def pack_long_texts() -> None:
-    """From now on, long texts stay compressed: a live preview has all of them, and asks for few."""
+    """From now on, long texts stay compressed: a live preview has all of them, and asks for few. An argument that is a
+    model stands for its preset, so that `release` can drop the model."""
     _packs[:] = [True]
+
+
+def release() -> None:
+    """Drop the results that are more than plain values, such as models with their traces: whoever asks computes them
+    again. Only while no computation is under way, since parts of two traces do not mix."""
+    for results in list(_tracked):
+        if isinstance(results, _Results):
+            results.release()
+
+
+def n_objects() -> int:
+    """The number of results that `release` would drop."""
+    return sum(len(results.objects) for results in list(_tracked) if isinstance(results, _Results))
+
+
+PLAIN = str, bytes, Number, date, Enum, PurePath
+
+
+def is_plain(value: object) -> bool:
+    """Whether a value consists of numbers, texts and collections of them."""
+    if value is None or isinstance(value, PLAIN):
+        return True
+    if isinstance(value, Mapping):
+        return all(is_plain(key) and is_plain(one) for key, one in value.items())
+    if isinstance(value, tuple | list | Set):
+        return all(map(is_plain, value))
+    names = getattr(type(value), "__struct_fields__", None)  # as a preset has
+    return names is not None and all(is_plain(getattr(value, name)) for name in names)
 
 
 class Packed:
@@ -221,10 +311,20 @@ class Packed:
 
 
 class PackedResult(NamedTuple):
-    """A result that is a long text."""
+    """A result that is a long text, or several."""
 
-    kind: type[str]  # as HTML is
-    packed: Packed
+    kind: type[str] | None  # as HTML is; None for several
+    packed: tuple[Packed, ...]
 
-    def text(self) -> str:
-        return self.kind(self.packed.text())
+    def unpacked(self) -> str | tuple[str, ...]:
+        texts = tuple(one.text() for one in self.packed)
+        return self.kind(texts[0]) if self.kind else texts
+
+
+def pack(value: object) -> PackedResult | None:
+    """A long text, or a tuple with one, compressed; None for any other value."""
+    texts = value if type(value) is tuple else (value,)
+    if not all(isinstance(one, str) for one in texts) or max(map(len, texts), default=0) <= LONG:
+        return None
+    packed = tuple(map(Packed, texts))
+    return PackedResult(None if type(value) is tuple else type(value), packed)

@@ -132,13 +132,10 @@ class Model:
         """
         if self.preset is None:
             return ()
-        held = self._held
+        unread = [key for key in self.raw if key != "model_type" and self.preset.sources.is_default(key)]
+        held = self._held if unread else ()
         spelt = {name: k.field for k in fields_of(self.architecture.config) if k.key for name in (k.key, *k.also)}
-        return tuple(
-            key
-            for key in self.raw
-            if key != "model_type" and self.preset.sources.is_default(key) and spelt.get(key) not in held
-        )
+        return tuple(key for key in unread if spelt.get(key) not in held)
 
     @property
     def _held(self) -> frozenset[str]:
@@ -154,6 +151,8 @@ class Model:
     def default_sizes(self) -> frozenset[str]:
         """The symbols of counts and costs that depend on a class's default: the sizes that `default_keys` give, and
         sizes derived from them or from a default list of the layers' kinds."""
+        if not self.default_keys:
+            return frozenset()
         keyed = {k.field: {k.key, *k.also} for k in fields_of(self.architecture.config) if k.key}
         counted = self.counts.flops.symbols.union(
             self.counts.total_poly.symbols, *(k.elements.symbols for k in self.counts.kept)

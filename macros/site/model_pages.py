@@ -111,6 +111,7 @@ def total(slug: str) -> int:
         return 0
 
 
+@memoized
 @cached_on_disk
 def _total(slug: str) -> int:
     return presets.model(slug).counts.total if presets.preset(slug).config is not None else 0
@@ -131,6 +132,7 @@ def problem(slug: str) -> Problem | None:
     return None
 
 
+@memoized
 @cached_on_disk
 def _verified(slug: str) -> bool:
     presets.verify_family(slug)
