@@ -11,18 +11,15 @@ what it was once computed from. So a page knows every preset behind it, however 
 
 from __future__ import annotations
 
+import sys
 import weakref
 import zlib
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from datetime import date
-from enum import Enum
-from functools import wraps
-from numbers import Number
-from pathlib import PurePath
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from functools import _lru_cache_wrapper, wraps
+from typing import Any, BinaryIO, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -102,15 +99,12 @@ class _Results:
     def __init__(self):
         self.by_arguments: dict[tuple, tuple[Any, frozenset[Dependency]]] = {}
         self.large: deque[tuple] = deque()  # the arguments of those that are, the oldest first
-        self.objects: set[tuple] = set()  # and of those that are more than plain values
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
         if _packs and (packed := pack(value)) is not None:
             self.by_arguments[key] = packed, used
             return
-        if _packs and not is_plain(value):
-            self.objects.add(key)
         self.by_arguments[key] = value, used
         if _most and (isinstance(value, str) and len(value) > LONG or getattr(value, "is_large_result", False)):
             self.large.append(key)
@@ -121,13 +115,11 @@ class _Results:
         stale = [key for key, (_, used) in self.by_arguments.items() if not changed.isdisjoint(used)]
         for key in stale:
             del self.by_arguments[key]
-        self.objects.difference_update(stale)
 
     def release(self) -> None:
-        for key in self.objects:
-            self.by_arguments.pop(key, None)
-        self.objects.clear()
-        self.large.clear()
+        for value, _ in self.by_arguments.values():
+            if release := getattr(value, "release", None):
+                release()
 
 
 class Memoized(Protocol[P, T_co]):
@@ -147,9 +139,7 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> T_co:
         for go_on in before_each_call:
             go_on()
-        key = tuple([getattr(one, "depends_on", None) or one for one in args]) if _packs else args
-        if kwargs:
-            key = key, tuple(sorted(kwargs.items()))
+        key = (args, tuple(sorted(kwargs.items()))) if kwargs else args
         kept = results.by_arguments.get(key)
         if kept is None:
             with tracking() as used:
@@ -261,53 +251,105 @@ def limit_large_results(most: int = 20) -> None:
 
 
 def pack_long_texts() -> None:
-    """From now on, long texts stay compressed: a live preview has all of them, and asks for few. An argument that is a
-    model stands for its preset, so that `release` can drop the model."""
+    """From now on, long texts stay compressed: a live preview has all of them, and asks for few."""
     _packs[:] = [True]
 
 
-def release() -> None:
-    """Drop the results that are more than plain values, such as models with their traces: whoever asks computes them
-    again. Only while no computation is under way, since parts of two traces do not mix."""
+def release(package: str) -> None:
+    """Have results drop what they can compute again, as a model does with its costs, and clear the bounded pure caches
+    of a package's modules."""
     for results in list(_tracked):
         if isinstance(results, _Results):
             results.release()
-
-
-def n_objects() -> int:
-    """The number of results that `release` would drop."""
-    return sum(len(results.objects) for results in list(_tracked) if isinstance(results, _Results))
-
-
-PLAIN = str, bytes, Number, date, Enum, PurePath
-
-
-def is_plain(value: object) -> bool:
-    """Whether a value consists of numbers, texts and collections of them."""
-    if value is None or isinstance(value, PLAIN):
-        return True
-    if isinstance(value, Mapping):
-        return all(is_plain(key) and is_plain(one) for key, one in value.items())
-    if isinstance(value, tuple | list | Set):
-        return all(map(is_plain, value))
-    names = getattr(type(value), "__struct_fields__", None)  # as a preset has
-    return names is not None and all(is_plain(getattr(value, name)) for name in names)
+    for name, module in list(sys.modules.items()):
+        if name.startswith(f"{package}."):
+            for function in list(vars(module).values()):
+                if isinstance(function, _lru_cache_wrapper) and function.cache_parameters()["maxsize"]:
+                    function.cache_clear()
 
 
 class Packed:
-    """A long text, compressed to a tenth; two are compared without unpacking."""
+    """A long text, compressed to a tenth and outside of memory; two are compared without reading them."""
 
     def __init__(self, text: str):
         from hashlib import blake2b  # only a live preview packs texts
 
         content = text.encode("utf-8", "surrogatepass")
-        self.digest, self.content = blake2b(content).digest(), zlib.compress(content, 1)
+        self.digest = blake2b(content).digest()
+        self.place: tuple[int, int] | bytes = _contents.put(self, zlib.compress(content, 1))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Packed) and self.digest == other.digest
 
+    @property
+    def content(self) -> bytes:
+        return self.place if isinstance(self.place, bytes) else _contents.get(self.place)
+
     def text(self) -> str:
         return zlib.decompress(self.content).decode("utf-8", "surrogatepass")
+
+
+class _Contents:
+    """The contents of packed texts in a private file, which begins anew when most of it is of texts that are gone."""
+
+    def __init__(self):
+        self.file: BinaryIO | None = None
+        self.texts: weakref.WeakValueDictionary[int, Packed] = weakref.WeakValueDictionary()  # by where they begin
+        self.end, self.most = 0, LEAST  # bytes
+
+    def put(self, text: Packed, content: bytes) -> tuple[int, int] | bytes:
+        """Where a content is; itself if it is short, or if there is no room for it."""
+        if len(content) < SHORT:
+            return content
+        try:
+            if self.file is None or self.end > self.most:
+                self.begin_anew()
+            start = self.end
+            self.write(content)
+        except OSError:
+            return content
+        self.texts[start] = text
+        return start, len(content)
+
+    def get(self, place: tuple[int, int]) -> bytes:
+        return read(cast(BinaryIO, self.file), place)
+
+    def write(self, content: bytes) -> None:
+        file = cast(BinaryIO, self.file)
+        file.seek(self.end)
+        if file.write(content) < len(content):
+            raise OSError
+        self.end += len(content)
+
+    def begin_anew(self) -> None:
+        """Copy what is still needed into another file."""
+        import tempfile
+
+        before, end, places = self.file, self.end, []
+        needed = list(self.texts.values())
+        self.file, self.end = cast(BinaryIO, tempfile.TemporaryFile(buffering=0)), 0
+        try:
+            for text in needed:
+                content = read(cast(BinaryIO, before), cast(tuple, text.place))
+                places.append((self.end, len(content)))
+                self.write(content)
+        except OSError:
+            self.file, self.end = before, end
+            raise
+        self.texts = weakref.WeakValueDictionary()
+        for text, place in zip(needed, places):
+            text.place, self.texts[place[0]] = place, text
+        self.most = max(LEAST, 2 * self.end)
+
+
+def read(file: BinaryIO, place: tuple[int, int]) -> bytes:
+    file.seek(place[0])
+    return file.read(place[1])
+
+
+SHORT = 500  # bytes of a content that stays in memory
+LEAST = 1 << 26  # and of a file, before it begins anew
+_contents = _Contents()
 
 
 class PackedResult(NamedTuple):

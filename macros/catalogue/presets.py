@@ -200,6 +200,11 @@ class Model:
         types = None if self.folder is None else partial(types_of, self.folder)
         return Counts(self.trace, self.raw, self.architecture, types)
 
+    def release(self) -> None:
+        """Drop what its counts can compute again."""
+        if "counts" in vars(self):
+            self.counts.release()
+
     @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
         try:

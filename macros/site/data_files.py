@@ -77,7 +77,10 @@ def conformance_file(slugs: tuple[str, ...]) -> str:
 @memoized
 @cached_on_disk
 def _conforming(slug: str) -> dict[str, object]:
-    return conformance.of_model(presets.model(slug))
+    model = presets.model(slug)
+    row = conformance.of_model(model)
+    model.release()  # this file is the last that needs its costs
+    return row
 
 
 @memoized

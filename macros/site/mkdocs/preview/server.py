@@ -38,6 +38,8 @@ log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
 
+MANY = 5  # saves after which all that is in memory is looked at
+
 BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
     'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>'
@@ -109,6 +111,7 @@ class Served:
         self.noticed: dict = {}  # and of the last one that was noticed
         self.told = ""  # how its build failed
         self.tidy: threading.Timer | None = None
+        self.untidy = MANY  # saves since all that is in memory was looked at
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
         self.is_in_doubt = False  # a file came and went since the build under way began, which may have read it
         self.logged, self.once = Errors(), Once(self.docs_dir, self.is_overtaken)
@@ -272,15 +275,18 @@ class Served:
         self.rest.start()
 
     def tidy_up(self) -> None:
-        """Collect garbage of a build while nobody waits."""
+        """Collect garbage of builds while nobody waits: new objects soon, all objects rarely."""
+        self.untidy += 1
         self.tidy = threading.Timer(2, gc.collect)
         self.tidy.daemon = True
         self.tidy.start()
 
     def tidy_all(self) -> None:
-        """After a build of all pages: nothing of the builds before it stays, its cached results are excluded from the
-        collections after each save, and the system has back what they do not need."""
-        gc.unfreeze()
+        """After a build of all pages: exclude its cached results from the collections after each save, and give back
+        the memory that nothing needs any more."""
+        if self.untidy >= MANY or self.preview.is_imported_anew:
+            gc.unfreeze()
+            self.untidy, self.preview.is_imported_anew = 0, False
         gc.collect()
         gc.freeze()
         trim()
