@@ -50,7 +50,7 @@ from .inputs import Inputs, below, digest
 from .lines import Errors, one_line
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
 from .server import Abandoned, Served, address
-from .stand_ins import Compiled, Templates, Unknown, Watched, WatchedLoader
+from .stand_ins import Compiled, Templates, Unknown, Watched, WatchedLoader, spare
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -265,6 +265,7 @@ class Preview:
         self.is_under_way = True
         if "macros" not in config.plugins:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
+        spare(config.plugins["macros"], config.plugins)
         self.served.follow(config)
         self.take_in(config)
         # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced

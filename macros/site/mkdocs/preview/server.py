@@ -90,6 +90,7 @@ class Served:
         self.server, self.builder, self.preview = server, builder, preview
         self.docs_dir, self.config_file = config.docs_dir, config.config_file_path or ""
         self.made_dir = server.root  # where MkDocs builds
+        self.emptied = f"{server.root}.emptied"  # what a build left there
         self.site_dir = server.root = f"{server.root}.served"
         os.makedirs(self.site_dir, exist_ok=True)
         self.is_marked = False  # with an error's line on its pages
@@ -277,9 +278,13 @@ class Served:
     def tidy_up(self) -> None:
         """Collect garbage of builds while nobody waits: new objects soon, all objects rarely."""
         self.untidy += 1
-        self.tidy = threading.Timer(2, gc.collect)
+        self.tidy = threading.Timer(2, self.clear_up)
         self.tidy.daemon = True
         self.tidy.start()
+
+    def clear_up(self) -> None:
+        shutil.rmtree(self.emptied, ignore_errors=True)
+        gc.collect()
 
     def tidy_all(self) -> None:
         """After a build of all pages: exclude its cached results from the collections after each save, and give back
@@ -323,6 +328,8 @@ class Served:
         self.logged.lines.clear()
         self.kept.clear()
         self.is_in_doubt = False
+        with suppress(OSError):  # else MkDocs deletes hundreds of empty folders one by one, before all
+            os.rename(self.made_dir, self.emptied)
         try:
             with self.preview.building(first):
                 self.builder()
@@ -378,8 +385,8 @@ class Served:
     def close(self) -> None:
         self.closed.set()
         self.stop()
-        shutil.rmtree(self.site_dir, ignore_errors=True)
-        shutil.rmtree(self.reload.parent, ignore_errors=True)
+        for folder in (self.site_dir, self.emptied, self.reload.parent):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def keeps(self, uri: str, is_same: bool) -> bool:
         """Whether a page's file need not be written: the served one is equal, and not from an abandoned build."""
