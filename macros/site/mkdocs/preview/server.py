@@ -38,7 +38,7 @@ log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
 
-MANY = 5  # saves after which all that is in memory is looked at
+MANY = 20  # saves after which all that is in memory is looked at
 
 BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
@@ -287,13 +287,15 @@ class Served:
         gc.collect()
 
     def tidy_all(self) -> None:
-        """After a build of all pages: exclude its cached results from the collections after each save, and give back
-        the memory that nothing needs any more."""
-        if self.untidy >= MANY or self.preview.is_imported_anew:
+        """After a build of all pages: give back the memory that nothing needs. Rarely, look at all objects, and exclude
+        them from the collections after the next saves."""
+        is_rare = self.untidy >= MANY or self.preview.is_imported_anew
+        if is_rare:
             gc.unfreeze()
-            self.untidy, self.preview.is_imported_anew = 0, False
         gc.collect()
-        gc.freeze()
+        if is_rare:
+            gc.freeze()
+            self.untidy, self.preview.is_imported_anew = 0, False
         trim()
 
     def build_rest(self, shown: dict, errors: list) -> None:
