@@ -413,6 +413,13 @@ def spellings(family: str) -> dict[str, str]:
     return {slug: spelt for slug in alike if (spelt := _family(slug)) is not None}
 
 
+def of_family(family: str) -> list[str]:
+    """The presets of a family that can be read: its folder's files alone are read, and those in no family's folder."""
+    own = [slug for slug, path in paths().items() if not path.is_relative_to(FOLDER)] if also else []
+    alike = {*_by_letters().get(_letters(family_slug(family)), ()), *own}
+    return [slug for slug in sorted(alike) if _family(slug) == family]
+
+
 @memoized
 def _by_letters() -> dict[str, list[str]]:
     """The presets of each folder, or of several whose names differ only in hyphens."""

@@ -37,7 +37,7 @@ from ..kit.text_boxes import Box, text_box
 from ..trace.layers import has_fixed_state
 from ..trace.parts import is_sparse
 from .catalogue import COMPARE, iso_date
-from .model_page import presets_in_order
+from .model_page import presets_in_order, release_sort_key
 from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
 
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
@@ -49,7 +49,12 @@ TRAINED_FURTHER = re.compile(r"Cod(e|er)\b|Distill|Embedding|QwQ|-VL\b")
 
 def family_members(family: str) -> list[str]:
     """The models of a family in the order of release, on one day the smallest first. Raises `Problem`."""
-    slugs = [slug for slug, p in presets_in_order() if p.family == family]
+
+    def order(slug: str) -> tuple[str, int]:
+        preset = presets.preset(slug)
+        return release_sort_key(preset), figures(slug).total if preset.config is not None else 0
+
+    slugs = sorted(presets.of_family(family), key=order) if isinstance(family, str) else []
     if not slugs:
         raise unknown(
             f"family = {family!r}: no model has it", family, sorted({p.family for _, p in presets_in_order()})
@@ -80,9 +85,8 @@ def figures(slug: str) -> Figures:
 def relatives(slug: str) -> list[str]:
     """The models of a model's family, itself included, whose sizes are known. The family's files alone are read: a page
     depends on no other family."""
-    family = presets.preset(slug).family
-    alike = [one for one, spelt in presets.spellings(family).items() if spelt == family]
-    return [one for one in alike if presets.preset(one).config is not None]
+    family = presets.of_family(presets.preset(slug).family)
+    return [one for one in family if presets.preset(one).config is not None]
 
 
 def predecessor(model: Model) -> Model | None:
