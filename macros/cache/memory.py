@@ -363,10 +363,10 @@ class PackedResult(NamedTuple):
         return self.kind(texts[0]) if self.kind else texts
 
 
-def pack(value: object) -> PackedResult | None:
+def pack(value: Any) -> PackedResult | None:
     """A long text, or a tuple with one, compressed; None for any other value."""
-    texts = value if type(value) is tuple else (value,)
+    kind: Any = None if type(value) is tuple else type(value)
+    texts: tuple[Any, ...] = (value,) if kind else value
     if not all(isinstance(one, str) for one in texts) or max(map(len, texts), default=0) <= LONG:
         return None
-    packed = tuple(map(Packed, texts))
-    return PackedResult(None if type(value) is tuple else type(value), packed)
+    return PackedResult(kind, tuple(map(Packed, texts)))

@@ -123,6 +123,7 @@ class Served:
         self.app = server.get_app()
         server.set_app(self.answer)
         server.builder = self.rebuild
+        keep_memory_whole()
         sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
         # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. A save that comes during a build
         # leads to another build.
@@ -446,6 +447,17 @@ class Served:
                 re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape"
             )
             marked.replace(path)
+
+
+ARENA_MAX, MMAP_THRESHOLD = -8, -3  # of glibc's malloc.h
+
+
+def keep_memory_whole() -> None:
+    """One heap for all threads, and large texts beside it: what they no longer need does not lie between the rest."""
+    with suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(ARENA_MAX, 1)
+        library.mallopt(MMAP_THRESHOLD, 1 << 18)
 
 
 def trim() -> None:
