@@ -11,14 +11,13 @@ what it was once computed from. So a page knows every preset behind it, however 
 
 from __future__ import annotations
 
-import sys
 import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
-from functools import _lru_cache_wrapper, wraps
+from functools import wraps
 from typing import Any, BinaryIO, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
@@ -255,17 +254,11 @@ def pack_long_texts() -> None:
     _packs[:] = [True]
 
 
-def release(package: str) -> None:
-    """Have results drop what they can compute again, as a model does with its costs, and clear the bounded pure caches
-    of a package's modules."""
+def release() -> None:
+    """Have results drop what they can compute again, as a model does with its costs."""
     for results in list(_tracked):
         if isinstance(results, _Results):
             results.release()
-    for name, module in list(sys.modules.items()):
-        if name.startswith(f"{package}."):
-            for function in list(vars(module).values()):
-                if isinstance(function, _lru_cache_wrapper) and function.cache_parameters()["maxsize"]:
-                    function.cache_clear()
 
 
 class Packed:

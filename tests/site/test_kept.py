@@ -303,7 +303,7 @@ def test_what_a_preview_releases_is_computed_again():
     """A model's costs come out as before, from the same trace."""
     model = presets.model("llama3-8b")
     counts, before = model.counts, as_json(model, True)
-    memory.release("macros")
+    memory.release()
     assert counts.costs is None and model.counts is counts
     assert as_json(model, True) == before and counts.costs is not None
 

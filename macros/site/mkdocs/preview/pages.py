@@ -69,7 +69,7 @@ def clear(pages: int, is_all_new: bool) -> None:
     """Limits memory and garbage collection: after this many pages, what models can compute again goes. Where all pages
     are built anew, objects that are alive then stay, and this build does not scan them again."""
     if pages % AT_ONCE == 0:
-        memory.release(PACKAGE.name)
+        memory.release()
         gc.collect()
         if is_all_new:
             gc.freeze()
