@@ -152,6 +152,7 @@ class Store:
             return None
 
     def put(self, key: bytes, value: object, used: Iterable[Dependency]) -> None:
+        used = {("preset" if kind == "beside" else kind, name) for kind, name in used}
         if self.now and all(kind in ("preset", "presets") for kind, _ in used):
             uses = json.dumps(sorted(used, key=str))
             try:

@@ -15,10 +15,10 @@ import weakref
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator, Set
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, Token
 from functools import wraps
-from typing import Any, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
+from typing import Any, BinaryIO, Generic, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -77,6 +77,18 @@ def untracked() -> Iterator[None]:
         _under_way.reset(token)
 
 
+@contextmanager
+def tracking_apart() -> Iterator[set[Dependency]]:
+    """Record everything used inside the block, for a caller that states what of it the surrounding computation has
+    used."""
+    used: set[Dependency] = set()
+    token = _under_way.set(used)
+    try:
+        yield used
+    finally:
+        _under_way.reset(token)
+
+
 # What is kept
 
 
@@ -89,8 +101,8 @@ class _Results:
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
-        if _packs and isinstance(value, str) and len(value) > LONG:
-            self.by_arguments[key] = PackedResult(type(value), Packed(value)), used
+        if _packs and (packed := pack(value)) is not None:
+            self.by_arguments[key] = packed, used
             return
         self.by_arguments[key] = value, used
         if _most and (isinstance(value, str) and len(value) > LONG or getattr(value, "is_large_result", False)):
@@ -102,6 +114,11 @@ class _Results:
         stale = [key for key, (_, used) in self.by_arguments.items() if not changed.isdisjoint(used)]
         for key in stale:
             del self.by_arguments[key]
+
+    def release(self) -> None:
+        for value, _ in self.by_arguments.values():
+            if release := getattr(value, "release", None):
+                release()
 
 
 class Memoized(Protocol[P, T_co]):
@@ -135,7 +152,7 @@ def memoized(function: Callable[P, T_co]) -> Memoized[P, T_co]:
         outer = _under_way.get()
         if outer is not None:
             outer |= used
-        return cast(Any, value.text()) if type(value) is PackedResult else value
+        return cast(Any, value.unpacked()) if type(value) is PackedResult else value
 
     memoizing = cast(Any, wrapper)
     memoizing.cache_clear = results.by_arguments.clear
@@ -175,14 +192,47 @@ class Latest(Generic[T]):
             self.drop()
 
 
+class Compared(Generic[T]):
+    """A function of a name whose callers depend on the result, and not on what it was computed from: while it comes out
+    equal, they stay."""
+
+    def __init__(self, kind: str, function: Callable[[str], T]):
+        self.kind, self.function = kind, function
+        self.results: dict[str, tuple[T, frozenset[Dependency]]] = {}
+        _compared.add(self)
+
+    def __call__(self, name: str) -> T:
+        depends_on(self.kind, name)
+        if name not in self.results:
+            with tracking_apart() as used:
+                value = self.function(name)
+            self.results[name] = value, frozenset(used)
+        return self.results[name][0]
+
+    def changed(self, changed: Set[Dependency], compares: bool) -> set[Dependency]:
+        """The results that are not what they were; or may not be, if they are not to be computed again."""
+        different: set[Dependency] = set()
+        for name, (before, used) in list(self.results.items()):
+            if not changed.isdisjoint(used):
+                del self.results[name]
+                with untracked(), suppress(Exception):
+                    if compares and self(name) == before:
+                        continue
+                different.add((self.kind, name))
+        return different
+
+
 # Weak, so that the results of a module that was imported anew go with it.
 _tracked: weakref.WeakSet[_Results | Latest[Any]] = weakref.WeakSet()
+_compared: weakref.WeakSet[Compared[Any]] = weakref.WeakSet()
 
 
-def invalidate(changed: Set[Dependency]) -> None:
+def invalidate(changed: Set[Dependency], compares: bool = True) -> None:
     """Drop every result that used any of these."""
-    for results in list(_tracked):
-        results.invalidate(changed)
+    while changed:
+        for results in list(_tracked):
+            results.invalidate(changed)
+        changed = {one for compared in list(_compared) for one in compared.changed(changed, compares)}
 
 
 # What it takes
@@ -204,27 +254,112 @@ def pack_long_texts() -> None:
     _packs[:] = [True]
 
 
+def release() -> None:
+    """Have results drop what they can compute again, as a model does with its costs."""
+    for results in list(_tracked):
+        if isinstance(results, _Results):
+            results.release()
+
+
 class Packed:
-    """A long text, compressed to a tenth; two are compared without unpacking."""
+    """A long text, compressed to a tenth and outside of memory; two are compared without reading them."""
 
     def __init__(self, text: str):
         from hashlib import blake2b  # only a live preview packs texts
 
         content = text.encode("utf-8", "surrogatepass")
-        self.digest, self.content = blake2b(content).digest(), zlib.compress(content, 1)
+        self.digest = blake2b(content).digest()
+        self.place: tuple[int, int] | bytes = _contents.put(self, zlib.compress(content, 1))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Packed) and self.digest == other.digest
+
+    @property
+    def content(self) -> bytes:
+        return self.place if isinstance(self.place, bytes) else _contents.get(self.place)
 
     def text(self) -> str:
         return zlib.decompress(self.content).decode("utf-8", "surrogatepass")
 
 
+class _Contents:
+    """The contents of packed texts in a private file, which begins anew when most of it is of texts that are gone."""
+
+    def __init__(self):
+        self.file: BinaryIO | None = None
+        self.texts: weakref.WeakValueDictionary[int, Packed] = weakref.WeakValueDictionary()  # by where they begin
+        self.end, self.most = 0, LEAST  # bytes
+
+    def put(self, text: Packed, content: bytes) -> tuple[int, int] | bytes:
+        """Where a content is; itself if it is short, or if there is no room for it."""
+        if len(content) < SHORT:
+            return content
+        try:
+            if self.file is None or self.end > self.most:
+                self.begin_anew()
+            start = self.end
+            self.write(content)
+        except OSError:
+            return content
+        self.texts[start] = text
+        return start, len(content)
+
+    def get(self, place: tuple[int, int]) -> bytes:
+        return read(cast(BinaryIO, self.file), place)
+
+    def write(self, content: bytes) -> None:
+        file = cast(BinaryIO, self.file)
+        file.seek(self.end)
+        if file.write(content) < len(content):
+            raise OSError
+        self.end += len(content)
+
+    def begin_anew(self) -> None:
+        """Copy what is still needed into another file."""
+        import tempfile
+
+        before, end, places = self.file, self.end, []
+        needed = list(self.texts.values())
+        self.file, self.end = cast(BinaryIO, tempfile.TemporaryFile(buffering=0)), 0
+        try:
+            for text in needed:
+                content = read(cast(BinaryIO, before), cast(tuple, text.place))
+                places.append((self.end, len(content)))
+                self.write(content)
+        except OSError:
+            self.file, self.end = before, end
+            raise
+        self.texts = weakref.WeakValueDictionary()
+        for text, place in zip(needed, places):
+            text.place, self.texts[place[0]] = place, text
+        self.most = max(LEAST, 2 * self.end)
+
+
+def read(file: BinaryIO, place: tuple[int, int]) -> bytes:
+    file.seek(place[0])
+    return file.read(place[1])
+
+
+SHORT = 500  # bytes of a content that stays in memory
+LEAST = 1 << 26  # and of a file, before it begins anew
+_contents = _Contents()
+
+
 class PackedResult(NamedTuple):
-    """A result that is a long text."""
+    """A result that is a long text, or several."""
 
-    kind: type[str]  # as HTML is
-    packed: Packed
+    kind: type[str] | None  # as HTML is; None for several
+    packed: tuple[Packed, ...]
 
-    def text(self) -> str:
-        return self.kind(self.packed.text())
+    def unpacked(self) -> str | tuple[str, ...]:
+        texts = tuple(one.text() for one in self.packed)
+        return self.kind(texts[0]) if self.kind else texts
+
+
+def pack(value: Any) -> PackedResult | None:
+    """A long text, or a tuple with one, compressed; None for any other value."""
+    kind: Any = None if type(value) is tuple else type(value)
+    texts: tuple[Any, ...] = (value,) if kind else value
+    if not all(isinstance(one, str) for one in texts) or max(map(len, texts), default=0) <= LONG:
+        return None
+    return PackedResult(kind, tuple(map(Packed, texts)))

@@ -135,13 +135,10 @@ class Model:
         """
         if self.preset is None:
             return ()
-        held = self._held
+        unread = [key for key in self.raw if key != "model_type" and self.preset.sources.is_default(key)]
+        held = self._held if unread else ()
         spelt = {name: k.field for k in fields_of(self.architecture.config) if k.key for name in (k.key, *k.also)}
-        return tuple(
-            key
-            for key in self.raw
-            if key != "model_type" and self.preset.sources.is_default(key) and spelt.get(key) not in held
-        )
+        return tuple(key for key in unread if spelt.get(key) not in held)
 
     @property
     def _held(self) -> frozenset[str]:
@@ -157,6 +154,8 @@ class Model:
     def default_sizes(self) -> frozenset[str]:
         """The symbols of counts and costs that depend on a class's default: the sizes that `default_keys` give, and
         sizes derived from them or from a default list of the layers' kinds."""
+        if not self.default_keys:
+            return frozenset()
         keyed = {k.field: {k.key, *k.also} for k in fields_of(self.architecture.config) if k.key}
         counted = self.counts.flops.symbols.union(
             self.counts.total_poly.symbols, *(k.elements.symbols for k in self.counts.kept)
@@ -203,6 +202,11 @@ class Model:
     def counts(self) -> Counts:
         types = None if self.folder is None else partial(types_of, self.folder)
         return Counts(self.trace, self.raw, self.architecture, types)
+
+    def release(self) -> None:
+        """Drop what its counts can compute again."""
+        if "counts" in vars(self):
+            self.counts.release()
 
     @cached_property
     def drawn(self) -> Model:
@@ -421,6 +425,13 @@ def spellings(family: str) -> dict[str, str]:
     """The presets whose folder has the letters of this family, whatever the hyphens, and the family of each."""
     alike = _by_letters().get(_letters(family_slug(family)), ())
     return {slug: spelt for slug in alike if (spelt := _family(slug)) is not None}
+
+
+def of_family(family: str) -> list[str]:
+    """The presets of a family that can be read: its folder's files alone are read, and those in no family's folder."""
+    own = [slug for slug, path in paths().items() if not path.is_relative_to(FOLDER)] if also else []
+    alike = {*_by_letters().get(_letters(family_slug(family)), ()), *own}
+    return [slug for slug in sorted(alike) if _family(slug) == family]
 
 
 @memoized

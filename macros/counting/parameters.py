@@ -39,7 +39,12 @@ class Counts:
         """`raw` are the keys of the config.json, which state the format of the published weights, and `types` reads the
         headers of the files."""
         self.trace: Trace = trace
-        self.formats: WeightFormats = WeightFormats(trace, raw or {}, architecture, types)
+        self._read = raw or {}, architecture, types
+        self.release()
+
+    def release(self) -> None:
+        """Drop the costs and the sizes in formats, which are most of a model in memory."""
+        self.formats: WeightFormats = WeightFormats(self.trace, *self._read)
         self.costs: object = None  # `costs.of` this model: they go when it goes
 
     @cached_property

@@ -74,11 +74,16 @@ def conformance_file(slugs: tuple[str, ...]) -> str:
     return conformance.as_json([_conforming(slug) for slug in slugs if presets.preset(slug).config is not None])
 
 
+@memoized
 @cached_on_disk
 def _conforming(slug: str) -> dict[str, object]:
-    return conformance.of_model(presets.model(slug))
+    model = presets.model(slug)
+    row = conformance.of_model(model)
+    model.release()  # this file is the last that needs its costs
+    return row
 
 
+@memoized
 @cached_on_disk
 def _row(slug: str) -> dict[str, object]:
     preset = presets.preset(slug)

@@ -132,6 +132,7 @@ def problem(slug: str) -> Problem | None:
     return None
 
 
+@memoized
 @cached_on_disk
 def _verified(slug: str) -> bool:
     presets.verify_family(slug)

@@ -209,10 +209,10 @@ class Editor:
             self.random.choice([page.unlink, lambda: page.rename(page.with_name(f"newer{self.n}.md"))])()
 
     def do_edit_a_preset(self):
+        """A text of its own page and of lists, or one that pages of other models show, too."""
         path = self.folder / f"macros/presets/{self.random.choice(PRESETS)}.toml"
-        self.write(
-            path, re.sub(r'^organization = ".*"', f'organization = "Maker {self.n}"', path.read_text(), flags=re.M)
-        )
+        key = self.random.choice(["organization", "name"])
+        self.write(path, re.sub(rf'^{key} = ".*"', f'{key} = "New {self.n}"', path.read_text(), count=1, flags=re.M))
 
     def do_add_or_delete_a_preset(self):
         path = self.folder / "macros/presets/llama/llama3-8b-again.toml"

@@ -1,5 +1,6 @@
 """Kept results: taken where nothing that they come from has changed, and nowhere else."""
 
+import random
 import resource
 import sqlite3
 import zlib
@@ -10,6 +11,8 @@ from copies import build, small_site
 
 from macros.cache import disk, memory
 from macros.cache.memory import depends_on, tracking
+from macros.catalogue import presets
+from macros.data.model import as_json
 from macros.views.kit.html import Html
 
 
@@ -294,3 +297,63 @@ def test_a_preview_s_long_texts_are_kept_compressed(monkeypatch):
     again = [view(n) for n in (0, 1)]
     assert computed == [0, 1] and again == texts and all(type(text) is Html for text in again)
     assert again[0] is texts[0] and again[1] is not texts[1] and len(again[1]) > 10_000
+
+
+def test_what_a_preview_releases_is_computed_again():
+    """A model's costs come out as before, from the same trace."""
+    model = presets.model("llama3-8b")
+    counts, before = model.counts, as_json(model, True)
+    memory.release()
+    assert counts.costs is None and model.counts is counts
+    assert as_json(model, True) == before and counts.costs is not None
+
+
+def test_what_rests_on_a_compared_result_stays_while_that_is_equal():
+    files, computed = {"a": "Llama, by Meta"}, []
+
+    def first_word(name):
+        memory.depends_on("preset", name)
+        if not files[name]:
+            raise ValueError
+        return files[name].split(",")[0]
+
+    shown = memory.Compared("beside", first_word)
+
+    @memory.memoized
+    def page(name):
+        computed.append(files[name])
+        return shown(name)
+
+    def after(text, compares=True):
+        files["a"] = text
+        memory.invalidate({("preset", "a")}, compares)
+        return page("a")
+
+    assert page("a") == after("Llama, by nobody") == "Llama" and len(computed) == 1
+    assert after("Lama, by nobody") == "Lama" and len(computed) == 2
+    assert after("Lama", compares=False) == "Lama" and len(computed) == 3, "the code may have changed, too"
+    with pytest.raises(ValueError):
+        after("")
+    assert after("Lama") == "Lama"
+    with memory.tracking() as used:
+        page("a")
+    assert used == {("beside", "a")}
+
+
+def test_packed_texts_are_what_they_were_when_their_file_begins_anew(monkeypatch):
+    """Their file holds no more than twice of what is needed; without room for it, memory has them."""
+    monkeypatch.setattr(memory, "LEAST", 1 << 14)
+    contents = memory._Contents()
+    monkeypatch.setattr(memory, "_contents", contents)
+    chance, kept = random.Random(1), {}
+    for n in range(500):
+        text = "".join(chr(chance.randrange(32, 1000)) for _ in range(chance.randrange(3000)))
+        kept[chance.randrange(20)] = text, memory.Packed(text)
+        if n == 400:
+            monkeypatch.setattr(contents, "write", refuse)
+    assert all(packed.text() == text for text, packed in kept.values())
+    assert contents.end < 4 * sum(len(packed.content) for _, packed in kept.values())
+
+
+def refuse(content):
+    raise OSError(28, "No space left on device")

@@ -33,7 +33,7 @@ from macros.site.mkdocs.preview import lines, modules
 from macros.site.mkdocs.preview.lines import Once
 from macros.site.mkdocs.preview.pages import OURS, Preview
 from macros.site.mkdocs.preview.requests import Hosts, path_of
-from macros.site.mkdocs.preview.server import Served, pages_of_presets
+from macros.site.mkdocs.preview.server import GAP, PATIENCE, Served, pages_of_presets
 
 pytestmark = pytest.mark.processes
 
@@ -629,6 +629,32 @@ def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
     assert at_build == [([], "")]
     # And what it told of the save that ends it is told once, and stands on the pages.
     assert not served.once.filter(told) and list(served.once.errors.values()) == ["docs/a.md:1: wrong"]
+
+
+def test_a_save_before_any_page_was_opened_is_built():
+    """The build of the other pages alone would wait for it, and whoever opens a page would wait for that build."""
+    served, builds = Served.__new__(Served), []
+    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=lambda: {"saved": 1}), is_abandoned=False)
+    served.state, served.is_cautious, served.open, served.once, served.told = {}, False, {}, Once(), ""
+    served.config_file = "mkdocs.yml"
+    served.stop = served.tidy_up = lambda: None
+    served.build = lambda first: builds.append(first) or True
+    served.build_in_background = lambda: builds.append(None)
+    served.rebuild()
+    assert builds == [frozenset(), None]
+
+
+def test_the_other_pages_wait_while_a_tab_loads():
+    served = Served.__new__(Served)
+    served.preview = SimpleNamespace(is_abandoned=False)
+    served.is_interruptible, served.rest = True, threading.current_thread()
+    served.loading = served.told_at = start = time.monotonic()
+    served.give_way()
+    assert GAP <= time.monotonic() - start < PATIENCE
+    served.told_at = 0.0  # it was told long ago: whoever asks all the time stops nothing
+    served.loading = start = time.monotonic()
+    served.give_way()
+    assert time.monotonic() - start < GAP
 
 
 def test_a_file_that_came_and_went_leaves_no_error():

@@ -46,7 +46,10 @@ class Generated(File):
     @cached_property
     def _content(self) -> str | bytes:  # pyright: ignore[reportIncompatibleVariableOverride]
         preview.go_on()
-        return self.make()
+        made = self.make()
+        if preview.serving:
+            preview.count()
+        return made
 
     def copy_file(self, dirty: bool = False) -> None:
         """Written, its content is not needed any more."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from typing import Concatenate, ParamSpec
 
 from ...cache.memory import memoized
 from ...catalogue import presets
+from ...catalogue.beside import beside
 from ...catalogue.presets import Model
 from ...engine.errors import Problem
 from .html import Html, html, tag
@@ -38,14 +40,20 @@ def undisclosed(slug: str, what: str) -> Html:
     return tag("p", html(sentence, preset.organization, preset.name, what, UNDISCLOSED), cls="ep-undisclosed")
 
 
-def view(what: str) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
-    """Makes a view of a model one that takes its slug; for a model without sizes it says that `what` is undisclosed."""
+def view(
+    what: str, with_others: bool = False
+) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
+    """Makes a view of a model one that takes its slug; for a model without sizes it says that `what` is undisclosed.
+    `with_others`: the view shows other models beside it."""
 
     def make(of_model: Callable[Concatenate[Model, P], Html]) -> Callable[Concatenate[str, P], Html]:
         @wraps(of_model)
         def of_slug(slug: str, *args: P.args, **kwargs: P.kwargs) -> Html:
             known = model(slug)
-            return undisclosed(slug, what) if known is None else of_model(known, *args, **kwargs)
+            if known is None:
+                return undisclosed(slug, what)
+            with beside(slug) if with_others else nullcontext():
+                return of_model(known, *args, **kwargs)
 
         takes = signature(of_model)
         first, *others = takes.parameters.values()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math as maths
 import re
+from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
@@ -36,7 +37,7 @@ from ..kit.text_boxes import Box, text_box
 from ..trace.layers import has_fixed_state
 from ..trace.parts import is_sparse
 from .catalogue import COMPARE, iso_date
-from .model_page import presets_in_order
+from .model_page import presets_in_order, release_sort_key
 from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
 
 # Years that count as much as a factor of two in size where the earlier model of a line is looked for.
@@ -48,7 +49,12 @@ TRAINED_FURTHER = re.compile(r"Cod(e|er)\b|Distill|Embedding|QwQ|-VL\b")
 
 def family_members(family: str) -> list[str]:
     """The models of a family in the order of release, on one day the smallest first. Raises `Problem`."""
-    slugs = [slug for slug, p in presets_in_order() if p.family == family]
+
+    def order(slug: str) -> tuple[str, int]:
+        preset = presets.preset(slug)
+        return release_sort_key(preset), figures(slug).total if preset.config is not None else 0
+
+    slugs = sorted(presets.of_family(family), key=order) if isinstance(family, str) else []
     if not slugs:
         raise unknown(
             f"family = {family!r}: no model has it", family, sorted({p.family for _, p in presets_in_order()})
@@ -56,34 +62,50 @@ def family_members(family: str) -> list[str]:
     return slugs
 
 
-def released_of(model: Model) -> object:
-    return presets.preset(model.slug).released
+def released_of(slug: str) -> object:
+    return presets.preset(slug).released
 
 
-def relatives(model: Model) -> list[Model]:
+class Figures(NamedTuple):
+    """What the models of a family are compared by."""
+
+    total: int
+    cache_bytes_per_token: int
+    kind: tuple[bool, bool]  # whether it is sparse, whether its cache grows
+
+
+@memoized
+def figures(slug: str) -> Figures:
+    """A model's figures, without its trace."""
+    model = presets.model(slug)
+    kind = is_sparse(model), any(k.row is not None for k in model.counts.kept)
+    return Figures(model.counts.total, model.counts.cache_bytes_per_token(), kind)
+
+
+def relatives(slug: str) -> list[str]:
     """The models of a model's family, itself included, whose sizes are known. The family's files alone are read: a page
     depends on no other family."""
-    family = presets.preset(model.slug).family
-    return disclosure.models(slug for slug, spelt in presets.spellings(family).items() if spelt == family)
+    family = presets.of_family(presets.preset(slug).family)
+    return [one for one in family if presets.preset(one).config is not None]
 
 
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is. A model that was trained further for one purpose begins no line."""
-    released = released_of(model)
+    released, own = released_of(model.slug), figures(model.slug)
     earlier = [
-        m for m in relatives(model) if is_earlier(released_of(m), released) and not TRAINED_FURTHER.search(m.name)
+        slug
+        for slug in relatives(model.slug)
+        if is_earlier(released_of(slug), released) and not TRAINED_FURTHER.search(presets.preset(slug).name)
     ]
 
-    def kind(m: Model) -> tuple[bool, bool]:
-        return is_sparse(m), any(k.row is not None for k in m.counts.kept)
+    def distance(slug: str) -> float:
+        size = abs(maths.log2(figures(slug).total / own.total))
+        return size + (year(released) - year(released_of(slug))) / HALF_A_YEAR
 
-    def distance(m: Model) -> float:
-        return (
-            abs(maths.log2(m.counts.total / model.counts.total)) + (year(released) - year(released_of(m))) / HALF_A_YEAR
-        )
-
-    return min([m for m in earlier if kind(m) == kind(model)] or earlier, key=distance, default=None)
+    alike = [slug for slug in earlier if figures(slug).kind == own.kind]
+    nearest = min(alike or earlier, key=distance, default=None)
+    return presets.model(nearest) if nearest else None
 
 
 def is_earlier(a: object, b: object) -> bool:
@@ -207,7 +229,7 @@ def family_chart(family: str, link: Link | None = None) -> Html:
 @memoized
 def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     models = disclosure.models(slugs)
-    years = [year(released_of(m)) for m in models]
+    years = [year(released_of(m.slug)) for m in models]
     low, high = min(m.counts.active for m in models), max(m.counts.total for m in models)
     first_year = maths.floor(min(years))
     x_ends = first_year, max(maths.ceil(max(years) + 0.05), first_year + 1)
@@ -242,13 +264,13 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         content = joined([*drawn, below])
         return svg(height, content, title, described, frame.width, frame.cls, "group" if any(links) else "img")
 
-    first, last = (values.date(released_of(m)) for m in (models[0], models[-1]))
+    first, last = (values.date(released_of(m.slug)) for m in (models[0], models[-1]))
     described = (
         f"{len(models)} models from {first} to {last}, the smallest of "
         f"{rounding.short(min(m.counts.total for m in models))}, the largest of {rounding.short(high)} parameters."
     )
     rows = [
-        [anchor(m.name, url), values.date(released_of(m)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
+        [anchor(m.name, url), values.date(released_of(m.slug)), f"{m.counts.total:,}", f"{m.counts.active:,}"]
         for m, url in zip(models, links)
     ]
     as_table = table(

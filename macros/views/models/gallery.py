@@ -49,7 +49,7 @@ def gallery_entries() -> tuple[Entry, ...]:
     for model in sorted(disclosure.models(presets.paths()), key=_release):
         by_type.setdefault(model.model_type, []).append(model)
     standing = {name: _standing_for(models) for name, models in by_type.items()}
-    small = {name: presets.make(name, raw) for name, raw in small_configs().items() if name not in by_type}
+    small = {name: _small(name) for name in small_configs() if name not in by_type}
     types = architectures()
     alike: dict[object, list[str]] = {}
     for name, architecture in types.items():
@@ -69,6 +69,12 @@ def gallery_entries() -> tuple[Entry, ...]:
         for (name, model), whole in zip(models.items(), outlines)
     ]
     return tuple(sorted(entries, key=lambda entry: _release(entry.model)))
+
+
+@memoized
+def _small(name: str) -> Model:
+    """The model of a type's small config."""
+    return presets.make(name, small_configs()[name])
 
 
 def catalog_entries() -> list[Entry]:

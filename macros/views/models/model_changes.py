@@ -20,7 +20,7 @@ from .traits import TRAITS, trait_values
 COMMON = "llama3-8b"  # the layer that most later decoders start from
 
 
-@disclosure.view("what it changed")
+@disclosure.view("what it changed", with_others=True)
 def model_changes(model: Model, link: Link | None = None, page_link: Link | None = None) -> Html:
     """What differs from Llama 3 8B, and from the earlier model of its line: traits, the steps of a layer, sizes."""
     olds = [presets.model(COMMON)] if model.slug != COMMON and COMMON in presets.paths() else []
@@ -38,7 +38,7 @@ def _changes(old: Model, model: Model, page_link: Link | None) -> tuple[Html, Ht
     """(from which model to which, in how many changes; each of them)."""
     changed, sizes, new, gone = _differences(old, model)
     n = len(changed)
-    is_older = is_earlier(released_of(model), released_of(old))
+    is_older = is_earlier(released_of(model.slug), released_of(old.slug))
     start = html("{} beside {}" if is_older else "From {1} to {0}", model.name, old.name)
     said = html("{}: {} {}", start, n or "no", "change" if n == 1 else "changes")
     items = [html("{}: {}", title, how) for title, how in changed]

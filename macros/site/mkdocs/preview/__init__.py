@@ -5,6 +5,7 @@ MkDocs builds the whole site at each save. The preview follows that build throug
 
     inputs.py     knows which files were saved since they were last taken in
     pages.py      hands each page what it gave last time, where nothing that went into it has changed
+    elsewhere.py  lists what a page shows of the others
     modules.py    has an edited Python module imported anew, with those that import it
     server.py     has the open pages built first and the others in the background; shows what is wrong in the open tab
     requests.py   says which requests are answered

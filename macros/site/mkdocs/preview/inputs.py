@@ -27,6 +27,7 @@ class Inputs:
         self.states: dict[Path, tuple[str, tuple]] = {}
         self.known: dict[Path, tuple[str, tuple]] = {}  # what was read last, and when
         self.known_at = 0
+        self.paths: dict[str, Path] = {}  # thousands, of which each reading would make others
         self.follow(config)
 
     def follow(self, config) -> None:
@@ -39,9 +40,10 @@ class Inputs:
     def read(self) -> dict[Path, tuple[str, tuple]]:
         """Each file's digest, and its modification time."""
         states, now = {}, time.time_ns()
-        for path in [*self.files, *(path for folder in self.folders for path in below(folder))]:
+        for name in [*map(str, self.files), *(name for folder in self.folders for name in names_below(folder))]:
+            path = self.paths.get(name) or self.paths.setdefault(name, Path(name))
             try:
-                stat = path.stat()
+                stat = os.stat(name)
                 if not S_ISREG(stat.st_mode):
                     continue
                 written = (stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size, stat.st_ino)
@@ -84,11 +86,15 @@ def digest(path: Path) -> str:
 
 def below(folder: Path) -> Iterator[Path]:
     """Every file below a folder, except those of editors, hidden and compiled ones."""
+    return map(Path, names_below(folder))
+
+
+def names_below(folder: Path) -> Iterator[str]:
     for place, folders, names in os.walk(folder):
         folders[:] = [name for name in folders if not is_an_editors(name)]
         for name in names:
             if not is_an_editors(name) and not name.endswith(".pyc"):
-                yield Path(place, name)
+                yield os.path.join(place, name)
 
 
 def digests(states: dict[Path, tuple[str, tuple]]) -> dict[Path, str]:

@@ -34,6 +34,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_markdown_title, meta
 
+from ....cache import memory
 from ....cache.memory import (
     Dependency,
     Latest,
@@ -44,11 +45,12 @@ from ....cache.memory import (
     stop_tracking,
     tracking,
 )
+from .elsewhere import read_elsewhere
 from .inputs import Inputs, below, digest
 from .lines import Errors, one_line
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
 from .server import Abandoned, Served, address
-from .stand_ins import Compiled, Templates, Unknown, Watched, WatchedLoader
+from .stand_ins import Compiled, Templates, Unknown, Watched, WatchedLoader, spare
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -63,11 +65,14 @@ NOTHING = Packed("")
 MARKDOWN = "macros.site.mkdocs.markdown", "macros.site.extensions."
 
 
-def clear(pages: int) -> None:
-    """Limits garbage collection: objects alive after this many pages stay, and this build does not scan them again."""
+def clear(pages: int, is_all_new: bool) -> None:
+    """Limits memory and garbage collection: after this many pages, what models can compute again goes. Where all pages
+    are built anew, objects that are alive then stay, and this build does not scan them again."""
     if pages % AT_ONCE == 0:
+        memory.release()
         gc.collect()
-        gc.freeze()
+        if is_all_new:
+            gc.freeze()
 
 
 class Steps:
@@ -178,6 +183,8 @@ class Preview:
         """Ends a build that is not to continue: the work of a long one calls this, piece by piece."""
         if self.is_abandoned:
             raise Abandoned
+        if self.serving:
+            self.served.give_way()
 
     # What has changed
 
@@ -218,7 +225,7 @@ class Preview:
         if code and not is_first:
             self.modules.read(self.unread)
             self.unread = set()
-        invalidate(changed)
+        invalidate(changed, compares=not (code or whole))
         if code or whole:
             self.is_imported_anew = not is_first
             forgotten = self.modules.forget(None if whole else {module_name(p) for p in code})
@@ -259,6 +266,7 @@ class Preview:
         self.is_under_way = True
         if "macros" not in config.plugins:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
+        spare(config.plugins["macros"], config.plugins)
         self.served.follow(config)
         self.take_in(config)
         # MkDocs, the theme and the search each make an environment for templates in each build. The method is replaced
@@ -348,7 +356,7 @@ class Preview:
     def count(self) -> None:
         """A step that ran again."""
         self.steps += 1
-        clear(self.steps)
+        clear(self.steps, not self.is_complete or self.is_imported_anew)
 
     def on_page_markdown_early(self, markdown, page, config, files):
         steps = self.start(page)
@@ -411,8 +419,7 @@ class Preview:
     def on_env_late(self, env, config, files):
         """The pages are rendered, so the pages that can keep their file are known."""
         pages = [f.page for f in self.all if f.page is not None]
-        navigation = [(p.title, p.url, p.canonical_url, p.edit_url, repr(p.meta), outline(p)) for p in pages]
-        navigation.append(outline_of(self.nav))
+        navigation = read_elsewhere(pages, self.nav)
         if navigation == self.navigation:
             navigation = self.navigation  # the same object: comparing it with itself takes no time
         self.navigation = navigation
@@ -475,21 +482,3 @@ def first_title(page: Page) -> str | None:
         return None
     title = said.get("title") or get_markdown_title(markdown)
     return str(escape(title)) if title else None
-
-
-def outline(page) -> tuple:
-    """A page's place in the navigation."""
-    return tuple(other.url if other else None for other in (page.previous_page, page.next_page)) + tuple(
-        a.title for a in page.ancestors
-    )
-
-
-def outline_of(item) -> Any:
-    """The navigation as plain data."""
-    if item is None:
-        return None
-    if isinstance(item, list):
-        return [outline_of(i) for i in item]
-    if hasattr(item, "items"):
-        return [outline_of(i) for i in item.items]
-    return (item.title, getattr(item, "url", None), [outline_of(i) for i in item.children or ()])

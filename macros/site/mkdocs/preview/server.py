@@ -9,6 +9,7 @@ top of each page, and so in each open tab.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import html
 import logging
@@ -17,6 +18,7 @@ import re
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -35,7 +37,8 @@ from .requests import Hosts, path_of
 log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
-MANY = 10  # saves after which all that is in memory is looked at
+
+MANY = 20  # saves after which all that is in memory is looked at
 
 BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
@@ -44,6 +47,9 @@ BANNER = (
 
 
 SAVES: list[type[FileSystemEvent]] = [FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
+
+GAP = 0.1  # seconds without a request, after which a tab has what it loads
+PATIENCE = 2  # and the longest that the build of the other pages waits for that
 
 LOOK = 2  # seconds between two looks at all files: for a drive of another machine, of which the system is not told
 TELLS = 0.5  # and those in which the system has told of what it tells
@@ -84,6 +90,7 @@ class Served:
         self.server, self.builder, self.preview = server, builder, preview
         self.docs_dir, self.config_file = config.docs_dir, config.config_file_path or ""
         self.made_dir = server.root  # where MkDocs builds
+        self.emptied = f"{server.root}.emptied"  # what a build left there
         self.site_dir = server.root = f"{server.root}.served"
         os.makedirs(self.site_dir, exist_ok=True)
         self.is_marked = False  # with an error's line on its pages
@@ -91,6 +98,8 @@ class Served:
         self.unserved: set[str] = set()  # files that are newer than what is served
         self.open: dict[str, None] = {}  # addresses of pages, the one asked for last at the end
         self.ready: frozenset | None = None  # those that are up to date; None: all
+        self.loading = 0.0  # when something was last asked for, or a tab told to
+        self.told_at = 0.0  # when the tabs were last told to load a page again
         self.version = 0
         self.news = threading.Condition()
         self.rest: threading.Thread | None = None
@@ -103,7 +112,7 @@ class Served:
         self.noticed: dict = {}  # and of the last one that was noticed
         self.told = ""  # how its build failed
         self.tidy: threading.Timer | None = None
-        self.untidy = 0  # saves since all that is in memory was looked at
+        self.untidy = MANY  # saves since all that is in memory was looked at
         self.is_cautious = False  # the build of the other pages failed: the next one is for all
         self.is_in_doubt = False  # a file came and went since the build under way began, which may have read it
         self.logged, self.once = Errors(), Once(self.docs_dir, self.is_overtaken)
@@ -114,6 +123,7 @@ class Served:
         self.app = server.get_app()
         server.set_app(self.answer)
         server.builder = self.rebuild
+        keep_memory_whole()
         sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
         # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. A save that comes during a build
         # leads to another build.
@@ -158,6 +168,7 @@ class Served:
             self.opened(urlsplit(environ.get("HTTP_REFERER", "")).path.removeprefix(mount))
             return self.app(environ, start_response)
         page = self.opened(path.removeprefix(mount))
+        self.loading = time.monotonic()
         while True:
             with self.news:
                 if self.is_behind(page):
@@ -254,9 +265,7 @@ class Served:
         first = None if self.is_cautious else frozenset(self.open)
         self.is_cautious = self.preview.is_abandoned = False
         self.ready, self.tried, self.absent = frozenset(), set(), frozenset()
-        if not first and first is not None:
-            self.build_in_background()
-        elif self.build(first) and first is not None:
+        if self.build(first) and first is not None:
             self.build_in_background()
         self.tidy_up()
 
@@ -270,17 +279,25 @@ class Served:
     def tidy_up(self) -> None:
         """Collect garbage of builds while nobody waits: new objects soon, all objects rarely."""
         self.untidy += 1
-        self.tidy = threading.Timer(2, gc.collect)
+        self.tidy = threading.Timer(2, self.clear_up)
         self.tidy.daemon = True
         self.tidy.start()
 
+    def clear_up(self) -> None:
+        shutil.rmtree(self.emptied, ignore_errors=True)
+        gc.collect()
+
     def tidy_all(self) -> None:
-        """After a build of all pages: exclude its cached results from the collections after each save."""
-        if self.untidy >= MANY or self.preview.is_imported_anew:
+        """After a build of all pages: give back the memory that nothing needs. Rarely, look at all objects, and exclude
+        them from the collections after the next saves."""
+        is_rare = self.untidy >= MANY or self.preview.is_imported_anew
+        if is_rare:
             gc.unfreeze()
-            gc.collect()
+        gc.collect()
+        if is_rare:
+            gc.freeze()
             self.untidy, self.preview.is_imported_anew = 0, False
-        gc.freeze()
+        trim()
 
     def build_rest(self, shown: dict, errors: list) -> None:
         """All pages, and before them any that somebody requests. If that changes an open one (by another page's title,
@@ -314,6 +331,8 @@ class Served:
         self.logged.lines.clear()
         self.kept.clear()
         self.is_in_doubt = False
+        with suppress(OSError):  # else MkDocs deletes hundreds of empty folders one by one, before all
+            os.rename(self.made_dir, self.emptied)
         try:
             with self.preview.building(first):
                 self.builder()
@@ -341,7 +360,17 @@ class Served:
         self.release(None if first is None else frozenset({*self.preview.outputs(), *(self.ready or ())}))
         return True
 
+    def give_way(self) -> None:
+        """While tabs load a page that was just built, the build of the other pages waits."""
+        if self.is_interruptible and threading.current_thread() is self.rest:
+            while (now := time.monotonic()) < min(self.loading + GAP, self.told_at + PATIENCE):
+                if self.preview.is_abandoned:
+                    return
+                time.sleep(min(0.01, self.loading + GAP - now))
+
     def release(self, ready: frozenset | None) -> None:
+        if ready is not None:
+            self.loading = self.told_at = time.monotonic()
         with self.news:
             self.version += 1
             self.ready = ready
@@ -359,8 +388,8 @@ class Served:
     def close(self) -> None:
         self.closed.set()
         self.stop()
-        shutil.rmtree(self.site_dir, ignore_errors=True)
-        shutil.rmtree(self.reload.parent, ignore_errors=True)
+        for folder in (self.site_dir, self.emptied, self.reload.parent):
+            shutil.rmtree(folder, ignore_errors=True)
 
     def keeps(self, uri: str, is_same: bool) -> bool:
         """Whether a page's file need not be written: the served one is equal, and not from an abandoned build."""
@@ -418,6 +447,23 @@ class Served:
                 re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape"
             )
             marked.replace(path)
+
+
+ARENA_MAX, MMAP_THRESHOLD = -8, -3  # of glibc's malloc.h
+
+
+def keep_memory_whole() -> None:
+    """One heap for all threads, and large texts beside it: what they no longer need does not lie between the rest."""
+    with suppress(OSError, AttributeError, TypeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(ARENA_MAX, 1)
+        library.mallopt(MMAP_THRESHOLD, 1 << 18)
+
+
+def trim() -> None:
+    """Give the system the memory that texts no longer need, where the C library keeps it for the next ones (glibc)."""
+    with suppress(OSError, AttributeError, TypeError):
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def pages_of_presets() -> list[str]:

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import cached_property, partial
+from typing import Any
 
 import jinja2
 from mkdocs.structure.files import File, Files
@@ -51,6 +55,29 @@ class Unknown:
         return True
 
 
+class Later(Mapping):
+    """What a page may ask for and hardly any does, computed when one asks: git runs a dozen times for it."""
+
+    def __init__(self, compute: Callable[[], Mapping]):
+        self.compute = compute
+
+    @cached_property
+    def there(self) -> Mapping:
+        return self.compute()
+
+    def __getitem__(self, key):
+        return self.there[key]
+
+    def __iter__(self):
+        return iter(self.there)
+
+    def __len__(self):
+        return len(self.there)
+
+    def __repr__(self):
+        return repr(self.there)
+
+
 class Compiled(jinja2.BytecodeCache):
     """The theme's templates, compiled once: MkDocs makes an environment for each build. Jinja compares their source."""
 
@@ -76,3 +103,13 @@ class Templates(jinja2.FileSystemLoader):
                 paths = (os.path.relpath(os.path.join(inside, name), folder) for name in names)
                 templates |= {path.replace(os.sep, "/") for path in paths}
         return sorted(templates)
+
+
+def spare(macros, plugins) -> None:
+    """Have the macros plugin not ask git for what no page shows, nor write all it has as JSON, for a log that is off:
+    both take longer than the page that was saved."""
+    context: Any = sys.modules[type(macros).__module__.replace(".plugin", ".context")]
+    if not isinstance(context.get_git_info, partial):
+        context.get_git_info = partial(Later, context.get_git_info)
+    events = plugins.events["pre_build"]
+    events[:] = [event for event in events if getattr(event, "__self__", None) is not macros]
