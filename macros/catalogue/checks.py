@@ -12,7 +12,8 @@ import msgspec
 from ..counting.parameters import Counts
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
-from .presets import Model, model, preset, verify_family, verify_names, with_file
+from .families import verify_family
+from .presets import Model, model, preset, verify_names, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 

@@ -391,25 +391,9 @@ def preset(slug: str) -> Preset:
         raise problem.at(place(path)) from None
 
 
-def verify_family(slug: str) -> None:
-    """Raise `Problem` if at least as many presets spell the family differently: it has one name and one page."""
-    family = preset(slug).family
-    spelt = spellings(family)
-    mine = [other for other, spelling in spelt.items() if spelling == family]
-    for spelling in dict.fromkeys(spelt.values()):
-        others = [other for other in spelt if spelt[other] == spelling]
-        if spelling != family and len(others) >= len(mine):
-            folder = family_slug(spelling)
-            moved = "" if folder == family_slug(family) else f", and move the file to macros/presets/{folder}"
-            raise Problem(
-                f"family = {shorten(family)}, and that of {place(paths()[others[0]])} is {shorten(spelling)}",
-                f'write family = "{spelling}"{moved}',
-            )
-
-
 def readable() -> list[str]:
     """The slugs whose preset can be read; the errors of others are reported where they are used."""
-    return [slug for slug in paths() if _family(slug) is not None]
+    return [slug for slug in paths() if family_of(slug) is not None]
 
 
 def verify_names(slug: str) -> None:
@@ -421,33 +405,7 @@ def verify_names(slug: str) -> None:
         )
 
 
-def spellings(family: str) -> dict[str, str]:
-    """The presets whose folder has the letters of this family, whatever the hyphens, and the family of each."""
-    alike = _by_letters().get(_letters(family_slug(family)), ())
-    return {slug: spelt for slug in alike if (spelt := _family(slug)) is not None}
-
-
-def of_family(family: str) -> list[str]:
-    """The presets of a family that can be read: its folder's files alone are read, and those in no family's folder."""
-    own = [slug for slug, path in paths().items() if not path.is_relative_to(FOLDER)] if also else []
-    alike = {*_by_letters().get(_letters(family_slug(family)), ()), *own}
-    return [slug for slug in sorted(alike) if _family(slug) == family]
-
-
-@memoized
-def _by_letters() -> dict[str, list[str]]:
-    """The presets of each folder, or of several whose names differ only in hyphens."""
-    alike: dict[str, list[str]] = {}
-    for slug, path in paths().items():
-        alike.setdefault(_letters(path.parent.name), []).append(slug)
-    return alike
-
-
-def _letters(folder: str) -> str:
-    return folder.replace("-", "")
-
-
-def _family(slug: str) -> str | None:
+def family_of(slug: str) -> str | None:
     """A preset's family; None if it cannot be read."""
     try:
         return preset(slug).family

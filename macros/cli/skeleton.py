@@ -14,7 +14,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ..catalogue import presets
+from ..catalogue import families, presets
 from ..catalogue.names import check_family, check_hub, check_slug, family_slug
 from ..catalogue.preset_file import NULL, blanks_of
 from ..catalogue.presets import Model, make, paths
@@ -135,7 +135,7 @@ def hub_of(path: Path) -> str | None:
 def _about_family(family: str) -> str:
     """Whether a family is new. Raises `Problem` if its presets spell it differently."""
     check_family(family)
-    spelt = Counter(presets.spellings(family).values())
+    spelt = Counter(families.spellings(family).values())
     if spelt and family not in spelt:
         [(usual, _)] = spelt.most_common(1)
         raise Problem(f"--family {named(family)}: its presets have it as {shorten(usual)}", f'write --family "{usual}"')

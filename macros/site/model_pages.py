@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import page_paths, presets
+from ..catalogue.families import verify_family
 from ..cli.arguments import PROGRAM
 from ..engine.array import Node
 from ..engine.errors import Problem
@@ -135,7 +136,7 @@ def problem(slug: str) -> Problem | None:
 @memoized
 @cached_on_disk
 def _verified(slug: str) -> bool:
-    presets.verify_family(slug)
+    verify_family(slug)
     if presets.preset(slug).config is not None:
         presets.model(slug).verify()
     return True

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reference import golden
 from small import configs
 
-from macros.catalogue import checks, presets
+from macros.catalogue import checks, families, presets
 from macros.cli import commands
 from macros.counting.parameters import Counts
 from macros.engine.architectures import architectures
@@ -77,7 +77,7 @@ def catalogue(tmp_path, monkeypatch):
     """A catalogue of its own: `catalogue(text)` writes tiny.toml and loads the model of that slug."""
 
     def clear():
-        for cached in (presets.paths, presets._by_letters, presets.preset, presets.model, model_pages.problem):
+        for cached in (presets.paths, families._by_letters, presets.preset, presets.model, model_pages.problem):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")

@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from ...cache.memory import memoized
-from ...catalogue import presets
+from ...catalogue import families, presets
 from ...catalogue.presets import Model
 from ..charts.catalogue_entries import year
 from ..kit import disclosure, rounding, values
@@ -54,7 +54,7 @@ def family_members(family: str) -> list[str]:
         preset = presets.preset(slug)
         return release_sort_key(preset), figures(slug).total if preset.config is not None else 0
 
-    slugs = sorted(presets.of_family(family), key=order) if isinstance(family, str) else []
+    slugs = sorted(families.of_family(family), key=order) if isinstance(family, str) else []
     if not slugs:
         raise unknown(
             f"family = {family!r}: no model has it", family, sorted({p.family for _, p in presets_in_order()})
@@ -85,7 +85,7 @@ def figures(slug: str) -> Figures:
 def relatives(slug: str) -> list[str]:
     """The models of a model's family, itself included, whose sizes are known. The family's files alone are read: a page
     depends on no other family."""
-    family = presets.of_family(presets.preset(slug).family)
+    family = families.of_family(presets.preset(slug).family)
     return [one for one in family if presets.preset(one).config is not None]
 
 

@@ -1,0 +1,52 @@
+"""The presets of a family, by the letters of its name: it is spelt in one way, and has one page."""
+
+from __future__ import annotations
+
+from ..cache.memory import memoized
+from ..engine.errors import Problem, shorten
+from ..engine.files import place
+from . import presets
+from .names import family_slug
+from .presets import FOLDER, family_of, paths, preset
+
+
+def verify_family(slug: str) -> None:
+    """Raise `Problem` if at least as many presets spell the family differently: it has one name and one page."""
+    family = preset(slug).family
+    spelt = spellings(family)
+    mine = [other for other, spelling in spelt.items() if spelling == family]
+    for spelling in dict.fromkeys(spelt.values()):
+        others = [other for other in spelt if spelt[other] == spelling]
+        if spelling != family and len(others) >= len(mine):
+            folder = family_slug(spelling)
+            moved = "" if folder == family_slug(family) else f", and move the file to macros/presets/{folder}"
+            raise Problem(
+                f"family = {shorten(family)}, and that of {place(paths()[others[0]])} is {shorten(spelling)}",
+                f'write family = "{spelling}"{moved}',
+            )
+
+
+def spellings(family: str) -> dict[str, str]:
+    """The presets whose folder has the letters of this family, whatever the hyphens, and the family of each."""
+    alike = _by_letters().get(_letters(family_slug(family)), ())
+    return {slug: spelt for slug in alike if (spelt := family_of(slug)) is not None}
+
+
+def of_family(family: str) -> list[str]:
+    """The presets of a family that can be read: its folder's files alone are read, and those in no family's folder."""
+    own = [slug for slug, path in paths().items() if not path.is_relative_to(FOLDER)] if presets.also else []
+    alike = {*_by_letters().get(_letters(family_slug(family)), ()), *own}
+    return [slug for slug in sorted(alike) if family_of(slug) == family]
+
+
+@memoized
+def _by_letters() -> dict[str, list[str]]:
+    """The presets of each folder, or of several whose names differ only in hyphens."""
+    alike: dict[str, list[str]] = {}
+    for slug, path in paths().items():
+        alike.setdefault(_letters(path.parent.name), []).append(slug)
+    return alike
+
+
+def _letters(folder: str) -> str:
+    return folder.replace("-", "")
