@@ -96,8 +96,8 @@ const soon = (/** @type {IdleRequestCallback} */ task) => {
 function lay() {
   const later = [
     ...document.querySelectorAll(
-      ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-tool > .ep-scroll, .ep-walk > li > ol > li, " +
-        ".ep-many > .ep-catalogue tbody > tr, .ep-gallery > li",
+      ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-tool > .ep-scroll, " +
+        ".ep-walk > li > ol > li, .ep-many > .ep-catalogue tbody > tr, .ep-gallery > li",
     ),
   ]
   /** @type {IdleRequestCallback} */

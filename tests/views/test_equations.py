@@ -311,6 +311,8 @@ def test_a_matrix_is_turned_and_a_bias_added_where_the_file_has_them_so():
         matrices = [w for w in operation.weights if w not in biases]
         said, width = operation.words.equation, operation.node.inputs[0].shape[-1].expr
         for matrix in matrices:
+            if matrix.name.endswith("gate_projections.{i}.weight"):  # of IQuest Coder Loop, a vector for each head
+                continue
             sides = [d.expr for d in matrix.shape[-2:]]
             if matrix.name.endswith("experts.mlp.w2"):  # DBRX has those of all experts in one matrix
                 sides = [Poly.of("d_ff"), Poly.of("d_model")]

@@ -211,6 +211,7 @@ class NemotronHPuzzle(NemotronH):
     n_layers: Size = key("num_hidden_layers", lambda c: max(1, len(c.block_configs)))
 
     ignored = NemotronH.ignored | {"mtp_block_configs", "blockwise_members"}
+    otherwise = ()
 
     def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
