@@ -60,6 +60,9 @@ def test_what_a_config_leaves_out_is_what_transformers_takes(load, model_type):
 @pytest.mark.parametrize("name", SAVED)
 def test_which_part_is_described_and_which_are_left_out(load, name):
     raw, model = SAVED[name]["config"], load(SAVED[name]["config"])
+    if name == "t5gemma2":  # its tower is in its encoder's table
+        assert model.parts == (None, (("encoder.vision_config", "siglip_vision_model"),))
+        return
     own = OWN_TABLES.union(OWN_OF_TYPE.get(raw["model_type"], ()))
     others = {
         (key, part["model_type"])

@@ -445,8 +445,10 @@ def switch(c):
         group = n // wanted if wanted else n
         sparse += sum(1 for i in range(n) if group and (i % group == 1 or group == 1))
     form = t5(c)
+    tables = 0 if c.get("tie_word_embeddings", True) else 2 * c["vocab_size"] * D  # each stack has its own then
     router = D * E + (E if c.get("router_bias") else 0)
-    return Form(form.total + sparse * ((E - 1) * 2 * D * F + router), form.cache, sparse * 2 * D * F, (E, 1))
+    own = sparse * ((E - 1) * 2 * D * F + router)
+    return Form(form.total + tables + own, form.cache, sparse * 2 * D * F, (E, 1))
 
 
 def ctrl(c):
