@@ -29,7 +29,7 @@ from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import parse_json
 from .conditions import accelerator, check_split, conditions, warn, warn_beyond
 from .prediction import Prediction
-from .tables import Quantity, Row, Table, Tabular, Value
+from .tables import Quantity, Row, Table, Tabular, Value, weights_table
 
 if TYPE_CHECKING:
     from ..catalogue.components import Component, Seen
@@ -359,17 +359,7 @@ class Parameters(Tabular):
     def patterns(self) -> Table:
         """The trained tensors by name pattern, with `{i}` for a layer and `{e}` for an expert: shape, copies, their
         parameters in total, also as a formula."""
-        rows: list[Row] = [
-            {
-                "tensor": w.name,
-                "shape": [int(d) for d in w.shape],
-                "copies": int(w.copies),
-                "parameters": int(w.count),
-                "formula": str(w.count.expr),
-            }
-            for w in self._model.counts.weights
-        ]
-        return Table(("tensor", "shape", "copies", "parameters", "formula"), rows)
+        return weights_table(self._model.counts)
 
     @property
     def table(self) -> Table:
@@ -421,19 +411,7 @@ class Tower(Tabular):
     @property
     def table(self) -> Table:
         """Its trained tensors by name pattern, with `{i}` for a layer: shape, copies, parameters in total."""
-        return Table(
-            ("tensor", "shape", "copies", "parameters", "formula"),
-            [
-                {
-                    "tensor": w.name,
-                    "shape": [int(d) for d in w.shape],
-                    "copies": int(w.copies),
-                    "parameters": int(w.count),
-                    "formula": str(w.count.expr),
-                }
-                for w in self._inner.counts.weights
-            ],
-        )
+        return weights_table(self._inner.counts)
 
     def image(self, width: int, height: int) -> Seen:
         """The patches, tokens and FLOPs of an image of so many pixels. Raises `Problem` for a tower of sounds."""

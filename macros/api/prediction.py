@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..counting.asked import whole
 from ..engine.bounds import MOST_TOKENS
-from .tables import Table, Tabular
+from .tables import Table, Tabular, weights_table
 
 if TYPE_CHECKING:
     from ..catalogue.predictions import Prediction as Inner
@@ -36,17 +36,7 @@ class Prediction(Tabular):
     @property
     def table(self) -> Table:
         """Their trained tensors: shape, copies, parameters in total."""
-        rows = [
-            {
-                "tensor": w.name,
-                "shape": [int(d) for d in w.shape],
-                "copies": int(w.copies),
-                "parameters": int(w.count),
-                "formula": str(w.count.expr),
-            }
-            for w in self._inner.counts.weights
-        ]
-        return Table(("tensor", "shape", "copies", "parameters", "formula"), rows)
+        return weights_table(self._inner.counts)
 
     def draft_flops(self, context: int) -> int:
         """FLOPs of a draft at this context: each module and the LM head once."""

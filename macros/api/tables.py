@@ -8,9 +8,12 @@ import io
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, overload
+from typing import TYPE_CHECKING, Any, TypeAlias, overload
 
 from ..engine.errors import Problem, nearest, seen, shorten
+
+if TYPE_CHECKING:
+    from ..counting.parameters import Counts
 
 Value: TypeAlias = "int | float | str | bool | list[int] | None"
 Row: TypeAlias = "dict[str, Value]"
@@ -179,6 +182,21 @@ def one_type(rows: list[Row]) -> list[Row]:
 def table_of(rows: Sequence[Mapping[str, Value]], **about: Any) -> Table:
     """A table of rows that all have the columns of the first one."""
     return Table(rows[0], [dict(row) for row in rows], **about)
+
+
+def weights_table(counts: Counts) -> Table:
+    """The trained tensors by name pattern: shape, copies, parameters in total, also as a formula."""
+    rows: list[Row] = [
+        {
+            "tensor": w.name,
+            "shape": [int(d) for d in w.shape],
+            "copies": int(w.copies),
+            "parameters": int(w.count),
+            "formula": str(w.count.expr),
+        }
+        for w in counts.weights
+    ]
+    return Table(("tensor", "shape", "copies", "parameters", "formula"), rows)
 
 
 def _plain(value: Value) -> object:

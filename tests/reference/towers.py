@@ -1365,6 +1365,9 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
+IN_HALVES = {"granite4_vision"}  # weights that bfloat16 holds, which take half the place
+
+
 def tower(
     name: str, raw: dict[str, Any] | None = None, grid: Grid | None = None, dtype: torch.dtype = torch.float32
 ) -> dict[str, Any]:
@@ -1378,6 +1381,8 @@ def tower(
         for buffer in saved_buffers(model).values():
             if buffer.is_floating_point():
                 buffer.normal_()
+        for parameter in model.parameters() if name in IN_HALVES else ():
+            parameter.copy_(parameter.bfloat16())
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith("running_var"):
                 buffer.abs_()

@@ -15,7 +15,7 @@ from ..ops import layer_norm, linear
 from ..steps import Role, step
 from . import TEXT_WIDTH, Grid
 from .patches import OneSize, embed_patches, joint_attention, named_activation, two_maps
-from .qformer import QFormer
+from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
 
 QFORMER = "qformer_config."
@@ -70,17 +70,7 @@ class Blip2Vision(Vit):
     @property
     def qformer(self) -> QFormer:
         """The sizes of the Q-Former."""
-        return QFormer(
-            self.d_qformer,
-            self.n_qformer_layers,
-            self.n_qformer_heads,
-            self.d_qformer_ff,
-            int(self.period),
-            self.qformer_eps,
-            self.qformer_activation,
-            self.n_layers,
-            self.reads_text,
-        )
+        return qformer_of(self, self.n_qformer_heads, self.reads_text)
 
 
 CONFIG = Blip2Vision

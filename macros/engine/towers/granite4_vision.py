@@ -20,7 +20,7 @@ from ..steps import Role, step
 from . import TEXT_WIDTH, Grid
 from .llava_next import USUAL, check_shapes, tiles_of, without_frame
 from .patches import blocks, embed_patches, vit_layer
-from .qformer import QFormer
+from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
 from .siglip import Siglip
 
@@ -114,17 +114,7 @@ class Granite4Vision(Siglip):
     @property
     def qformer(self) -> QFormer:
         """The sizes of a Q-Former."""
-        return QFormer(
-            self.d_qformer,
-            self.n_qformer_layers,
-            int(self.d_model) // HEAD,
-            self.d_qformer_ff,
-            int(self.period),
-            self.qformer_eps,
-            self.qformer_activation,
-            self.n_layers,
-            self.reads_text,
-        )
+        return qformer_of(self, int(self.d_model) // HEAD, self.reads_text)
 
     def grid(self, height: int, width: int) -> Grid:
         rows, columns = tiles_of(self.pinpoints, int(self.image_size), height, width)

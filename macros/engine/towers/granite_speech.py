@@ -14,7 +14,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear, sigmoid, silu, softmax
 from ..steps import Role, step
 from . import TEXT_WIDTH, Grid, TowerConfig
-from .qformer import QFormer
+from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
 from .sounds import convolve_each
 from .whisper import FRAMES
@@ -80,16 +80,7 @@ class GraniteSpeechEncoder(TowerConfig):
     @property
     def qformer(self) -> QFormer:
         """The sizes of the Q-Former."""
-        return QFormer(
-            self.d_qformer,
-            self.n_qformer_layers,
-            self.n_qformer_heads,
-            self.d_qformer_ff,
-            int(self.period),
-            self.qformer_eps,
-            self.qformer_activation,
-            self.n_layers,
-        )
+        return qformer_of(self, self.n_qformer_heads)
 
     def moments(self, seconds: float) -> Grid:
         return Grid(max((int(seconds * FRAMES) + 1) // 2, 1))

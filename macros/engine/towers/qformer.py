@@ -5,7 +5,7 @@ Source: transformers 5.23, modeling_blip_2.py (arXiv 2301.12597).
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,12 @@ class QFormer(NamedTuple):
         """Whether each layer reads what the vectors are to gather from, and whether it is the first that does."""
         reading = ["reading" if i % self.period == 0 else "layer" for i in range(self.n_layers)]
         return ["first reading", *reading[1:]] if shared else reading
+
+
+def qformer_of(c: Any, n_heads: int, reads_text: bool = False) -> QFormer:
+    """The sizes of the Q-Former behind the layers of this tower."""
+    sizes = c.d_qformer, c.n_qformer_layers, n_heads, c.d_qformer_ff
+    return QFormer(*sizes, int(c.period), c.qformer_eps, c.qformer_activation, c.n_layers, reads_text)
 
 
 def encode(
