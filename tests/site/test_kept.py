@@ -350,6 +350,7 @@ def test_packed_texts_are_what_they_were_when_their_file_begins_anew(monkeypatch
         text = "".join(chr(chance.randrange(32, 1000)) for _ in range(chance.randrange(3000)))
         kept[chance.randrange(20)] = text, memory.Packed(text)
         if n == 400:
+            assert all(packed.text() == text for text, packed in kept.values())
             monkeypatch.setattr(contents, "write", refuse)
     assert all(packed.text() == text for text, packed in kept.values())
     assert contents.end < 4 * sum(len(packed.content) for _, packed in kept.values())
