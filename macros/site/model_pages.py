@@ -24,7 +24,7 @@ from ..views.kit.html import code, tag, text
 from ..views.models import fact_sheet
 from ..views.models.model_page import release_sort_key
 from ..views.trace.layers import layer_range
-from ..views.trace.parts import is_sparse
+from ..views.trace.parts import groups, is_sparse
 from ..views.words import descriptions
 from . import data_files
 from .extensions.glossary import term_anchor
@@ -233,10 +233,19 @@ def tower_section(slug: str) -> list[str]:
 
 
 def formula_section(slug: str) -> str:
-    """The formula part by part, folded where several kinds of layers are so already."""
+    """The formula part by part, folded where it is long."""
     drawn = macro_call("formula", slug)
-    is_long = bool(presets.model(slug).drawn.folds)
+    is_long = len(groups(presets.model(slug))) > MOST_PARTS
     return folded_section(slug, "The formula", drawn) if is_long else section("The formula", drawn)
+
+
+USUAL = 7  # matrices of a layer: four of attention, three of a gated feed-forward network
+MOST_PARTS = 18  # of a formula that is not folded
+
+
+def n_matrices(layer: Node) -> int:
+    """The matrices of a layer that have a name of their own."""
+    return len({w.name for w in layer.all_weights() if len(w.shape) > 1})
 
 
 def kinds(slug: str) -> dict[str, Node]:
@@ -247,7 +256,8 @@ def kinds(slug: str) -> dict[str, Node]:
 def whole_model(slug: str) -> list[str]:
     """The drawing of the whole model, folded where it is long."""
     drawn = macro_call("pipeline_diagram", slug)
-    is_long = len(kinds(slug)) > 1 or is_sparse(presets.model(slug))
+    layers = kinds(slug).values()
+    is_long = len(layers) > 1 or is_sparse(presets.model(slug)) or any(n_matrices(one) > USUAL for one in layers)
     content = details(fact_sheet.layers_summary(presets.model(slug)), drawn) if is_long else [drawn]
     return [section("The whole model", former_anchors(slug), *content)]
 

@@ -10,8 +10,8 @@ from ..kit.shapes import in_numbers, tensor_name
 from .cells import cost_table
 
 ONE_DRAFT = html(
-    "A draft runs each module once; embedding and LM head are the model’s and count in its FLOPs, not in its "
-    "parameters. No figure of the model counts the modules."
+    "A draft runs each module once. Its FLOPs include the model’s LM head; its parameters do not include the embedding "
+    "and the head. The model’s own figures leave the modules out."
 )
 
 
