@@ -15,7 +15,11 @@ function mount(/** @type {HTMLUListElement} */ list) {
   const form = /** @type {HTMLFormElement?} */ (list.closest(".ep-block")?.querySelector("form.ep-filter"))
   choosing(list, cards)
   if (!form) return
-  const found = cards.map(card => plain(`${card.dataset.names} ${card.textContent}`))
+  const found = cards.map(card => plain(`${card.querySelector("a")?.getAttribute("href")} ${card.textContent}`))
+  const facts = cards.map(card => {
+    const [kind, ...attention] = (card.querySelector("p + p")?.textContent ?? "").split(", ")
+    return { kind, attention, year: /\b\d{4}\b/.exec(card.querySelector("p")?.textContent ?? "")?.[0] }
+  })
   /** @returns {Record<string, string>} */
   const values = () => Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
 
@@ -26,11 +30,11 @@ function mount(/** @type {HTMLUListElement} */ list) {
         .filter(Boolean)
     let shown = 0
     cards.forEach((card, i) => {
-      const { kind, attention = "", year } = card.dataset
+      const { kind, attention, year } = facts[i]
       card.hidden = !(
         words.every(word => found[i].includes(word)) &&
         (!given.kind || kind === given.kind) &&
-        (!given.attention || attention.split(", ").includes(given.attention)) &&
+        (!given.attention || attention.includes(given.attention)) &&
         (!given.year || year === given.year)
       )
       if (!card.hidden) shown++

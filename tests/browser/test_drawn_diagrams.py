@@ -70,8 +70,25 @@ def test_every_label_is_inside_its_box(open_page, site):
 
 # The texts that are wider than their box: in diagrams, in the groups of these, in the gallery's outlines.
 OUTSIDE = r"""() => {
-    const boxes = path => [...path.getAttribute("d").matchAll(/M(-?\d+) (-?\d+)h(\d+)v(\d+)/g)]
-        .map(([, x, y, width, height]) => ({ x: +x, y: +y, width: +width, height: +height }))
+    const boxes = path => {
+        const found = [], size = {}
+        let x = 0, y = 0, start
+        for (const [, command, rest] of path.getAttribute("d").matchAll(/([a-z])([^a-z]*)/g)) {
+            const n = (rest.match(/-?[\d.]+/g) ?? []).map(Number)
+            if (command === "m") {
+                start = { x: (x += n[0]), y: (y += n[1]) }
+                size.width = size.height = 0
+            } else if (command === "z") {
+                if (size.height) found.push({ ...start, ...size })
+                ;({ x, y } = start)
+            } else {
+                if (command === "h") (x += n[0]), (size.width ||= n[0])
+                if (command === "v") (y += n[0]), (size.height ||= n[0])
+                if (command === "a") (x += n[5]), (y += n[6])
+            }
+        }
+        return found
+    }
     const around = (drawing, { x, y, width, height }) => [...drawing.querySelectorAll(".p, .a")].flatMap(boxes)
         .find(box => Math.abs(box.x + box.width / 2 - x - width / 2) < 3 && box.y < y + height / 2
             && y + height / 2 < box.y + box.height)

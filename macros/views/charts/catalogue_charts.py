@@ -143,7 +143,11 @@ RATIOS = (
 
 
 def ratio_chart(
-    points: Iterable[tuple[Entry, Fraction]], caption: Html, alternative: Html, title: str, link: Link | None = None
+    points: Iterable[tuple[Entry, Fraction]],
+    caption: Html,
+    alternative: Html | None,
+    title: str,
+    link: Link | None = None,
 ) -> Html:
     """For each model, a formula's result divided by the actual figure, against the model's size."""
     points = [(e, ratio) for e, ratio in points if ratio > 0]

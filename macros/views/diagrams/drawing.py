@@ -10,11 +10,12 @@ from typing import NamedTuple
 
 from markupsafe import escape
 
-from ..kit.html import Html, joined, made
+from ..kit.html import Html, made
 from ..kit.svg import element
 from ..kit.text_width import held, text_width
 from .dataflow import Box, Drawing, Item
-from .layout import Flow, Group, Layout, Leaf, Line, Rect, lay_out
+from .layout import Flow, Group, Layout, Leaf, Rect, lay_out
+from .pen import Pen
 
 TITLE, SHAPE, NOTE = 13, 11, 11  # sizes of text in px
 BOLD, PLAIN = 600, 400  # weights of titles and of shapes
@@ -25,7 +26,6 @@ PADDING = 8
 STEP = 10  # boxes are so many px wide, times a whole number: so more drawings are alike
 RADIUS = 13  # of a circle with a sign
 WIDEST_NAME = 220  # of a group
-CURVE = 5  # of a line's turns
 LID = 6  # half the height of a cylinder's upper side
 AROUND = "residual"  # the word above a line that goes around
 
@@ -179,9 +179,13 @@ def drawing_svg(laid: Laid, address: Callable[[Item], str | None]) -> Html:
 
 @lru_cache(maxsize=1024)
 def _lines(layout: Layout) -> Html:
-    tips = joined(tip(line) for line in layout.lines if line.has_tip)
-    return element("path", cls="ep-lines", d=joined(map(rounded_path, layout.lines)), stroke="currentColor") + element(
-        "path", cls="ep-tips", d=tips, fill="currentColor"
+    lines, tips = Pen(), Pen()
+    for line in layout.lines:
+        lines.line(line)
+        if line.has_tip:
+            tips.tip(line, is_filled=True)
+    return element("path", cls="ep-lines", d=str(lines), stroke="currentColor") + element(
+        "path", cls="ep-tips", d=str(tips), fill="currentColor"
     )
 
 
@@ -255,40 +259,6 @@ def _cylinder(half: float, high: float) -> str:
     x, y = _number(half), _number(high - LID)
     lid = f"a{x} {LID} 0 0 0 {_number(2 * half)} 0"
     return f"M-{x} -{y}v{_number(2 * (high - LID))}{lid}V-{y}a{x} {LID} 0 0 0 -{_number(2 * half)} 0{lid}"
-
-
-def rounded_path(line: Line) -> str:
-    """A line with round turns."""
-    (x, y), *rest = line.points
-    d = [f"M{_number(x)} {_number(y)}"]
-    for i, (to_x, to_y) in enumerate(rest):
-        if i + 1 < len(rest):
-            after_x, after_y = rest[i + 1]
-            curve = min(CURVE, max(abs(to_x - x), abs(to_y - y)) / 2, max(abs(after_x - to_x), abs(after_y - to_y)) / 2)
-            before = to_x - curve * _sign(to_x - x), to_y - curve * _sign(to_y - y)
-            after = to_x + curve * _sign(after_x - to_x), to_y + curve * _sign(after_y - to_y)
-            d.append(_to(x, *before) + f"Q{_number(to_x)} {_number(to_y)} {_number(after[0])} {_number(after[1])}")
-            x, y = after
-        else:
-            d.append(_to(x, to_x, to_y))
-    return "".join(d)
-
-
-def _to(x: float, to_x: float, to_y: float) -> str:
-    return f"V{_number(to_y)}" if abs(to_x - x) < 0.05 else f"H{_number(to_x)}"
-
-
-def tip(line: Line) -> str:
-    """A triangle at a line's end."""
-    (x, y), (end_x, end_y) = line.points[-2:]
-    if abs(end_x - x) > abs(end_y - y):
-        along = -7 * _sign(end_x - x)
-        return f"M{_number(end_x)} {_number(end_y)}l{along} -4v8z"
-    return f"M{_number(end_x)} {_number(end_y)}l-4 -7h8z"
-
-
-def _sign(x: float) -> int:
-    return (x > 0) - (x < 0)
 
 
 @lru_cache(maxsize=65536)

@@ -27,14 +27,15 @@ from ..trace.operations import Place, is_alibi, is_distance_bias, place_of_norm
 from ..words import descriptions
 from . import model_diagrams
 from .dataflow import Box, Drawing, Item
-from .drawing import BOLD, PLAIN, rounded_path, tip, wrapped_lines
-from .layout import Flow, Group, Leaf, Rect, lay_out
+from .drawing import BOLD, PLAIN, wrapped_lines
+from .layout import Flow, Group, Leaf, lay_out
+from .pen import Pen
 
 COMMON = "llama3-8b"  # the model whose block the others are held against
 SCALE = 2  # laid out so many times as large as shown: the lines between small boxes are then as short as these are
 TITLE, LINE = 21, 20  # sizes of text, before that
 HEIGHT = {TITLE: 26, LINE: 24}
-PADDING, WIDEST, LEAST, STEP = 11, 290, 200, 20
+PADDING, WIDEST, LEAST, STEP = 11, 290, 240, 20
 RADIUS = 15
 NEARLY = 0.9  # of the parts of one title and kind
 MOST = 5  # lines below a title
@@ -331,38 +332,45 @@ def drawn(outline: Outline) -> Drawn:
         titles.append(title)
         content.append(Group(inside, int(text_width(title, TITLE, BOLD)) + 1, HEIGHT[TITLE] + 4))
     layout = lay_out(tuple(content), outline.flows)
-    boxes = {False: "", True: ""}
+    boxes = {False: Pen(1), True: Pen(1)}
     words: list[Html] = []
     for at, place, lines in zip(layout.leaves, places, texts):
         is_marked = not all(part.is_common for part, _ in place.parts)
         if place.is_sum:
-            boxes[False] += _circle(at)
+            boxes[False].plus(at)
             continue
-        boxes[is_marked] += _box(at)
+        boxes[is_marked].box(at)
         y = at.top + (at.height - sum(HEIGHT[line.size] for line in lines)) / 2
         for line in lines:
             y += HEIGHT[line.size]
             cls = " ".join(["b"] * (line.size == TITLE) + ["m"] * line.is_marked) or None
             width = held(line.content, line.size, BOLD if line.size == TITLE else PLAIN, at.width - 8)
-            middle = _half(at.left + at.width / 2)
-            words.append(element("text", line.content, x=middle, y=_half(y - 6), cls=cls, **width))
-    groups = "".join(map(_box, layout.groups))
+            middle = round(at.left + at.width / 2)
+            words.append(element("text", line.content, x=middle, y=round(y - 6), cls=cls, **width))
+    groups, flows = Pen(1), Pen(1)
+    for at in layout.groups:
+        groups.box(at)
+    for flow in layout.lines:
+        flows.line(flow)
+        if flow.has_tip:
+            flows.tip(flow, is_filled=False)
     named = [
         element(
             "text",
             title,
-            x=_half(x),
-            y=_half(y + HEIGHT[TITLE] - 4),
+            x=round(x),
+            y=round(y + HEIGHT[TITLE] - 4),
             cls="g",
             **held(title, TITLE, BOLD, at.right - x - 2),
         )
         for title, (x, y), at in zip(titles, layout.titles, layout.groups)
     ]
     body = [
-        element("path", cls="s", d=groups) if groups else "",
-        element("path", cls="l", d="".join(rounded_path(line) for line in layout.lines)),
-        element("path", cls="t", d="".join(tip(line) for line in layout.lines if line.has_tip)),
-        *(element("path", cls=cls, d=d) for cls, d in (("p", boxes[False]), ("a", boxes[True])) if d),
+        *(
+            element("path", cls=cls, d=str(pen))
+            for cls, pen in (("s", groups), ("l", flows), ("p", boxes[False]), ("a", boxes[True]))
+            if pen.data
+        ),
         *named,
         *words,
     ]
@@ -385,17 +393,3 @@ def _leaf(lines: tuple[Line, ...]) -> Leaf:
     widest = max(text_width(line.content, line.size, BOLD if line.size == TITLE else PLAIN) for line in lines)
     width = max(LEAST, int(STEP * -(-(widest + 2 * PADDING) // STEP)))
     return Leaf(width, sum(HEIGHT[line.size] for line in lines) + 2 * PADDING - 8)
-
-
-def _half(x: float) -> str:
-    return f"{x:.0f}"
-
-
-def _box(at: Rect) -> str:
-    return f"M{at.left:.0f} {at.top:.0f}h{at.width:.0f}v{at.height:.0f}h{-at.width:.0f}z"
-
-
-def _circle(at: Rect) -> str:
-    """A circle with a plus sign."""
-    r, x, y = at.width / 2, at.left, at.top + at.height / 2
-    return f"M{x:.0f} {y:.0f}a{r:.0f} {r:.0f} 0 1 1 0 .1zm{r - 7:.0f} 0h14m-7 -7v14"

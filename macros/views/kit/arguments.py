@@ -37,6 +37,14 @@ def one_of(value: object, names: Collection[str], name: str) -> str:
     return value
 
 
+SHOWN = "both", "chart", "table"
+
+
+def shown(show: object) -> str:
+    """Whether a chart, its table or both are wanted."""
+    return one_of(show, SHOWN, "show")
+
+
 def weight_format(name: object) -> str:
     """A weight format, in upper or lower case, or `published`: the makers’ own."""
     meant = format_meant(name)

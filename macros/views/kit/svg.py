@@ -350,13 +350,19 @@ def framed(draw: Callable[[Frame], Html]) -> Html:
 
 
 def figure(
-    drawings: Iterable[Html], caption: object, alternative: Html, kind: str = "table", is_wide: bool = False
+    drawings: Iterable[Html],
+    caption: object,
+    alternative: Html | None,
+    kind: str = "table",
+    is_wide: bool = False,
 ) -> Html:
     """One or more panels side by side if there is room, their caption, and the same as a table or list behind a
-    click."""
+    click, unless that stands elsewhere."""
     drawings = tuple(drawings)
     panels = tag("div", *(tag("div", drawing) for drawing in drawings), cls=f"ep-panels{' wide' if is_wide else ''}")
     return block(
         tag("figure", panels, tag("figcaption", caption), cls="ep-figure ep-plot"),
-        html('<details class="wide"><summary>The same as a {}</summary>{}</details>', kind, alternative),
+        html('<details class="wide"><summary>The same as a {}</summary>{}</details>', kind, alternative)
+        if alternative
+        else "",
     )

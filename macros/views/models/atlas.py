@@ -16,7 +16,7 @@ from ...catalogue.presets import Model
 from ...engine.errors import Problem
 from ..charts.catalogue_entries import feed_forward_matrices, year
 from ..kit import disclosure, rounding, values
-from ..kit.arguments import unknown
+from ..kit.arguments import shown, unknown
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, anchor, block, conventions, html, joined, number, table, tag
 from ..kit.shapes import var
@@ -183,15 +183,16 @@ class Point(NamedTuple):
 # The charts
 
 
-def timeline(since: int | None = None, link: Link | None = None) -> Html:
-    """Every model’s parameters by the date of release, or since a year, with the largest of their time named."""
+def timeline(since: int | None = None, show: str = "both", link: Link | None = None) -> Html:
+    """Every model’s parameters by the date of release, or since a year, with the largest of their time named: as a
+    chart and a table, or one of them."""
     if since is not None and not any(one.year >= since for one in dated_models()):
         raise Problem(f"since = {since!r}: no model is as new", "give an earlier year")
-    return _timeline(since or 0, _links(link))
+    return _timeline(since or 0, shown(show), _links(link))
 
 
 @memoized
-def _timeline(since: int, links: tuple[str | None, ...]) -> Html:
+def _timeline(since: int, show: str, links: tuple[str | None, ...]) -> Html:
     points, to = [], []
     for one, address in zip(dated_models(), links):
         if one.year >= since:
@@ -210,11 +211,14 @@ def _timeline(since: int, links: tuple[str | None, ...]) -> Html:
         rows,
         name="Timeline",
     )
+    if show == "table":
+        return as_table
     draw = _drawn(points, to, "parameters", sentence, record, False, powers)
     caption = html(
         "Each point is a model, by its date of release. Named, where there is room, are those larger than all before."
     )
-    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True))
+    behind = as_table if show == "both" else None
+    return block(tag("p", sentence), figure([framed(draw)], caption, behind, is_wide=True))
 
 
 def _count(value: Fraction | int) -> str:
@@ -230,17 +234,17 @@ def _row(point: Point, address: str | None) -> list[object]:
     ]
 
 
-def choice_chart(choice: str, link: Link | None = None) -> Html:
+def choice_chart(choice: str, show: str = "both", link: Link | None = None) -> Html:
     """What the makers of models chose over the years, of one kind of choice, as a chart with a sentence that says what
-    it shows."""
+    it shows, and as a table; or as one of the two."""
     known = {one.name: one for one in CHOICES}
     if choice not in known:
         raise unknown(f"choice = {choice!r}", choice, known)
-    return _choice_chart(choice, _links(link))
+    return _choice_chart(choice, shown(show), _links(link))
 
 
 @memoized
-def _choice_chart(name: str, links: tuple[str | None, ...]) -> Html:
+def _choice_chart(name: str, show: str, links: tuple[str | None, ...]) -> Html:
     choice = next(one for one in CHOICES if one.name == name)
     points, to = [], []
     for one, address in zip(dated_models(), links):
@@ -260,10 +264,13 @@ def _choice_chart(name: str, links: tuple[str | None, ...]) -> Html:
         rows,
         name=choice.axis,
     )
+    notes = conventions(caveat(point.one.model.slug for point in points) if choice.is_cost else "")
+    if show == "table":
+        return block(as_table, notes)
     draw = _drawn(points, to, choice.axis, sentence, [lowest, highest], choice.is_cost, _ticks)
     caption = html("Each point is a model. {}", choice.left_out)
-    notes = conventions(caveat(point.one.model.slug for point in points) if choice.is_cost else "")
-    return block(tag("p", sentence), figure([framed(draw)], caption, as_table, is_wide=True), notes)
+    behind = as_table if show == "both" else None
+    return block(tag("p", sentence), figure([framed(draw)], caption, behind, is_wide=True), notes)
 
 
 def _links(link: Link | None) -> tuple[str | None, ...]:

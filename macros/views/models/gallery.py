@@ -6,7 +6,8 @@ The drawings are outlines of the same graphs as the diagrams of models.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import partial
 from typing import NamedTuple
 
 from ...cache.memory import memoized
@@ -127,7 +128,7 @@ def architecture_gallery(models: object = None, link: Link | None = None) -> Htm
     entries = gallery_entries() if models is None else _entries_of(several(models, "models"))
     return block(
         _form(entries) if models is None else "",
-        tag("ul", *(_card(entry, link) for entry in entries), cls="ep-gallery"),
+        tag("ul", *map(partial(_card, link=link, alike=_alike(entries)), entries), cls="ep-gallery"),
         conventions(
             "Each drawing is that of one model: the first of its type with the kind of attention that most models of "
             "the type have. Types without a model in the catalog are drawn from the small config that tests use: "
@@ -144,14 +145,22 @@ def architecture_gallery(models: object = None, link: Link | None = None) -> Htm
     )
 
 
-def _card(entry: Entry, link: Link | None) -> Html:
+def _alike(entries: Iterable[Entry]) -> dict[Html, list[str]]:
+    """Drawings with the types that they show."""
+    found: dict[Html, list[str]] = {}
+    for entry in entries:
+        found.setdefault(drawn(entry.outline).content, []).append(entry.model_type)
+    return found
+
+
+def _card(entry: Entry, link: Link | None, alike: Mapping[Html, list[str]] = {}) -> Html:
     model, preset = entry.model, entry.model.preset
     kind, attention = experts_and_attention(model)
     types = joined(map(_type_name, (entry.model_type, *entry.others)), ", ")
     if preset:
         facts = [f"{n_layers(model)} layers", experts(model) and f"{experts(model)} experts"]
         more = f", {rounding.grouped(entry.n_models)} models" if entry.n_models > 1 else ""
-        when = tag("time", values.date(preset.released, is_short=True), datetime=iso_date(preset.released))
+        when = values.date(preset.released, is_short=True)
         name = linked(preset.name, model.slug, link)
         said = [html("{} · {}", when, ", ".join(filter(None, facts))), kind, html("{}{}", types, more)]
     else:
@@ -163,12 +172,8 @@ def _card(entry: Entry, link: Link | None) -> Html:
         "li",
         tag("strong", name),
         *(tag("p", line) for line in said),
-        _drawing(entry),
+        _drawing(entry, alike),
         cls=next((cls for cls, least in WIDTHS if drawn(entry.outline).width > least), None),
-        data_kind=kind,
-        data_attention=attention,
-        data_year=entry.year,
-        data_names=" ".join([entry.model_type, *entry.others, preset.family if preset else ""]),
     )
 
 
@@ -177,19 +182,26 @@ def _type_name(model_type: str) -> Html:
     return tag("code", joined(model_type.split("_"), html("_<wbr>")))
 
 
-def _drawing(entry: Entry) -> Html:
-    made = drawn(entry.outline)
+def _drawing(entry: Entry, alike: Mapping[Html, list[str]]) -> Html:
+    """The outline; what several types have is in the page once."""
+    content, width, height = drawn(entry.outline)  # its height is left to the browser: the viewBox says it
+    first, *others = alike.get(content, [""])
+    if others:
+        name = f"outline-{first}"
+        content = (
+            element("g", content, id=name, cls="ep-shared")
+            if entry.model_type == first
+            else element("use", href=f"#{name}")
+        )
     return element(
         "svg",
-        tag("title", f"{entry.model_type}: from token ids to scores"),
+        tag("title", entry.model_type),
         tag("desc", said(entry.outline)),
-        made.content,
+        content,
         cls="ep-outline",
-        viewBox=f"-4 -4 {made.width} {made.height}",
-        width=made.width // SCALE,
-        height=made.height // SCALE,
+        viewBox=f"-4 -4 {width} {height}",
+        width=width // SCALE,
         role="img",
-        xmlns="http://www.w3.org/2000/svg",
     )
 
 

@@ -25,7 +25,7 @@ from ...engine.errors import Problem
 from ...engine.files import place
 from ..charts import catalogue_charts, catalogue_entries
 from ..kit import disclosure, rounding, values
-from ..kit.arguments import one_of, unknown
+from ..kit.arguments import one_of, shown, unknown
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
 from ..kit.shapes import with_symbols
@@ -331,8 +331,11 @@ def formula_table(key: str, link: Link | None = None) -> Html:
     return block(as_table, conventions(counted, caveat(result.entry.slug for result in given)))
 
 
-def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
-    """A formula's error for every model of the catalog, as a chart and behind it as a table."""
+def formula_error_chart(key: str = "12LD2", show: str = "both", link: Link | None = None) -> Html:
+    """A formula's error for every model of the catalog, as a chart and behind it as a table, or as one of the two."""
+    as_table = None if shown(show) == "chart" else formula_table(key, link)
+    if as_table and show == "table":
+        return as_table
     given, f = results(key), formula_of(key)
     caption = html(
         "{} for {} models: what the formula gives, divided by what the model has. "
@@ -344,7 +347,7 @@ def formula_error_chart(key: str = "12LD2", link: Link | None = None) -> Html:
     return catalogue_charts.ratio_chart(
         [(result.entry, result.ratio) for result in given],
         caption,
-        formula_table(key, link),
+        as_table,
         f"The error of {f.title} for every model",
         link,
     )
