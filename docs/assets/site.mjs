@@ -70,14 +70,21 @@ function update(/** @type {HTMLElement} */ box) {
   }
 }
 
+// Only what scrolls needs the column that stays: a property of a table has all of its cells styled again.
+function scrolled(/** @type {Event} */ { currentTarget: box }) {
+  if (!(box instanceof Element)) return
+  sizes.observe(box)
+  const table = box.matches(".ep-tool .ep-scroll") && box.querySelector("table")
+  if (table) sizes.observe(table) // its rows change
+}
+
 let observed = new WeakSet()
 function mount() {
   for (const box of document.querySelectorAll(`${SCROLLS}, .ep-scroll`)) {
     if (observed.has(box)) continue
     observed.add(box)
-    sizes.observe(box)
-    const table = box.matches(".ep-tool .ep-scroll") && box.querySelector("table")
-    if (table) sizes.observe(table) // its rows change
+    if (box.matches(".ep-scroll")) box.addEventListener("scroll", scrolled, { once: true, passive: true })
+    else sizes.observe(box)
   }
   // Paper shows addresses only of links that lead off the site.
   /** @type {NodeListOf<HTMLAnchorElement>} */

@@ -1,6 +1,7 @@
 // Two to four models of the site side by side; the engine computes every number.
 
 import { M } from "../engine/base.mjs"
+import { paced } from "../conditions.mjs"
 import "../engine/differing.mjs"
 import { categories, conditions, fieldsOf, figure, FIGURES, isProblem, loadFormats, machine, py } from "../model.mjs"
 import {
@@ -208,6 +209,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       names = chosen.map(nameOf)
     if (mine !== turn) return // a later change is under way
     const cannot = await refusal()
+    if (mine !== turn) return
     if (cannot) return refuse(cannot)
     problem.hidden = true
     diagrams.hidden = files.some(file => !file.page)
@@ -254,9 +256,19 @@ export async function mount(/** @type {HTMLElement} */ place) {
       const letters = all[i].costs.least_split(at, on.memory_bytes)?.letters
       return letters ? [cell, make("span", { class: "ep-range" }, ` ${letters}`)].flat() : cell
     }
-    const figures = withWindows(SHOWN, name => all.map(m => figure(m, name, at))).map(name => {
+    const rest = paced(8)
+    /** @type {Map<string, (Engine.Exact | null)[]>} */
+    const counted = new Map()
+    for (const name of SHOWN) {
+      counted.set(
+        name,
+        all.map(m => figure(m, name, at)),
+      )
+      await rest()
+    }
+    const figures = withWindows(SHOWN, name => counted.get(name) ?? []).map(name => {
       const f = FIGURES.read(name),
-        values = all.map(m => figure(m, name, at))
+        values = counted.get(name) ?? []
       const row = marked(cells(values, f.unit), "default_figures", name)
       return [upper(TITLES[name] ?? f.title), ...(name === "devices_needed" ? row.map(withSplit) : row)]
     })
@@ -277,6 +289,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     })
     const ofPart = (/** @type {number} */ i) => all.map(m => categories(m)[i])
     const parts = PARTS.map((name, i) => [name, ...cells(ofPart(i), "parameters")])
+    await rest()
+    if (mine !== turn) return
     const totals = all.map(m => m.counts.total),
       fitting = names.filter((_, i) => !py.gt(figure(all[i], "device_bytes", at) ?? 0n, on.memory_bytes))
     replace(
