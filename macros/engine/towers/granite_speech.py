@@ -16,7 +16,7 @@ from ..steps import Role, step
 from . import TEXT_WIDTH, Grid, TowerConfig
 from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
-from .sounds import convolve_each
+from .sounds import batch_norm, convolve_each
 from .whisper import FRAMES
 
 PROJECTOR = "projector_config."
@@ -159,20 +159,13 @@ def convolution(x: Array, w: Weights, c: GraniteSpeechEncoder) -> Array:
     x, gate = np.split(pointwise(x, w, "up_conv", 2 * c.d_conv), 2, axis=-1)
     kernel = w("depth_conv.conv.weight", c.d_conv, 1, c.taps)
     x = convolve_each(x * sigmoid(gate), kernel, int(c.taps) // 2)
-    return pointwise(silu(batch_norm(x, w.at("batch_norm"), c)), w, "down_conv", c.d_model)
+    return pointwise(silu(batch_norm(x, w.at("batch_norm"), c.norm_eps)), w, "down_conv", c.d_model)
 
 
 def pointwise(x: Array, w: Weights, name: str, width: int) -> Array:
     """A linear map, stored as a convolution: [R I] -> [R O]."""
     kernel = w(f"{name}.weight", width, x.shape[1], 1).reshape(width, x.shape[1])
     return np.einsum("ri,oi->ro", x, kernel, optimize=True) + w(f"{name}.bias", width)
-
-
-def batch_norm(x: Array, w: Weights, c: GraniteSpeechEncoder) -> Array:
-    """Each channel by its mean and spread in training: [R C] -> [R C]."""
-    mean, variance = w.buffer("running_mean", c.d_conv), w.buffer("running_var", c.d_conv)
-    w.buffer("num_batches_tracked", whole=True)
-    return (x - mean) / np.sqrt(variance + c.norm_eps) * w("weight", c.d_conv) + w("bias", c.d_conv)
 
 
 @step(Role.FEED_FORWARD)
