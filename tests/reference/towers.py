@@ -52,6 +52,10 @@ PHI4_AUDIO = {"hidden_size": 18, "num_blocks": 3, "num_attention_heads": 3, "int
 }
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
 AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7}
+WHISPER = {"hidden_size": 18, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 34} | {
+    "num_mel_bins": 7,
+    "max_source_positions": 10,
+}
 MUSE_AUDIO = {"patch_sizes": [5, 3, 2], "hidden_sizes": [6, 10, 14], "depths": [2, 1, 2], "num_hidden_layers": 3} | {
     "conv_kernel_size": 4,
     "mlp_ratio": 1.5,
@@ -82,6 +86,22 @@ def blip(whole: str, parts: str) -> dict[str, Any]:
         "qformer_config": {"model_type": f"{parts}_qformer", "vocab_size": 31, "hidden_size": 14}
         | {"num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 22, "max_position_embeddings": 9}
         | {"encoder_hidden_size": 15},
+    }
+
+
+def granite_speaking(whole: str, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "model_type": whole,
+        "downsample_rate": 2,
+        "window_size": 4,
+        "text_config": text("granite"),
+        "encoder_config": {"model_type": f"{whole}_encoder", "input_dim": 7, "num_layers": 4}
+        | {"hidden_dim": 18, "feedforward_mult": 2, "num_heads": 3, "dim_head": 5, "output_dim": 11}
+        | {"context_size": 6, "max_pos_emb": 8, "conv_kernel_size": 3, "conv_expansion_factor": 3}
+        | more,
+        "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 14, "num_hidden_layers": 3}
+        | {"num_attention_heads": 2, "intermediate_size": 22}
+        | {"encoder_hidden_size": 18 * (1 + len(more.get("cat_hidden_layers", [])))},
     }
 
 
@@ -702,8 +722,7 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         lambda: {
             "model_type": "audioflamingo3",
             "text_config": text("qwen2"),
-            "audio_config": {"model_type": "audioflamingo3_encoder", "hidden_size": 18, "num_hidden_layers": 3}
-            | {"num_attention_heads": 3, "intermediate_size": 34, "num_mel_bins": 7, "max_source_positions": 10},
+            "audio_config": {"model_type": "audioflamingo3_encoder"} | WHISPER,
         },
         "audio_config",
         Grid(20),
@@ -741,17 +760,7 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         Grid(24),
     ),
     "granite_speech": (
-        lambda: {
-            "model_type": "granite_speech",
-            "downsample_rate": 2,
-            "window_size": 4,
-            "text_config": text("granite"),
-            "encoder_config": {"model_type": "granite_speech_encoder", "input_dim": 7, "num_layers": 4}
-            | {"hidden_dim": 18, "feedforward_mult": 2, "num_heads": 3, "dim_head": 5, "output_dim": 11}
-            | {"context_size": 6, "max_pos_emb": 8, "conv_kernel_size": 3, "conv_expansion_factor": 3},
-            "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 14, "num_hidden_layers": 3}
-            | {"num_attention_heads": 2, "intermediate_size": 22, "encoder_hidden_size": 18},
-        },
+        lambda: granite_speaking("granite_speech", {}),
         "encoder_config",
         Grid(15),
     ),
@@ -1051,6 +1060,41 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "audio_config",
         Grid(7),
+    ),
+    "granite_speech_plus": (
+        lambda: granite_speaking("granite_speech_plus", {"cat_hidden_layers": [2, 0]}),
+        "encoder_config",
+        Grid(15),
+    ),
+    "musicflamingo": (
+        lambda: {
+            "model_type": "musicflamingo",
+            "rope_parameters": {"rope_type": "default", "rope_theta": 90.0, "partial_rotary_factor": 0.35},
+            "text_config": text("qwen2"),
+            "audio_config": {"model_type": "audioflamingo3_encoder"} | WHISPER,
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "moss_transcribe_diarize": (
+        lambda: {
+            "model_type": "moss_transcribe_diarize",
+            "audio_merge_size": 5,
+            "text_config": text("qwen3"),
+            "audio_config": WHISPER,
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "modernvbert": (
+        lambda: {
+            "model_type": "modernvbert",
+            "pixel_shuffle_factor": 3,
+            "text_config": text("modernbert"),
+            "vision_config": VIT | SIGLIP,
+        },
+        "vision_config",
+        Grid(6, 6),
     ),
     "fuyu": (
         lambda: {
@@ -1359,6 +1403,17 @@ def muse_sound(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_audio_features(x.T).pooler_output]
 
 
+def musicflamingo(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    there = torch.ones(1, x.shape[0], dtype=torch.long)
+    tokens = torch.full((1, grid.rows // 4), model.config.audio_token_id)
+    return [model.get_audio_features(x.T[None], there, tokens).pooler_output]
+
+
+def moss(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    there = torch.ones(1, x.shape[0], dtype=torch.long)
+    return [model.model.get_audio_features(x.T[None], there, there).pooler_output]
+
+
 def fuyu(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_image_features(x).last_hidden_state]
 
@@ -1492,6 +1547,10 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "parakeet": nemotron_sound,
     "muse_spark": by_sizes,
     "muse_spark_audio": muse_sound,
+    "granite_speech_plus": granite_speech,
+    "musicflamingo": musicflamingo,
+    "moss_transcribe_diarize": moss,
+    "modernvbert": idefics3,
     "fuyu": fuyu,
     "chameleon": chameleon,
     "emu3": emu3,
@@ -1511,6 +1570,10 @@ CLASSES = {
     "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
     "qwen3_asr": "Qwen3ASRForConditionalGeneration",
     "granite_speech": "GraniteSpeechForConditionalGeneration",
+    "granite_speech_plus": "GraniteSpeechPlusForConditionalGeneration",
+    "musicflamingo": "MusicFlamingoForConditionalGeneration",
+    "moss_transcribe_diarize": "MossTranscribeDiarizeForConditionalGeneration",
+    "modernvbert": "ModernVBertForMaskedLM",
     "glmasr": "GlmAsrForConditionalGeneration",
     "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
@@ -1531,7 +1594,7 @@ OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
 DRAWING = {"janus": ("vqmodel.", "generation_"), "emu3": ("vqmodel.decoder.", "post_quant_conv.")}
 OF_TEXT_ALONE = (
     *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
-    *("git.encoder.", "git.embeddings.", "output."),
+    *("git.encoder.", "git.embeddings.", "output.", "projection_head."),
 )  # where its names stand beside the towers'
 
 
@@ -2032,6 +2095,7 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "muse_glimmer": lambda: muse_glimmer_tokens,
     "unlimited_ocr": lambda: unlimited_ocr_tokens,
     "nemotron_h_omni": lambda: nemotron_tokens,
+    "modernvbert": lambda: idefics3_tokens,
     "fuyu": lambda: fuyu_tokens,
     "emu3": lambda: resized("emu3.image_processing_emu3", 1, lambda rows, columns: rows),
 }
@@ -2071,6 +2135,21 @@ def audioflamingo3_sound_tokens(seconds: float) -> int:
     lengths = transformers.AudioFlamingo3Processor._get_audio_token_length
     pieces = [min(seconds - start, 30) for start in range(0, min(math.ceil(seconds), 600), 30)]
     return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
+
+
+def musicflamingo_sound_tokens(seconds: float) -> int:
+    """Of pieces of half a minute, as `audioflamingo3_sound_tokens`."""
+    lengths = transformers.MusicFlamingoProcessor._get_audio_token_length
+    pieces = [min(seconds - start, 30) for start in range(0, min(math.ceil(seconds), 1200), 30)]
+    return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
+
+
+def moss_sound_tokens(seconds: float) -> int:
+    """Of pieces of half a minute, and five vectors each."""
+    frames = torch.tensor([math.ceil(100 * min(seconds - start, 30)) for start in range(0, math.ceil(seconds), 30)])
+    processor = SimpleNamespace(audio_merge_size=5)
+    of_one = torch.zeros(len(frames), dtype=torch.long)
+    return int(transformers.MossTranscribeDiarizeProcessor._get_audio_token_length(processor, frames, of_one))
 
 
 def qwen3_asr_sound_tokens(seconds: float) -> int:
@@ -2128,6 +2207,9 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma4_unified_audio": gemma4_unified_sound_tokens,
     "parakeet": nemotron_sound_tokens,
     "muse_spark_audio": muse_spark_sound_tokens,
+    "granite_speech_plus": granite_speech_sound_tokens,
+    "musicflamingo": musicflamingo_sound_tokens,
+    "moss_transcribe_diarize": moss_sound_tokens,
 }
 
 
