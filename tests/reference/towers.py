@@ -1096,6 +1096,19 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "fun_asr_nano": (
+        lambda: {
+            "model_type": "fun_asr_nano",
+            "text_config": text("qwen3"),
+            "audio_config": {"hidden_size": 18, "num_hidden_layers": 4, "num_attention_heads": 3}
+            | {"intermediate_size": 34, "num_mel_bins": 8, "num_stacked_frames": 3, "fsmn_kernel_size": 4}
+            | {"num_timestamp_prediction_layers": 1, "layer_norm_eps": 1e-4},
+            "adaptor_config": {"hidden_size": width("qwen3"), "intermediate_size": width("qwen3") // 4}
+            | {"num_attention_heads": 4, "projector_hidden_size": 22},
+        },
+        "audio_config",
+        Grid(11),
+    ),
     "fuyu": (
         lambda: {
             "model_type": "fuyu",
@@ -1414,6 +1427,10 @@ def moss(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_audio_features(x.T[None], there, there).pooler_output]
 
 
+def fun_asr(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x[None], torch.ones(1, x.shape[0], dtype=torch.long)).pooler_output]
+
+
 def fuyu(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_image_features(x).last_hidden_state]
 
@@ -1551,6 +1568,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "musicflamingo": musicflamingo,
     "moss_transcribe_diarize": moss,
     "modernvbert": idefics3,
+    "fun_asr_nano": fun_asr,
     "fuyu": fuyu,
     "chameleon": chameleon,
     "emu3": emu3,
@@ -1572,6 +1590,7 @@ CLASSES = {
     "granite_speech": "GraniteSpeechForConditionalGeneration",
     "granite_speech_plus": "GraniteSpeechPlusForConditionalGeneration",
     "musicflamingo": "MusicFlamingoForConditionalGeneration",
+    "fun_asr_nano": "FunAsrNanoForConditionalGeneration",
     "moss_transcribe_diarize": "MossTranscribeDiarizeForConditionalGeneration",
     "modernvbert": "ModernVBertForMaskedLM",
     "glmasr": "GlmAsrForConditionalGeneration",
@@ -2144,6 +2163,14 @@ def musicflamingo_sound_tokens(seconds: float) -> int:
     return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
 
 
+def fun_asr_sound_tokens(seconds: float) -> int:
+    """Of frames of 25 ms within the sound, one each 10 ms, as Kaldi has them; the extractor stacks them."""
+    beside = {"torch": torch, "np": np}
+    made = methods("fun_asr_nano.feature_extraction_fun_asr_nano", "FunAsrNanoFeatureExtractor", beside)
+    made.num_frames_lfr, made.stride_lfr = 7, 6
+    return len(made._apply_lfr(torch.zeros((int(seconds * 16000) - 400) // 160 + 1, 1)))
+
+
 def moss_sound_tokens(seconds: float) -> int:
     """Of pieces of half a minute, and five vectors each."""
     frames = torch.tensor([math.ceil(100 * min(seconds - start, 30)) for start in range(0, math.ceil(seconds), 30)])
@@ -2209,6 +2236,7 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "muse_spark_audio": muse_spark_sound_tokens,
     "granite_speech_plus": granite_speech_sound_tokens,
     "musicflamingo": musicflamingo_sound_tokens,
+    "fun_asr_nano": fun_asr_sound_tokens,
     "moss_transcribe_diarize": moss_sound_tokens,
 }
 
