@@ -40,7 +40,7 @@ class Component:
     def name(self) -> str:
         """What it reads with: vision or audio."""
         name = self.part.rpartition(".")[2].removesuffix("_config")
-        return name if name not in ("encoder", "vq") else "audio" if self.reads == "sound" else "vision"
+        return name if name in ("vision", "audio") else "audio" if self.reads == "sound" else "vision"
 
     @property
     def reads(self) -> str:

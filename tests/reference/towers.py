@@ -1109,6 +1109,19 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(11),
     ),
+    "vibevoice_asr": (
+        lambda: {
+            "model_type": "vibevoice_asr",
+            "acoustic_tokenizer_chunk_size": 720,
+            "text_config": text("qwen2"),
+            "acoustic_tokenizer_encoder_config": {"num_filters": 3, "kernel_size": 4, "ffn_expansion": 3}
+            | {"downsampling_ratios": [3, 2], "depths": [1, 2, 1], "hidden_size": 7, "rms_norm_eps": 1e-4},
+            "semantic_tokenizer_encoder_config": {"num_filters": 2, "kernel_size": 5, "ffn_expansion": 2}
+            | {"downsampling_ratios": [2, 3], "depths": [2, 1, 1], "hidden_size": 5},
+        },
+        "acoustic_tokenizer_encoder_config",
+        Grid(9),
+    ),
     "fuyu": (
         lambda: {
             "model_type": "fuyu",
@@ -1431,6 +1444,11 @@ def fun_asr(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_audio_features(x[None], torch.ones(1, x.shape[0], dtype=torch.long)).pooler_output]
 
 
+def vibevoice(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Without the noise that is added to a sound's vectors."""
+    return [model.model.get_audio_features(x.T[None], sample=False).pooler_output[0]]
+
+
 def fuyu(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_image_features(x).last_hidden_state]
 
@@ -1569,6 +1587,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "moss_transcribe_diarize": moss,
     "modernvbert": idefics3,
     "fun_asr_nano": fun_asr,
+    "vibevoice_asr": vibevoice,
     "fuyu": fuyu,
     "chameleon": chameleon,
     "emu3": emu3,
@@ -1590,6 +1609,7 @@ CLASSES = {
     "granite_speech": "GraniteSpeechForConditionalGeneration",
     "granite_speech_plus": "GraniteSpeechPlusForConditionalGeneration",
     "musicflamingo": "MusicFlamingoForConditionalGeneration",
+    "vibevoice_asr": "VibeVoiceAsrForConditionalGeneration",
     "fun_asr_nano": "FunAsrNanoForConditionalGeneration",
     "moss_transcribe_diarize": "MossTranscribeDiarizeForConditionalGeneration",
     "modernvbert": "ModernVBertForMaskedLM",
@@ -1752,8 +1772,9 @@ def at_default_size(name: str) -> str:
     make, part, _ = TOWERS[name]
     if "." in part:
         return f"{name}: its default is not one config"
-    raw = {k: v for k, v in make().items() if not k.startswith(("projector_patch", "image_grid", "vision_feature"))}
-    for table in {part, "adapter_config"} & raw.keys():
+    small = "projector_patch", "image_grid", "vision_feature", "acoustic_tokenizer_chunk"
+    raw = {k: v for k, v in make().items() if not k.startswith(small)}
+    for table in {part, "adapter_config", "semantic_tokenizer_encoder_config"} & raw.keys():
         raw[table] = {k: v for k, v in raw[table].items() if k in FITTING} | OF_DEFAULT.get(name, {})
     others = of_others(raw, part)
     kind = raw.pop("model_type")
@@ -2171,6 +2192,14 @@ def fun_asr_sound_tokens(seconds: float) -> int:
     return len(made._apply_lfr(torch.zeros((int(seconds * 16000) - 400) // 160 + 1, 1)))
 
 
+def vibevoice_sound_tokens(seconds: float) -> int:
+    """Of six samples each."""
+    mask = {"padding_mask": torch.ones(1, int(seconds * 24000))}
+    processor = SimpleNamespace(feature_extractor=lambda *_, **__: mask, replace_audio_token=lambda *_, **__: "")
+    inputs, _ = transformers.VibeVoiceAsrProcessor._process_audio(processor, [None], pad_to_multiple_of=6)
+    return inputs["num_audio_tokens"][0]
+
+
 def moss_sound_tokens(seconds: float) -> int:
     """Of pieces of half a minute, and five vectors each."""
     frames = torch.tensor([math.ceil(100 * min(seconds - start, 30)) for start in range(0, math.ceil(seconds), 30)])
@@ -2236,6 +2265,7 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "muse_spark_audio": muse_spark_sound_tokens,
     "granite_speech_plus": granite_speech_sound_tokens,
     "musicflamingo": musicflamingo_sound_tokens,
+    "vibevoice_asr": vibevoice_sound_tokens,
     "fun_asr_nano": fun_asr_sound_tokens,
     "moss_transcribe_diarize": moss_sound_tokens,
 }

@@ -81,6 +81,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("granite_speech", "encoder_config"): "granite_speech",
     ("granite_speech_plus", "encoder_config"): "granite_speech_plus",
     ("musicflamingo", "audio_config"): "musicflamingo",
+    ("vibevoice_asr", "acoustic_tokenizer_encoder_config"): "vibevoice_asr",
     ("fun_asr_nano", "audio_config"): "fun_asr_nano",
     ("moss_transcribe_diarize", "audio_config"): "moss_transcribe_diarize",
     ("modernvbert", "vision_config"): "modernvbert",
