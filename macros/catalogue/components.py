@@ -12,7 +12,7 @@ from ..counting.parameters import Counts
 from ..engine.errors import Problem, shorten
 from ..engine.keys import language_part
 from ..engine.rules import ShapeError
-from ..engine.towers import Grid, Tower, TowerConfig, find, read_config, table_around, trace
+from ..engine.towers import WITHOUT_TABLE, Grid, Tower, TowerConfig, find, read_config, table_around, trace
 from .preset_file import Extra, Published
 
 # What a table of figures asks about where nobody says: the sides of an image, the seconds of a sound.
@@ -40,7 +40,7 @@ class Component:
     def name(self) -> str:
         """What it reads with: vision or audio."""
         name = self.part.rpartition(".")[2].removesuffix("_config")
-        return name if name != "encoder" else "audio" if self.reads == "sound" else "vision"
+        return name if name in ("vision", "audio") else "audio" if self.reads == "sound" else "vision"
 
     @property
     def reads(self) -> str:
@@ -109,7 +109,9 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
     found: list[Component] = []
     others: list[str] = []
     _, parts = language_part(whole)
-    for name, _ in parts.left_out if parts else ():
+    names = [name for name, _ in parts.left_out] if parts else []
+    names += [name for kind, name in WITHOUT_TABLE.items() if kind == whole.get("model_type")]
+    for name in names:
         inner, part = table_around(whole, name)
         tower = find(inner, part)
         if tower is None:

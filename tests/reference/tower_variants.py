@@ -35,17 +35,25 @@ LEAST, MOST = 12, 60
 
 # Keys that no variant has: those of the form of the input, which the small towers' is, and no values of a tower.
 GIVEN = {"num_channels", "in_channels", "num_mel_bins", "input_size", "model_type", "dtype", "torch_dtype"}
+# Towers for which any form of the input will do.
+OF_ANY_FORM = {"fuyu"}
 # Numbers of layers: many would make single precision's errors larger than what is allowed.
 DEPTHS = {"num_hidden_layers", "encoder_layers", "depth", "num_blocks"}
 # What keys of words take.
-CHOICES = {"vision_feature_select_strategy": ("default", "full")}
-# Keys of which one alone would not fit, by tower.
+CHOICES = {"vision_feature_select_strategy": ("default", "full"), "attn_type": ("vanilla", "none")}
+# Keys of which one alone would not fit, by tower; behind a slash those of the whole.
 TOGETHER: dict[str, list[tuple[str, ...]]] = {
     "llama4": [
         ("projector_input_dim", "projector_output_dim", "vision_output_dim"),
         ("hidden_size", "intermediate_size"),
     ],
     "kimi_k25": [("pos_emb_height", "pos_emb_width")],
+    "emu3": [("base_channels", "hidden_size")],
+    "nemotron_h_omni": [
+        ("hidden_size", "/vision_hidden_size"),
+        ("video_temporal_patch_size", "/video_temporal_patch_size"),
+    ],
+    "muse_spark": [("hidden_size", "/out_hidden_size"), ("pos_emb_height", "pos_emb_width")],
     "phi4_audio": [("hidden_size", "ext_pw_out_channel", "depthwise_separable_out_channel")],
 }
 # Further ones, and why.
@@ -55,7 +63,7 @@ FIXED: dict[str, str] = dict.fromkeys(
 )
 
 
-def values(raw: dict[str, Any], part: str) -> dict[str, Any]:
+def values(raw: dict[str, Any], part: str, given: set[str]) -> dict[str, Any]:
     """The keys of a small tower and their values, those of tables by dots: those that ours reads, with transformers'
     defaults where the config says nothing."""
     around, key = table_around(raw, part)
@@ -76,7 +84,7 @@ def values(raw: dict[str, Any], part: str) -> dict[str, Any]:
     }
     found = {f"{part}.{name}": value for name, value in inside.items()}
     found |= {f"{before}{name}": value for name, value in (beside | alone).items()}
-    return {path: value for path, value in found.items() if path.rpartition(".")[2] not in GIVEN}
+    return {path: value for path, value in found.items() if path.rpartition(".")[2] not in given}
 
 
 def walk(table: dict[str, Any], around: str = "") -> Iterator[tuple[str, Any]]:
@@ -118,7 +126,7 @@ def others(rng: random.Random, group: list[str], usual: dict[str, Any]) -> dict[
     """Other values of keys, by one factor if there are several."""
     if len(group) > 1:
         factor = rng.choice((2, 3))
-        return {path: factor * usual[path] for path in group}
+        return {path: factor * usual.get(path, usual[group[0]]) for path in group}
     [path] = group
     new = another(rng, path.rpartition(".")[2], usual[path])
     return {} if new == usual[path] else {path: new}
@@ -130,8 +138,10 @@ def grid_of(name: str, raw: dict[str, Any], rng: random.Random) -> Grid:
     base, c = (read_config(find(*around), *around)[0] for around in (table_around(one, part) for one in (make(), raw)))
     if isinstance(c, AnySize):
         return Grid(*(int(c.merge) * rng.randint(2, 5) for _ in range(2)))
-    if isinstance(c, OneSize) and isinstance(base, OneSize) and int(base.patch_rows) == usual.rows == usual.columns:
-        return Grid(int(c.patch_rows), int(c.patch_rows))
+    if isinstance(c, OneSize) and isinstance(base, OneSize):
+        first, of_base = c.grid(1, 1), base.grid(1, 1)
+        if (of_base.rows, of_base.columns) == (usual.rows, usual.columns):
+            return Grid(first.rows, first.columns)
     if c.reads == "sound" and base.moments(SECONDS).rows == usual.rows:
         return Grid(c.moments(SECONDS).rows)
     return usual
@@ -167,8 +177,8 @@ def row(name: str, new: dict[str, Any], rng: random.Random) -> list | str:
 def rows(name: str) -> tuple[list[list], Counter]:
     """A tower's variants that both have. Prints each that is not the same."""
     make, part, _ = TOWERS[name]
-    usual = values(make(), part)
-    together = [[f"{part}.{key}" for key in keys] for keys in TOGETHER.get(name, ())]
+    usual = values(make(), part, set() if name in OF_ANY_FORM else GIVEN)
+    together = [[f"{part}.{key}".rpartition("/")[2] for key in keys] for keys in TOGETHER.get(name, ())]
     alone = {path for path in usual if f"{name} {path}" not in FIXED}.difference(*together)
     groups = [*together, *([path] for path in sorted(alone))]
     found: dict[str, list] = {}

@@ -52,6 +52,15 @@ PHI4_AUDIO = {"hidden_size": 18, "num_blocks": 3, "num_attention_heads": 3, "int
 }
 QWEN3 = {"depth": 5, "hidden_size": 24, "intermediate_size": 34, "num_heads": 3, "patch_size": 7, "in_channels": 3}
 AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "encoder_ffn_dim": 34, "num_mel_bins": 7}
+WHISPER = {"hidden_size": 18, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 34} | {
+    "num_mel_bins": 7,
+    "max_source_positions": 10,
+}
+MUSE_AUDIO = {"patch_sizes": [5, 3, 2], "hidden_sizes": [6, 10, 14], "depths": [2, 1, 2], "num_hidden_layers": 3} | {
+    "conv_kernel_size": 4,
+    "mlp_ratio": 1.5,
+    "out_hidden_size": 40,
+}
 KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
     ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim"), 4
 )
@@ -77,6 +86,33 @@ def blip(whole: str, parts: str) -> dict[str, Any]:
         "qformer_config": {"model_type": f"{parts}_qformer", "vocab_size": 31, "hidden_size": 14}
         | {"num_hidden_layers": 3, "num_attention_heads": 2, "intermediate_size": 22, "max_position_embeddings": 9}
         | {"encoder_hidden_size": 15},
+    }
+
+
+def granite_speaking(whole: str, more: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "model_type": whole,
+        "downsample_rate": 2,
+        "window_size": 4,
+        "text_config": text("granite"),
+        "encoder_config": {"model_type": f"{whole}_encoder", "input_dim": 7, "num_layers": 4}
+        | {"hidden_dim": 18, "feedforward_mult": 2, "num_heads": 3, "dim_head": 5, "output_dim": 11}
+        | {"context_size": 6, "max_pos_emb": 8, "conv_kernel_size": 3, "conv_expansion_factor": 3}
+        | more,
+        "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 14, "num_hidden_layers": 3}
+        | {"num_attention_heads": 2, "intermediate_size": 22}
+        | {"encoder_hidden_size": 18 * (1 + len(more.get("cat_hidden_layers", [])))},
+    }
+
+
+def nemotron() -> dict[str, Any]:
+    """A small model with RADIO as small as it goes."""
+    return {
+        "model_type": "nemotron_h_omni",
+        "vision_hidden_size": 8,
+        "text_config": text("nemotron_h"),
+        "vision_config": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "max_img_size": 32}
+        | {"model_type": "radio", "video_temporal_patch_size": 2},
     }
 
 
@@ -686,8 +722,7 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         lambda: {
             "model_type": "audioflamingo3",
             "text_config": text("qwen2"),
-            "audio_config": {"model_type": "audioflamingo3_encoder", "hidden_size": 18, "num_hidden_layers": 3}
-            | {"num_attention_heads": 3, "intermediate_size": 34, "num_mel_bins": 7, "max_source_positions": 10},
+            "audio_config": {"model_type": "audioflamingo3_encoder"} | WHISPER,
         },
         "audio_config",
         Grid(20),
@@ -725,17 +760,7 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         Grid(24),
     ),
     "granite_speech": (
-        lambda: {
-            "model_type": "granite_speech",
-            "downsample_rate": 2,
-            "window_size": 4,
-            "text_config": text("granite"),
-            "encoder_config": {"model_type": "granite_speech_encoder", "input_dim": 7, "num_layers": 4}
-            | {"hidden_dim": 18, "feedforward_mult": 2, "num_heads": 3, "dim_head": 5, "output_dim": 11}
-            | {"context_size": 6, "max_pos_emb": 8, "conv_kernel_size": 3, "conv_expansion_factor": 3},
-            "projector_config": {"model_type": "blip_2_qformer", "hidden_size": 14, "num_hidden_layers": 3}
-            | {"num_attention_heads": 2, "intermediate_size": 22, "encoder_hidden_size": 18},
-        },
+        lambda: granite_speaking("granite_speech", {}),
         "encoder_config",
         Grid(15),
     ),
@@ -956,6 +981,180 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "vision_config",
         Grid(6, 6),
+    ),
+    "deepseek_vl_hybrid": (
+        lambda: {
+            "model_type": "deepseek_vl_hybrid",
+            "text_config": text("llama"),
+            "vision_config": VIT | SIGLIP,
+            "high_res_vision_config": {"num_hidden_layers": 4, "num_attention_heads": 2, "hidden_size": 14}
+            | {"patch_size": 5, "image_size": 35, "window_size": 3, "global_attn_indexes": [1, 3], "mlp_dim": 33}
+            | {"output_channels": 11},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "unlimited_ocr": (
+        lambda: {
+            "model_type": "unlimited_ocr",
+            "text_config": text("unlimited_ocr_text"),
+            "vision_config": {
+                "model_type": "unlimited_ocr_vision",
+                "sam_config": VIT
+                | {"hidden_size": 15, "mlp_dim": 33, "image_size": 84, "global_attn_indexes": [1], "window_size": 5}
+                | {"output_channels": 6, "downsample_channels": [5, 24]},
+                "encoder_config": VIT | {"hidden_size": 24, "intermediate_size": 34, "image_size": 28},
+            },
+        },
+        "vision_config",
+        Grid(12, 12),
+    ),
+    "nemotron_h_omni": (
+        lambda: (
+            nemotron()
+            | {
+                "vision_hidden_size": 24,
+                "projector_hidden_size": 26,
+                "vision_config": VIT
+                | {"model_type": "radio", "hidden_size": 24, "mlp_ratio": 1.5, "max_img_size": 35, "num_registers": 2}
+                | {"video_temporal_patch_size": 2},
+            }
+        ),
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "parakeet": (
+        lambda: (
+            nemotron()
+            | {
+                "audio_config": {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3}
+                | {"intermediate_size": 34, "num_mel_bins": 24, "subsampling_conv_channels": 5, "conv_kernel_size": 5}
+                | {"projection_hidden_size": 26, "projection_bias": False},
+            }
+        ),
+        "audio_config",
+        Grid(75),
+    ),
+    "muse_spark": (
+        lambda: {
+            "model_type": "muse_spark",
+            "out_hidden_size": 96,
+            "projector_hidden_size": 26,
+            "text_config": text("muse_spark_text"),
+            "vision_config": VIT
+            | {"model_type": "muse_spark_vision", "hidden_size": 24, "intermediate_size": 34}
+            | {"pos_emb_height": 4, "pos_emb_width": 4, "layer_norm_eps": 1e-4},
+            "audio_config": MUSE_AUDIO,
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "muse_spark_audio": (
+        lambda: {
+            "model_type": "muse_spark",
+            "out_hidden_size": 32,
+            "projector_hidden_size": 8,
+            "text_config": text("muse_spark_text"),
+            "vision_config": TOWER_BESIDE["muse_spark"],
+            "audio_config": MUSE_AUDIO,
+        },
+        "audio_config",
+        Grid(7),
+    ),
+    "granite_speech_plus": (
+        lambda: granite_speaking("granite_speech_plus", {"cat_hidden_layers": [2, 0]}),
+        "encoder_config",
+        Grid(15),
+    ),
+    "musicflamingo": (
+        lambda: {
+            "model_type": "musicflamingo",
+            "rope_parameters": {"rope_type": "default", "rope_theta": 90.0, "partial_rotary_factor": 0.35},
+            "text_config": text("qwen2"),
+            "audio_config": {"model_type": "audioflamingo3_encoder"} | WHISPER,
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "moss_transcribe_diarize": (
+        lambda: {
+            "model_type": "moss_transcribe_diarize",
+            "audio_merge_size": 5,
+            "text_config": text("qwen3"),
+            "audio_config": WHISPER,
+        },
+        "audio_config",
+        Grid(20),
+    ),
+    "modernvbert": (
+        lambda: {
+            "model_type": "modernvbert",
+            "pixel_shuffle_factor": 3,
+            "text_config": text("modernbert"),
+            "vision_config": VIT | SIGLIP,
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "fun_asr_nano": (
+        lambda: {
+            "model_type": "fun_asr_nano",
+            "text_config": text("qwen3"),
+            "audio_config": {"hidden_size": 18, "num_hidden_layers": 4, "num_attention_heads": 3}
+            | {"intermediate_size": 34, "num_mel_bins": 8, "num_stacked_frames": 3, "fsmn_kernel_size": 4}
+            | {"num_timestamp_prediction_layers": 1, "layer_norm_eps": 1e-4},
+            "adaptor_config": {"hidden_size": width("qwen3"), "intermediate_size": width("qwen3") // 4}
+            | {"num_attention_heads": 4, "projector_hidden_size": 22},
+        },
+        "audio_config",
+        Grid(11),
+    ),
+    "vibevoice_asr": (
+        lambda: {
+            "model_type": "vibevoice_asr",
+            "acoustic_tokenizer_chunk_size": 720,
+            "text_config": text("qwen2"),
+            "acoustic_tokenizer_encoder_config": {"num_filters": 3, "kernel_size": 4, "ffn_expansion": 3}
+            | {"downsampling_ratios": [3, 2], "depths": [1, 2, 1], "hidden_size": 7, "rms_norm_eps": 1e-4},
+            "semantic_tokenizer_encoder_config": {"num_filters": 2, "kernel_size": 5, "ffn_expansion": 2}
+            | {"downsampling_ratios": [2, 3], "depths": [2, 1, 1], "hidden_size": 5},
+        },
+        "acoustic_tokenizer_encoder_config",
+        Grid(9),
+    ),
+    "fuyu": (
+        lambda: {
+            "model_type": "fuyu",
+            "patch_size": 6,
+            "num_channels": 3,
+            "text_config": text("persimmon"),
+        },
+        "vision_config",
+        Grid(5, 7),
+    ),
+    "chameleon": (
+        lambda: (
+            text("chameleon")
+            | {
+                "vq_config": {"embed_dim": 5, "num_embeddings": 23, "latent_channels": 7, "resolution": 12}
+                | {"base_channels": 32, "channel_multiplier": [2, 1], "num_res_blocks": 1, "attn_resolutions": [6]}
+            }
+        ),
+        "vq_config",
+        Grid(6, 6),
+    ),
+    "emu3": (
+        lambda: {
+            "model_type": "emu3",
+            "vocabulary_map": {"<image>": 5, "<|extra_200|>": 6}
+            | {f"<|visual token {i:06d}|>": 10 + i for i in range(23)},
+            "text_config": text("emu3_text_model"),
+            "vq_config": {"codebook_size": 23, "embed_dim": 5, "latent_channels": 7, "hidden_size": 32}
+            | {"base_channels": 32, "channel_multiplier": [2, 1], "num_res_blocks": 1, "attn_resolutions": [1]}
+            | {"num_attention_heads": 2},
+        },
+        "vq_config",
+        Grid(4, 6),
     ),
     "kimi_k25": (
         lambda: {
@@ -1202,6 +1401,70 @@ def minicpm_image(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]
     return list(model.model.get_image_features(row, torch.tensor([[grid.rows, grid.columns]])).pooler_output)
 
 
+def deepseek_vl_hybrid(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    c, large = model.config.vision_config, model.config.high_res_vision_config
+    small = x[: grid.rows * grid.columns * 3 * c.patch_size**2].reshape(grid.rows * grid.columns, -1)
+    side = large.image_size // large.patch_size
+    images = pixels(small, grid), pixels(x[small.numel() :].reshape(side * side, -1), Grid(side, side))
+    return [model.model.get_image_features(*images).pooler_output[0]]
+
+
+def unlimited_ocr(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Without the vectors that end the rows and the image."""
+    [read] = model.model.get_image_features(pixels(x, grid)).pooler_output
+    side = math.isqrt(len(read) - 1)
+    return [read[:-1].reshape(side, side + 1, -1)[:, :-1].flatten(0, 1)]
+
+
+def nemotron_image(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    model.vision_model.config.torch_dtype = x.dtype
+    return list(model.get_image_features(x, torch.tensor([[grid.rows, grid.columns]])).pooler_output)
+
+
+def nemotron_sound(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.get_audio_features(x[None]).pooler_output]
+
+
+def muse_sound(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x.T).pooler_output]
+
+
+def musicflamingo(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    there = torch.ones(1, x.shape[0], dtype=torch.long)
+    tokens = torch.full((1, grid.rows // 4), model.config.audio_token_id)
+    return [model.get_audio_features(x.T[None], there, tokens).pooler_output]
+
+
+def moss(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    there = torch.ones(1, x.shape[0], dtype=torch.long)
+    return [model.model.get_audio_features(x.T[None], there, there).pooler_output]
+
+
+def fun_asr(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x[None], torch.ones(1, x.shape[0], dtype=torch.long)).pooler_output]
+
+
+def vibevoice(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Without the noise that is added to a sound's vectors."""
+    return [model.model.get_audio_features(x.T[None], sample=False).pooler_output[0]]
+
+
+def fuyu(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_image_features(x).last_hidden_state]
+
+
+def chameleon(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    vqgan = model.model.vqmodel
+    return [vqgan.quantize.embedding(vqgan.encode(x.permute(2, 0, 1)[None]).image_tokens)]
+
+
+def emu3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Without the token that ends each row."""
+    vqgan = model.model.vqmodel
+    [read] = vqgan.encode(x.permute(2, 0, 1)[None], torch.tensor([x.shape[:2]])).image_tokens
+    return [vqgan.quantize.embedding(read.flatten())]
+
+
 def with_places(x: torch.Tensor, grid: Grid) -> torch.Tensor:
     """Patches with their row and column before them, from 1 on."""
     i = torch.arange(x.shape[0])
@@ -1313,6 +1576,21 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "qwen2_audio": qwen2_audio,
     "voxtral": voxtral,
     "kimi_k25": kimi_k25,
+    "deepseek_vl_hybrid": deepseek_vl_hybrid,
+    "unlimited_ocr": unlimited_ocr,
+    "nemotron_h_omni": nemotron_image,
+    "parakeet": nemotron_sound,
+    "muse_spark": by_sizes,
+    "muse_spark_audio": muse_sound,
+    "granite_speech_plus": granite_speech,
+    "musicflamingo": musicflamingo,
+    "moss_transcribe_diarize": moss,
+    "modernvbert": idefics3,
+    "fun_asr_nano": fun_asr,
+    "vibevoice_asr": vibevoice,
+    "fuyu": fuyu,
+    "chameleon": chameleon,
+    "emu3": emu3,
 }
 # What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix, Llama 3.2
 # makes a mask by one.
@@ -1329,6 +1607,12 @@ CLASSES = {
     "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
     "qwen3_asr": "Qwen3ASRForConditionalGeneration",
     "granite_speech": "GraniteSpeechForConditionalGeneration",
+    "granite_speech_plus": "GraniteSpeechPlusForConditionalGeneration",
+    "musicflamingo": "MusicFlamingoForConditionalGeneration",
+    "vibevoice_asr": "VibeVoiceAsrForConditionalGeneration",
+    "fun_asr_nano": "FunAsrNanoForConditionalGeneration",
+    "moss_transcribe_diarize": "MossTranscribeDiarizeForConditionalGeneration",
+    "modernvbert": "ModernVBertForMaskedLM",
     "glmasr": "GlmAsrForConditionalGeneration",
     "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
@@ -1338,19 +1622,30 @@ CLASSES = {
 }
 # Towers, by the key of the part, whose tensors stand beside the others'.
 OF_PARTS = {
-    "vision_config": ("visual.", "image_embed.", "embed_vision."),
+    "vision_config": (
+        *("visual.", "image_embed.", "embed_vision.", "vision_model.", "multi_modal_projector."),
+        *("vision_tower.", "vision_adapter.", "vision_projection."),
+    ),
     "audio_config": ("audio_tower.", "audio_embed.", "embed_audio."),
 }
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
-DRAWING = ("vqmodel.", "generation_")  # what makes images
+# What makes images.
+DRAWING = {"janus": ("vqmodel.", "generation_"), "emu3": ("vqmodel.decoder.", "post_quant_conv.")}
 OF_TEXT_ALONE = (
     *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
-    *("git.encoder.", "git.embeddings.", "output."),
+    *("git.encoder.", "git.embeddings.", "output.", "projection_head."),
 )  # where its names stand beside the towers'
 
 
 def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
-    return any(of in name for of in (*OF_TEXT, *DRAWING, *others)) or name.startswith(OF_TEXT_ALONE)
+    return any(of in name for of in (*OF_TEXT, *others)) or name.startswith(OF_TEXT_ALONE)
+
+
+def of_others(raw: dict[str, Any], part: str) -> tuple[str, ...]:
+    """What the names of tensors hold that are of a whole's other towers, or make images."""
+    both = raw.get("audio_config") and raw.get("vision_config")
+    towers = next(names for key, names in OF_PARTS.items() if key != part) if both else ()
+    return *towers, *DRAWING.get(raw["model_type"], ())
 
 
 def build(raw: dict[str, Any]) -> torch.nn.Module:
@@ -1365,7 +1660,8 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
-IN_HALVES = {"granite4_vision"}  # weights that bfloat16 holds, which take half the place
+# Weights that a smaller type holds, which take less place.
+SMALLER = {"granite4_vision": torch.bfloat16} | dict.fromkeys(("chameleon", "emu3"), torch.float8_e4m3fn)
 
 
 def tower(
@@ -1381,16 +1677,14 @@ def tower(
         for buffer in saved_buffers(model).values():
             if buffer.is_floating_point():
                 buffer.normal_()
-        for parameter in model.parameters() if name in IN_HALVES else ():
-            parameter.copy_(parameter.bfloat16())
+        for parameter in model.parameters() if name in SMALLER else ():
+            parameter.copy_(parameter.to(SMALLER[name]).to(dtype))
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith("running_var"):
                 buffer.abs_()
             if stored.endswith(BOUNDS):
                 buffer.fill_(0.9 if stored.endswith("max") else -0.9)
-    others: tuple[str, ...] = ()
-    if raw.get("audio_config") and raw.get("vision_config"):
-        others = next(names for key, names in OF_PARTS.items() if key != part)
+    others = of_others(raw, part)
     weights = {n: p for n, p in model.named_parameters() if not of_text(n, others)}
     buffers = {n: b for n, b in saved_buffers(model).items() if not of_text(n, others)}
     ours = find(*table_around(raw, part))
@@ -1454,15 +1748,22 @@ def at_full_size(slug: str) -> int:
     config = AutoConfig.for_model(whole.pop("model_type"), **whole)
     with torch.device("meta"):
         made = AutoModelForImageTextToText.from_config(config)
-    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n)}
+    others = DRAWING.get(model.whole["model_type"], ())
+    theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n, others)}
     ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}
     assert ours == theirs, {n: (ours.get(n), theirs.get(n)) for n in {*ours} ^ {*theirs}}
     return len(ours)
 
 
 # Keys of a small tower that its default config lacks, or that fit the small text; and what a default needs besides.
-FITTING = ("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size")
-OF_DEFAULT = {"aria": {"image_size": 490, "patch_size": 14}}
+FITTING = (
+    *("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size"),
+    *("video_temporal_patch_size", "projection_hidden_size", "projection_bias"),
+)
+OF_DEFAULT = {
+    "aria": {"image_size": 490, "patch_size": 14},
+    "nemotron_h_omni": {"hidden_size": 24, "num_attention_heads": 3},
+}
 
 
 def at_default_size(name: str) -> str:
@@ -1471,10 +1772,11 @@ def at_default_size(name: str) -> str:
     make, part, _ = TOWERS[name]
     if "." in part:
         return f"{name}: its default is not one config"
-    raw = {k: v for k, v in make().items() if not k.startswith(("projector_patch", "image_grid", "vision_feature"))}
-    for table in {part, "adapter_config"} & raw.keys():
-        raw[table] = {k: v for k, v in raw[table].items() if k in FITTING}
-    raw[part] |= OF_DEFAULT.get(name, {})
+    small = "projector_patch", "image_grid", "vision_feature", "acoustic_tokenizer_chunk"
+    raw = {k: v for k, v in make().items() if not k.startswith(small)}
+    for table in {part, "adapter_config", "semantic_tokenizer_encoder_config"} & raw.keys():
+        raw[table] = {k: v for k, v in raw[table].items() if k in FITTING} | OF_DEFAULT.get(name, {})
+    others = of_others(raw, part)
     kind = raw.pop("model_type")
     config = AutoConfig.for_model(kind, **json.loads(json.dumps(raw)))
     with torch.device("meta"):
@@ -1484,7 +1786,6 @@ def at_default_size(name: str) -> str:
             else AutoModelForImageTextToText.from_config(config)
         )
     whole = json.loads(config.to_json_string(use_diff=False))
-    others = next(names for key, names in OF_PARTS.items() if key != part) if "audio_config" in raw else ()
     theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n, others)}
     try:
         [component] = (one for one in components_of(whole)[0] if one.part == part)
@@ -1766,6 +2067,31 @@ def step3p7_tokens(width: int, height: int) -> int:
     return 18**2 * made.get_number_of_image_patches(height, width) + 2 * 2
 
 
+def unlimited_ocr_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels and a whole of 84, of which the processor knows nothing."""
+    names = "get_all_supported_aspect_ratios", "get_optimal_tiled_canvas"
+    of = functions("unlimited_ocr.image_processing_unlimited_ocr", *names)
+    tiled = max(width, height) > 640
+    shape = of["get_optimal_tiled_canvas"]((height, width), (640, 640), 2, 32) if tiled else (1, 1)
+    sizes = SimpleNamespace(size={"height": 84, "width": 84}, tile_size=640)
+    processor = SimpleNamespace(image_processor=sizes, patch_size=7, downsample_ratio=4, image_token=".")
+    inputs = {"patches_grid": [shape], "num_local_patches": [shape[0] * shape[1] * tiled]}
+    return len(transformers.UnlimitedOcrProcessor.replace_image_token(processor, inputs, 0))
+
+
+def nemotron_tokens(width: int, height: int) -> int:
+    size = functions("nemotron_h_omni.image_processing_nemotron_h_omni", "get_patch_grid_size")["get_patch_grid_size"]
+    rows, columns = size(height, width, 7, 2, 1, 10**12)
+    return rows * columns // 4
+
+
+def fuyu_tokens(width: int, height: int) -> int:
+    """Of patches of six pixels, with one that ends each row: by the processor's counts of an image that it pads."""
+    made = transformers.FuyuImageProcessor(patch_size={"height": 6, "width": 6})
+    processor = SimpleNamespace(image_processor=made)
+    return transformers.FuyuProcessor._get_num_multimodal_tokens(processor, [(height, width)])["num_image_tokens"][0]
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -1807,6 +2133,11 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "minicpmv4_6": lambda: minicpm_tokens,
     "pix2struct": lambda: pix2struct_tokens,
     "muse_glimmer": lambda: muse_glimmer_tokens,
+    "unlimited_ocr": lambda: unlimited_ocr_tokens,
+    "nemotron_h_omni": lambda: nemotron_tokens,
+    "modernvbert": lambda: idefics3_tokens,
+    "fuyu": lambda: fuyu_tokens,
+    "emu3": lambda: resized("emu3.image_processing_emu3", 1, lambda rows, columns: rows),
 }
 
 
@@ -1846,6 +2177,37 @@ def audioflamingo3_sound_tokens(seconds: float) -> int:
     return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
 
 
+def musicflamingo_sound_tokens(seconds: float) -> int:
+    """Of pieces of half a minute, as `audioflamingo3_sound_tokens`."""
+    lengths = transformers.MusicFlamingoProcessor._get_audio_token_length
+    pieces = [min(seconds - start, 30) for start in range(0, min(math.ceil(seconds), 1200), 30)]
+    return sum(int(lengths(None, torch.tensor(math.ceil(100 * piece)))) for piece in pieces)
+
+
+def fun_asr_sound_tokens(seconds: float) -> int:
+    """Of frames of 25 ms within the sound, one each 10 ms, as Kaldi has them; the extractor stacks them."""
+    beside = {"torch": torch, "np": np}
+    made = methods("fun_asr_nano.feature_extraction_fun_asr_nano", "FunAsrNanoFeatureExtractor", beside)
+    made.num_frames_lfr, made.stride_lfr = 7, 6
+    return len(made._apply_lfr(torch.zeros((int(seconds * 16000) - 400) // 160 + 1, 1)))
+
+
+def vibevoice_sound_tokens(seconds: float) -> int:
+    """Of six samples each."""
+    mask = {"padding_mask": torch.ones(1, int(seconds * 24000))}
+    processor = SimpleNamespace(feature_extractor=lambda *_, **__: mask, replace_audio_token=lambda *_, **__: "")
+    inputs, _ = transformers.VibeVoiceAsrProcessor._process_audio(processor, [None], pad_to_multiple_of=6)
+    return inputs["num_audio_tokens"][0]
+
+
+def moss_sound_tokens(seconds: float) -> int:
+    """Of pieces of half a minute, and five vectors each."""
+    frames = torch.tensor([math.ceil(100 * min(seconds - start, 30)) for start in range(0, math.ceil(seconds), 30)])
+    processor = SimpleNamespace(audio_merge_size=5)
+    of_one = torch.zeros(len(frames), dtype=torch.long)
+    return int(transformers.MossTranscribeDiarizeProcessor._get_audio_token_length(processor, frames, of_one))
+
+
 def qwen3_asr_sound_tokens(seconds: float) -> int:
     return int(transformers.Qwen3ASRProcessor._get_audio_token_length(None, torch.tensor(math.ceil(100 * seconds))))
 
@@ -1875,6 +2237,19 @@ def granite_speech_sound_tokens(seconds: float) -> int:
     return code._get_num_audio_features([int(seconds * 16000)])[0]
 
 
+def nemotron_sound_tokens(seconds: float) -> int:
+    made = transformers.NemotronH_Omni_Reasoning_V3Processor
+    sizes = SimpleNamespace(audio_hop_length=160, audio_subsampling_factor=8)
+    return made._estimate_audio_num_embeddings(sizes, int(seconds * 16000))
+
+
+def muse_spark_sound_tokens(seconds: float) -> int:
+    """Of thirty samples each."""
+    extractor = transformers.MuseSparkFeatureExtractor(samples_per_token=30)
+    silence = np.zeros(int(seconds * 24000), np.float32)
+    return len(extractor(silence, sampling_rate=24000)["input_values"][0]) // 30
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
@@ -1886,6 +2261,13 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "glmasr": glmasr_sound_tokens,
     "granite_speech": granite_speech_sound_tokens,
     "gemma4_unified_audio": gemma4_unified_sound_tokens,
+    "parakeet": nemotron_sound_tokens,
+    "muse_spark_audio": muse_spark_sound_tokens,
+    "granite_speech_plus": granite_speech_sound_tokens,
+    "musicflamingo": musicflamingo_sound_tokens,
+    "vibevoice_asr": vibevoice_sound_tokens,
+    "fun_asr_nano": fun_asr_sound_tokens,
+    "moss_transcribe_diarize": moss_sound_tokens,
 }
 
 

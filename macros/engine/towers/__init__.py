@@ -79,6 +79,12 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen3_asr", "audio_config"): "qwen3_asr",
     ("glmasr", "audio_config"): "glmasr",
     ("granite_speech", "encoder_config"): "granite_speech",
+    ("granite_speech_plus", "encoder_config"): "granite_speech_plus",
+    ("musicflamingo", "audio_config"): "musicflamingo",
+    ("vibevoice_asr", "acoustic_tokenizer_encoder_config"): "vibevoice_asr",
+    ("fun_asr_nano", "audio_config"): "fun_asr_nano",
+    ("moss_transcribe_diarize", "audio_config"): "moss_transcribe_diarize",
+    ("modernvbert", "vision_config"): "modernvbert",
     ("voxtral_realtime", "audio_config"): "voxtral_realtime",
     ("kimi_k25", "vision_config"): "kimi_k25",
     ("molmo2", "vision_config"): "molmo2",
@@ -105,7 +111,19 @@ MODULES: dict[tuple[str, str], str] = {
     ("florence2", "vision_config"): "florence2",
     ("phi4_multimodal", "vision_config"): "phi4_vision",
     ("phi4_multimodal", "audio_config"): "phi4_audio",
+    ("fuyu", "vision_config"): "fuyu",
+    ("chameleon", "vq_config"): "chameleon",
+    ("emu3", "vq_config"): "emu3",
+    ("unlimited_ocr", "vision_config"): "unlimited_ocr",
+    ("muse_spark", "vision_config"): "muse_spark",
+    ("muse_spark", "audio_config"): "muse_spark_audio",
+    ("nemotron_h_omni", "vision_config"): "nemotron_h_omni",
+    **dict.fromkeys((("nemotron_h_omni", part) for part in ("audio_config", "sound_config")), "parakeet"),
+    ("deepseek_vl_hybrid", "vision_config"): "deepseek_vl_hybrid",
 }
+
+# Wholes among whose own keys a tower's stand: what its table would be called.
+WITHOUT_TABLE = {"fuyu": "vision_config"}
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
 INNER: dict[tuple[str, str], str] = {
@@ -118,6 +136,7 @@ INNER: dict[tuple[str, str], str] = {
         ((whole, "vision_config") for whole in ("cohere2_vision", "aya_vision", "llava_onevision", "deepseek_vl")),
         "siglip_vision_model",
     ),
+    ("deepseek_vl_hybrid", "vision_config"): "siglip_vision_model",
     ("aria", "vision_config"): "idefics3_vision",
     ("lfm2_vl", "vision_config"): "siglip2_vision_model",
     ("lighton_ocr", "vision_config"): "pixtral",
@@ -215,7 +234,7 @@ def table_around(whole: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any]
     """The table that has a tower's, of a name such as `thinker_config.vision_config`, and its key in that table."""
     around, _, part = name.rpartition(".")
     if not around:
-        return whole, part
+        return (whole if part in whole else {**whole, part: {}}), part
     table = cast("Mapping[str, Any]", whole[around])
     own = {"model_type": whole.get("model_type")} if around in AROUND_TOWER.values() else {}
     return {**table, **own}, part

@@ -16,7 +16,7 @@ from ..steps import Role, step
 from . import TEXT_WIDTH, Grid, TowerConfig
 from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
-from .sounds import convolve_each
+from .sounds import batch_norm, convolve_each
 from .whisper import FRAMES
 
 PROJECTOR = "projector_config."
@@ -73,9 +73,15 @@ class GraniteSpeechEncoder(TowerConfig):
             raise Problem(f"num_layers = {int(self.n_layers)}", "characters are scored in the middle: give at least 2")
 
     @property
+    def kept(self) -> list[int]:
+        """The layers whose vectors the Q-Former also sees; 0 are those before the first."""
+        return []
+
+    @property
     def kinds(self) -> list[str]:
-        """The layer behind which characters are scored, and the others."""
-        return ["middle" if i + 1 == self.n_layers // 2 else "layer" for i in range(self.n_layers)]
+        """The layer behind which characters are scored, those whose vectors are kept, and the others."""
+        middle, numbers = int(self.n_layers) // 2, range(1, self.n_layers + 1)
+        return ["middle" if i == middle else f"kept {i}" if i in self.kept else "layer" for i in numbers]
 
     @property
     def qformer(self) -> QFormer:
@@ -96,10 +102,13 @@ def forward(w: Weights, x: Array, grid: Grid, c: GraniteSpeechEncoder, cache: KV
     """The vectors of a sound for the text: [R B] -> [M D]."""
     encoder, projector = w.at("model.encoder"), w.at("model.projector")
     x = linear(x, encoder, "input_linear", c.d_model, bias=True)
+    kept = [x] if 0 in c.kept else []
     for kind, w_layer, _ in encoder.layers("layers", c.kinds, cache):
         x = layer(x, w_layer, c)
         if kind == "middle":
             x = x + characters(x, encoder, c)
+        kept += [x] if kind.startswith("kept") or (kind == "middle" and int(c.n_layers) // 2 in c.kept) else []
+    x = np.concatenate([*kept, x], axis=-1)
     windows = (x.shape[0] + c.window - 1) // c.window
     x = np.pad(x, ((0, windows * c.window - x.shape[0]), (0, 0)))
     y = layer_norm(projector("query", 1, c.n_queries, c.d_qformer)[0], projector, "qformer.layernorm", c.qformer_eps)
@@ -159,20 +168,13 @@ def convolution(x: Array, w: Weights, c: GraniteSpeechEncoder) -> Array:
     x, gate = np.split(pointwise(x, w, "up_conv", 2 * c.d_conv), 2, axis=-1)
     kernel = w("depth_conv.conv.weight", c.d_conv, 1, c.taps)
     x = convolve_each(x * sigmoid(gate), kernel, int(c.taps) // 2)
-    return pointwise(silu(batch_norm(x, w.at("batch_norm"), c)), w, "down_conv", c.d_model)
+    return pointwise(silu(batch_norm(x, w.at("batch_norm"), c.norm_eps)), w, "down_conv", c.d_model)
 
 
 def pointwise(x: Array, w: Weights, name: str, width: int) -> Array:
     """A linear map, stored as a convolution: [R I] -> [R O]."""
     kernel = w(f"{name}.weight", width, x.shape[1], 1).reshape(width, x.shape[1])
     return np.einsum("ri,oi->ro", x, kernel, optimize=True) + w(f"{name}.bias", width)
-
-
-def batch_norm(x: Array, w: Weights, c: GraniteSpeechEncoder) -> Array:
-    """Each channel by its mean and spread in training: [R C] -> [R C]."""
-    mean, variance = w.buffer("running_mean", c.d_conv), w.buffer("running_var", c.d_conv)
-    w.buffer("num_batches_tracked", whole=True)
-    return (x - mean) / np.sqrt(variance + c.norm_eps) * w("weight", c.d_conv) + w("bias", c.d_conv)
 
 
 @step(Role.FEED_FORWARD)

@@ -53,6 +53,11 @@ def even(length: float) -> int:
 
 def forward(w: Weights, x: Array, grid: Grid, c: Idefics3Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    return [read(w, x, grid, c, cache, "modality_projection.proj")]
+
+
+def read(w: Weights, x: Array, grid: Grid, c: Idefics3Vision, cache: KVCache, projection: str) -> Array:
+    """The vectors of a tile, joined and projected: [P I] -> [P/m² D]."""
     x = blocks(encode(w.at("model.vision_model"), x, grid, c, cache), grid, c.merge)
     x = x.reshape(x.shape[0], c.merge * c.merge * c.d_model)
-    return [linear(x, w, "model.connector.modality_projection.proj", c.d_text)]
+    return linear(x, w, f"model.connector.{projection}", c.d_text)

@@ -86,19 +86,26 @@ CONFIG = MuseGlimmerVision
 
 def forward(w: Weights, x: Array, grid: Grid, c: MuseGlimmerVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    return [encode(w, x, grid, grid, c, cache)]
+
+
+def encode(w: Weights, x: Array, grid: Grid, placed: Grid, c: MuseGlimmerVision, cache: KVCache) -> Array:
+    """The vectors of an image for the text, whose learned positions are those of a `placed` grid: [P I] ->
+    [P/m² D]."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns)
     x = linear(x, tower, "patch_embedder.patch_embedding", c.d_model)
     side = c.n_position_rows
     table = tower("patch_embedder.position_embedding_table.weight", side * c.n_position_columns, c.d_model)
-    x = x + stretched_positions(row, column, table, int(side), grid, to_corners=False, empty_around=True)
+    at = places(x, placed.rows, placed.columns)
+    x = x + stretched_positions(*at, table, int(side), placed, to_corners=False, empty_around=True)
     x = layer_norm(x, tower, "ln_pre", c.norm_eps)
     angles = axial_rope(column + 1, row + 1, c.d_head, c.theta)
     for kind, w_layer, _ in tower.layers("layers", c.kinds, cache):
         x = layer(x, w_layer, c, angles, grid, int(side) if kind == "window" else None)
     x = blocks(layer_norm(x, tower, "ln_post", c.norm_eps), grid, c.merge).swapaxes(1, 2)
     x = adapt(x.reshape(x.shape[0], c.d_joined), w.at("model.vision_adapter"), c)
-    return [unit_norm(linear(x, w, "model.vision_projection", c.d_text), c.text_eps)]
+    return unit_norm(linear(x, w, "model.vision_projection", c.d_text), c.text_eps)
 
 
 @step(Role.LAYER)

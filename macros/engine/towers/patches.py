@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -252,8 +253,24 @@ def gated_maps(x: Array, w: Weights, wide: int, width: int, act: Activation, *, 
     return linear(gate * linear(x, w, "up_proj", wide, bias=bias), w, "down_proj", width, bias=bias)
 
 
+class Vit(NamedTuple):
+    """What a ViT reads of a config, in a tower that has another encoder besides."""
+
+    n_channels: int
+    patch: int
+    d_model: int
+    n_layers: int
+    norm_eps: float
+    n_heads: int
+    d_head: int
+    d_ff: int
+    activation: str
+
+
 @step(Role.LAYER)
-def vit_layer(x: Array, w: Weights, c: Patches, table: RopeTable | None = None, output: str = "out_proj") -> Array:
+def vit_layer(
+    x: Array, w: Weights, c: Patches | Vit, table: RopeTable | None = None, output: str = "out_proj"
+) -> Array:
     """One transformer block by CLIP's names, in which every patch sees all others: [P D] -> [P D]."""
     y = layer_norm(x, w, "layer_norm1", c.norm_eps)
     x = x + separate_attention(y, w.at("self_attn"), c.n_heads, c.d_head, output, table)

@@ -49,6 +49,12 @@ class SamVision(OneSize):
 
 def encode(w: Weights, x: Array, grid: Grid, c: SamVision, cache: KVCache) -> Array:
     """SAM's vectors of an image, one for each patch, in rows and columns: [P I] -> [R C N]."""
+    return neck(layers(w, x, grid, c, cache)[-1], w.at("neck"), c)
+
+
+def layers(w: Weights, x: Array, grid: Grid, c: SamVision, cache: KVCache) -> list[Array]:
+    """SAM's vectors before its neck, in rows and columns: those behind a layer that is kept, then the last: [P I] ->
+    [R C D]."""
     x = embed_patches(x, w, "patch_embed.projection", c.d_model, (c.n_channels, c.patch, c.patch), bias=True)
     if c.placed:
         side = c.patch_rows
@@ -58,9 +64,11 @@ def encode(w: Weights, x: Array, grid: Grid, c: SamVision, cache: KVCache) -> Ar
         else:
             row, column = places(x, grid.rows, grid.columns)
             x = x + averaged_positions(row, column, table, int(side), grid, cubic=True)
+    kept: list[Array] = []
     for kind, w_layer, _ in w.layers("layers", c.kinds, cache):
         x = layer(x, w_layer, c, grid, kind == "window")
-    return neck(x.reshape(grid.rows, grid.columns, c.d_model), w.at("neck"), c)
+        kept += [x] if kind == "kept" else []
+    return [x.reshape(grid.rows, grid.columns, c.d_model) for x in (*kept, x)]
 
 
 @step(Role.LAYER)

@@ -17,7 +17,7 @@ from ..ops import embed_positions, layer_norm, rms_norm
 from ..steps import Role, step
 from ..trace import Trace
 from . import TEXT_WIDTH, Grid
-from .patches import OneSize, blocks, embed_patches, vit_layer
+from .patches import OneSize, Vit, blocks, embed_patches, vit_layer
 
 
 @config
@@ -70,7 +70,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Gemma3Vision, cache: KVCache) -
     return [project(x, w.at("model.multi_modal_projector"), grid, c)]
 
 
-def encode(w: Weights, x: Array, grid: Grid, c: Siglip, cache: KVCache, *, normed: bool = True) -> Array:
+def encode(w: Weights, x: Array, grid: Grid, c: Siglip | Vit, cache: KVCache, *, normed: bool = True) -> Array:
     """SigLIP's vectors of an image, one for each patch: [P I] -> [P D]. If not `normed`, those before the last norm."""
     kernel = c.n_channels, c.patch, c.patch
     x = embed_patches(x, w, "embeddings.patch_embedding", c.d_model, kernel, bias=True)

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..interface import Array
+from ..interface import Array, Weights
 from ..steps import Role, Ruling, step
 
 
-def _plane_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+def _plane_rule(x: Array, kernel: Array, stride: int, before: int | None = None) -> Ruling:
     rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (0, 1))
     wide, channels, height, width = kernel.shape
     return (rows, columns, wide), rows * columns * wide * channels * height * width
 
 
 @step(Role.CONVOLVE, rule=_plane_rule)
-def convolve_plane(x: Array, kernel: Array, stride: int) -> Array:
+def convolve_plane(x: Array, kernel: Array, stride: int, before: int | None = None) -> Array:
     """Mix all channels over moments and bands next to each other, at every `stride`-th of both: [R B I], [O I 3 3] ->
     [R/s B/s O].
 
-    Zeros stand around the plane, and their products count.
+    Zeros stand around the plane, and their products count; `before`: so many above and on the left, if not half.
     """
     size = kernel.shape[2]
-    around = size // 2
-    padded = np.pad(x, ((around, around), (around, around), (0, 0)))
+    first = size // 2 if before is None else before
+    around = first, size - 1 - first
+    padded = np.pad(x, (around, around, (0, 0)))
     total = np.zeros((-(-x.shape[0] // stride), -(-x.shape[1] // stride), kernel.shape[0]), np.float32)
     for i in range(size):
         for j in range(size):
@@ -50,16 +51,16 @@ def convolve_plane_each(x: Array, kernel: Array, stride: int) -> Array:
     return total
 
 
-def _planes_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+def _planes_rule(x: Array, kernel: Array, stride: int, before: int | None = None) -> Ruling:
     rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (1, 2))
     wide, channels, height, width = kernel.shape
     return (x.shape[0], rows, columns, wide), x.shape[0] * rows * columns * wide * channels * height * width
 
 
 @step(Role.CONVOLVE, rule=_planes_rule)
-def convolve_planes(x: Array, kernel: Array, stride: int) -> Array:
+def convolve_planes(x: Array, kernel: Array, stride: int, before: int | None = None) -> Array:
     """The same for several planes, each by itself: [C R B I], [O I 3 3] -> [C R/s B/s O]."""
-    return np.stack([convolve_plane(x[i], kernel, stride) for i in range(x.shape[0])])
+    return np.stack([convolve_plane(x[i], kernel, stride, before) for i in range(x.shape[0])])
 
 
 def _depthwise_rule(x: Array, kernel: Array, before: int) -> Ruling:
@@ -72,3 +73,11 @@ def convolve_each(x: Array, kernel: Array, before: int) -> Array:
     width = kernel.shape[2]
     padded = np.pad(x, ((before, width - 1 - before), (0, 0)))
     return sum(padded[i : i + x.shape[0]] * kernel[:, 0, i] for i in range(width))  # pyright: ignore[reportReturnType]
+
+
+def batch_norm(x: Array, w: Weights, eps: float) -> Array:
+    """Each channel by its mean and spread in training: [… C] -> [… C]."""
+    width = x.shape[-1]
+    mean, variance = w.buffer("running_mean", width), w.buffer("running_var", width)
+    w.buffer("num_batches_tracked", whole=True)
+    return (x - mean) / np.sqrt(variance + eps) * w("weight", width) + w("bias", width)

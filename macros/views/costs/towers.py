@@ -11,7 +11,7 @@ from ...catalogue.components import IMAGE, SECONDS, Component, Seen
 from ...catalogue.presets import Model
 from ...data.components import with_text
 from ...engine.errors import Problem, shorten
-from ...engine.towers import MODULES, of_module
+from ...engine.towers import MODULES, WITHOUT_TABLE, of_module
 from ..kit import disclosure, rounding
 from ..kit.html import Html, Row, block, code, conventions, html, joined, number, small, tag, text
 from ..kit.shapes import in_numbers, tensor_name
@@ -140,12 +140,12 @@ def tower_types() -> Html:
     rows = []
     for name in dict.fromkeys(MODULES.values()):
         places = [place for place, module in MODULES.items() if module == name]
-        types = joined((code(whole) for whole, _ in places), ", ")
+        types = joined((code(whole) for whole in dict.fromkeys(whole for whole, _ in places)), ", ")
         rows.append(
             [
                 text(of_module(name).doc.replace("'", "’")),
                 types,
-                joined((code(p) for p in dict.fromkeys(p for _, p in places)), ", "),
+                joined(dict.fromkeys(_key(*place) for place in places), ", "),
             ]
         )
     columns = "Tower", "model_type", "Key"
@@ -169,3 +169,8 @@ def tower_result(model: Model) -> Html:
 
 def _n(n: int) -> Html:
     return html("{:,}", int(n))
+
+
+def _key(whole: str, part: str) -> Html | str:
+    """The key of a tower's table in config.json."""
+    return "none: its keys are among the others" if whole in WITHOUT_TABLE else code(part)

@@ -1,0 +1,160 @@
+"""The vision tower of Emu3: VQGAN's encoder for films, which makes tokens of the text's vocabulary.
+
+An image is shown as several equal frames, of which convolutions over time leave one. Each vector becomes the nearest of
+a codebook, and its number there a token; one more token ends each row. The decoder, which draws images, is not counted.
+Source: transformers 5.23, modeling_emu3.py and image_processing_emu3.py (arXiv 2409.18869, 2012.09841).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..architectures.config import Positive, Size, config, fixed, key
+from ..errors import Problem
+from ..interface import Array, KVCache, Weights
+from ..ops import linear
+from ..steps import Role, Ruling, step
+from . import Grid
+from .patches import whole_blocks
+from .sounds import batch_norm
+from .vqgan import Vqgan, block, coded, convolved, group_norm, halved, in_frames, swish
+
+SLOWER, STEADY = 4, 3  # the frames that a convolution over time sees: where it halves their number, and elsewhere
+
+
+@config
+class Emu3Vision(Vqgan):
+    """Hyperparameters of Emu3's VQGAN, in forward order."""
+
+    n_frames: Size = key("temporal_downsample_factor", 4)
+    d_base: Size = key("base_channels", 256)
+    multipliers: list[int] = key("channel_multiplier", lambda c: [1, 2, 2, 4])
+    attending: list[int] | None = key("attn_resolutions", lambda c: [3])
+    d_model: Size = key("hidden_size", 1024)
+    n_heads: Size = key("num_attention_heads", 1)
+    d_latent: Size = key("latent_channels", 4)
+    batch_eps: Positive = fixed(1e-5)
+    d_code: Size = key("embed_dim", 4)
+    n_codes: Size = key("codebook_size", 32768)
+
+    ignored = frozenset({"out_channels"})
+
+    def check(self) -> None:
+        super().check()
+        self.must_divide("n_heads", "d_model")
+        levels = len(self.multipliers)
+        attending = {levels - 1, *(level for level in self.attending or () if 0 <= level < levels)}
+        if any(int(self.widths(level)[1]) != int(self.d_model) for level in attending):
+            raise Problem(f"hidden_size = {int(self.d_model)}", "it is that of the channels where there is attention")
+        if not self.n_frames or self.frames_left != 1:
+            raise Problem(f"temporal_downsample_factor = {int(self.n_frames)}", "give a power of two")
+
+    @property
+    def n_halvings(self) -> int:
+        """How often the number of frames is halved."""
+        return int(math.log2(int(self.n_frames)))
+
+    @property
+    def frames_left(self) -> int:
+        """The frames behind all halvings."""
+        number = int(self.n_frames)
+        for _ in range(self.n_halvings):
+            number = (number + 2 - SLOWER) // 2 + 1
+        return number
+
+    def attends(self, level: int) -> bool:
+        return level in (self.attending or ())
+
+    def grid(self, height: int, width: int) -> Grid:
+        return whole_blocks(height, width, self.side, 1)
+
+    def image_tokens(self, height: int, width: int, tokens: int) -> int:
+        return tokens + int(self.grid(height, width).rows)
+
+
+CONFIG = Emu3Vision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: Emu3Vision, cache: KVCache) -> list[Array]:
+    """The codebook's vectors of an image, each a token of the text: [H W 3] -> [M E]."""
+    tower = w.at("model.vqmodel")
+    encoder = tower.at("encoder")
+    x = convolved(np.broadcast_to(x[None], (int(c.n_frames), *x.shape)), encoder, "conv_in", c.d_base)
+    for level in range(len(c.multipliers)):
+        down = encoder.at(f"down_block.down.{level}")
+        _, width = c.widths(level)
+        for number in range(int(c.n_blocks)):
+            x = block(x, down.at(f"block.{number}"), c, width)
+            if c.attends(level):
+                y = group_norm(x, down, f"attn_norms.{number}", c.norm_eps)
+                x = x + attention(y, down.at(f"attn.{number}"), c)
+        if level < len(c.multipliers) - 1:
+            x = halved(x, down.at("downsample"))
+    middle = encoder.at("middle_block")
+    x = block(x, middle.at("block_1"), c, x.shape[3])
+    x = x + attention(group_norm(x, middle, "attn_norm", c.norm_eps), middle.at("attn_1"), c)
+    x = block(x, middle.at("block_2"), c, x.shape[3])
+    x = convolved(swish(group_norm(x, encoder, "norm_out", c.norm_eps)), encoder, "conv_out", c.d_latent)
+    for number in range(c.n_halvings):
+        x = swish(over_time(x, encoder.at(f"time_conv.{number}.conv.conv"), c.d_latent, SLOWER, 2))
+    for number in range(int(c.n_blocks)):
+        x = block_over_time(x, encoder.at(f"time_res_stack.{number}"), c)
+    return [coded(over_time(x, tower.at("quant_conv.conv"), c.d_code, STEADY, 1, side=1), tower, c)]
+
+
+@step(Role.ATTENTION)
+def attention(x: Array, w: Weights, c: Emu3Vision) -> Array:
+    """Let each place gather information from all places of its frame: [F R C D] -> [F R C D]."""
+    F, R, C, D = x.shape
+    flat = x.reshape(F * R * C, D)
+    q, k, v = (linear(flat, w, name, D, bias=True).reshape(F, R * C, D) for name in ("q_proj", "k_proj", "v_proj"))
+    mixed = in_frames(q, k, v, c.n_heads).reshape(F * R * C, D)
+    return linear(mixed, w, "out_proj", D, bias=True).reshape(F, R, C, D)
+
+
+@step(Role.LAYER)
+def block_over_time(x: Array, w: Weights, c: Emu3Vision) -> Array:
+    """Two convolutions over frames and places next to each other: [F R C D] -> [F R C D]."""
+    y = x
+    for number in (1, 2):
+        y = swish(batch_norm(y, w.at(f"norm{number}"), c.batch_eps))
+        y = over_time(y, w.at(f"conv{number}.conv"), c.d_latent, STEADY, 1)
+    return x + y
+
+
+def over_time(x: Array, w: Weights, width: int, frames: int, stride: int, side: int = 3) -> Array:
+    """A convolution over frames and places next to each other, with a bias: [F R C I] -> [F/s R C O]."""
+    kernel = w("weight", width, x.shape[3], frames, side, side)
+    return convolve_frames(x, kernel, stride) + w("bias", width)
+
+
+def _frames_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+    F, R, C = x.shape[:3]
+    frames = (F + 2 - kernel.shape[2]) // stride + 1
+    wide, channels, *sizes = kernel.shape
+    products = frames * R * C * wide * channels
+    for size in sizes:
+        products = products * size
+    return (frames, R, C, wide), products
+
+
+@step(Role.CONVOLVE, rule=_frames_rule)
+def convolve_frames(x: Array, kernel: Array, stride: int) -> Array:
+    """Mix all channels over frames and places next to each other, at every `stride`-th frame: [F R C I], [O I T 3 3] ->
+    [F/s R C O].
+
+    Two empty frames come first, zeros stand around each, and their products count.
+    """
+    taps, size = kernel.shape[2], kernel.shape[3]
+    around = size // 2, size // 2
+    padded = np.pad(x, ((2, 0), around, around, (0, 0)))
+    F, R, C = (x.shape[0] + 2 - taps) // stride + 1, x.shape[1], x.shape[2]
+    total = np.zeros((F, R, C, kernel.shape[0]), np.float32)
+    for t in range(taps):
+        for i in range(size):
+            for j in range(size):
+                part = padded[t : t + (F - 1) * stride + 1 : stride, i : i + R, j : j + C]
+                total += np.einsum("frci,oi->frco", part, kernel[:, :, t, i, j], optimize=True)
+    return total

@@ -1,0 +1,52 @@
+"""What makes vectors of an image in Fuyu: a linear map of its patches, without an encoder.
+
+An image keeps its size up to a limit; a token ends each row of patches. Source: transformers 5.23, modeling_fuyu.py and
+image_processing_fuyu.py.
+"""
+
+from __future__ import annotations
+
+import math
+
+from ..architectures.config import Size, config, key
+from ..interface import Array, KVCache, Weights
+from ..ops import linear
+from ..trace import Trace
+from . import TEXT_WIDTH, Grid, TowerConfig
+
+# The processor's: pixels of an image at most.
+MOST_ROWS, MOST_COLUMNS = 1080, 1920
+
+
+@config
+class FuyuVision(TowerConfig):
+    """Hyperparameters of Fuyu's map of patches, in forward order. They stand among those of the whole."""
+
+    among_text = frozenset({"num_channels", "patch_size"})
+
+    n_channels: Size = key("num_channels", 3)
+    patch: Size = key("patch_size", 30)
+    d_text: Size = key(TEXT_WIDTH)
+
+    def grid(self, height: int, width: int) -> Grid:
+        scale = min(MOST_ROWS / height, MOST_COLUMNS / width, 1)
+        high, wide = (max(int(side * scale), 1) for side in (height, width))
+        return Grid(math.ceil(high / int(self.patch)), math.ceil(wide / int(self.patch)))
+
+    def declared(self, grid: Grid, run: Trace) -> Grid:
+        rows, columns = run.declare("n_token_rows", grid.rows), run.declare("n_token_columns", grid.columns)
+        return Grid(rows, columns, grid.count)
+
+    def image_tokens(self, height: int, width: int, tokens: int) -> int:
+        return tokens + int(self.grid(height, width).rows)
+
+    def input_shape(self, grid: Grid) -> tuple[int, ...]:
+        return grid.rows * grid.columns, self.patch * self.patch * self.n_channels
+
+
+CONFIG = FuyuVision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: FuyuVision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the text: [P I] -> [P D]."""
+    return [linear(x, w, "model.vision_embed_tokens", c.d_text, bias=True)]

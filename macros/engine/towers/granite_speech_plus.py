@@ -1,0 +1,38 @@
+"""The audio tower of Granite Speech Plus: that of Granite Speech, whose Q-Former also sees vectors of earlier layers.
+
+Source: transformers 5.23, modeling_granite_speech_plus.py.
+"""
+
+from __future__ import annotations
+
+from ..architectures.config import Size, config, key
+from ..errors import Problem
+from .granite_speech import PROJECTOR, GraniteSpeechEncoder, forward
+
+__all__ = ["CONFIG", "forward"]
+
+
+@config
+class GraniteSpeechPlusEncoder(GraniteSpeechEncoder):
+    """Hyperparameters of Granite Speech Plus's conformer and Q-Former."""
+
+    earlier: list[int] | None = key("cat_hidden_layers", None)
+    d_seen: Size = key(PROJECTOR + "encoder_hidden_size", lambda c: c.d_model * (len(c.kept) + 1))
+
+    ignored = GraniteSpeechEncoder.ignored - {PROJECTOR + "encoder_hidden_size"}
+
+    def check(self) -> None:
+        super().check()
+        if not all(0 <= i < self.n_layers for i in self.kept):
+            raise Problem(f"cat_hidden_layers = {self.earlier}", "give layers of this tower, but for the last")
+        if int(self.d_seen) != int(self.d_model) * (len(self.earlier or []) + 1):
+            raise Problem(
+                f"{PROJECTOR}encoder_hidden_size = {int(self.d_seen)}", "it is that of all vectors which it sees"
+            )
+
+    @property
+    def kept(self) -> list[int]:
+        return sorted({*(self.earlier or [])})
+
+
+CONFIG = GraniteSpeechPlusEncoder

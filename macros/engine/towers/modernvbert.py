@@ -1,0 +1,30 @@
+"""The vision tower of ModernVBERT: that of Idefics3, before an encoder of text.
+
+Source: transformers 5.23, modeling_modernvbert.py (arXiv 2510.01149).
+"""
+
+from __future__ import annotations
+
+from ..architectures.config import Size, config, derived, key
+from ..interface import Array, KVCache, Weights
+from . import Grid
+from .idefics3 import Idefics3Vision, read
+
+
+@config
+class ModernVBertVision(Idefics3Vision):
+    """SigLIP and ModernVBERT's connector."""
+
+    patch: Size = key("patch_size", 16)
+    d_model: Size = key("hidden_size", 768)
+    n_heads: Size = key("num_attention_heads", 12)
+    d_head: Size = derived(lambda c: c.d_model // c.n_heads)
+    merge: Size = key("pixel_shuffle_factor", 4)
+
+
+CONFIG = ModernVBertVision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: ModernVBertVision, cache: KVCache) -> list[Array]:
+    """The vectors of a tile for the text: [P I] -> [P/m² D]."""
+    return [read(w, x, grid, c, cache, "modality_projection")]

@@ -1,0 +1,27 @@
+"""The vision tower of Muse Spark: that of Muse Glimmer, with other learned positions where an image is not square.
+
+Its patches get, in their order, those of an image whose rows and columns are exchanged. Source: transformers 5.23,
+modeling_muse_spark.py.
+"""
+
+from __future__ import annotations
+
+from ..architectures.config import Positive, config, key
+from ..interface import Array, KVCache, Weights
+from . import OF_TEXT, Grid
+from .muse_glimmer import MuseGlimmerVision, encode
+
+
+@config
+class MuseSparkVision(MuseGlimmerVision):
+    """Hyperparameters of Muse Spark's vision tower: those of Muse Glimmer's."""
+
+    text_eps: Positive = key(OF_TEXT + "rms_norm_eps", 1e-5)
+
+
+CONFIG = MuseSparkVision
+
+
+def forward(w: Weights, x: Array, grid: Grid, c: MuseSparkVision, cache: KVCache) -> list[Array]:
+    """The vectors of an image for the text: [P I] -> [P/m² D]."""
+    return [encode(w, x, grid, Grid(grid.columns, grid.rows), c, cache)]
