@@ -76,7 +76,8 @@ LISTS = re.compile(r"models/(gallery/)?$|reference/")  # what is looked up has a
 # What the styles leave for later counts with its real height.
 HEIGHT = """() => {
     for (const e of document.querySelectorAll(
-        ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, .ep-tool > .ep-scroll"
+        ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-walk > li > ol > li, "
+        + ".ep-tool > .ep-scroll"
     )) e.classList.add("ep-laid")
     return document.documentElement.scrollHeight
 }"""
