@@ -666,14 +666,16 @@ ONE_OF_EACH_LOOK = """leave => {
 
 
 # Whether the script has gone through all that the styles leave for later.
-ALL_LAID = """() => [...document.querySelectorAll(".md-content :is(figure, div, ol, li, tr)")]
+# Rows of the catalog and cards of the gallery are laid out only as they come near.
+ALL_LAID = """() => [...document.querySelectorAll(".md-content :is(figure, div, ol, li:not(.ep-gallery > li))")]
     .every(e => getComputedStyle(e).contentVisibility !== "auto")"""
 
 
 # What comes with scrolling, or with another scheme, is there at once. The policy allows no sheet but this kind.
 NO_FADES = """() => {
     const sheet = new CSSStyleSheet()
-    sheet.replaceSync("*, ::before, ::after { transition: none !important }")
+    sheet.replaceSync(`*, ::before, ::after { transition: none !important }
+        .ep-gallery > li, .ep-catalogue tr { content-visibility: visible !important }`)
     document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
 }"""
 

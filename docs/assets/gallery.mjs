@@ -1,6 +1,7 @@
 // The gallery of architectures: filtered by the form above it, and two drawings to look at beside or over each other.
 // What is chosen stands in the address. Without this script every drawing stands there.
 
+const AT_A_TIME = 24 // cards that get their box between two frames
 const number = new Intl.NumberFormat("en")
 const plain = (/** @type {string?} */ s) =>
   (s ?? "")
@@ -15,11 +16,8 @@ function mount(/** @type {HTMLUListElement} */ list) {
   const form = /** @type {HTMLFormElement?} */ (list.closest(".ep-block")?.querySelector("form.ep-filter"))
   choosing(list, cards)
   if (!form) return
-  const found = cards.map(card => plain(`${card.querySelector("a")?.getAttribute("href")} ${card.textContent}`))
-  const facts = cards.map(card => {
-    const [kind, ...attention] = (card.querySelector("p + p")?.textContent ?? "").split(", ")
-    return { kind, attention, year: /\b\d{4}\b/.exec(card.querySelector("p")?.textContent ?? "")?.[0] }
-  })
+  /** @type {ReturnType<typeof factsOf>[]} */
+  let facts = []
   /** @returns {Record<string, string>} */
   const values = () => Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
 
@@ -29,16 +27,21 @@ function mount(/** @type {HTMLUListElement} */ list) {
         .split(" ")
         .filter(Boolean)
     let shown = 0
+    if (!facts.length) facts = cards.map(factsOf)
     cards.forEach((card, i) => {
-      const { kind, attention, year } = facts[i]
+      const { kind, attention, year, found } = facts[i]
       card.hidden = !(
-        words.every(word => found[i].includes(word)) &&
+        words.every(word => found.includes(word)) &&
         (!given.kind || kind === given.kind) &&
         (!given.attention || attention.includes(given.attention)) &&
         (!given.year || year === given.year)
       )
       if (!card.hidden) shown++
     })
+    say(shown)
+  }
+
+  function say(/** @type {number} */ shown) {
     const all = number.format(cards.length),
       status = form?.querySelector("[role=status]")
     if (status) status.textContent = shown < cards.length ? `${number.format(shown)} of ${all} types` : `${all} types`
@@ -62,7 +65,20 @@ function mount(/** @type {HTMLUListElement} */ list) {
   form.addEventListener("input", changed)
   form.addEventListener("reset", () => setTimeout(changed))
   form.hidden = false
-  filter()
+  if (Object.keys(values()).length) filter()
+  else say(cards.length)
+}
+
+// What a card says of its type, and all in which a word is looked for: the address has the family.
+function factsOf(/** @type {HTMLElement} */ card) {
+  const [when, what] = card.querySelectorAll("p")
+  const [kind, ...attention] = what.textContent.split(", ")
+  return {
+    kind,
+    attention,
+    year: /\b\d{4}\b/.exec(when.textContent)?.[0],
+    found: plain(`${card.querySelector("a")?.getAttribute("href")} ${card.textContent}`),
+  }
 }
 
 // Two drawings
@@ -72,7 +88,7 @@ function mount(/** @type {HTMLUListElement} */ list) {
  * @param {HTMLUListElement} list
  * @param {HTMLLIElement[]} cards
  */
-function choosing(list, cards) {
+async function choosing(list, cards) {
   /** @type {HTMLLIElement[]} */
   let chosen = []
   const bar = document.createElement("div"),
@@ -83,7 +99,8 @@ function choosing(list, cards) {
   bar.append(said, open)
   bar.hidden = true
   list.after(bar)
-  for (const card of cards) {
+  for (const [i, card] of cards.entries()) {
+    if (i % AT_A_TIME === 0) await new Promise(requestAnimationFrame)
     const label = document.createElement("label"),
       box = Object.assign(document.createElement("input"), { type: "checkbox" })
     box.setAttribute("aria-label", `Compare ${nameOf(card)}`)

@@ -99,24 +99,18 @@ const soon = (/** @type {IdleRequestCallback} */ task) => {
   else setTimeout(task)
 }
 
-// What the styles leave for later on a narrow screen, piece by piece; the rest at once where no idle time comes.
+// What the styles leave for later on a narrow screen, piece by piece; the rest at once where no idle time comes. The
+// catalog’s rows and the gallery’s cards are too many: a browser lays them out as they come near.
 function lay() {
   const later = [
     ...document.querySelectorAll(
       ".md-content__inner > :is(figure, .ep-block, .ep-scroll, .ep-walk), .ep-tool > .ep-scroll, " +
-        ".ep-walk > li > ol > li, .ep-many > .ep-catalogue tbody > tr, .ep-gallery > li",
+        ".ep-walk > li > ol > li",
     ),
   ]
   /** @type {IdleRequestCallback} */
   function next({ didTimeout }) {
-    const n = didTimeout
-      ? later.length
-      : later[0]?.localName === "tr"
-        ? 8
-        : later[0]?.matches(".ep-gallery > li")
-          ? 2
-          : 1
-    for (const one of later.splice(0, n)) one.classList.add("ep-laid")
+    for (const one of later.splice(0, didTimeout ? later.length : 1)) one.classList.add("ep-laid")
     if (later.length) soon(next)
   }
   if (isIdle) soon(next)

@@ -91,7 +91,7 @@ def test_no_script_blocks_and_no_font_changes_what_is_read(site_folder):
         assert re.findall(r"<script[^>]*\bsrc=", later), path
 
 
-@pytest.mark.parametrize("path", ["models/", "model-size/", "real-numbers/step-by-step/"])
+@pytest.mark.parametrize("path", ["costs/time/", "model-size/", "real-numbers/step-by-step/"])
 def test_what_is_left_for_later_on_a_phone_is_there(open_page, site, path):
     """As soon as the page rests; and without the script when a reader comes near it, and on paper."""
     narrow, waits = {"width": 390, "height": 844}, f"!({ALL_LAID})()"
@@ -113,7 +113,7 @@ def test_a_machine_that_never_rests_lays_it_out_too(open_page, site):
         "window.requestIdleCallback = (f, { timeout } = {}) => timeout && setTimeout(f, timeout, { didTimeout: true })"
     )
     page = open_page(
-        urljoin(site, "models/"),
+        urljoin(site, "model-size/"),
         before=lambda page: page.add_init_script(never),
         viewport={"width": 390, "height": 844},
     )
