@@ -3,10 +3,10 @@ number of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from .architectures.config import COMMON_IGNORED, MOST_LAYERS
+from .architectures.config import COMMON_IGNORED, MOST_LAYERS, listed
 from .errors import Problem, shorten
 
 # Tables of a language model's own keys, which are named as parts are.
@@ -76,6 +76,11 @@ TEXT_TABLES = "text_config", "llm_config", "language_config"
 WRITER = "thinker_config"
 
 
+# How types and classes are called whose attention looks both ways, as against that of the type without it.
+BOTH_WAYS = "_bidirec", "_bidirectional"
+BOTH_WAYS_CLASS = "Bidirectional"
+
+
 class Parts(NamedTuple):
     """For a config.json with several parts: the key of the described one, or None if its keys are next to the others;
     the keys of the other parts, each with its model type if it has one."""
@@ -116,6 +121,18 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     tied = _tied(raw, inner)
     formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
     return {**both, **tied, **formats}, parts
+
+
+def with_direction(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
+    """The keys with `is_causal` = false if the name of the class or of the type says that attention looks both ways,
+    and with the type as it is called without that."""
+    model_type, classes = raw.get("model_type"), listed(raw.get("architectures"))
+    one: object = classes[0] if classes else None
+    types = [model_type.removesuffix(end) for end in BOTH_WAYS] if isinstance(model_type, str) else []
+    plain = next((name for name in types if name != model_type and name in known), None)
+    if plain is None and not (isinstance(one, str) and BOTH_WAYS_CLASS in one):
+        return raw
+    return {**raw, "model_type": model_type if plain is None else plain, "is_causal": False}
 
 
 def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,11 @@ LISTS = {
 # Types of classes that transformers does not have, or has under another name: the type, or that of the whole, the key
 # of the text model's table, and the text model's type.
 TYPES = {
+    "DeepseekV3BidirectionalModel": "deepseek_v3",
+    "Lfm2BidirectionalModel": "lfm2",
+    "LlamaBidirectionalForSequenceClassification": "llama",
+    "LlamaBidirectionalModel": "llama",
+    "VoyageQwen3BidirectionalEmbedModel": "qwen3",
     "SarvamMoEForCausalLM": "sarvam_moe",
     "SarvamMLAForCausalLM": "sarvam_mla",
     "PanguEmbeddedForCausalLM": "PanguEmbedded",
@@ -134,12 +139,8 @@ REASONS = {
         ColBERTJinaRobertaModel ColBERTLfm2Model ColBERTModernBertModel ColModernVBertForRetrieval
         ColPaliForRetrieval ColQwen3 ColQwen3_5 ColUltraVBertForRetrieval D3ForSequenceClassification
         EmbeddingGemma2Model HF_ColBERT InternLM2ForRewardModel JinaEmbeddingsV5Model JinaForRanking JinaVLForRanking
-        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel OpenAIPrivacyFilterForTokenClassification
+        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel ModernVBertModel OpenAIPrivacyFilterForTokenClassification
         OpsColQwen3Model Qwen3VLNemotronEmbedModel
-    """,
-    "attention in both directions": """
-        DeepseekV3BidirectionalModel Lfm2BidirectionalModel LlamaBidirectionalForSequenceClassification
-        LlamaBidirectionalModel ModernVBertModel VoyageQwen3BidirectionalEmbedModel
     """,
     "speech": """
         CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration

@@ -71,6 +71,7 @@ COMMON_IGNORED = frozenset(
     router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub initializer_factor embedding_initializer_range
     rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
     original_max_position_embeddings num_labels num_beam_groups num_logits_to_keep encoder_no_repeat_ngram_size
+    is_causal pooling
 """.split()
 )
 
@@ -83,6 +84,11 @@ MEDIA_TOKENS = frozenset(
 """.split()
 )
 
+
+READS_AT_ONCE = (
+    "An encoder reads a whole text in one step and generates nothing. "
+    "Figures of a decode step are for a text of one token."
+)
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -126,7 +132,12 @@ def config(cls: type[ConfigT]) -> type[ConfigT]:
 
 @config
 class Config:
-    """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions."""
+    """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions.
+
+    `looks_both_ways`: each token sees those after it, too, whatever the type's own attention does.
+    """
+
+    looks_both_ways: bool = fixed(False, init=True)
 
     # Keys of published files that `prepare` turns into those of the fields, and keys that change nothing.
     rewritten: ClassVar[frozenset[str]] = frozenset()
@@ -160,6 +171,11 @@ class Config:
 
     def check(self) -> None:
         """Raise `Problem` if values that are each possible do not fit together."""
+
+    @property
+    def left_out(self) -> str:
+        """The costs that this model's figures leave out of account, in words; empty if there are none."""
+        return self.caveat or (READS_AT_ONCE if self.looks_both_ways else "")
 
     @property
     def source_shape(self) -> tuple[int, int] | None:
@@ -253,7 +269,7 @@ class Config:
                 values[k.field] = msgspec.convert(value, k.type)
             except msgspec.ValidationError as error:
                 raise Problem(f"{name} = {shorten(value)}: {plain_words(str(error))}", "correct the value") from None
-        return cls(**values), unknown
+        return cls(**values, looks_both_ways=raw.get("is_causal") is False), unknown
 
 
 def _with_numbers(value: object) -> Any:

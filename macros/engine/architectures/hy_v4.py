@@ -12,7 +12,6 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     apply_rope,
-    causal_mask,
     embed,
     expand_streams,
     feed_forward,
@@ -27,6 +26,7 @@ from ..ops import (
     rope_table,
     separate_shares,
     sigmoid,
+    strictly_causal_mask,
     top_k,
     unembed,
     write_streams,
@@ -110,7 +110,7 @@ def attention(
     narrow = compress_query(x, w, c)
     q, q_rope = queries(narrow, w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
-    allowed = causal_mask(cache, q, latent, Full())
+    allowed = strictly_causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
         seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)

@@ -16,12 +16,15 @@ from .attention import (
     head_norms,
     heads,
     masked,
+    masked_on_both_sides,
     relative_bias,
     relative_logits,
     repeat_kv,
     scores,
     softmax_with_sink,
+    strictly_causal_mask,
     weighted_sum,
+    window_mask,
     with_shared,
 )
 from .basic import (
