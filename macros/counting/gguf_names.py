@@ -743,7 +743,7 @@ WITHOUT: dict[str, str] = {
         deepseek_ocr2_text diffllama diffusion_gemma_text doge domynedge electra emu3_text_model ernie
         ernie4_5_vl_moe_text flaubert flex_olmo flint fsmt git gpt_neo gpt_neox_japanese gptj gte helium hyperclovax
         ibert inkling2_text inkling_text iquestloopcoder jetmoe k2_horizon kolibri1 kosmos_2_5_text_model
-        kosmos_2_text_model led lfm3 longcat_flash longt5 m2m_100 marian mbart megatron-bert mimo ministral
+        kosmos_2_text_model led lfm3 longcat_flash longcat_flash_ngram longt5 m2m_100 marian mbart megatron-bert mimo ministral
         mistral_large4_text mllama_text_model mobilebert modernbert-decoder molmo2_text moshi mpnet muse_spark_text mvp
         nanochat nemotron_h_puzzle new nllb-moe olmo_hybrid openai-gpt opt pangu_ultra_moe PanguEmbedded param2moe
         pegasus pegasus_x persimmon phi3_v phi4_multimodal pix2struct_text_model plbart prophetnet recurrent_gemma

@@ -114,8 +114,12 @@ class ShapeWeights:
             own = numbers if after else None
             below = f"{self.prefix}{prefix}.{{i}}." if numbered else f"{self.prefix}{prefix}."
             weights = ShapeWeights(self.__tracer__, below, layers, count, name, own)
-            yield kind, weights, ShapeCache(
-                self.__tracer__, cache.length, cache.context, layers, count, looks_both_ways=cache.looks_both_ways
+            yield (
+                kind,
+                weights,
+                ShapeCache(
+                    self.__tracer__, cache.length, cache.context, layers, count, looks_both_ways=cache.looks_both_ways
+                ),
             )
 
     def _leaf(

@@ -57,6 +57,7 @@ TYPES = {
     "TeleFLMForCausalLM": "TeleFLM",
     "Step1ForCausalLM": "step1",
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
+    "LongcatFlashNgramForCausalLM": "longcat_flash_ngram",
     "Phi3VForCausalLM": "phi3_v",
     "HCXVisionV2ForCausalLM": "hyperclovax_vision_v2/text_config/hyperclovax",
     "DomynEdgeForCausalLM": "domynedge",
@@ -124,7 +125,7 @@ REASONS = {
         HfMoondream InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
         KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
-        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
+        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import itertools
 import json
 import sys
 import types
@@ -164,6 +165,7 @@ class Table(nn.Module):
         super().__init__()
         rows = options.get("org_num_embeddings") or num_embeddings
         self.weight = nn.Parameter(torch.full((rows, embedding_dim), torch.nan))
+        self.shard_indices = types.SimpleNamespace(org_vocab_start_index=0, org_vocab_end_index=rows)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return F.embedding(ids, self.weight)
@@ -301,7 +303,7 @@ class Latent(nn.Module):
         self.__dict__.update(parts=mla_modules, scale=scale, n=num_heads, ranks=(q_lora_rank, kv_lora_rank))
         self.widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
 
-    def forward(self, positions: torch.Tensor, x: torch.Tensor, **_: Any) -> torch.Tensor:
+    def forward(self, positions: torch.Tensor, x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         (nope, rope, width), (q_rank, rank), parts = self.widths, self.ranks, self.parts
         if q_rank is None:
             q, both = parts.q_proj(x)[0], parts.kv_a_proj_with_mqa(x)[0]
@@ -367,9 +369,12 @@ class Experts(nn.Module):
         activation: str = "silu",
         routed_input_transform: nn.Module | None = None,
         routed_output_transform: nn.Module | None = None,
+        zero_expert_type: str | None = None,
         **_: Any,
     ) -> None:
         super().__init__()
+        assert zero_expert_type in (None, "identity"), zero_expert_type
+        self.moe_config = types.SimpleNamespace(hidden_dim=hidden_size)
         self.act = None if activation == "silu" else activation
         self.routed_experts = Routed(num_experts, hidden_size, intermediate_size, self.act is None)
         given = {"shared": shared_experts, "gate": gate, "bias": e_score_correction_bias}
@@ -410,6 +415,9 @@ class Experts(nn.Module):
         out = torch.zeros_like(narrow)
         for t, x in enumerate(narrow):
             for share, e in zip(shares[t], picked[t]):
+                if e >= len(self.routed_experts.w2_weight):  # nothing
+                    out[t] += share * x
+                    continue
                 wide = self.routed_experts.w13_weight[e] @ x
                 wide = SiluAndMul()(wide) if self.act is None else squared(wide)
                 out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
@@ -428,6 +436,20 @@ def values_of_experts(
     """What K2 Horizon's kernel computes: a few matrices for each token, by their weights."""
     each = F.silu(torch.einsum("td,tkod->tko", hidden_states, w1[topk_ids]))
     return (each * topk_weights[..., None]).sum(1)
+
+
+def rows_of_ngrams(module: Any, ids: torch.Tensor, end: int) -> torch.Tensor:
+    """What LongCat's kernel computes, of one text: for each token, the row of each n-gram in the table of all."""
+    longest, lengths = module.n, range(module.n - 1)
+    made = torch.zeros(len(ids), module.num_embedders, dtype=torch.int64)
+    for t, i, j in itertools.product(range(len(ids)), lengths, range(module.k)):
+        modulus, number = int(module.ne_mods[i, j]), 0
+        for back in range(min(i + 2, longest)):
+            if t < back or ids[t - back] == end:
+                break
+            number += int(ids[t - back]) * int(module.ne_weights[i, j, back]) % modulus
+        made[t, i * module.k + j] = number % modulus + int(module.exclusive_sizes[i * module.k + j])
+    return made
 
 
 def norm_into(out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
@@ -626,6 +648,8 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     parallel = types.SimpleNamespace(
         use_sequence_parallel_moe=False,
         enable_eplb=False,
+        dcp_q_replicate=False,
+        decode_context_parallel_size=1,
         eplb_config=types.SimpleNamespace(num_redundant_experts=0),
     )
     given = types.SimpleNamespace(
@@ -638,6 +662,7 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
+        use_v2_model_runner=True,
     )
     vars(importlib.import_module("vllm.config")).update(
         get_current_vllm_config=lambda: given, str_dtype_to_torch_dtype=lambda name: getattr(torch, name)
@@ -667,6 +692,12 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
     # vLLM's window counts the token itself, the published one what stands before it.
     "mimo_v2": ("mimo_v2", "MiMoV2ForCausalLM", {"sliding_window_size": 4}),
+    "longcat_flash_ngram": (
+        "longcat_flash_ngram",
+        "LongcatFlashNgramForCausalLM",
+        {"intermediate_size": 45, "moe_intermediate_size": 13, "zero_expert_type": "identity", "pad_token_id": 0}
+        | {"mla_scale_q_lora": True, "mla_scale_kv_lora": True, "torch_dtype": torch.float32},
+    ),
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
     "PanguEmbedded": ("openpangu", "PanguEmbeddedForCausalLM", {}),
     "TeleFLM": ("teleflm", "TeleFLMForCausalLM", {}),
@@ -737,7 +768,11 @@ def compared(folder: Path, model_type: str) -> None:
     if left:
         sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
     ids = rng.integers(0, raw["vocab_size"], PROMPT)
-    hidden = model(torch.from_numpy(ids), torch.arange(PROMPT), None)
+    tokens, more = torch.from_numpy(ids), {}
+    if model_type == "longcat_flash_ngram":
+        tables = model.model.ngram_embeddings
+        more["inputs_embeds"] = tables.embed_batched(tokens, rows_of_ngrams(tables, tokens, raw["eos_token_id"]))
+    hidden = model(tokens, torch.arange(PROMPT), None, **more)
     out = model.compute_logits(hidden).numpy()
     mine, _ = logits(ours.architecture, ours.config, Arrays(weights), ids)
     close(mine, out)
