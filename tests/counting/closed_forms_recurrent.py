@@ -127,6 +127,13 @@ def ling_layers(c: dict) -> tuple[int, int]:
     ]
 
 
+def ling_gate(c: dict) -> int:
+    """A gate for each head, for each of its numbers, or none."""
+    kind = c.get("gated_attention_proj_granularity_type", "head_wise")
+    outputs = {None: 0, "head_wise": 1, "element_wise": c["v_head_dim"]}[kind]
+    return c["hidden_size"] * c["num_attention_heads"] * outputs
+
+
 def olmo_hybrid(c):
     D, L, N, K, H, F = sizes(c)
     full, b = sum(attends(c)), c.get("attention_bias", False)
@@ -247,7 +254,7 @@ FORMS = {
         kimi_layers,
         lambda c: c["hidden_size"] * c["num_attention_heads"] * c["v_head_dim"] if c.get("mla_use_output_gate") else 0,
     ),
-    "bailing_hybrid": with_delta(ling_layers, lambda c: c["hidden_size"] * c["num_attention_heads"]),
+    "bailing_hybrid": with_delta(ling_layers, ling_gate),
     "olmo_hybrid": olmo_hybrid,
     "falcon_h1": falcon_h1,
     "mamba2": mamba2_alone,
@@ -344,7 +351,10 @@ RANDOM = {
         )
     ),
     "bailing_hybrid": both(
-        blocks(), MLA_AND_EXPERTS, fixed(short_conv_kernel_size=(3, 4), layer_group_size=(2, 3))
+        blocks(),
+        MLA_AND_EXPERTS,
+        fixed(short_conv_kernel_size=(3, 4), layer_group_size=(2, 3)),
+        flags(q_lora_rank=(14, 26), gated_attention_proj_granularity_type=("head_wise", "element_wise", None)),
     ).map(as_many_heads),
     "olmo_hybrid": both(
         blocks(square=True),

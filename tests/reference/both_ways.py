@@ -1,8 +1,9 @@
 """Decoders whose config says that attention looks both ways: `python -m tests.reference.both_ways VLLM`.
 
-From the repository; VLLM is the folder of vLLM's source distribution. transformers reads each golden checkpoint once more, with `is_causal` = false; Gemma 3's also with its own key. Where
-that changes the scores, they are written to `tests/golden/both_ways/scores.npz`, by the checkpoint's name. The convolutions of LFM2's
-class are those of vLLM's module.
+From the repository; VLLM is the folder of vLLM's source distribution. transformers reads each golden checkpoint once
+more, with `is_causal` = false; Gemma 3's also with its own key. Where that changes the scores, they are written to
+`tests/golden/both_ways/scores.npz`, by the checkpoint's name. The convolutions of LFM2's class are those of vLLM's
+module.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ TYPES = {
 
 REASONS = {
     "remote code, not read": """
-        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
+        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV2_5ForCausalLM
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
         DeepseekVLV2ForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         HfMoondream InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
@@ -140,8 +140,8 @@ REASONS = {
         ColBERTJinaRobertaModel ColBERTLfm2Model ColBERTModernBertModel ColModernVBertForRetrieval
         ColPaliForRetrieval ColQwen3 ColQwen3_5 ColUltraVBertForRetrieval D3ForSequenceClassification
         EmbeddingGemma2Model HF_ColBERT InternLM2ForRewardModel JinaEmbeddingsV5Model JinaForRanking JinaVLForRanking
-        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel ModernVBertModel OpenAIPrivacyFilterForTokenClassification
-        OpsColQwen3Model Qwen3VLNemotronEmbedModel
+        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel ModernVBertModel
+        OpenAIPrivacyFilterForTokenClassification OpsColQwen3Model Qwen3VLNemotronEmbedModel
     """,
     "speech": """
         CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration

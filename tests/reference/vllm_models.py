@@ -33,7 +33,7 @@ from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 
 from . import TESTS, close
-from .configs import PROMPT, all_configs
+from .configs import OF_OTHERS, PROMPT, all_configs, small_config
 from .own import SEED, listed
 
 LAYERS = "vllm.model_executor.layers"
@@ -515,6 +515,12 @@ class Observed:
         return []
 
 
+class Registered(nn.Module):
+    """A layer that its class registers by a name."""
+
+    register = staticmethod(lambda _: decorated)
+
+
 # What stands in for vLLM's parts; everything else below `vllm` that no file of MODELS is, is empty.
 PARTS: dict[str, dict[str, Any]] = {
     "vllm": {"_custom_ops": types.SimpleNamespace(rms_norm=norm_into)},
@@ -552,6 +558,7 @@ PARTS: dict[str, dict[str, Any]] = {
     },
     f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
     "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
+    "vllm.model_executor.custom_op": {"PluggableLayer": Registered},
     "vllm.model_executor.utils": {"set_weight_attrs": attributes},
 }
 
@@ -643,6 +650,8 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     """A model of vLLM's, its parameters NaN until they are loaded."""
     if not any(isinstance(one, Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, Finder(folder))
+    if importlib.util.find_spec("einops") is None:  # which the layers that run here do without
+        sys.modules["einops"] = Empty("einops")
     different_values = types.SimpleNamespace(set_head_size_v=id, get_name=str)
     backend = types.SimpleNamespace(name="_DIFFKV", get_class=lambda: different_values)
     parallel = types.SimpleNamespace(
@@ -659,6 +668,7 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         cache_config=Cache(),
         quant_config=None,
         lora_config=None,
+        speculative_config=None,
         scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
@@ -687,6 +697,11 @@ PUZZLE = {"hybrid_override_pattern": "E*E-E", "n_shared_experts": 1}
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "bailing_hybrid_latent": (
+        "bailing_moe_v3",
+        "BailingMoeV3ForCausalLM",
+        {"num_experts_per_tok": 3, "moe_shared_expert_intermediate_size": 13, "n_group": 4, "use_bias": False},
+    ),
     "domynedge": ("domyn_edge", "DomynEdgeForCausalLM", {}),
     "iquestloopcoder": ("iquest_loopcoder", "IQuestLoopCoderForCausalLM", {}),
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
@@ -726,7 +741,18 @@ def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     return built(folder, module, name, settings(raw, **more))
 
 
-def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+# By the type: our names' parts, and the makers'.
+LAYOUTS = {
+    "bailing_hybrid_latent": {
+        "model.embed_tokens.": "model.word_embeddings.",
+        "self_attn.o_proj.": "attention.dense.",
+        "self_attn.": "attention.",
+        "gate.e_score_correction_bias": "gate.expert_bias",
+    }
+}
+
+
+def published(weights: dict[str, np.ndarray], layout: dict[str, str]) -> dict[str, np.ndarray]:
     """The tensors in the makers' layout, where that of transformers differs: each expert by itself, sinks as a bias."""
     made: dict[str, np.ndarray] = {}
     for name, array in weights.items():
@@ -736,6 +762,10 @@ def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             if stack == "gate_up_proj":
                 parts = dict(zip(("gate_proj", "up_proj"), np.split(array, 2, axis=1)))
             made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
+        elif layout:
+            for here, there in layout.items():
+                name = name.replace(here, there)
+            made[name] = array
         else:
             made[name.replace("self_attn.sinks", "self_attn.attention_sink_bias")] = array
     return made
@@ -744,7 +774,7 @@ def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 @torch.no_grad()
 def compared(folder: Path, model_type: str) -> None:
     """Write the type's checkpoint, if both sides have the same tensors and logits."""
-    raw = all_configs()[model_type]
+    raw = small_config(model_type) if model_type in OF_OTHERS else all_configs()[model_type]
     ours, rng = make(model_type, raw), np.random.default_rng(SEED)
     buffers = dict(ours.counts.tensors(ours.counts.buffers))
     model = theirs(folder, model_type, raw)
@@ -761,7 +791,10 @@ def compared(folder: Path, model_type: str) -> None:
     weights = {
         name: (array.astype(np.float32).view(np.uint32) >> 16 << 16).view(np.float32) for name, array in weights.items()
     }
-    model.load_weights((name, torch.from_numpy(array.copy())) for name, array in published(weights).items())
+    model.load_weights(
+        (name, torch.from_numpy(array.copy()))
+        for name, array in published(weights, LAYOUTS.get(model_type, {})).items()
+    )
     if "input_mult" in raw:  # which the maker's code and an older one of vLLM's have, and this one leaves out
         model.model.embed_tokens.register_forward_hook(lambda _, __, x: x * raw["input_mult"])
     left = [name for name, parameter in model.named_parameters() if parameter.isnan().any()]
@@ -781,7 +814,7 @@ def compared(folder: Path, model_type: str) -> None:
     arrays = {f"{'b' if name in buffers else 'w'}/{name}": array for name, array in weights.items()}
     file = TESTS / f"golden/{model_type}.npz"
     np.savez_compressed(file, **told, input_ids=ids[None], logits=out[None], hidden=np.zeros(0), **arrays)
-    listed(model_type)
+    listed(raw["model_type"])
 
 
 def main(folder: str, *only: str) -> None:

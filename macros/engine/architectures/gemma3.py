@@ -42,8 +42,8 @@ class Gemma3(Gemma2):
     attention_cap: Positive | None = key("attn_logit_softcapping", None)
     logit_cap: Positive | None = key("final_logit_softcapping", None)
 
-    rewritten = Gemma2.rewritten | {"rope_local_base_freq"}
-    ignored = Gemma2.ignored | {"mm_tokens_per_image", "use_bidirectional_attention"}
+    rewritten = Gemma2.rewritten | {"rope_local_base_freq", "use_bidirectional_attention"}
+    ignored = Gemma2.ignored | {"mm_tokens_per_image"}
     otherwise = (single_table(1_000_000),)
 
     @classmethod

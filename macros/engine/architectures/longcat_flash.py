@@ -2,8 +2,8 @@
 
 Some of its experts are nothing: a token sent to one keeps its vector, so that easy tokens cost less (arXiv 2509.01322).
 Source: meituan-longcat/LongCat-Flash-Chat, config.json; tensor names of transformers, which stores matrices for the
-experts that are nothing too; the published files do not. LongCat-Flash-Lite also looks up the n-grams that end at a token
-(arXiv 2601.21204): vLLM, longcat_flash_ngram.py.
+experts that are nothing too; the published files do not. LongCat-Flash-Lite also looks up the n-grams that end at a
+token (arXiv 2601.21204): vLLM, longcat_flash_ngram.py.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end
 def rolling_hash(ids: Array, length: int, base: int, rows: int, before: int, end: int) -> Array:
     """The row of the n-gram of this length that ends at each token: [R] -> [T] (arXiv 2601.21204).
 
-    Ids are the digits of a number, the newest the last, modulo the rows. An id that ends a text, and those before it, do
-    not count. `before`: ids before the first token.
+    Ids are the digits of a number, the newest the last, modulo the rows. An id that ends a text, and those before it,
+    do not count. `before`: ids before the first token.
     """
     newest = ids[before:]
     is_inside, total, weight = newest == newest, newest * 0, 1
