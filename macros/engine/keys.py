@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from .architectures.config import COMMON_IGNORED, MOST_LAYERS, listed
+from .architectures.config import BOTH_WAYS_CLASS, COMMON_IGNORED, MOST_LAYERS, listed
 from .errors import Problem, shorten
 
 # Tables of a language model's own keys, which are named as parts are.
@@ -76,9 +76,8 @@ TEXT_TABLES = "text_config", "llm_config", "language_config"
 WRITER = "thinker_config"
 
 
-# How types and classes are called whose attention looks both ways, as against that of the type without it.
+# How types are called whose attention looks both ways, as against that of the type without it.
 BOTH_WAYS = "_bidirec", "_bidirectional"
-BOTH_WAYS_CLASS = "Bidirectional"
 
 
 class Parts(NamedTuple):

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .errors import Problem, only_forward
+from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
 from .steps import Holds, Tracer
 
@@ -181,12 +181,12 @@ class Cache:
 
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state that the previous step left; zeros before the first."""
-        if self.looks_both_ways:
-            raise only_forward("a layer with a state")
         return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step."""
+        """Leave a state of fixed size to the next step; none where a text is read at once."""
+        if self.looks_both_ways:
+            return
         self.left[self.index, holds, self.number] = new
 
     def after(self, tokens: int) -> Cache:

@@ -247,12 +247,15 @@ class ShapeCache:
         return np.concatenate([stand_in(old), new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> Array:
-        """The state of fixed size that the previous step left."""
-        self._reads_forward("a layer with a state")
+        """The state of fixed size that the previous step left; zeros where a text is read at once."""
+        if self.looks_both_ways:
+            return stand_in(self.__tracer__.input(shape, np.float32, "zeros"))
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
         """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
+        if self.looks_both_ways:
+            return
         self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))
 
     def _reads_forward(self, what: str) -> None:

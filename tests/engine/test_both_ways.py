@@ -29,7 +29,7 @@ def test_scores_are_those_of_transformers(label):
     g = golden(name)
     model = make(name, g.raw | (KEY if label == name else {KEY_OF_GEMMA: True} if "key" in label else OF_LFM2))
     ours, cache = logits(model.architecture, model.config, g.weights(), g.ids)
-    close(ours, SCORES[label])
+    close(ours[[0, -1]], SCORES[label])
     assert not cache.kept
 
 
@@ -58,8 +58,7 @@ def test_names_of_types_and_classes_say_it():
     by_key = make("key", raw | KEY | {"architectures": ["LlamaModel"]})
     by_class = make("class", raw | {"architectures": ["LlamaBidirectionalModel"]})
     by_type = make("type", raw | {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalModel"]})
-    assert by_key.config == by_class.config == by_type.config
-    assert by_class.config.looks_both_ways
+    assert all(one.config.looks_both_ways for one in (by_key, by_class, by_type))
     own = [dict(one.counts.tensors()) for one in (by_key, by_class, by_type)]
     assert own[0] == own[1] == own[2]
     assert "embed_tokens.weight" in dict(by_type.counts.tensors())
@@ -93,13 +92,6 @@ def test_voyage_narrows_the_vectors():
     own = dict(model.counts.tensors())
     assert own["linear.weight"] == (5, golden("qwen3").raw["hidden_size"])
     assert model.config.looks_both_ways and "model.embed_tokens.weight" in own and "lm_head.weight" not in own
-
-
-def test_lfm2_mixes_tokens_ahead_only_if_its_class_says_so():
-    """transformers leaves the convolutions as they are, vLLM's class pads a text on both sides."""
-    with pytest.raises(Problem, match="convolutions"):
-        make("lfm2", golden("lfm2").raw | KEY)
-    assert not make("lfm2", golden("lfm2").raw | OF_LFM2).counts.kept
 
 
 def test_a_traced_window_hides_both_sides():

@@ -85,6 +85,9 @@ MEDIA_TOKENS = frozenset(
 )
 
 
+# How classes are called whose attention looks both ways.
+BOTH_WAYS_CLASS = "Bidirectional"
+
 READS_AT_ONCE = (
     "An encoder reads a whole text in one step and generates nothing. "
     "Figures of a decode step are for a text of one token."
@@ -134,10 +137,12 @@ def config(cls: type[ConfigT]) -> type[ConfigT]:
 class Config:
     """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions.
 
-    `looks_both_ways`: each token sees those after it, too, whatever the type's own attention does.
+    `looks_both_ways`: each token sees those after it, too, whatever the type's own attention does; `is_bidirectional`:
+    the name of its class says so.
     """
 
     looks_both_ways: bool = fixed(False, init=True)
+    is_bidirectional: bool = fixed(False, init=True)
 
     # Keys of published files that `prepare` turns into those of the fields, and keys that change nothing.
     rewritten: ClassVar[frozenset[str]] = frozenset()
@@ -269,7 +274,10 @@ class Config:
                 values[k.field] = msgspec.convert(value, k.type)
             except msgspec.ValidationError as error:
                 raise Problem(f"{name} = {shorten(value)}: {plain_words(str(error))}", "correct the value") from None
-        return cls(**values, looks_both_ways=raw.get("is_causal") is False), unknown
+        classes = listed(given.get("architectures")) or [None]
+        values["looks_both_ways"] = raw.get("is_causal") is False
+        values["is_bidirectional"] = isinstance(classes[0], str) and BOTH_WAYS_CLASS in classes[0]
+        return cls(**values), unknown
 
 
 def _with_numbers(value: object) -> Any:

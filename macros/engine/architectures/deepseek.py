@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..errors import only_forward
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -97,6 +98,11 @@ class UnlimitedOCR(DeepSeekOCR2):
         "This model keeps the whole prompt, and of the text that it writes the last `sliding_window` tokens. The "
         "figures take the context for a prompt."
     )
+
+    def check(self) -> None:
+        super().check()
+        if self.looks_both_ways:
+            raise only_forward("its window over what it writes")
 
 
 @architecture("deepseek", config=DeepSeekMoE, fused=FUSED)

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
-from ..keys import BOTH_WAYS_CLASS, WRITER, Parts, language_part, text_table, with_direction
+from ..keys import WRITER, Parts, language_part, text_table, with_direction
 from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
-from .config import LARGEST_SIZE, activation, listed
+from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
 from .drafts import KINDS, as_draft
 
 # What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.

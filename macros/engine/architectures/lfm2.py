@@ -31,7 +31,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import LARGEST_SIZE, Config, Interval, Positive, Raw, Size, Taps, config, derived, key, listed, short_names
+from .config import LARGEST_SIZE, Config, Interval, Positive, Raw, Size, Taps, config, derived, key, short_names
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 from .tensor_layouts import PACKED
 
@@ -72,12 +72,6 @@ class ShortConvolutions(Config):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         raw = super().prepare(raw)
-        classes = listed(raw.get("architectures")) or []
-        if raw.get("is_causal") is False and not any("Bidirectional" in str(one) for one in classes):
-            raise Problem(
-                "is_causal = false: attention looks both ways, and the convolutions do not",
-                'leave it out, or name the class that looks both ways, ["Lfm2BidirectionalModel"]',
-            )
         # Where both spellings stand, the older one holds.
         for older, newer in (("tie_embedding", "tie_word_embeddings"), ("block_ff_dim", "intermediate_size")):
             value = raw.pop(older, None)
@@ -189,7 +183,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: LFM2 | LFM2MoE, kind: Mixed, 
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "operator_norm", c.norm_eps)
     if kind.mixer == "convolution":
-        x = x + short_convolution(y, w.at("conv"), cache, c.d_conv, bias=c.conv_bias)
+        x = x + short_convolution(y, w.at("conv"), cache, c.d_conv, bias=c.conv_bias, centered=c.is_bidirectional)
     else:
         x = x + attention(y, w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "ffn_norm", c.norm_eps)

@@ -102,14 +102,15 @@ def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) ->
 
 
 @step(Role.SHORT_CONVOLUTION)
-def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool) -> Array:
+def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool, centered: bool = False) -> Array:
     """Mix each channel over the last few tokens, gated before and after: [T D] -> [T 3D] -> [T D].
 
+    If `centered`, over those around each token, as many ahead as back, of a text that is read at once.
     Both gates come from the token itself and have no activation function (arXiv 2511.23404, 2.1).
     """
     D = x.shape[1]
     before, after, x = np.split(linear(x, w, "in_proj", 3 * D, bias=bias), 3, axis=-1)
-    if cache.looks_both_ways:
+    if centered:
         mixed = centered_conv(before * x, w, "conv", width, bias=bias)
     else:
         mixed = causal_conv(before * x, w, cache, "conv", width, bias=bias)
