@@ -85,7 +85,7 @@ class Ling3(LatentsAndDelta):
     otherwise = (
         Otherwise(
             "q_lora_rank",
-            lambda raw: raw.get("q_lora_rank") is not None,
+            other_than("q_lora_rank"),
             "transformers 5.23 makes queries of the whole vector anyway",
         ),
         Otherwise(
