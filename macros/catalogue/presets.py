@@ -22,7 +22,7 @@ from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, only_forward, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
-from ..engine.keys import Parts, head_read_otherwise, sizes_among, with_direction
+from ..engine.keys import Parts, head_read_otherwise, named_keys, sizes_among
 from ..engine.rules import ShapeError
 from .components import Component, components_of, uncounted, with_counts
 from .folded import Fold, drawn
@@ -304,7 +304,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         named = preset.sources.left_out
         parts = Parts(preset.sources.part, tuple((key, None) for key in named)) if named else None
         whole = {**(preset.components or {}), "text_config": raw}
-        raw = with_direction(raw, modules_by_type())
+        raw = named_keys(raw, modules_by_type())
     if raw.get("model_type") is None:
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     try:

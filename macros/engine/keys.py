@@ -80,6 +80,10 @@ WRITER = "thinker_config"
 BOTH_WAYS = "_bidirec", "_bidirectional"
 
 
+# Types that a class tells apart, where a config.json has one name for several.
+TYPE_OF_CLASS = {"BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5"}
+
+
 class Parts(NamedTuple):
     """For a config.json with several parts: the key of the described one, or None if its keys are next to the others;
     the keys of the other parts, each with its model type if it has one."""
@@ -122,13 +126,15 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     return {**both, **tied, **formats}, parts
 
 
-def with_direction(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
+def named_keys(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
     """The keys with `is_causal` = false if the name of the class or of the type says that attention looks both ways,
-    and with the type as it is called without that."""
+    and with the type as it is called without that; or with the type that the class tells apart."""
     model_type, classes = raw.get("model_type"), listed(raw.get("architectures"))
     one: object = classes[0] if classes else None
     types = [model_type.removesuffix(end) for end in BOTH_WAYS] if isinstance(model_type, str) else []
     plain = next((name for name in types if name != model_type and name in known), None)
+    if isinstance(one, str) and one in TYPE_OF_CLASS and model_type == "bailing_hybrid":
+        return {**raw, "model_type": TYPE_OF_CLASS[one]}
     if plain is None and not (isinstance(one, str) and BOTH_WAYS_CLASS in one):
         return raw
     return {**raw, "model_type": model_type if plain is None else plain, "is_causal": False}

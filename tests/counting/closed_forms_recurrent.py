@@ -134,6 +134,14 @@ def ling_gate(c: dict) -> int:
     return c["hidden_size"] * c["num_attention_heads"] * outputs
 
 
+def lightning_layers(c: dict) -> tuple[int, int]:
+    """Lightning attention with a gate, a norm of groups, and perhaps norms of queries and keys; full where a group
+    ends."""
+    D, wide, H = c["hidden_size"], c["num_attention_heads"] * c["head_dim"], c["head_dim"]
+    own = 5 * D * wide + wide + 2 * H * c.get("use_qk_norm", False)
+    return own, c["num_hidden_layers"] // c["layer_group_size"]
+
+
 def olmo_hybrid(c):
     D, L, N, K, H, F = sizes(c)
     full, b = sum(attends(c)), c.get("attention_bias", False)
@@ -255,6 +263,7 @@ FORMS = {
         lambda c: c["hidden_size"] * c["num_attention_heads"] * c["v_head_dim"] if c.get("mla_use_output_gate") else 0,
     ),
     "bailing_hybrid": with_delta(ling_layers, ling_gate),
+    "bailing_moe_v2_5": with_delta(lightning_layers),
     "olmo_hybrid": olmo_hybrid,
     "falcon_h1": falcon_h1,
     "mamba2": mamba2_alone,
@@ -355,6 +364,12 @@ RANDOM = {
         MLA_AND_EXPERTS,
         fixed(short_conv_kernel_size=(3, 4), layer_group_size=(2, 3)),
         flags(q_lora_rank=(14, 26), gated_attention_proj_granularity_type=("head_wise", "element_wise", None)),
+    ).map(as_many_heads),
+    "bailing_moe_v2_5": both(
+        blocks(),
+        MLA_AND_EXPERTS,
+        fixed(layer_group_size=(1, 2, 3), first_k_dense_replace=(0, 1)),
+        flags(q_lora_rank=(14, 26), use_qk_norm=BOOL, linear_silu=BOOL, linear_rope=BOOL),
     ).map(as_many_heads),
     "olmo_hybrid": both(
         blocks(square=True),

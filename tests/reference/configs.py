@@ -115,6 +115,7 @@ ABSENT = {
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "iquestloopcoder": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "longcat_flash_ngram": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "bailing_moe_v2_5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "domynedge": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "nemotron_h_puzzle": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",

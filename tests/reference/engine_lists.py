@@ -58,6 +58,7 @@ TYPES = {
     "Step1ForCausalLM": "step1",
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
     "LongcatFlashNgramForCausalLM": "longcat_flash_ngram",
+    "BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5",
     "Phi3VForCausalLM": "phi3_v",
     "HCXVisionV2ForCausalLM": "hyperclovax_vision_v2/text_config/hyperclovax",
     "DomynEdgeForCausalLM": "domynedge",
@@ -119,7 +120,7 @@ TYPES = {
 
 REASONS = {
     "remote code, not read": """
-        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV2_5ForCausalLM
+        AliceAIForCausalLM BagelForConditionalGeneration
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
         DeepseekVLV2ForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         HfMoondream InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration

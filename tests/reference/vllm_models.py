@@ -9,10 +9,12 @@ has to fill every parameter with them. The program writes `tests/golden/<type>.n
 
 from __future__ import annotations
 
+import ast
 import importlib.abc
 import importlib.util
 import itertools
 import json
+import math
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -38,6 +40,9 @@ from .own import SEED, listed
 
 LAYERS = "vllm.model_executor.layers"
 MODELS = "vllm.model_executor.models"
+# Layers that run as they are.
+LINEAR = f"{LAYERS}.mamba.linear"
+OF_LAYERS = (f"{LINEAR}.bailing_linear_attn", f"{LINEAR}.base")
 
 
 class Linear(nn.Module):
@@ -515,6 +520,69 @@ class Observed:
         return []
 
 
+class GroupNorm(nn.Module):
+    """A norm of groups of numbers, which a gate multiplies."""
+
+    def __init__(self, hidden_size: int, eps: float = 1e-5, group_size: int | None = None, **options: Any) -> None:
+        super().__init__()
+        assert options["norm_before_gate"] and options["activation"] == "sigmoid"
+        self.eps, self.size = eps, group_size or hidden_size
+        self.weight = nn.Parameter(torch.full((hidden_size,), torch.nan))
+
+    def forward(self, x: torch.Tensor, gate: torch.Tensor | None = None) -> torch.Tensor:
+        groups = x.unflatten(-1, (-1, self.size))
+        x = (groups * torch.rsqrt(groups.pow(2).mean(-1, keepdim=True) + self.eps)).flatten(-2) * self.weight
+        return x if gate is None else x * gate.sigmoid()
+
+
+def norm_of_heads(x: torch.Tensor, weight: torch.Tensor, bias: None, eps: float, is_rms_norm: bool) -> torch.Tensor:
+    assert is_rms_norm and bias is None
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+def fading(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope_rate: torch.Tensor, **_: Any) -> torch.Tensor:
+    """What the kernel of lightning attention computes: all pairs of a text, each faded by its distance."""
+    place = torch.arange(len(q))
+    ago = place[:, None] - place
+    fade = torch.exp(-slope_rate.view(-1, 1, 1) * ago).masked_fill(ago < 0, 0)
+    return torch.einsum("nts,snh->tnh", torch.einsum("tnh,snh->nts", q, k) * fade, v).flatten(1)
+
+
+class Slopes:
+    """How fast the memory of a head fades: vLLM's own function, without the rest of its module."""
+
+    @staticmethod
+    def _build_slope_tensor(heads: int) -> torch.Tensor:
+        tree = ast.parse((FOLDER[0] / f"{LINEAR.replace('.', '/')}/minimax_linear_attn.py").read_text("utf-8"))
+        [found] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_build_slope_tensor"]
+        found.decorator_list = []
+        names: dict[str, Any] = {"torch": torch, "math": math}
+        exec(compile(ast.Module([found], []), "slopes", "exec"), names)
+        return names["_build_slope_tensor"](heads)
+
+
+FOLDER: list[Path] = []  # vLLM's source
+
+
+def whole_text(self: Any, hidden_states: torch.Tensor, output: torch.Tensor, positions: torch.Tensor) -> None:
+    self.kv_cache = [None]
+    self._forward(hidden_states, output, positions)
+
+
+class Told(dict[str, Any]):
+    """The same for every layer."""
+
+    def __init__(self, one: Any) -> None:
+        self.one = one
+
+    def get(self, *_: Any) -> Any:
+        return self.one
+
+
+class OneText(types.SimpleNamespace):
+    """What a layer is told of the text."""
+
+
 class Registered(nn.Module):
     """A layer that its class registers by a name."""
 
@@ -559,6 +627,12 @@ PARTS: dict[str, dict[str, Any]] = {
     f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
     "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
     "vllm.model_executor.custom_op": {"PluggableLayer": Registered},
+    "vllm.v1.attention.backends.linear_attn": {"LinearAttentionMetadata": OneText},
+    f"{LINEAR}.minimax_linear_attn": {"MiniMaxText01LinearAttention": Slopes},
+    "vllm.third_party.flash_linear_attention.ops.layernorm_guard": {
+        "RMSNormGated": GroupNorm,
+        "layernorm_fn": norm_of_heads,
+    },
     "vllm.model_executor.utils": {"set_weight_attrs": attributes},
 }
 
@@ -594,6 +668,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name.partition(".")[0] != "vllm":
             return None
+        if name in OF_LAYERS:
+            file = self.folder.parent.parent.parent / f"{name.replace('.', '/')}.py"
+            return importlib.util.spec_from_file_location(name, file)
         file = self.folder / f"{name.removeprefix(MODELS + '.')}.py"
         if name.startswith(f"{MODELS}.") and file.exists() and file.stem not in ("interfaces", "adapters"):
             return importlib.util.spec_from_file_location(name, file)
@@ -650,7 +727,10 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     """A model of vLLM's, its parameters NaN until they are loaded."""
     if not any(isinstance(one, Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, Finder(folder))
-    if importlib.util.find_spec("einops") is None:  # which the layers that run here do without
+        FOLDER.append(folder)
+    if (
+        "einops" not in sys.modules and importlib.util.find_spec("einops") is None
+    ):  # which the layers that run here do without
         sys.modules["einops"] = Empty("einops")
     different_values = types.SimpleNamespace(set_head_size_v=id, get_name=str)
     backend = types.SimpleNamespace(name="_DIFFKV", get_class=lambda: different_values)
@@ -673,12 +753,22 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
         use_v2_model_runner=True,
+        compilation_config=types.SimpleNamespace(static_forward_context={}),
     )
     vars(importlib.import_module("vllm.config")).update(
         get_current_vllm_config=lambda: given, str_dtype_to_torch_dtype=lambda name: getattr(torch, name)
     )
     code = importlib.import_module(f"{MODELS}.{module}")
     vars(code).update({kernel: plain for kernel, plain in KERNELS.items() if hasattr(code, kernel)})
+    if (layers := sys.modules.get(OF_LAYERS[0])) is not None:
+        told = OneText(num_prefill_tokens=PROMPT, num_decode_tokens=0, num_prefills=1, state_indices_tensor=None)
+        vars(layers).update(
+            linear_attention_prefill_and_mix=fading,
+            clear_linear_attention_cache_for_new_sequences=lambda *_: None,
+            get_forward_context=lambda: types.SimpleNamespace(attn_metadata=Told(told)),
+            MiniMaxText01LinearKernel=MagicMock(),
+        )
+        layers.BailingMoELinearAttention.forward = whole_text
     return getattr(code, name)(vllm_config=given, prefix="").eval()
 
 
@@ -697,6 +787,7 @@ PUZZLE = {"hybrid_override_pattern": "E*E-E", "n_shared_experts": 1}
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "bailing_moe_v2_5": ("bailing_moe_linear", "BailingMoeV25ForCausalLM", {}),
     "bailing_hybrid_latent": (
         "bailing_moe_v3",
         "BailingMoeV3ForCausalLM",
@@ -743,12 +834,13 @@ def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
 
 # By the type: our names' parts, and the makers'.
 LAYOUTS = {
+    "bailing_moe_v2_5": {"model.embed_tokens.": "model.word_embeddings.", "self_attn.": "attention."},
     "bailing_hybrid_latent": {
         "model.embed_tokens.": "model.word_embeddings.",
         "self_attn.o_proj.": "attention.dense.",
         "self_attn.": "attention.",
         "gate.e_score_correction_bias": "gate.expert_bias",
-    }
+    },
 }
 
 

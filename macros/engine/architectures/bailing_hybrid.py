@@ -30,7 +30,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Positive, Raw, Size, Taps, activation, config, fixed, key, tabled
+from .config import Interval, Positive, Raw, Size, Taps, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_values_out
 from .deepseek_v3 import mixture_of_stacked_experts
 from .kimi_linear import LatentsAndDelta, kimi_delta_attention
@@ -97,15 +97,13 @@ class Ling3(LatentsAndDelta):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The share of a head that turns is of other models: here a part of each head does, as a whole."""
+        """Raises `Problem` where a file has what no model of this type that is read here has."""
         on = next((name for name in sorted(OFF) if raw.get(name)), None)
         if on is not None:
             raise Problem(f"{on} = {shorten(raw[on])}", UNREAD)
         if raw.get("no_kda_lora") is False:
             raise Problem("no_kda_lora = false", UNREAD)
-        raw = super().prepare({k: v for k, v in raw.items() if k != SHARE})
-        table = tabled(raw.get("rope_parameters"))
-        return raw if table is None else {**raw, "rope_parameters": {k: v for k, v in table.items() if k != SHARE}}
+        return super().prepare(raw)
 
     def check(self) -> None:
         super().check()
@@ -114,7 +112,8 @@ class Ling3(LatentsAndDelta):
 
     @property
     def rope(self):
-        return read_rope(self.rope_parameters, theta=6e6)
+        """The share of a head that turns is not that of latent attention, whose part for position turns as a whole."""
+        return read_rope({k: v for k, v in self.rope_parameters.items() if k != SHARE}, theta=6e6)
 
     @property
     def types(self):
@@ -173,7 +172,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Ling3, kind: Mixed, table: Ro
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Ling3, table: RopeTable) -> Array:
+def attention(x: Array, w: Weights, cache: KVCache, c: Ling3, table: RopeTable, output: str = "o_proj") -> Array:
     """Let each token gather information from the latents, and gate it: [T D] -> [T N V] -> [T D]."""
     q, q_rope = queries(compress_query(x, w, c), w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
@@ -182,4 +181,4 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Ling3, table: RopeTable) 
         values = values * sigmoid(linear(x, w, "g_proj", c.n_heads))[:, :, None]
     elif c.gated == "element_wise":
         values = values * sigmoid(heads(linear(x, w, "g_proj", c.n_heads * c.v_head_dim), c.n_heads, c.v_head_dim))
-    return linear(values.reshape(x.shape[0], c.n_heads * c.v_head_dim), w, "o_proj", c.d_model, bias=c.attention_bias)
+    return linear(values.reshape(x.shape[0], c.n_heads * c.v_head_dim), w, output, c.d_model, bias=c.attention_bias)

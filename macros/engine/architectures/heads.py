@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
-from ..keys import WRITER, Parts, language_part, text_table, with_direction
+from ..keys import WRITER, Parts, language_part, named_keys, text_table
 from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
@@ -540,9 +540,9 @@ def described(
     draft = as_draft(raw, classes(raw))
     if draft is not None:
         return draft, None, None
-    raw = with_direction(raw, known)
+    raw = named_keys(raw, known)
     keys, parts = language_part(raw)
-    keys = with_direction(keys, known)
+    keys = named_keys(keys, known)
     whole: object = raw.get("model_type")
     if not isinstance(whole, str):
         return keys, parts, None
