@@ -144,6 +144,7 @@ def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
     """What a whole says of its head, as far as that goes before what the text model says. Raises `Problem` where both
     are to agree and do not."""
     said, whole = raw.get("tie_word_embeddings"), raw.get("model_type")
+    said = False if said is None and "tie_word_embeddings" in raw else said  # null, as against left out
     both = [keys.get("tie_word_embeddings") is not False for keys in (raw, inner)]
     if whole in OF_TWO_STACKS and both[0] != both[1]:
         raise Problem(

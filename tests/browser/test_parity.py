@@ -238,6 +238,8 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
     given += [llama | {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalForSequenceClassification"]}]
     given += [small["lfm2"] | {"architectures": ["Lfm2BidirectionalModel"]}]
     given += [small["qwen3"] | {"architectures": ["VoyageQwen3BidirectionalEmbedModel"]}]
+    nulls = (("bamba", "mamba_conv_bias"), ("iquestcoder", "head_dim"), ("nomic_bert", "tie_word_embeddings"))
+    given += [small[name] | {key: None} for name, key in nulls]
     page = open_page(engine)
     until(page, "globalThis.ready")
     answers = page.evaluate("configs => described(configs)", json.dumps(given))

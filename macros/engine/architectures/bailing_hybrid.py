@@ -39,11 +39,11 @@ from .rope_config import read_rope
 from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED
 
 UNREAD = "no model of this type that is read here has it"
-# What files of this type switch off.
+# What files of this type switch off, the last of them by its opposite.
 OFF = frozenset(
     """
     use_bias use_qkv_bias use_mla_nope use_kda_lora use_nGPT up_proj_norm value_norm scale_router_input
-    expert_swiglu_limit_list share_expert_swiglu_limit_list
+    expert_swiglu_limit_list share_expert_swiglu_limit_list no_kda_lora
 """.split()
 )
 SHARE = "partial_rotary_factor"
@@ -71,16 +71,12 @@ class Ling3(LatentsAndDelta):
     routed_scale: Positive = key("routed_scaling_factor", 2.5)
     shared_width: int | None = key("moe_shared_expert_intermediate_size", None)
 
-    ignored = (
-        (LatentsAndDelta.ignored - {"head_dim"})
-        | OFF
-        | frozenset(
-            """
+    rewritten = LatentsAndDelta.rewritten | OFF
+    ignored = (LatentsAndDelta.ignored - {"head_dim"}) | frozenset(
+        """
         rope_interleave qk_head_dim rotary_dim group_norm_size linear_silu num_kv_heads_for_linear_attn mtp_use_kda
-        moe_router_enable_expert_bias score_function router_dtype max_window_layers output_dropout
-        no_kda_lora use_qk_norm
+        moe_router_enable_expert_bias score_function router_dtype max_window_layers output_dropout use_qk_norm
     """.split()
-        )
     )
     otherwise = (
         Otherwise(
@@ -98,12 +94,12 @@ class Ling3(LatentsAndDelta):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """Raises `Problem` where a file has what no model of this type that is read here has."""
-        on = next((name for name in sorted(OFF) if raw.get(name)), None)
-        if on is not None:
-            raise Problem(f"{on} = {shorten(raw[on])}", UNREAD)
-        if raw.get("no_kda_lora") is False:
-            raise Problem("no_kda_lora = false", UNREAD)
-        return super().prepare(raw)
+        raw = super().prepare(raw)
+        for name in sorted(OFF):
+            value: object = raw.pop(name, None)
+            if (value is False) if name == "no_kda_lora" else value:
+                raise Problem(f"{name} = {shorten(value)}", UNREAD)
+        return raw
 
     def check(self) -> None:
         super().check()

@@ -244,7 +244,7 @@ class Config:
         for name, k in known:
             for spelling in k.also:
                 value = raw.pop(spelling, None)
-                if name not in raw and value is not None:
+                if raw.get(name) is None and value is not None:
                     raw[name] = value
         # Where nothing limits what a layer sees, transformers writes null, and for some types 0.
         for name in ("sliding_window", "attention_chunk_size"):
@@ -253,10 +253,17 @@ class Config:
         # null, as against left out, is published for "one for each query head".
         if raw.get("num_key_value_heads", 0) is None:
             raw["num_key_value_heads"] = raw.get("num_attention_heads")
+        # And for what is left of the vectors' width.
+        wide, n = raw.get("hidden_size"), raw.get("num_attention_heads")
+        if raw.get("head_dim", 0) is None and type(wide) is int and type(n) is int and n > 0:
+            raw["head_dim"] = wide // n
         unknown = [name for name in {**given, **raw} if name not in keys_of(cls)]
         values: dict[str, Any] = {}
         for name, k in known:
             value = raw.get(name)
+            # A flag that is null is off.
+            if value is None and name in raw and (k.type is bool or any(one is True for one in get_args(k.type))):
+                value = False
             if value is None:
                 if k.default is REQUIRED:
                     near = nearest(name, unknown)

@@ -92,6 +92,7 @@ class UnlimitedOCR(DeepSeekOCR2):
     """
 
     dense_layers: int = key("first_k_dense_replace", 1)
+    n_kv_heads: Size = key("num_key_value_heads", 10)
 
     ignored = DeepSeekOCR2.ignored | {"sliding_window", "layer_types"}
     caveat = (

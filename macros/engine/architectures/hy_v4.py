@@ -48,7 +48,7 @@ class HYV4(GlmMoEDsa):
     dense_layers: int = fixed(1)
     rope_pairs: bool = fixed(False)
     routed_scale: Positive = key("routed_scaling_factor", 2.827)
-    indexer_types: list[str] | None = key(
+    indexer_types: list[str] = key(
         "indexer_types", lambda c: ["full" if i == 0 or i % 4 == 1 else "shared" for i in range(c.n_layers)]
     )
     n_streams: Size = key("hc_mult", 4)
