@@ -12,6 +12,7 @@ from .architectures import Architecture
 from .architectures.config import Config
 from .array import arrays_in, stand_in
 from .dims import free
+from .errors import only_forward
 from .interface import Array, Weights
 from .loaded import Arrays, Cache
 from .ops import masked_on_both_sides
@@ -76,6 +77,8 @@ def _run(architecture: Architecture, config: Config, run: Trace, head: Head | No
         run.instead, run.renamed = {}, ("", "")
         labels = run.declare("n_labels", head.labels) if head.labels else 0
         scores = head.compute(here.hidden, weights, weights.at(prefix[:-1]) if prefix else weights, labels, config)
+    if run.asked == {"state"}:
+        raise only_forward("a type without attention")
     run.root.inputs, run.root.outputs = [ids], arrays_in([scores])
     return run
 

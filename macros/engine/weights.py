@@ -208,6 +208,7 @@ class ShapeCache:
         `every`: the number of tokens per row, if it is not one; such rows all stay.
         """
         if self.looks_both_ways:
+            self.__tracer__.asked.add("rows")
             return read_at_once(new, every)
         return self._joined(holds, new, mask, new.shape[1:], every)
 
@@ -249,6 +250,7 @@ class ShapeCache:
     def state(self, holds: Holds, *shape: int) -> Array:
         """The state of fixed size that the previous step left; zeros where a text is read at once."""
         if self.looks_both_ways:
+            self.__tracer__.asked.add("state")
             return stand_in(self.__tracer__.input(shape, np.float32, "zeros"))
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 

@@ -231,9 +231,7 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
     given += [small[name] | untied for name in ("marian", "led", "prophetnet", "switch_transformers")]
     given += [{"model_type": "florence2", "text_config": small["bart"] | keys} for keys in ({}, untied)]
     both_ways = {"is_causal": False}
-    given += [
-        small[name] | both_ways for name in ("llama", "gemma2", "deepseek_v3", "qwen3_next", "deepseek_v32", "t5")
-    ]
+    given += [small[name] | both_ways for name in ("llama", "gemma2", "deepseek_v3", "qwen3_next", "mamba", "t5")]
     given += [small["gemma3_text"] | {"use_bidirectional_attention": True}, all_configs()["longcat_flash_ngram"]]
     given += [llama | {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalForSequenceClassification"]}]
     given += [small["lfm2"] | {"architectures": ["Lfm2BidirectionalModel"]}]

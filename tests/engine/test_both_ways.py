@@ -53,6 +53,11 @@ def test_a_text_is_read_at_once_or_the_type_is_refused(name):
         assert costs.causal_flops(40, 40) == costs.counts.flops_at(40, 40)
 
 
+def test_a_type_without_attention_is_refused():
+    with pytest.raises(Problem, match="without attention"):
+        make("mamba", golden("mamba").raw | KEY)
+
+
 def test_names_of_types_and_classes_say_it():
     raw = golden("llama").raw
     by_key = make("key", raw | KEY | {"architectures": ["LlamaModel"]})
