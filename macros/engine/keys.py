@@ -56,7 +56,7 @@ TIED_BY_EITHER = frozenset(
 
 # Wholes whose head is apart unless they say otherwise themselves. And those that transformers 5.23 ties then, though
 # files of models whose text model says nothing, or says that it is not, have a head.
-APART_UNLESS_SAID = frozenset({"qwen2_5_omni_thinker", "qwen3_vl_moe"})
+APART_UNLESS_SAID = frozenset({"cohere_compass", "qianfan_ocr", "qwen2_5_omni_thinker", "qwen3_vl_moe"})
 TIED_UNLESS_SAID = frozenset(
     """
     deepseek_vl deepseek_vl_hybrid got_ocr2 hyperclovax_vision_v2 internvl janus kimi_k25 lighton_ocr minicpm_ocr
