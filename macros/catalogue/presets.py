@@ -80,7 +80,7 @@ class Model:
         """The described part of the config and the others; costs that are not counted; keys that transformers reads
         differently; unknown keys of a foreign config.json."""
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
-        said = self.preset.caveat if self.preset else self.config.left_out
+        said = self.preset.caveat if self.preset else self.config.said_of_costs
         caveat = (said,) if said else ()
         if self.default_keys:
             caveat += (f"{DEFAULT}: {_some(self.default_keys)}",)

@@ -43,7 +43,7 @@ def test_a_text_is_read_at_once_or_the_type_is_refused(name):
         return
     assert not model.counts.kept
     assert Role.CAUSAL_MASK not in roles(model)
-    assert model.config.left_out
+    assert model.config.said_of_costs
     causal = make(name, golden(name).raw)
     assert model.counts.total == causal.counts.total
     assert dict(model.counts.tensors()) == dict(causal.counts.tensors())

@@ -178,7 +178,7 @@ class Config:
         """Raise `Problem` if values that are each possible do not fit together."""
 
     @property
-    def left_out(self) -> str:
+    def said_of_costs(self) -> str:
         """The costs that this model's figures leave out of account, in words; empty if there are none."""
         return self.caveat or (READS_AT_ONCE if self.looks_both_ways else "")
 
