@@ -19,10 +19,10 @@ from ..engine.architectures.heads import Head, described, find_head, of_whole
 from ..engine.architectures.likeness import unknown_type
 from ..engine.class_names import class_names
 from ..engine.dims import Poly
-from ..engine.errors import Problem, nearest, shorten
+from ..engine.errors import Problem, nearest, only_forward, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
-from ..engine.keys import Parts, head_read_otherwise, sizes_among
+from ..engine.keys import Parts, head_read_otherwise, named_keys, sizes_among
 from ..engine.rules import ShapeError
 from .components import Component, components_of, uncounted, with_counts
 from .folded import Fold, drawn
@@ -80,7 +80,7 @@ class Model:
         """The described part of the config and the others; costs that are not counted; keys that transformers reads
         differently; unknown keys of a foreign config.json."""
         parts = (f"a config of several parts, {self.parts}",) if self.parts else ()
-        said = self.preset.caveat if self.preset else self.config.caveat
+        said = self.preset.caveat if self.preset else self.config.said_of_costs
         caveat = (said,) if said else ()
         if self.default_keys:
             caveat += (f"{DEFAULT}: {_some(self.default_keys)}",)
@@ -196,6 +196,8 @@ class Model:
         except Problem as problem:
             raise problem.at(self.slug) from None
         except ShapeError as error:
+            if self.config.looks_both_ways:
+                raise only_forward(f"a part of {self.architecture.name}").at(self.slug) from None
             raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.slug) from None
 
     @cached_property
@@ -302,6 +304,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         named = preset.sources.left_out
         parts = Parts(preset.sources.part, tuple((key, None) for key in named)) if named else None
         whole = {**(preset.components or {}), "text_config": raw}
+        raw = named_keys(raw, modules_by_type())
     if raw.get("model_type") is None:
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     try:
@@ -323,7 +326,10 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         quantization.read(raw)
     if strange and (sizes := sizes_among(unknown, raw)):
         raise of_whole(strange, raw["model_type"], f"unknown keys that name a size: {_some(sizes)}")
-    return Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head, whole)
+    made = Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head, whole)
+    if config.looks_both_ways:
+        made.trace  # noqa: B018 (raises where a part of it reads from the left to the right)
+    return made
 
 
 @memoized

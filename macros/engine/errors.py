@@ -58,3 +58,12 @@ def placed(where: object) -> str:
 def cut(text: str, width: int) -> str:
     """Text of at most this many characters."""
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def only_forward(what: str) -> Problem:
+    """The message about a part that reads from the left to the right, in a model whose attention is to look both
+    ways."""
+    return Problem(
+        f"the config says that attention looks both ways, and {what} does not",
+        "leave out is_causal = false; a type with such parts is counted from the left to the right",
+    )

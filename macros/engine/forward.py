@@ -12,8 +12,10 @@ from .architectures import Architecture
 from .architectures.config import Config
 from .array import arrays_in, stand_in
 from .dims import free
+from .errors import only_forward
 from .interface import Array, Weights
 from .loaded import Arrays, Cache
+from .ops import masked_on_both_sides
 from .steps import Reached, Replacing, Role, stop
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
@@ -63,7 +65,10 @@ def _run(architecture: Architecture, config: Config, run: Trace, head: Head | No
     new, context = free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
     run.symbols |= config.symbols
     ids = run.input((new,), np.int64, "token ids")
-    weights, cache = ShapeWeights(run), ShapeCache(run, context - new, context)
+    both_ways = config.looks_both_ways
+    weights, cache = ShapeWeights(run), ShapeCache(run, context - new, context, looks_both_ways=both_ways)
+    if both_ways:
+        run.instead = {**run.instead, Role.CAUSAL_MASK: masked_on_both_sides}
     try:
         scores = architecture.forward(weights, stand_in(ids), config, cache, last=True)
     except Reached as here:
@@ -72,6 +77,8 @@ def _run(architecture: Architecture, config: Config, run: Trace, head: Head | No
         run.instead, run.renamed = {}, ("", "")
         labels = run.declare("n_labels", head.labels) if head.labels else 0
         scores = head.compute(here.hidden, weights, weights.at(prefix[:-1]) if prefix else weights, labels, config)
+    if run.asked == {"state"}:
+        raise only_forward("a type without attention")
     run.root.inputs, run.root.outputs = [ids], arrays_in([scores])
     return run
 
@@ -90,6 +97,7 @@ def logits(
     With another head, its output.
     """
     cache = cache or Cache()
+    cache.looks_both_ways = config.looks_both_ways
     new = np.asarray(ids, np.int64)
     if head is not None:
         prefix, _ = renaming(architecture, config, head)

@@ -102,6 +102,11 @@ class KVCache(Protocol):
     @property
     def length(self) -> int: ...
 
+    @property
+    def looks_both_ways(self) -> bool:
+        """Whether each token sees those after it, too: then a text is read at once, and nothing is kept."""
+        ...
+
     def source(self, rows: int, *row: int) -> Array:
         """The encoder's input in this step: all of it, `rows` long, in the first one, nothing in later ones.
 

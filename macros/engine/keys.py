@@ -3,10 +3,10 @@ number of layers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from .architectures.config import COMMON_IGNORED, MOST_LAYERS
+from .architectures.config import BOTH_WAYS_CLASS, COMMON_IGNORED, MOST_LAYERS, listed
 from .errors import Problem, shorten
 
 # Tables of a language model's own keys, which are named as parts are.
@@ -56,7 +56,7 @@ TIED_BY_EITHER = frozenset(
 
 # Wholes whose head is apart unless they say otherwise themselves. And those that transformers 5.23 ties then, though
 # files of models whose text model says nothing, or says that it is not, have a head.
-APART_UNLESS_SAID = frozenset({"qwen2_5_omni_thinker", "qwen3_vl_moe"})
+APART_UNLESS_SAID = frozenset({"cohere_compass", "qianfan_ocr", "qwen2_5_omni_thinker", "qwen3_vl_moe"})
 TIED_UNLESS_SAID = frozenset(
     """
     deepseek_vl deepseek_vl_hybrid got_ocr2 hyperclovax_vision_v2 internvl janus kimi_k25 lighton_ocr minicpm_ocr
@@ -74,6 +74,14 @@ HEAD_OF_WHOLE = frozenset({"ovis2"})
 # that writes and speaks has the part that writes.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
 WRITER = "thinker_config"
+
+
+# How types are called whose attention looks both ways, as against that of the type without it.
+BOTH_WAYS = "_bidirec", "_bidirectional"
+
+
+# Types that a class tells apart, where a config.json has one name for several.
+TYPE_OF_CLASS = {"BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5"}
 
 
 class Parts(NamedTuple):
@@ -118,10 +126,25 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     return {**both, **tied, **formats}, parts
 
 
+def named_keys(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
+    """The keys with `is_causal` = false if the name of the class or of the type says that attention looks both ways,
+    and with the type as it is called without that; or with the type that the class tells apart."""
+    model_type, classes = raw.get("model_type"), listed(raw.get("architectures"))
+    one: object = classes[0] if classes else None
+    types = [model_type.removesuffix(end) for end in BOTH_WAYS] if isinstance(model_type, str) else []
+    plain = next((name for name in types if name != model_type and name in known), None)
+    if isinstance(one, str) and one in TYPE_OF_CLASS and model_type == "bailing_hybrid":
+        return {**raw, "model_type": TYPE_OF_CLASS[one]}
+    if plain is None and not (isinstance(one, str) and BOTH_WAYS_CLASS in one):
+        return raw
+    return {**raw, "model_type": model_type if plain is None else plain, "is_causal": False}
+
+
 def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
     """What a whole says of its head, as far as that goes before what the text model says. Raises `Problem` where both
     are to agree and do not."""
     said, whole = raw.get("tie_word_embeddings"), raw.get("model_type")
+    said = False if said is None and "tie_word_embeddings" in raw else said  # null, as against left out
     both = [keys.get("tie_word_embeddings") is not False for keys in (raw, inner)]
     if whole in OF_TWO_STACKS and both[0] != both[1]:
         raise Problem(

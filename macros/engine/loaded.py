@@ -95,8 +95,10 @@ class Cache:
     """The entries that earlier steps left, and those that this one leaves: `length` tokens came before `new` ones.
 
     `after()` is the cache for the next step. `read` is the input of an encoder in the first one; `states` are the
-    target's hidden states of all tokens, which a draft head reads.
+    target's hidden states of all tokens, which a draft head reads. If attention `looks_both_ways`, nothing is left.
     """
+
+    looks_both_ways = False
 
     def __init__(
         self,
@@ -137,17 +139,23 @@ class Cache:
 
     def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
-        return Cache(self.length, self.kept, index, self.left)
+        return self._same(Cache(self.length, self.kept, index, self.left))
 
     def part(self, number: int) -> Cache:
         """The cache of one of several attentions of the layer."""
-        return Cache(self.length, self.kept, self.index, self.left, number)
+        return self._same(Cache(self.length, self.kept, self.index, self.left, number))
+
+    def _same(self, cache: Cache) -> Cache:
+        cache.looks_both_ways = self.looks_both_ways
+        return cache
 
     def extend(self, holds: Holds, new: Array, mask: Mask, every: int | None = None) -> Array:
         """Earlier rows that `mask` still sees, then the new ones: [T …] -> [S …].
 
         `every`: the number of tokens per row, if it is not one; such rows all stay.
         """
+        if self.looks_both_ways:
+            return new
         place = self.index, holds, self.number
         old = self.kept.get(place, np.zeros((0, *new.shape[1:]), new.dtype))
         rows = np.concatenate([old, new], axis=0)
@@ -176,7 +184,9 @@ class Cache:
         return self.kept.get((self.index, holds, self.number), np.zeros(tuple(map(int, shape)), np.float32))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
-        """Leave a state of fixed size to the next step."""
+        """Leave a state of fixed size to the next step; none where a text is read at once."""
+        if self.looks_both_ways:
+            return
         self.left[self.index, holds, self.number] = new
 
     def after(self, tokens: int) -> Cache:

@@ -176,6 +176,9 @@ OF_QWEN = Module(
     is_one=True,
     usual=1,
 )
+LONGCAT = Module(
+    _longcat, "model.mtp", "layers.{k}.enorm.m", "layers.{k}.hnorm.m", "layers.{k}.eh_proj", "layers.{k}", "norm"
+)
 MODULES: dict[str, Module] = {
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "glm4_moe_lite"), AFTER_THE_LAST),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), Module(_indexed)),
@@ -203,9 +206,8 @@ MODULES: dict[str, Module] = {
         "",
     ),
     "exaone_moe": OF_QWEN._replace(layer=_exaone, offset=0, usual=0),
-    "longcat_flash": Module(
-        _longcat, "model.mtp", "layers.{k}.enorm.m", "layers.{k}.hnorm.m", "layers.{k}.eh_proj", "layers.{k}", "norm"
-    ),
+    "longcat_flash": LONGCAT,
+    "longcat_flash_ngram": LONGCAT,
     "deepseek_v4": Module(None, "mtp.{k}"),
     "nemotron_h": Module(_nemotron, "mtp", "layers.0.enorm", "layers.0.hnorm", "layers.0.eh_proj", last_norm=""),
 }

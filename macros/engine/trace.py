@@ -32,6 +32,7 @@ class Trace:
         self.reads_target = False  # whether this is a draft head, over hidden states of its target
         self.borrowed: dict[str, tuple[Weight, Role | None]] = {}  # what a draft head reads of its target, and where
         self.kept: list[CacheEntry] = []
+        self.asked: set[str] = set()  # of a cache that keeps nothing: for "rows" of earlier tokens, for a "state"
         self.symbols: dict[str, int] = {}
         self._leaves: dict[str, ShapeArray] = {}
 

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from .array import stand_in
 from .dims import IN_FIRST_STEP, ONE, Dim, Poly, dims_of
-from .errors import Problem
+from .errors import Problem, only_forward
 from .interface import Array, KindT, KVCache, Mask
 from .rules import Shape
 from .steps import Holds
@@ -114,7 +114,13 @@ class ShapeWeights:
             own = numbers if after else None
             below = f"{self.prefix}{prefix}.{{i}}." if numbered else f"{self.prefix}{prefix}."
             weights = ShapeWeights(self.__tracer__, below, layers, count, name, own)
-            yield kind, weights, ShapeCache(self.__tracer__, cache.length, cache.context, layers, count)
+            yield (
+                kind,
+                weights,
+                ShapeCache(
+                    self.__tracer__, cache.length, cache.context, layers, count, looks_both_ways=cache.looks_both_ways
+                ),
+            )
 
     def _leaf(
         self,
@@ -156,17 +162,30 @@ def _names(kinds: Sequence[object], stack: str) -> list[str]:
 
 
 class ShapeCache:
-    """The shape-only cache: `length` tokens came before, `context` with the new ones."""
+    """The shape-only cache: `length` tokens came before, `context` with the new ones.
 
-    def __init__(self, trace: Trace, length: int, context: int, layers: tuple[int, ...] = (0,), count: Dim = ONE):
+    If attention `looks_both_ways`, it keeps nothing.
+    """
+
+    def __init__(
+        self,
+        trace: Trace,
+        length: int,
+        context: int,
+        layers: tuple[int, ...] = (0,),
+        count: Dim = ONE,
+        *,
+        looks_both_ways: bool = False,
+    ):
         self.__tracer__, self.length, self.context = trace, length, context
-        self.layers, self.layer_count = layers, count
+        self.layers, self.layer_count, self.looks_both_ways = layers, count, looks_both_ways
 
     def source(self, rows: int, *row: int) -> Array:
         """The encoder's input in this step: all of it, `rows` long, in the first one, nothing in later ones.
 
         Token ids, or rows of numbers: [M] or [M, *row].
         """
+        self._reads_forward("a decoder with an encoder")
         kind = np.float32 if row else np.int64
         return stand_in(self.__tracer__.input((self._in_first_step(rows), *row), kind, "source"))
 
@@ -188,10 +207,14 @@ class ShapeCache:
 
         `every`: the number of tokens per row, if it is not one; such rows all stay.
         """
+        if self.looks_both_ways:
+            self.__tracer__.asked.add("rows")
+            return read_at_once(new, every)
         return self._joined(holds, new, mask, new.shape[1:], every)
 
     def hold_back(self, holds: Holds, new: Array, mask: Mask) -> Array:
         """The waiting rows, then the new ones: [T …] -> [R …]. Never more wait than `mask` bounds."""
+        self._reads_forward("its compressed cache")
         return self._joined(holds, new, mask, None, None)
 
     def _joined(self, holds: Holds, new: Array, mask: Mask, row: Shape | None, every: int | None) -> Array:
@@ -207,6 +230,8 @@ class ShapeCache:
 
     def reread(self, holds: Holds, rows: Array, mask: Mask) -> Array:
         """Rows that `extend` gave to an earlier layer, which keeps them: [S …] -> [S …]. Here they are read again."""
+        if self.looks_both_ways:
+            return rows
         row = rows.shape[1:]
         kept, [seen] = dims_of((mask.kept(self.context), *row)), dims_of((mask.seen(self.length),))
         self.__tracer__.keep(
@@ -223,9 +248,26 @@ class ShapeCache:
         return np.concatenate([stand_in(old), new], axis=0)
 
     def state(self, holds: Holds, *shape: int) -> Array:
-        """The state of fixed size that the previous step left."""
+        """The state of fixed size that the previous step left; zeros where a text is read at once."""
+        if self.looks_both_ways:
+            self.__tracer__.asked.add("state")
+            return stand_in(self.__tracer__.input(shape, np.float32, "zeros"))
         return stand_in(self.__tracer__.input(shape, np.float32, f"cached {holds}", Cached(holds)))
 
     def store(self, holds: Holds, new: Array, item_bytes: int | None = None) -> None:
         """Leave a state of fixed size to the next step; `item_bytes` if its elements have their own size."""
+        if self.looks_both_ways:
+            return
         self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))
+
+    def _reads_forward(self, what: str) -> None:
+        """Raise `Problem` for a part that reads from the left to the right, if attention looks both ways."""
+        if self.looks_both_ways:
+            raise only_forward(what)
+
+
+def read_at_once(new: Array, every: int | None) -> Array:
+    """The rows of a text that is read at once, with attention that looks both ways: there are no earlier ones."""
+    if every is not None:
+        raise only_forward("its compressed cache")
+    return new

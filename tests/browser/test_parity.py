@@ -8,7 +8,7 @@ from own_machines import OWN, WRONG
 from quantizations import LLAMA, SAID, UNKNOWN
 from random_models import cases
 from reference import TESTS, draft, drafts
-from reference.configs import READ_OTHERWISE, configs
+from reference.configs import READ_OTHERWISE, all_configs, configs
 from sampling import sampled
 
 from macros.catalogue import presets
@@ -230,6 +230,14 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
     untied = {"tie_word_embeddings": False}
     given += [small[name] | untied for name in ("marian", "led", "prophetnet", "switch_transformers")]
     given += [{"model_type": "florence2", "text_config": small["bart"] | keys} for keys in ({}, untied)]
+    both_ways = {"is_causal": False}
+    given += [small[name] | both_ways for name in ("llama", "gemma2", "deepseek_v3", "qwen3_next", "mamba", "t5")]
+    given += [small["gemma3_text"] | {"use_bidirectional_attention": True}, all_configs()["longcat_flash_ngram"]]
+    given += [llama | {"model_type": "llama_bidirec", "architectures": ["LlamaBidirectionalForSequenceClassification"]}]
+    given += [small["lfm2"] | {"architectures": ["Lfm2BidirectionalModel"]}]
+    given += [small["qwen3"] | {"architectures": ["VoyageQwen3BidirectionalEmbedModel"]}]
+    nulls = (("bamba", "mamba_conv_bias"), ("iquestcoder", "head_dim"), ("nomic_bert", "tie_word_embeddings"))
+    given += [small[name] | {key: None} for name, key in nulls]
     page = open_page(engine)
     until(page, "globalThis.ready")
     answers = page.evaluate("configs => described(configs)", json.dumps(given))

@@ -127,6 +127,21 @@ def ling_layers(c: dict) -> tuple[int, int]:
     ]
 
 
+def ling_gate(c: dict) -> int:
+    """A gate for each head, for each of its numbers, or none."""
+    kind = c.get("gated_attention_proj_granularity_type", "head_wise")
+    outputs = {None: 0, "head_wise": 1, "element_wise": c["v_head_dim"]}[kind]
+    return c["hidden_size"] * c["num_attention_heads"] * outputs
+
+
+def lightning_layers(c: dict) -> tuple[int, int]:
+    """Lightning attention with a gate, a norm of groups, and perhaps norms of queries and keys; full where a group
+    ends."""
+    D, wide, H = c["hidden_size"], c["num_attention_heads"] * c["head_dim"], c["head_dim"]
+    own = 5 * D * wide + wide + 2 * H * c.get("use_qk_norm", False)
+    return own, c["num_hidden_layers"] // c["layer_group_size"]
+
+
 def olmo_hybrid(c):
     D, L, N, K, H, F = sizes(c)
     full, b = sum(attends(c)), c.get("attention_bias", False)
@@ -247,7 +262,8 @@ FORMS = {
         kimi_layers,
         lambda c: c["hidden_size"] * c["num_attention_heads"] * c["v_head_dim"] if c.get("mla_use_output_gate") else 0,
     ),
-    "bailing_hybrid": with_delta(ling_layers, lambda c: c["hidden_size"] * c["num_attention_heads"]),
+    "bailing_hybrid": with_delta(ling_layers, ling_gate),
+    "bailing_moe_v2_5": with_delta(lightning_layers),
     "olmo_hybrid": olmo_hybrid,
     "falcon_h1": falcon_h1,
     "mamba2": mamba2_alone,
@@ -344,7 +360,16 @@ RANDOM = {
         )
     ),
     "bailing_hybrid": both(
-        blocks(), MLA_AND_EXPERTS, fixed(short_conv_kernel_size=(3, 4), layer_group_size=(2, 3))
+        blocks(),
+        MLA_AND_EXPERTS,
+        fixed(short_conv_kernel_size=(3, 4), layer_group_size=(2, 3)),
+        flags(q_lora_rank=(14, 26), gated_attention_proj_granularity_type=("head_wise", "element_wise", None)),
+    ).map(as_many_heads),
+    "bailing_moe_v2_5": both(
+        blocks(),
+        MLA_AND_EXPERTS,
+        fixed(layer_group_size=(1, 2, 3), first_k_dense_replace=(0, 1)),
+        flags(q_lora_rank=(14, 26), use_qk_norm=BOOL, linear_silu=BOOL, linear_rope=BOOL),
     ).map(as_many_heads),
     "olmo_hybrid": both(
         blocks(square=True),

@@ -185,6 +185,13 @@ def longcat_flash(c, i):
     return 2 * dense + (n + c["zero_expert_num"]) * D + n * gated(D, W), gated(D, W), 2 * latents(c)
 
 
+def with_ngrams(c):
+    """The last norm, and the tables of n-grams, each with two rows more than the one before and a map of its own."""
+    D, n = c["hidden_size"], c["emb_split_num"] * (c["emb_neighbor_num"] - 1)
+    first = int(c["ngram_vocab_size_ratio"] * c["vocab_size"]) + 1
+    return D + sum((first + 2 * i + D) * (D // n) for i in range(n))
+
+
 def minimax_m3(c, i):
     """Norms of queries and keys, and an indexer of blocks in some layers."""
     D, _, N, K, H, W = sizes(c)
@@ -259,6 +266,7 @@ FORMS = {
     "deepseek_v4": layered(deepseek_v4, one_stream),
     "qwen4_exp_text": layered(qwen4_exp, narrow),
     "longcat_flash": layered(longcat_flash, layers="num_layers", used="moe_topk"),
+    "longcat_flash_ngram": layered(longcat_flash, with_ngrams, layers="num_layers", used="moe_topk"),
     "minimax_m3_vl_text": layered(minimax_m3),
     "muse_spark_text": layered(muse),
     "muse_glimmer_text": layered(muse),
@@ -438,3 +446,7 @@ RANDOM = {
         lambda c: c | {"unpadded_vocab_size": c["vocab_size"]}
     ),
 }
+RANDOM["longcat_flash_ngram"] = both(
+    RANDOM["longcat_flash"],
+    fixed(ngram_vocab_size_ratio=(0.7, 3, 5.5), emb_neighbor_num=(2, 3, 4), emb_split_num=(1, 2), eos_token_id=(0, 2)),
+).map(lambda c: c | {"hidden_size": 12 * c["hidden_size"]})

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from math import inf
 
 import pytest
+from reference import TESTS
 from reference.configs import configs
 
 from macros.catalogue.presets import make
@@ -19,6 +21,8 @@ UNREAD = {
     ("modernbert", "rope_parameters"): "has a table for each kind of layer, and nothing beside these",
     ("modernbert-decoder", "rope_parameters"): "has a table for each kind of layer, and nothing beside these",
 }
+UNTIED = (("nomic_bert", "tie_word_embeddings"),)  # which is not covered
+NULLS = json.loads((TESTS / "golden" / "nulls.json").read_bytes())
 WRONG = {
     "rope_parameters": {"rope_type": "nonsense"},
     **dict.fromkeys(("layer_types", "mlp_layer_types", "layers_block_type", "block_types"), ["nonsense"]),
@@ -57,3 +61,23 @@ def test_the_text_model_of_paligemma_is_gemma():
     text = configs()["gemma"] | {"use_bidirectional_attention": True, "num_image_tokens": 4}
     whole = make("it", {"model_type": "paligemma", "text_config": text, "vision_config": {"image_size": 28}})
     assert whole.counts.total == make("it", configs()["gemma"]).counts.total
+
+
+@pytest.mark.parametrize("model_type", NULLS)
+def test_a_key_that_is_null_is_read_as_transformers_reads_it(model_type):
+    """As against left out: a flag is off, heads are as many or as wide as others say."""
+    for name, parameters in NULLS[model_type].items():
+        raw = configs()[model_type] | {name: None}
+        if (model_type, name) in UNTIED:
+            with pytest.raises(Problem, match=name):
+                make(model_type, raw)
+        else:
+            assert make(model_type, raw).counts.total == parameters, name
+
+
+def test_a_whole_whose_head_is_null_has_one_of_its_own():
+    """As transformers 5.23 makes Gemma 3: what is left out is tied."""
+    whole = {"model_type": "gemma3", "text_config": configs()["gemma3_text"]}
+    tied, null = (make("gemma3", whole | keys).counts.total for keys in ({}, {"tie_word_embeddings": None}))
+    text = configs()["gemma3_text"]
+    assert null - tied == text["vocab_size"] * text["hidden_size"]

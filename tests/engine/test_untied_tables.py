@@ -55,6 +55,9 @@ def test_what_a_whole_says_of_its_head_or_does_not():
     text = golden("qwen2").raw | {"tie_word_embeddings": True}
     omni = {"model_type": "qwen2_5_omni_thinker", "text_config": text | {"model_type": "qwen2_5_omni_text"}}
     assert not make("it", omni).counts.is_tied and make("it", omni | {"tie_word_embeddings": True}).counts.is_tied
+    for whole, part in (("qianfan_ocr", "qwen3"), ("cohere_compass", "cohere_compass_text")):
+        inner = golden(part).raw | {"tie_word_embeddings": True}
+        assert not make("it", {"model_type": whole, "text_config": inner}).counts.is_tied
     intern = {"model_type": "internvl", "text_config": text | {"tie_word_embeddings": False}}
     said = "transformers 5.23 ties the head of internvl"
     assert any(said in line for line in make("it", intern).warnings)

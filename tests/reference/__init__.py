@@ -51,6 +51,11 @@ WITH_ENCODER = (
 )
 # Of these, what reads the vectors of an image.
 OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model")
+# What transformers says of decoders whose config says that attention looks both ways; Gemma 3's key for that,
+# and LFM2's class.
+BOTH_WAYS_FILE = TESTS / "golden" / "both_ways" / "scores.npz"
+LFM2_CLASS = "Lfm2BidirectionalModel"
+KEY_OF_GEMMA = "use_bidirectional_attention"
 # A decoder that reads what it is given at once in both directions.
 BOTH_WAYS = ("cpmant",)
 

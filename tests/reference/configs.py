@@ -36,8 +36,12 @@ VARIANTS = {
     "inkling_text_growing": ("inkling_text", {"log_scaling_n_floor": 3, "log_scaling_alpha": 0.3}),
 }
 
-# The same of checkpoints that transformers does not make: `kimi_k3.py` does.
+# The same of checkpoints that transformers does not make: `kimi_k3.py` and `vllm_models.py` do.
 OF_OTHERS = {
+    "bailing_hybrid_latent": (
+        "bailing_hybrid",
+        {"layer_group_size": 1, "q_lora_rank": 22, "gated_attention_proj_granularity_type": "element_wise"},
+    ),
     "kimi_k3": (
         "kimi_linear",
         {"num_hidden_layers": 7, "rms_norm_eps": 1e-4, "hidden_act": "situ", "attn_res_block_size": 3}
@@ -60,6 +64,7 @@ OF_OTHERS = {
 
 # Keys with which transformers 5.23 computes something else than we do, by the type; `variants.py` runs both.
 READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
+    "bailing_hybrid": [{"q_lora_rank": 22}, {"gated_attention_proj_granularity_type": "element_wise"}],
     "cosmos3_edge_text": [{"tie_word_embeddings": True}],
     "gemma3_text": [
         {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
@@ -109,6 +114,8 @@ ABSENT = {
     "sarvam_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "iquestloopcoder": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "longcat_flash_ngram": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "bailing_moe_v2_5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "domynedge": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "nemotron_h_puzzle": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "bailing_moe_v2": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",

@@ -45,6 +45,11 @@ LISTS = {
 # Types of classes that transformers does not have, or has under another name: the type, or that of the whole, the key
 # of the text model's table, and the text model's type.
 TYPES = {
+    "DeepseekV3BidirectionalModel": "deepseek_v3",
+    "Lfm2BidirectionalModel": "lfm2",
+    "LlamaBidirectionalForSequenceClassification": "llama",
+    "LlamaBidirectionalModel": "llama",
+    "VoyageQwen3BidirectionalEmbedModel": "qwen3",
     "SarvamMoEForCausalLM": "sarvam_moe",
     "SarvamMLAForCausalLM": "sarvam_mla",
     "PanguEmbeddedForCausalLM": "PanguEmbedded",
@@ -52,6 +57,8 @@ TYPES = {
     "TeleFLMForCausalLM": "TeleFLM",
     "Step1ForCausalLM": "step1",
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
+    "LongcatFlashNgramForCausalLM": "longcat_flash_ngram",
+    "BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5",
     "Phi3VForCausalLM": "phi3_v",
     "HCXVisionV2ForCausalLM": "hyperclovax_vision_v2/text_config/hyperclovax",
     "DomynEdgeForCausalLM": "domynedge",
@@ -113,13 +120,13 @@ TYPES = {
 
 REASONS = {
     "remote code, not read": """
-        AliceAIForCausalLM BagelForConditionalGeneration BailingMoeV3ForCausalLM
+        AliceAIForCausalLM BagelForConditionalGeneration
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
         DeepseekVLV2ForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         HfMoondream InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
         KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
-        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration LongcatFlashNgramForCausalLM
+        Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration
         MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
         NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
@@ -134,12 +141,8 @@ REASONS = {
         ColBERTJinaRobertaModel ColBERTLfm2Model ColBERTModernBertModel ColModernVBertForRetrieval
         ColPaliForRetrieval ColQwen3 ColQwen3_5 ColUltraVBertForRetrieval D3ForSequenceClassification
         EmbeddingGemma2Model HF_ColBERT InternLM2ForRewardModel JinaEmbeddingsV5Model JinaForRanking JinaVLForRanking
-        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel OpenAIPrivacyFilterForTokenClassification
-        OpsColQwen3Model Qwen3VLNemotronEmbedModel
-    """,
-    "attention in both directions": """
-        DeepseekV3BidirectionalModel Lfm2BidirectionalModel LlamaBidirectionalForSequenceClassification
-        LlamaBidirectionalModel ModernVBertModel VoyageQwen3BidirectionalEmbedModel
+        LlamaNemotronVLForSequenceClassification LlamaNemotronVLModel ModernVBertModel
+        OpenAIPrivacyFilterForTokenClassification OpsColQwen3Model Qwen3VLNemotronEmbedModel
     """,
     "speech": """
         CohereAsrForConditionalGeneration FireRedASR2ForConditionalGeneration FunASRForConditionalGeneration

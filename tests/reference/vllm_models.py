@@ -9,9 +9,12 @@ has to fill every parameter with them. The program writes `tests/golden/<type>.n
 
 from __future__ import annotations
 
+import ast
 import importlib.abc
 import importlib.util
+import itertools
 import json
+import math
 import sys
 import types
 from collections.abc import Callable, Iterable
@@ -32,11 +35,14 @@ from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 
 from . import TESTS, close
-from .configs import PROMPT, all_configs
+from .configs import OF_OTHERS, PROMPT, all_configs, small_config
 from .own import SEED, listed
 
 LAYERS = "vllm.model_executor.layers"
 MODELS = "vllm.model_executor.models"
+# Layers that run as they are.
+LINEAR = f"{LAYERS}.mamba.linear"
+OF_LAYERS = (f"{LINEAR}.bailing_linear_attn", f"{LINEAR}.base")
 
 
 class Linear(nn.Module):
@@ -164,6 +170,7 @@ class Table(nn.Module):
         super().__init__()
         rows = options.get("org_num_embeddings") or num_embeddings
         self.weight = nn.Parameter(torch.full((rows, embedding_dim), torch.nan))
+        self.shard_indices = types.SimpleNamespace(org_vocab_start_index=0, org_vocab_end_index=rows)
 
     def forward(self, ids: torch.Tensor) -> torch.Tensor:
         return F.embedding(ids, self.weight)
@@ -301,7 +308,7 @@ class Latent(nn.Module):
         self.__dict__.update(parts=mla_modules, scale=scale, n=num_heads, ranks=(q_lora_rank, kv_lora_rank))
         self.widths = qk_nope_head_dim, qk_rope_head_dim, v_head_dim
 
-    def forward(self, positions: torch.Tensor, x: torch.Tensor, **_: Any) -> torch.Tensor:
+    def forward(self, positions: torch.Tensor, x: torch.Tensor, *_: Any, **__: Any) -> torch.Tensor:
         (nope, rope, width), (q_rank, rank), parts = self.widths, self.ranks, self.parts
         if q_rank is None:
             q, both = parts.q_proj(x)[0], parts.kv_a_proj_with_mqa(x)[0]
@@ -367,9 +374,12 @@ class Experts(nn.Module):
         activation: str = "silu",
         routed_input_transform: nn.Module | None = None,
         routed_output_transform: nn.Module | None = None,
+        zero_expert_type: str | None = None,
         **_: Any,
     ) -> None:
         super().__init__()
+        assert zero_expert_type in (None, "identity"), zero_expert_type
+        self.moe_config = types.SimpleNamespace(hidden_dim=hidden_size)
         self.act = None if activation == "silu" else activation
         self.routed_experts = Routed(num_experts, hidden_size, intermediate_size, self.act is None)
         given = {"shared": shared_experts, "gate": gate, "bias": e_score_correction_bias}
@@ -410,6 +420,9 @@ class Experts(nn.Module):
         out = torch.zeros_like(narrow)
         for t, x in enumerate(narrow):
             for share, e in zip(shares[t], picked[t]):
+                if e >= len(self.routed_experts.w2_weight):  # nothing
+                    out[t] += share * x
+                    continue
                 wide = self.routed_experts.w13_weight[e] @ x
                 wide = SiluAndMul()(wide) if self.act is None else squared(wide)
                 out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
@@ -428,6 +441,20 @@ def values_of_experts(
     """What K2 Horizon's kernel computes: a few matrices for each token, by their weights."""
     each = F.silu(torch.einsum("td,tkod->tko", hidden_states, w1[topk_ids]))
     return (each * topk_weights[..., None]).sum(1)
+
+
+def rows_of_ngrams(module: Any, ids: torch.Tensor, end: int) -> torch.Tensor:
+    """What LongCat's kernel computes, of one text: for each token, the row of each n-gram in the table of all."""
+    longest, lengths = module.n, range(module.n - 1)
+    made = torch.zeros(len(ids), module.num_embedders, dtype=torch.int64)
+    for t, i, j in itertools.product(range(len(ids)), lengths, range(module.k)):
+        modulus, number = int(module.ne_mods[i, j]), 0
+        for back in range(min(i + 2, longest)):
+            if t < back or ids[t - back] == end:
+                break
+            number += int(ids[t - back]) * int(module.ne_weights[i, j, back]) % modulus
+        made[t, i * module.k + j] = number % modulus + int(module.exclusive_sizes[i * module.k + j])
+    return made
 
 
 def norm_into(out: torch.Tensor, x: torch.Tensor, weight: torch.Tensor, eps: float) -> None:
@@ -493,6 +520,75 @@ class Observed:
         return []
 
 
+class GroupNorm(nn.Module):
+    """A norm of groups of numbers, which a gate multiplies."""
+
+    def __init__(self, hidden_size: int, eps: float = 1e-5, group_size: int | None = None, **options: Any) -> None:
+        super().__init__()
+        assert options["norm_before_gate"] and options["activation"] == "sigmoid"
+        self.eps, self.size = eps, group_size or hidden_size
+        self.weight = nn.Parameter(torch.full((hidden_size,), torch.nan))
+
+    def forward(self, x: torch.Tensor, gate: torch.Tensor | None = None) -> torch.Tensor:
+        groups = x.unflatten(-1, (-1, self.size))
+        x = (groups * torch.rsqrt(groups.pow(2).mean(-1, keepdim=True) + self.eps)).flatten(-2) * self.weight
+        return x if gate is None else x * gate.sigmoid()
+
+
+def norm_of_heads(x: torch.Tensor, weight: torch.Tensor, bias: None, eps: float, is_rms_norm: bool) -> torch.Tensor:
+    assert is_rms_norm and bias is None
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+def fading(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope_rate: torch.Tensor, **_: Any) -> torch.Tensor:
+    """What the kernel of lightning attention computes: all pairs of a text, each faded by its distance."""
+    place = torch.arange(len(q))
+    ago = place[:, None] - place
+    fade = torch.exp(-slope_rate.view(-1, 1, 1) * ago).masked_fill(ago < 0, 0)
+    return torch.einsum("nts,snh->tnh", torch.einsum("tnh,snh->nts", q, k) * fade, v).flatten(1)
+
+
+class Slopes:
+    """How fast the memory of a head fades: vLLM's own function, without the rest of its module."""
+
+    @staticmethod
+    def _build_slope_tensor(heads: int) -> torch.Tensor:
+        tree = ast.parse((FOLDER[0] / f"{LINEAR.replace('.', '/')}/minimax_linear_attn.py").read_text("utf-8"))
+        [found] = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == "_build_slope_tensor"]
+        found.decorator_list = []
+        names: dict[str, Any] = {"torch": torch, "math": math}
+        exec(compile(ast.Module([found], []), "slopes", "exec"), names)
+        return names["_build_slope_tensor"](heads)
+
+
+FOLDER: list[Path] = []  # vLLM's source
+
+
+def whole_text(self: Any, hidden_states: torch.Tensor, output: torch.Tensor, positions: torch.Tensor) -> None:
+    self.kv_cache = [None]
+    self._forward(hidden_states, output, positions)
+
+
+class Told(dict[str, Any]):
+    """The same for every layer."""
+
+    def __init__(self, one: Any) -> None:
+        self.one = one
+
+    def get(self, *_: Any) -> Any:
+        return self.one
+
+
+class OneText(types.SimpleNamespace):
+    """What a layer is told of the text."""
+
+
+class Registered(nn.Module):
+    """A layer that its class registers by a name."""
+
+    register = staticmethod(lambda _: decorated)
+
+
 # What stands in for vLLM's parts; everything else below `vllm` that no file of MODELS is, is empty.
 PARTS: dict[str, dict[str, Any]] = {
     "vllm": {"_custom_ops": types.SimpleNamespace(rms_norm=norm_into)},
@@ -530,6 +626,13 @@ PARTS: dict[str, dict[str, Any]] = {
     },
     f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
     "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
+    "vllm.model_executor.custom_op": {"PluggableLayer": Registered},
+    "vllm.v1.attention.backends.linear_attn": {"LinearAttentionMetadata": OneText},
+    f"{LINEAR}.minimax_linear_attn": {"MiniMaxText01LinearAttention": Slopes},
+    "vllm.third_party.flash_linear_attention.ops.layernorm_guard": {
+        "RMSNormGated": GroupNorm,
+        "layernorm_fn": norm_of_heads,
+    },
     "vllm.model_executor.utils": {"set_weight_attrs": attributes},
 }
 
@@ -565,6 +668,9 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name.partition(".")[0] != "vllm":
             return None
+        if name in OF_LAYERS:
+            file = self.folder.parent.parent.parent / f"{name.replace('.', '/')}.py"
+            return importlib.util.spec_from_file_location(name, file)
         file = self.folder / f"{name.removeprefix(MODELS + '.')}.py"
         if name.startswith(f"{MODELS}.") and file.exists() and file.stem not in ("interfaces", "adapters"):
             return importlib.util.spec_from_file_location(name, file)
@@ -621,11 +727,18 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     """A model of vLLM's, its parameters NaN until they are loaded."""
     if not any(isinstance(one, Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, Finder(folder))
+        FOLDER.append(folder)
+    if (
+        "einops" not in sys.modules and importlib.util.find_spec("einops") is None
+    ):  # which the layers that run here do without
+        sys.modules["einops"] = Empty("einops")
     different_values = types.SimpleNamespace(set_head_size_v=id, get_name=str)
     backend = types.SimpleNamespace(name="_DIFFKV", get_class=lambda: different_values)
     parallel = types.SimpleNamespace(
         use_sequence_parallel_moe=False,
         enable_eplb=False,
+        dcp_q_replicate=False,
+        decode_context_parallel_size=1,
         eplb_config=types.SimpleNamespace(num_redundant_experts=0),
     )
     given = types.SimpleNamespace(
@@ -635,15 +748,27 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         cache_config=Cache(),
         quant_config=None,
         lora_config=None,
+        speculative_config=None,
         scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
+        use_v2_model_runner=True,
+        compilation_config=types.SimpleNamespace(static_forward_context={}),
     )
     vars(importlib.import_module("vllm.config")).update(
         get_current_vllm_config=lambda: given, str_dtype_to_torch_dtype=lambda name: getattr(torch, name)
     )
     code = importlib.import_module(f"{MODELS}.{module}")
     vars(code).update({kernel: plain for kernel, plain in KERNELS.items() if hasattr(code, kernel)})
+    if (layers := sys.modules.get(OF_LAYERS[0])) is not None:
+        told = OneText(num_prefill_tokens=PROMPT, num_decode_tokens=0, num_prefills=1, state_indices_tensor=None)
+        vars(layers).update(
+            linear_attention_prefill_and_mix=fading,
+            clear_linear_attention_cache_for_new_sequences=lambda *_: None,
+            get_forward_context=lambda: types.SimpleNamespace(attn_metadata=Told(told)),
+            MiniMaxText01LinearKernel=MagicMock(),
+        )
+        layers.BailingMoELinearAttention.forward = whole_text
     return getattr(code, name)(vllm_config=given, prefix="").eval()
 
 
@@ -662,11 +787,23 @@ PUZZLE = {"hybrid_override_pattern": "E*E-E", "n_shared_experts": 1}
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
+    "bailing_moe_v2_5": ("bailing_moe_linear", "BailingMoeV25ForCausalLM", {}),
+    "bailing_hybrid_latent": (
+        "bailing_moe_v3",
+        "BailingMoeV3ForCausalLM",
+        {"num_experts_per_tok": 3, "moe_shared_expert_intermediate_size": 13, "n_group": 4, "use_bias": False},
+    ),
     "domynedge": ("domyn_edge", "DomynEdgeForCausalLM", {}),
     "iquestloopcoder": ("iquest_loopcoder", "IQuestLoopCoderForCausalLM", {}),
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
     # vLLM's window counts the token itself, the published one what stands before it.
     "mimo_v2": ("mimo_v2", "MiMoV2ForCausalLM", {"sliding_window_size": 4}),
+    "longcat_flash_ngram": (
+        "longcat_flash_ngram",
+        "LongcatFlashNgramForCausalLM",
+        {"intermediate_size": 45, "moe_intermediate_size": 13, "zero_expert_type": "identity", "pad_token_id": 0}
+        | {"mla_scale_q_lora": True, "mla_scale_kv_lora": True, "torch_dtype": torch.float32},
+    ),
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
     "PanguEmbedded": ("openpangu", "PanguEmbeddedForCausalLM", {}),
     "TeleFLM": ("teleflm", "TeleFLMForCausalLM", {}),
@@ -695,7 +832,19 @@ def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     return built(folder, module, name, settings(raw, **more))
 
 
-def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+# By the type: our names' parts, and the makers'.
+LAYOUTS = {
+    "bailing_moe_v2_5": {"model.embed_tokens.": "model.word_embeddings.", "self_attn.": "attention."},
+    "bailing_hybrid_latent": {
+        "model.embed_tokens.": "model.word_embeddings.",
+        "self_attn.o_proj.": "attention.dense.",
+        "self_attn.": "attention.",
+        "gate.e_score_correction_bias": "gate.expert_bias",
+    },
+}
+
+
+def published(weights: dict[str, np.ndarray], layout: dict[str, str]) -> dict[str, np.ndarray]:
     """The tensors in the makers' layout, where that of transformers differs: each expert by itself, sinks as a bias."""
     made: dict[str, np.ndarray] = {}
     for name, array in weights.items():
@@ -705,6 +854,10 @@ def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
             if stack == "gate_up_proj":
                 parts = dict(zip(("gate_proj", "up_proj"), np.split(array, 2, axis=1)))
             made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
+        elif layout:
+            for here, there in layout.items():
+                name = name.replace(here, there)
+            made[name] = array
         else:
             made[name.replace("self_attn.sinks", "self_attn.attention_sink_bias")] = array
     return made
@@ -713,7 +866,7 @@ def published(weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
 @torch.no_grad()
 def compared(folder: Path, model_type: str) -> None:
     """Write the type's checkpoint, if both sides have the same tensors and logits."""
-    raw = all_configs()[model_type]
+    raw = small_config(model_type) if model_type in OF_OTHERS else all_configs()[model_type]
     ours, rng = make(model_type, raw), np.random.default_rng(SEED)
     buffers = dict(ours.counts.tensors(ours.counts.buffers))
     model = theirs(folder, model_type, raw)
@@ -730,14 +883,21 @@ def compared(folder: Path, model_type: str) -> None:
     weights = {
         name: (array.astype(np.float32).view(np.uint32) >> 16 << 16).view(np.float32) for name, array in weights.items()
     }
-    model.load_weights((name, torch.from_numpy(array.copy())) for name, array in published(weights).items())
+    model.load_weights(
+        (name, torch.from_numpy(array.copy()))
+        for name, array in published(weights, LAYOUTS.get(model_type, {})).items()
+    )
     if "input_mult" in raw:  # which the maker's code and an older one of vLLM's have, and this one leaves out
         model.model.embed_tokens.register_forward_hook(lambda _, __, x: x * raw["input_mult"])
     left = [name for name, parameter in model.named_parameters() if parameter.isnan().any()]
     if left:
         sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
     ids = rng.integers(0, raw["vocab_size"], PROMPT)
-    hidden = model(torch.from_numpy(ids), torch.arange(PROMPT), None)
+    tokens, more = torch.from_numpy(ids), {}
+    if model_type == "longcat_flash_ngram":
+        tables = model.model.ngram_embeddings
+        more["inputs_embeds"] = tables.embed_batched(tokens, rows_of_ngrams(tables, tokens, raw["eos_token_id"]))
+    hidden = model(tokens, torch.arange(PROMPT), None, **more)
     out = model.compute_logits(hidden).numpy()
     mine, _ = logits(ours.architecture, ours.config, Arrays(weights), ids)
     close(mine, out)
@@ -746,7 +906,7 @@ def compared(folder: Path, model_type: str) -> None:
     arrays = {f"{'b' if name in buffers else 'w'}/{name}": array for name, array in weights.items()}
     file = TESTS / f"golden/{model_type}.npz"
     np.savez_compressed(file, **told, input_ids=ids[None], logits=out[None], hidden=np.zeros(0), **arrays)
-    listed(model_type)
+    listed(raw["model_type"])
 
 
 def main(folder: str, *only: str) -> None:

@@ -10,7 +10,6 @@ import numpy as np
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
-    causal_mask,
     embed,
     feed_forward,
     heads,
@@ -20,6 +19,7 @@ from ..ops import (
     rope_table,
     self_gated_norm,
     sigmoid,
+    strictly_causal_mask,
     unembed,
 )
 from ..steps import Role, step
@@ -82,7 +82,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: AXK2, table: RopeTable) -
     both = linear(np.concatenate([narrow, raw], axis=-1), w, "q_gate_proj", N * (H + H_rope + V))
     q, q_rope, gate = np.split(heads(both, N, H + H_rope + V), [H, H + H_rope], axis=-1)
     latent, k_rope = latents(x, w, cache, c, table)
-    allowed = causal_mask(cache, q, latent, Full())
+    allowed = strictly_causal_mask(cache, q, latent, Full())
     seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)
     allowed = np.take_along_axis(allowed, seen, axis=1)

@@ -1,12 +1,16 @@
 """Ling 3: Kimi Linear's layers with gates of full rank; latent attention with positions, and a gate for each head.
 
-Source: the code of transformers 5, which also gives the tensor names.
+Sources: the code of transformers 5, which also gives the tensor names; for the width of queries and the gates of
+smaller models, vLLM, model_executor/models/bailing_moe_v3.py.
 """
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -26,12 +30,23 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Interval, Positive, Size, Taps, activation, config, fixed, key
-from .deepseek_v2 import latents, queries, read_values_out
+from .config import Interval, Positive, Raw, Size, Taps, activation, config, fixed, key
+from .deepseek_v2 import compress_query, latents, queries, read_values_out
 from .deepseek_v3 import mixture_of_stacked_experts
 from .kimi_linear import LatentsAndDelta, kimi_delta_attention
+from .otherwise import Otherwise, other_than
 from .rope_config import read_rope
 from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED
+
+UNREAD = "no model of this type that is read here has it"
+# What files of this type switch off, the last of them by its opposite.
+OFF = frozenset(
+    """
+    use_bias use_qkv_bias use_mla_nope use_kda_lora use_nGPT up_proj_norm value_norm scale_router_input
+    expert_swiglu_limit_list share_expert_swiglu_limit_list no_kda_lora
+""".split()
+)
+SHARE = "partial_rotary_factor"
 
 
 @config
@@ -48,18 +63,53 @@ class Ling3(LatentsAndDelta):
     bounded_decay: bool = key("kda_safe_gate", True)
     least_log_decay: float = key("kda_lower_bound", -5.0)
     # attention
-    q_lora_rank: None = key("q_lora_rank", None)
     rope_pairs: bool = fixed(True)
+    gated: Literal["head_wise", "element_wise"] | None = key("gated_attention_proj_granularity_type", "head_wise")
     # experts
     n_expert_groups: Size = key("num_expert_group", 8, also=("n_group",))
     n_groups_kept: Size = key("topk_group", 4)
     routed_scale: Positive = key("routed_scaling_factor", 2.5)
+    shared_width: int | None = key("moe_shared_expert_intermediate_size", None)
 
-    ignored = (LatentsAndDelta.ignored - {"head_dim"}) | {"rope_interleave", "qk_head_dim"}
+    rewritten = LatentsAndDelta.rewritten | OFF
+    ignored = (LatentsAndDelta.ignored - {"head_dim"}) | frozenset(
+        """
+        rope_interleave qk_head_dim rotary_dim group_norm_size linear_silu num_kv_heads_for_linear_attn mtp_use_kda
+        moe_router_enable_expert_bias score_function router_dtype max_window_layers output_dropout use_qk_norm
+    """.split()
+    )
+    otherwise = (
+        Otherwise(
+            "q_lora_rank",
+            other_than("q_lora_rank"),
+            "transformers 5.23 makes queries of the whole vector anyway",
+        ),
+        Otherwise(
+            "gated_attention_proj_granularity_type",
+            other_than("gated_attention_proj_granularity_type", "head_wise"),
+            "transformers 5.23 gates each head anyway",
+        ),
+    )
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """Raises `Problem` where a file has what no model of this type that is read here has."""
+        raw = super().prepare(raw)
+        for name in sorted(OFF):
+            value: object = raw.pop(name, None)
+            if (value is False) if name == "no_kda_lora" else value:
+                raise Problem(f"{name} = {shorten(value)}", UNREAD)
+        return raw
+
+    def check(self) -> None:
+        super().check()
+        if self.shared_width not in (None, int(self.d_ff_expert)):
+            raise Problem(f"moe_shared_expert_intermediate_size = {self.shared_width}", UNREAD)
 
     @property
     def rope(self):
-        return read_rope(self.rope_parameters, theta=6e6)
+        """The share of a head that turns is not that of latent attention, whose part for position turns as a whole."""
+        return read_rope({k: v for k, v in self.rope_parameters.items() if k != SHARE}, theta=6e6)
 
     @property
     def types(self):
@@ -118,10 +168,13 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Ling3, kind: Mixed, table: Ro
 
 
 @step(Role.ATTENTION)
-def attention(x: Array, w: Weights, cache: KVCache, c: Ling3, table: RopeTable) -> Array:
-    """Let each token gather information from the latents, and gate each head: [T D] -> [T N V] -> [T D]."""
-    q, q_rope = queries(x, w, c, table)
+def attention(x: Array, w: Weights, cache: KVCache, c: Ling3, table: RopeTable, output: str = "o_proj") -> Array:
+    """Let each token gather information from the latents, and gate it: [T D] -> [T N V] -> [T D]."""
+    q, q_rope = queries(compress_query(x, w, c), w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
     values = read_values_out(q, q_rope, latent, k_rope, causal_mask(cache, q, latent, Full()), w, c)
-    values = values * sigmoid(linear(x, w, "g_proj", c.n_heads))[:, :, None]
-    return linear(values.reshape(x.shape[0], c.n_heads * c.v_head_dim), w, "o_proj", c.d_model, bias=c.attention_bias)
+    if c.gated == "head_wise":
+        values = values * sigmoid(linear(x, w, "g_proj", c.n_heads))[:, :, None]
+    elif c.gated == "element_wise":
+        values = values * sigmoid(heads(linear(x, w, "g_proj", c.n_heads * c.v_head_dim), c.n_heads, c.v_head_dim))
+    return linear(values.reshape(x.shape[0], c.n_heads * c.v_head_dim), w, output, c.d_model, bias=c.attention_bias)

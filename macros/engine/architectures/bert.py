@@ -28,7 +28,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Count, Positive, Size, activation, config, derived, fixed, key
+from .config import READS_AT_ONCE, Config, Count, Positive, Size, activation, config, derived, fixed, key
 
 
 @config
@@ -61,10 +61,7 @@ class Bert(Config):
     # Whether norms precede the halves of a layer.
     norm_first: bool = fixed(False)
 
-    caveat = (
-        "An encoder reads a whole text in one step and generates nothing. "
-        "Figures of a decode step are for a text of one token."
-    )
+    caveat = READS_AT_ONCE
     ignored = frozenset(
         {
             "attention_probs_dropout_prob",

@@ -24,7 +24,7 @@ class BlipText(Bert):
     """
 
     n_source: Size = key("num_image_tokens", 577)
-    d_image: Size = key("encoder_hidden_size", lambda c: c.d_model)
+    d_image: Size = key("encoder_hidden_size", 768)
     n_segments: Count = fixed(0)
 
     caveat = (

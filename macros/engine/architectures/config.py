@@ -71,6 +71,7 @@ COMMON_IGNORED = frozenset(
     router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub initializer_factor embedding_initializer_range
     rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
     original_max_position_embeddings num_labels num_beam_groups num_logits_to_keep encoder_no_repeat_ngram_size
+    is_causal pooling
 """.split()
 )
 
@@ -83,6 +84,14 @@ MEDIA_TOKENS = frozenset(
 """.split()
 )
 
+
+# How classes are called whose attention looks both ways.
+BOTH_WAYS_CLASS = "Bidirectional"
+
+READS_AT_ONCE = (
+    "An encoder reads a whole text in one step and generates nothing. "
+    "Figures of a decode step are for a text of one token."
+)
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -126,7 +135,14 @@ def config(cls: type[ConfigT]) -> type[ConfigT]:
 
 @config
 class Config:
-    """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions."""
+    """The base of every architecture's config. Fields of types `Size`, `Count` and `Taps` become dimensions.
+
+    `looks_both_ways`: each token sees those after it, too, whatever the type's own attention does; `is_bidirectional`:
+    the name of its class says so.
+    """
+
+    looks_both_ways: bool = fixed(False, init=True)
+    is_bidirectional: bool = fixed(False, init=True)
 
     # Keys of published files that `prepare` turns into those of the fields, and keys that change nothing.
     rewritten: ClassVar[frozenset[str]] = frozenset()
@@ -160,6 +176,11 @@ class Config:
 
     def check(self) -> None:
         """Raise `Problem` if values that are each possible do not fit together."""
+
+    @property
+    def said_of_costs(self) -> str:
+        """The costs that this model's figures leave out of account, in words; empty if there are none."""
+        return self.caveat or (READS_AT_ONCE if self.looks_both_ways else "")
 
     @property
     def source_shape(self) -> tuple[int, int] | None:
@@ -223,7 +244,7 @@ class Config:
         for name, k in known:
             for spelling in k.also:
                 value = raw.pop(spelling, None)
-                if name not in raw and value is not None:
+                if raw.get(name) is None and value is not None:
                     raw[name] = value
         # Where nothing limits what a layer sees, transformers writes null, and for some types 0.
         for name in ("sliding_window", "attention_chunk_size"):
@@ -232,10 +253,17 @@ class Config:
         # null, as against left out, is published for "one for each query head".
         if raw.get("num_key_value_heads", 0) is None:
             raw["num_key_value_heads"] = raw.get("num_attention_heads")
+        # And for what is left of the vectors' width.
+        wide, n = raw.get("hidden_size"), raw.get("num_attention_heads")
+        if raw.get("head_dim", 0) is None and type(wide) is int and type(n) is int and n > 0:
+            raw["head_dim"] = wide // n
         unknown = [name for name in {**given, **raw} if name not in keys_of(cls)]
         values: dict[str, Any] = {}
         for name, k in known:
             value = raw.get(name)
+            # A flag that is null is off.
+            if value is None and name in raw and (k.type is bool or any(one is True for one in get_args(k.type))):
+                value = False
             if value is None:
                 if k.default is REQUIRED:
                     near = nearest(name, unknown)
@@ -253,6 +281,9 @@ class Config:
                 values[k.field] = msgspec.convert(value, k.type)
             except msgspec.ValidationError as error:
                 raise Problem(f"{name} = {shorten(value)}: {plain_words(str(error))}", "correct the value") from None
+        classes = listed(given.get("architectures")) or [None]
+        values["looks_both_ways"] = raw.get("is_causal") is False
+        values["is_bidirectional"] = isinstance(classes[0], str) and BOTH_WAYS_CLASS in classes[0]
         return cls(**values), unknown
 
 

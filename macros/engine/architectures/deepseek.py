@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..errors import only_forward
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -91,12 +92,18 @@ class UnlimitedOCR(DeepSeekOCR2):
     """
 
     dense_layers: int = key("first_k_dense_replace", 1)
+    n_kv_heads: Size = key("num_key_value_heads", 10)
 
     ignored = DeepSeekOCR2.ignored | {"sliding_window", "layer_types"}
     caveat = (
         "This model keeps the whole prompt, and of the text that it writes the last `sliding_window` tokens. The "
         "figures take the context for a prompt."
     )
+
+    def check(self) -> None:
+        super().check()
+        if self.looks_both_ways:
+            raise only_forward("its window over what it writes")
 
 
 @architecture("deepseek", config=DeepSeekMoE, fused=FUSED)

@@ -238,7 +238,9 @@ def turn(x: Array, c: Latent, table: RopeTable | None) -> Array:
     return apply_rope_pairs(x, table) if c.rope_pairs else apply_rope(x, table)
 
 
-def read_out(q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array, w: Weights, c: Latent) -> Array:
+def read_out(
+    q: Array, q_rope: Array, latent: Array, k_rope: Array, allowed: Array | None, w: Weights, c: Latent
+) -> Array:
     """Attend over latents, and read the result out: [T N H], [T N H'], [S R], [S H'], [T S] -> [T D]."""
     values = read_values_out(q, q_rope, latent, k_rope, allowed, w, c)
     return linear(
@@ -266,7 +268,7 @@ def read_values_out(
     q_rope: Array,
     latent: Array,
     k_rope: Array,
-    allowed: Array,
+    allowed: Array | None,
     w: Weights,
     c: LatentHeads,
     sinks: Array | None = None,

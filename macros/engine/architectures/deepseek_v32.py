@@ -21,7 +21,6 @@ from ..ops import (
     Kind,
     apply_rope,
     apply_rope_pairs,
-    causal_mask,
     embed,
     feed_forward,
     heads,
@@ -31,6 +30,7 @@ from ..ops import (
     positions,
     rms_norm,
     rope_table,
+    strictly_causal_mask,
     top_k,
     unembed,
 )
@@ -151,7 +151,7 @@ def attention(
     narrow = compress_query(x, w, c)
     q, q_rope = queries(narrow, w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
-    allowed = causal_mask(cache, q, latent, Full())
+    allowed = strictly_causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
         seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)

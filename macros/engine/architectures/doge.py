@@ -15,7 +15,6 @@ from ..ops import (
     SlidingWindow,
     apply_rope,
     attend,
-    causal_mask,
     embed,
     heads,
     linear,
@@ -23,6 +22,7 @@ from ..ops import (
     rms_norm,
     rope_table,
     softplus,
+    strictly_causal_mask,
     unembed,
 )
 from ..steps import Holds, Keeps, Role, step
@@ -80,7 +80,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Doge, mask: Mask, table: 
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
     q, k = apply_rope(q, table), apply_rope(k, table)
     k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    allowed = causal_mask(cache, q, k, mask)
+    allowed = strictly_causal_mask(cache, q, k, mask)
     worth = linear(v.reshape(v.shape[0], K * H), w, "dt_proj", K, bias=c.attention_bias)
     bias = dynamic_mask(np.exp(softplus(worth) * w("A", K)), allowed, N, c.kept_keys)
     mixed = attend(q, k, v, allowed, H**-0.5, bias=bias)

@@ -17,7 +17,6 @@ from ..ops import (
     Rope,
     SlidingWindow,
     apply_rope_pairs,
-    causal_mask,
     combine,
     embed,
     feed_forward,
@@ -29,6 +28,7 @@ from ..ops import (
     rope_table,
     shared_experts,
     sigmoid,
+    strictly_causal_mask,
     unembed,
 )
 from ..steps import Holds, Role, step
@@ -271,7 +271,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Dots3Note, kind: Dots3Kin
     k_rope = rms_norm(k_rope, w, "k_rope_only_layernorm", c.norm_eps)
     q_rope, k_rope = apply_rope_pairs(q_rope, table), apply_rope_pairs(k_rope[:, None, :], table)[:, 0]
     latent, k_rope = cache.extend(Holds.LATENT, latent, kind.mask), cache.extend(Holds.ROPE_KEY, k_rope, kind.mask)
-    allowed = causal_mask(cache, q, latent, kind.mask)
+    allowed = strictly_causal_mask(cache, q, latent, kind.mask)
     if kind.indexes:
         seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
         latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)

@@ -24,7 +24,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Positive, Raw, config, full_every, key
+from .config import Interval, Positive, Raw, config, fixed, full_every, key
 from .gemma import norm
 from .gemma2 import Gemma2
 from .llama import feed_forward
@@ -36,18 +36,26 @@ from .rope_config import fold_rope_by_layer_type, read_rope
 class Gemma3(Gemma2):
     """Hyperparameters of Gemma 3's text model, in forward order."""
 
+    bidirectional: bool = fixed(False)
     window_pattern: Interval = key("sliding_window_pattern", 6, also=("_sliding_window_pattern",))
     layer_types: list[str] = key("layer_types", lambda c: full_every(c.window_pattern, c.n_layers))
     attention_cap: Positive | None = key("attn_logit_softcapping", None)
     logit_cap: Positive | None = key("final_logit_softcapping", None)
 
-    rewritten = Gemma2.rewritten | {"rope_local_base_freq"}
+    rewritten = Gemma2.rewritten | {"rope_local_base_freq", "use_bidirectional_attention"}
     ignored = Gemma2.ignored | {"mm_tokens_per_image"}
     otherwise = (single_table(1_000_000),)
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """`rope_theta` and `rope_scaling` are the full layers', `rope_local_base_freq` the others'."""
+        """`rope_theta` and `rope_scaling` are the full layers', `rope_local_base_freq` the others'.
+
+        With `use_bidirectional_attention` the window is as wide on both sides together.
+        """
+        if raw.get("use_bidirectional_attention") is True:
+            window = raw.get("sliding_window", 4096)
+            half = window // 2 if type(window) is int else window
+            raw = {**raw, "sliding_window": half, "is_causal": False}
         return fold_rope_by_layer_type(raw, sliding_theta=raw.pop("rope_local_base_freq", None) or 10_000.0)
 
     def check(self) -> None:

@@ -15,10 +15,10 @@ import numpy as np
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
-from ..keys import WRITER, Parts, language_part, text_table
+from ..keys import WRITER, Parts, language_part, named_keys, text_table
 from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
-from .config import LARGEST_SIZE, activation, listed
+from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
 from .drafts import KINDS, as_draft
 
 # What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.
@@ -69,6 +69,24 @@ def nothing(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
 def score(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
     """A score of the text for each label, by its last token: [T D], [C D] -> [1 C]."""
     return linear(last_row(x), w, "score", labels)
+
+
+@step(Role.TASK_HEAD)
+def score_first(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by its first token: [T D], [C D] -> [1 C]."""
+    return linear(x[:1], w, "score", labels)
+
+
+@step(Role.TASK_HEAD)
+def score_mean(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """A score of the text for each label, by the mean of its tokens' vectors: [T D], [C D] -> [1 C]."""
+    return linear(x.mean(axis=0, keepdims=True), w, "score", labels)
+
+
+@step(Role.TASK_HEAD)
+def narrow(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """Each token's vector, as wide as the embedding is: [T D], [C D] -> [T C] (Voyage)."""
+    return linear(x, w, "linear", labels)
 
 
 @step(Role.TASK_HEAD)
@@ -423,6 +441,7 @@ OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
     },
     "marian": {"MTModel": OWN},
     "gptj": {"ForQuestionAnswering": Kind("question answering", find_answer)},
+    "qwen3": {"EmbedModel": Kind("an embedding", narrow)},
     "qwen2": {
         "ForRewardModel": Kind("reward", reward, 1),
         "ForProcessRewardModel": Kind("reward of each step", reward, 2),
@@ -431,7 +450,11 @@ OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
 
 
 # The name that vLLM's registry has the classes of a type by, whose own name says nothing.
-OF_VLLM: Mapping[str, Sequence[str]] = {"new": ("gte_new",)}
+OF_VLLM: Mapping[str, Sequence[str]] = {"new": ("gte_new",), "qwen3": ("voyage_qwen3",)}
+
+# What a head for the whole text reads, of a type whose attention looks both ways, by `pooling`: the mean where it says
+# nothing.
+POOLINGS: Mapping[str, Compute] = {"avg": score_mean, "mean": score_mean, "cls": score_first, "last": score}
 
 
 def classes(raw: Mapping[str, Any]) -> list[str]:
@@ -466,8 +489,18 @@ def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str
         return None
     labels = labels_of(raw) if kind.labels is None else kind.labels
     compute = classify_mean if _takes_mean(kind, raw) else kind.compute
+    if compute is score and BOTH_WAYS_CLASS in named_classes[0]:
+        compute = _pooled(raw)
     renamed = "transformer." if found == "ForQuestionAnswering" and model_type in OLD_NAME else kind.prefix
     return Head(named_classes[0], kind.words, compute, labels, renamed)
+
+
+def _pooled(raw: Mapping[str, Any]) -> Compute:
+    """The head for a whole text whose tokens see each other. Raises `Problem` for an unknown `pooling`."""
+    pooling: object = raw.get("pooling", "avg")
+    if not isinstance(pooling, str) or pooling not in POOLINGS:
+        raise Problem(f"pooling = {shorten(pooling)}", f"known are {', '.join(POOLINGS)}")
+    return POOLINGS[pooling]
 
 
 def _takes_mean(kind: Kind, raw: Mapping[str, Any]) -> bool:
@@ -484,6 +517,7 @@ def _kinds(architecture: str, model_type: str) -> Mapping[str, Kind | None]:
 
 def _ending(name: str, ends: Mapping[str, Kind | None], of: Sequence[str]) -> str | None:
     """The end of a class's name, if it begins with that of the type, or of a known class of it."""
+    name = name.replace(BOTH_WAYS_CLASS, "")
     begins = {plain(one) for one in of} | {plain(one).removesuffix("text") for one in of}
     begins |= {plain(one.removesuffix(end)) for one in of for end in ends if one.endswith(end)}
     return next((end for end in ends if name.endswith(end) and plain(name.removesuffix(end)) in begins), None)
@@ -506,7 +540,9 @@ def described(
     draft = as_draft(raw, classes(raw))
     if draft is not None:
         return draft, None, None
+    raw = named_keys(raw, known)
     keys, parts = language_part(raw)
+    keys = named_keys(keys, known)
     whole: object = raw.get("model_type")
     if not isinstance(whole, str):
         return keys, parts, None

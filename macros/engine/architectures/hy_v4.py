@@ -12,7 +12,6 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
     apply_rope,
-    causal_mask,
     embed,
     expand_streams,
     feed_forward,
@@ -27,6 +26,7 @@ from ..ops import (
     rope_table,
     separate_shares,
     sigmoid,
+    strictly_causal_mask,
     top_k,
     unembed,
     write_streams,
@@ -48,7 +48,7 @@ class HYV4(GlmMoEDsa):
     dense_layers: int = fixed(1)
     rope_pairs: bool = fixed(False)
     routed_scale: Positive = key("routed_scaling_factor", 2.827)
-    indexer_types: list[str] | None = key(
+    indexer_types: list[str] = key(
         "indexer_types", lambda c: ["full" if i == 0 or i % 4 == 1 else "shared" for i in range(c.n_layers)]
     )
     n_streams: Size = key("hc_mult", 4)
@@ -110,7 +110,7 @@ def attention(
     narrow = compress_query(x, w, c)
     q, q_rope = queries(narrow, w, c, table)
     latent, k_rope = latents(x, w, cache, c, table)
-    allowed = causal_mask(cache, q, latent, Full())
+    allowed = strictly_causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
         seen = indexer(x, narrow, allowed, w.at("indexer"), cache, c, table)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)

@@ -183,7 +183,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: LFM2 | LFM2MoE, kind: Mixed, 
     """One block: [T D] -> [T D]."""
     y = rms_norm(x, w, "operator_norm", c.norm_eps)
     if kind.mixer == "convolution":
-        x = x + short_convolution(y, w.at("conv"), cache, c.d_conv, bias=c.conv_bias)
+        x = x + short_convolution(y, w.at("conv"), cache, c.d_conv, bias=c.conv_bias, centered=c.is_bidirectional)
     else:
         x = x + attention(y, w.at("self_attn"), cache, c, table)
     y = rms_norm(x, w, "ffn_norm", c.norm_eps)

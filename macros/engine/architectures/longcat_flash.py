@@ -2,11 +2,15 @@
 
 Some of its experts are nothing: a token sent to one keeps its vector, so that easy tokens cost less (arXiv 2509.01322).
 Source: meituan-longcat/LongCat-Flash-Chat, config.json; tensor names of transformers, which stores matrices for the
-experts that are nothing too; the published files do not.
+experts that are nothing too; the published files do not. LongCat-Flash-Lite also looks up the n-grams that end at a
+token (arXiv 2601.21204): vLLM, longcat_flash_ngram.py.
 """
 
 from __future__ import annotations
 
+import numpy as np
+
+from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -19,6 +23,7 @@ from ..ops import (
     linear,
     positions,
     rms_norm,
+    rolling_hash,
     rope_table,
     routing_weights,
     softmax,
@@ -26,9 +31,10 @@ from ..ops import (
     unembed,
     zero_experts,
 )
+from ..ops.ngrams import ID_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, activation, config, fixed, key
+from .config import Count, Positive, Raw, Size, Taps, activation, config, derived, fixed, key
 from .deepseek_v2 import Latent, compress_query, latents_of, queries, read_out
 from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED
@@ -79,15 +85,67 @@ class LongCatFlash(Latent):
         return read_rope(self.rope_parameters, theta=1e7)
 
 
+@config
+class LongCatNGram(LongCatFlash):
+    """Hyperparameters of LongCat-Flash-Lite, in forward order: without the first of them, it has no n-grams."""
+
+    ngram_ratio: Positive | None = key("ngram_vocab_size_ratio", None)
+    longest_ngram: Taps | None = key("emb_neighbor_num", None)
+    n_ngram_heads: Size | None = key("emb_split_num", None)
+    end_of_text: int | None = key("eos_token_id", None)
+    ngram_rows: Size | None = derived(lambda c: c.rows_of_first())
+
+    def rows_of_first(self) -> int | None:
+        """The rows of the first table of n-grams; each further one has two more. None without n-grams."""
+        return None if self.ngram_ratio is None else int(self.ngram_ratio * int(self.vocab_size)) + 1
+
+    @property
+    def n_tables(self) -> int:
+        """The number of tables: some for each length of n-gram."""
+        return 0 if self.ngram_rows is None else int(self.size("n_ngram_heads")) * (int(self.size("longest_ngram")) - 1)
+
+    def check(self) -> None:
+        super().check()
+        if self.ngram_rows is None:
+            return
+        if not self.n_tables or int(self.d_model) % self.n_tables:
+            raise Problem(
+                f"hidden_size = {int(self.d_model)} is not a multiple of {self.n_tables}, the tables of n-grams",
+                "correct emb_neighbor_num or emb_split_num",
+            )
+        if self.end_of_text is None:
+            raise Problem("eos_token_id is missing", "add it: n-grams end at that token")
+
+
+@architecture("longcat_flash_ngram", config=LongCatNGram, fused=FUSED)
 @architecture("longcat_flash", config=LongCatFlash, fused=FUSED)
 def forward(w: Weights, ids: Array, c: LongCatFlash, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
+    if isinstance(c, LongCatNGram) and c.n_tables:
+        x = with_ngrams(x, ids, w.at("model.ngram_embeddings"), cache, c)
     table = rope_table(positions(ids, cache), c.qk_rope_head_dim, c.rope)
     for _, w_layer, cache_layer in w.layers("model.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, cache_layer, c, table)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     return unembed(x, w, "model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, last=last)
+
+
+@step(Role.NGRAMS)
+def with_ngrams(x: Array, ids: Array, w: Weights, cache: KVCache, c: LongCatNGram) -> Array:
+    """The mean of a token's vector and those of the n-grams that end there, mapped: [T D], [T] -> [T D].
+
+    The cache keeps the last ids, minus the id at which an n-gram ends: before a text, all are that one.
+    """
+    end, before = int(c.end_of_text or 0), int(c.size("longest_ngram")) - 1
+    history = np.concatenate([cache.state(Holds.TOKEN_IDS, before).astype(np.int64), ids - end], axis=0)
+    cache.store(Holds.TOKEN_IDS, history[-before:].astype(np.float32), item_bytes=ID_BYTES)
+    first, per_length = c.size("ngram_rows"), int(c.size("n_ngram_heads"))
+    for i in range(c.n_tables):
+        places = rolling_hash(history + end, i // per_length + 2, int(c.vocab_size), int(first) + 2 * i, before, end)
+        rows = np.take(w(f"embedders.{i}.weight", first + 2 * i, c.d_model // c.n_tables), places, axis=0)
+        x = x + linear(rows, w, f"post_projs.{i}", c.d_model)
+    return x / (c.n_tables + 1)
 
 
 @step(Role.LAYER)

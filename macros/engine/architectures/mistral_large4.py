@@ -19,7 +19,6 @@ from ..ops import (
     Full,
     Rope,
     apply_rope_pairs,
-    causal_mask,
     embed,
     feed_forward,
     heads,
@@ -36,6 +35,7 @@ from ..ops import (
     rope_table,
     soft_cap,
     softmax,
+    strictly_causal_mask,
     top_k,
     unembed,
 )
@@ -214,7 +214,7 @@ def attention(
     if not kind.borrows:
         lent[kind.turns] = own_latents(x, w, cache, c, kind, table)
     latent, k_rope = lent[kind.turns]
-    allowed = causal_mask(cache, q, latent, Full())
+    allowed = strictly_causal_mask(cache, q, latent, Full())
     if kind.indexes or seen is None:
         seen = indexer(x, allowed, w.at("indexer"), cache, c, kind, table, places)
     latent, k_rope = np.take(latent, seen, axis=0), np.take(k_rope, seen, axis=0)

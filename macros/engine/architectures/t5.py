@@ -140,6 +140,7 @@ class Switch(T5):
 
     feed_forward: str = key("dense_act_fn", "relu")
     gate: bool | None = fixed(False)
+    n_decoder_layers: Size = key("num_decoder_layers", 12)
     n_experts: Size = key("num_experts", 8)
     router_bias: bool = key("router_bias", False)
     n_sparse_encoder_layers: Count = key("num_sparse_encoder_layers", 3)
@@ -153,6 +154,13 @@ class Switch(T5):
         """add_router_probs expert_capacity feed_forward_proj is_gated_act router_dtype router_ignore_padding_tokens
         router_type scale_decoder_outputs""".split()
     )
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """Where the number of the decoder's layers is null, as against left out, it is the encoder's."""
+        raw = super().prepare(raw)
+        is_null = raw.get("num_decoder_layers", 0) is None
+        return {**raw, "num_decoder_layers": raw.get("num_layers")} if is_null else raw
 
     @property
     def kinds(self) -> tuple[list[str], list[str]]:

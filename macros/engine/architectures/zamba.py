@@ -73,7 +73,7 @@ class Zamba(Config):
     conv_activation: str = key("hidden_mamba_act", "silu")
     # the shared block
     n_heads: Size = key("num_attention_heads", 16)
-    n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
+    n_kv_heads: Size = key("num_key_value_heads", 16)
     d_both: Size = key("attention_hidden_size", lambda c: 2 * c.d_model)
     d_head: Size = key("attention_head_dim", lambda c: 2 * int(c.d_model) // int(c.n_heads), also=("head_dim",))
     d_ff: Size = key("intermediate_size")

@@ -16,12 +16,15 @@ from .attention import (
     head_norms,
     heads,
     masked,
+    masked_on_both_sides,
     relative_bias,
     relative_logits,
     repeat_kv,
     scores,
     softmax_with_sink,
+    strictly_causal_mask,
     weighted_sum,
+    window_mask,
     with_shared,
 )
 from .basic import (
@@ -99,7 +102,7 @@ from .masks import (
     SlidingWindow,
     Waiting,
 )
-from .ngrams import ngram_embedding
+from .ngrams import ngram_embedding, rolling_hash
 from .patches import attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
 from .recurrence import (
     Mixed,

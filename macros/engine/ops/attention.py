@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..errors import Problem
+from ..errors import Problem, only_forward
 from ..interface import Array, KVCache, Mask, Weights
 from ..steps import Access, Keeps, Role, step
 from .basic import soft_cap, softmax
-from .masks import Shared
+from .masks import Full, NoPE, Shared, SlidingWindow
 
 
 def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
@@ -29,8 +29,34 @@ def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
     return [*own, *(Shared(mask) for mask in masks[len(own) :])]
 
 
-def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array:
-    """The keys that each new token may look at: [T S], True if it may."""
+def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array | None:
+    """The keys that each new token may look at: [T S], True if it may.
+
+    If attention looks both ways, those that its window reaches on both sides; None without a window.
+    """
+    return both_sides(queries, mask) if cache.looks_both_ways else strictly_causal_mask(cache, queries, keys, mask)
+
+
+def both_sides(x: Array, mask: Mask) -> Array | None:
+    """The tokens that a window reaches, as far ahead as back: [T …] -> [T T]; None without a window.
+
+    Raises `Problem` for a mask that has no counterpart.
+    """
+    if isinstance(mask, (NoPE, Shared)):
+        return both_sides(x, mask.mask)
+    if isinstance(mask, SlidingWindow):
+        place = np.arange(x.shape[0], like=x)
+        return np.abs(place[:, None] - place[None, :]) <= mask.size
+    if not isinstance(mask, Full):
+        raise only_forward(f"{mask} attention")
+    return None
+
+
+def strictly_causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array:
+    """The keys that each new token may look at: [T S], True if it may. Raises `Problem` if attention looks both
+    ways."""
+    if cache.looks_both_ways:
+        raise only_forward("its choice of keys")
     T, S = queries.shape[0], keys.shape[0]
     query = np.arange(T, like=queries) + cache.length
     key = np.arange(S, like=keys) + (cache.length + T - S)
@@ -58,8 +84,19 @@ def scores(q: Array, k: Array, scale: float) -> Array:
 
 
 @step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
-def masked(x: Array, allowed: Array) -> Array:
+def masked(x: Array, allowed: Array | None) -> Array:
     """Hide the tokens that must not be seen, above all later ones: [N T S], [T S] -> [N T S]."""
+    return x if allowed is None else np.where(allowed, x, -np.inf)
+
+
+def masked_on_both_sides(x: Array, allowed: Array | None) -> Array:
+    """Instead of the causal mask if attention looks both ways: hide what is out of the window, if there is one."""
+    return x if allowed is None else window_mask(x, allowed)
+
+
+@step(Role.WINDOW_MASK, keeps=Keeps.NOTHING)
+def window_mask(x: Array, allowed: Array) -> Array:
+    """Hide the tokens farther away than a window reaches, on both sides: [N T T], [T T] -> [N T T]."""
     return np.where(allowed, x, -np.inf)
 
 

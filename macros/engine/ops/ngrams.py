@@ -53,3 +53,20 @@ def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end
         of_heads = slice((back - 1) * per_ngram, back * per_ngram)
         places.append(hashed[:, None] % sizes[of_heads] + offsets[of_heads])
     return np.concatenate(places, axis=1)
+
+
+@step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)
+def rolling_hash(ids: Array, length: int, base: int, rows: int, before: int, end: int) -> Array:
+    """The row of the n-gram of this length that ends at each token: [R] -> [T] (arXiv 2601.21204).
+
+    Ids are the digits of a number, the newest the last, modulo the rows. An id that ends a text, and those before it,
+    do not count. `before`: ids before the first token.
+    """
+    newest = ids[before:]
+    is_inside, total, weight = newest == newest, newest * 0, 1
+    for back in range(length):
+        one = ids[before - back : ids.shape[0] - back]
+        is_inside = is_inside & (one != end)
+        total = total + np.where(is_inside, one, 0) * weight % rows
+        weight = weight * base % rows
+    return total % rows

@@ -78,6 +78,17 @@ def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, 
     return y + w(f"{name}.bias", C) if bias else y
 
 
+@step(Role.CONVOLVE)
+def centered_conv(x: Array, w: Weights, name: str, width: int, *, bias: bool) -> Array:
+    """Mix each channel over the `width` tokens around each, as many ahead as back: [T C], [C 1 W] -> [T C]."""
+    T, C = x.shape
+    beside = np.zeros((width // 2, C), dtype=x.dtype, like=x)
+    rows = np.concatenate([beside, x, beside], axis=0)
+    windows = np.stack([rows[tap : tap + T] for tap in range(width)], axis=1)
+    y = np.einsum("twc,cw->tc", windows, w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
+    return y + w(f"{name}.bias", C) if bias else y
+
+
 @step(Role.CAUSAL_CONV)
 def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) -> Array:
     """Mix each group of channels over `width` tokens, with a bias: [T+W−1 C], [C C/G W], [C] -> [T C]."""
@@ -91,14 +102,19 @@ def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) ->
 
 
 @step(Role.SHORT_CONVOLUTION)
-def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool) -> Array:
+def short_convolution(x: Array, w: Weights, cache: KVCache, width: int, *, bias: bool, centered: bool = False) -> Array:
     """Mix each channel over the last few tokens, gated before and after: [T D] -> [T 3D] -> [T D].
 
+    If `centered`, over those around each token, as many ahead as back, of a text that is read at once.
     Both gates come from the token itself and have no activation function (arXiv 2511.23404, 2.1).
     """
     D = x.shape[1]
     before, after, x = np.split(linear(x, w, "in_proj", 3 * D, bias=bias), 3, axis=-1)
-    return linear(after * causal_conv(before * x, w, cache, "conv", width, bias=bias), w, "out_proj", D, bias=bias)
+    if centered:
+        mixed = centered_conv(before * x, w, "conv", width, bias=bias)
+    else:
+        mixed = causal_conv(before * x, w, cache, "conv", width, bias=bias)
+    return linear(after * mixed, w, "out_proj", D, bias=bias)
 
 
 @step(Role.CAUSAL_CONV)
