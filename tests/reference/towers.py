@@ -940,6 +940,28 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(7),
     ),
+    "inkling": (
+        lambda: {
+            "model_type": "inkling_mm_model",
+            "text_config": text("inkling_text"),
+            "vision_config": {"model_type": "inkling_vision", "patch_size": 6, "num_hidden_layers": 3},
+            "audio_config": {"model_type": "inkling_audio", "n_mel_bins": 5, "mel_vocab_size": 19},
+        },
+        "vision_config",
+        Grid(2, 3),
+    ),
+    "inkling_audio": (lambda: TOWERS["inkling"][0](), "audio_config", Grid(7)),
+    "inkling2": (
+        lambda: {
+            "model_type": "inkling2",
+            "text_config": text("inkling2_text"),
+            "vision_config": {"model_type": "inkling2_vision", "hidden_size": 24, "intermediate_size": 34}
+            | {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7, "posemb_grid_size": 4}
+            | {"layer_norm_eps": 1e-4, "projection_hidden_dim": 26, "text_hidden_size": width("inkling2_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
     "granite4_vision": (
         lambda: {
             "model_type": "granite4_vision",
@@ -1217,6 +1239,28 @@ def kosmos_2_5(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.image_to_text_projection(torch.nn.functional.normalize(read, dim=-1))[0][0]]
 
 
+def inkling(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    c = model.config.vision_config
+    patches = x.reshape(-1, c.temporal_patch_size, c.patch_size, c.patch_size, c.num_channels)
+    return [model.model.get_image_features(patches).pooler_output[:, 0]]
+
+
+def inkling_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Of the processor's steps of loudness."""
+    centers = torch.linspace(-7.0, 2.0, 16, dtype=torch.float64).to(torch.float32)
+    processor = SimpleNamespace(bin_centers=centers, dmel_min_value=-7.0, dmel_max_value=2.0)
+    steps = transformers.InklingProcessor._extract_dmel_bins(processor, x[None])
+    return [model.model.get_audio_features(steps).pooler_output]
+
+
+def inkling2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    c = model.config.vision_config
+    m, p = c.spatial_merge_size, c.patch_size
+    blocks = x.reshape(-1, m, m, p, p, c.num_channels).transpose(2, 3).reshape(-1, m * p, m * p, c.num_channels)
+    sizes = torch.tensor([[1, grid.rows // m, grid.columns // m]])
+    return list(model.model.get_image_features(blocks, sizes).pooler_output)
+
+
 # Towers of a further whole that are another's: compared, and not kept.
 ALIKE = {
     "cohere_compass",
@@ -1307,6 +1351,9 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "granite_docling": granite_docling,
     "video_llava": gemma3,
     "lfm3_vl": by_sizes,
+    "inkling": inkling,
+    "inkling_audio": inkling_audio,
+    "inkling2": inkling2,
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
@@ -1338,7 +1385,7 @@ CLASSES = {
 }
 # Towers, by the key of the part, whose tensors stand beside the others'.
 OF_PARTS = {
-    "vision_config": ("visual.", "image_embed.", "embed_vision."),
+    "vision_config": ("visual.", "vision_tower.", "image_embed.", "embed_vision."),
     "audio_config": ("audio_tower.", "audio_embed.", "embed_audio."),
 }
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
@@ -1365,6 +1412,7 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
+RANGES = {"inkling_audio": (-8, 3)}  # of the input, where it is not from 0 to 1
 IN_HALVES = {"granite4_vision"}  # weights that bfloat16 holds, which take half the place
 
 
@@ -1396,7 +1444,8 @@ def tower(
     ours = find(*table_around(raw, part))
     config, _ = read_config(ours, *table_around(raw, part))
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
-    x = x.to(dtype)
+    low, high = RANGES.get(name, (0, 1))
+    x = (low + (high - low) * x).to(dtype)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         read = READ[name](model, x, grid)
     flops = counter.get_total_flops() - MORE.get(name, lambda *_: 0)(
@@ -1766,6 +1815,22 @@ def step3p7_tokens(width: int, height: int) -> int:
     return 18**2 * made.get_number_of_image_patches(height, width) + 2 * 2
 
 
+def inkling_tokens(width: int, height: int) -> int:
+    cut = functions("inkling.image_processing_inkling", "divide_to_patches")["divide_to_patches"]
+    return len(cut(torch.empty(1, height, width, device="meta"), 6))
+
+
+def inkling2_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels, of which the processor knows nothing."""
+    beside = {"math": math, "torch": torch, "SizeDict": SimpleNamespace, "BatchFeature": lambda data, **_: data}
+    made = methods("inkling2.image_processing_inkling2", "Inkling2ImageProcessor", beside)
+    made.pad = lambda images, pad_size, **_: [images[0].new_empty(3, pad_size.height, pad_size.width)]
+    made.rescale_and_normalize = lambda image, *_: image
+    image = torch.empty(3, height, width, device="meta")
+    block = SimpleNamespace(height=14, width=14)
+    return len(made._preprocess([image], block, True, 1.0, True, None, None, None)["pixel_values"])
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -1807,6 +1872,8 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "minicpmv4_6": lambda: minicpm_tokens,
     "pix2struct": lambda: pix2struct_tokens,
     "muse_glimmer": lambda: muse_glimmer_tokens,
+    "inkling": lambda: inkling_tokens,
+    "inkling2": lambda: inkling2_tokens,
 }
 
 
@@ -1875,6 +1942,12 @@ def granite_speech_sound_tokens(seconds: float) -> int:
     return code._get_num_audio_features([int(seconds * 16000)])[0]
 
 
+def inkling_sound_tokens(seconds: float) -> int:
+    extractor = transformers.InklingFeatureExtractor()
+    silence = np.zeros(int(seconds * 16000), np.float32)
+    return int(extractor(silence, sampling_rate=16000)["input_features_mask"].sum())
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
@@ -1886,6 +1959,7 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "glmasr": glmasr_sound_tokens,
     "granite_speech": granite_speech_sound_tokens,
     "gemma4_unified_audio": gemma4_unified_sound_tokens,
+    "inkling_audio": inkling_sound_tokens,
 }
 
 

@@ -105,6 +105,9 @@ MODULES: dict[tuple[str, str], str] = {
     ("florence2", "vision_config"): "florence2",
     ("phi4_multimodal", "vision_config"): "phi4_vision",
     ("phi4_multimodal", "audio_config"): "phi4_audio",
+    ("inkling_mm_model", "vision_config"): "inkling",
+    ("inkling_mm_model", "audio_config"): "inkling_audio",
+    ("inkling2", "vision_config"): "inkling2",
 }
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
