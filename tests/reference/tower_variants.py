@@ -46,6 +46,7 @@ TOGETHER: dict[str, list[tuple[str, ...]]] = {
         ("hidden_size", "intermediate_size"),
     ],
     "kimi_k25": [("pos_emb_height", "pos_emb_width")],
+    "fast_vlm": [("hidden_size", "model_args.cls_ratio")],
     "phi4_audio": [("hidden_size", "ext_pw_out_channel", "depthwise_separable_out_channel")],
 }
 # Further ones, and why.
@@ -106,6 +107,8 @@ def another(rng: random.Random, name: str, value: Any) -> Any:
     if name in CHOICES:
         return rng.choice(CHOICES[name])
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return rng.sample(value, len(value))
+    if isinstance(value, list) and value and all(isinstance(one, float) for one in value):
         return rng.sample(value, len(value))
     if isinstance(value, list | tuple) and value and all(type(one) is int for one in value):
         if len(value) == 2 and value[0] == value[1]:

@@ -9,6 +9,7 @@ default sizes. Random variants are `tower_variants.py`'s.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import json
 import math
@@ -55,6 +56,17 @@ AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "enco
 KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
     ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim"), 4
 )
+
+
+def block(kind: str, out: int, stride: int = 1, **sizes: Any) -> dict[str, Any]:
+    """A block of timm's convolutional nets."""
+    usual: dict[str, dict[str, Any]] = {
+        "er": {"exp_kernel_size": 3, "pw_kernel_size": 1, "force_in_chs": 0, "se_ratio": 0.0},
+        "uir": {"dw_kernel_size_start": 0, "dw_kernel_size_mid": 0, "dw_kernel_size_end": 0, "se_ratio": 0.0},
+        "mqa": {"dw_kernel_size": 3, "key_dim": 6, "value_dim": 6},
+    }
+    both = {"block_type": kind, "out_chs": out, "stride": stride, "act_layer": None, "noskip": False}
+    return both | usual[kind] | sizes
 
 
 def text(name: str) -> dict[str, Any]:
@@ -962,6 +974,87 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 10),
     ),
+    "dots3_note": (
+        lambda: {
+            "model_type": "dots3_note",
+            "text_config": text("dots3_note_text"),
+            "vision_config": {"model_type": "dots3_note_vision_encoder", "hidden_size": 24, "intermediate_size": 34}
+            | {"num_hidden_layers": 4, "num_attention_heads": 3, "patch_size": 7, "adapter_in_dim": 24}
+            | {"adapter_out_dim": width("dots3_note_text"), "moe_intermediate_size": 17, "router_scaling_factor": 1.5}
+            | {"pyramid_num_routed": [-1, 3, 5, 3], "attention_bias": True},
+            "audio_config": {"model_type": "dots3_note_audio_encoder", "hidden_size": 24, "intermediate_size": 34}
+            | {"num_hidden_layers": 3, "num_attention_heads": 3, "feature_size": 21, "downsample_hidden_size": 5}
+            | {"adapter_input_size": 24, "adapter_out_dim": width("dots3_note_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "fast_vlm": (
+        lambda: {
+            "model_type": "fast_vlm",
+            "text_config": text("qwen2"),
+            "vision_config": {"model_type": "timm_wrapper", "architecture": "fastvit_mci3", "hidden_size": 96}
+            | {
+                "model_args": {"inference_mode": True, "layers": [1, 1, 2, 1, 2], "embed_dims": [4, 8, 16, 32, 32]}
+                | {"mlp_ratios": [2.0, 1.5, 2.0, 1.0, 1.5], "cls_ratio": 3.0}
+            },
+        },
+        "vision_config",
+        Grid(2, 2),
+    ),
+    "perception_lm": (
+        lambda: {
+            "model_type": "perception_lm",
+            "projector_pooling_ratio": 2,
+            "text_config": text("llama"),
+            "vision_config": {"model_type": "timm_wrapper", "architecture": "vit_pe_lang_large_patch14_448"}
+            | {
+                "model_args": {"img_size": 42, "patch_size": 7, "embed_dim": 24, "depth": 3, "num_heads": 3}
+                | {"ref_feat_shape": [4, 5], "mlp_ratio": 1.5}
+            },
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "gemma3n": (
+        lambda: {
+            "model_type": "gemma3n",
+            "vision_soft_tokens_per_image": 4,
+            "audio_soft_tokens_per_image": 12,
+            "text_config": text("gemma3n_text"),
+            "vision_config": {"model_type": "gemma3n_vision", "vocab_size": 5}
+            | {
+                "model_args": {"stem_size": 8, "msfa_output_resolution": 2}
+                | {
+                    "block_args": [
+                        [block("er", 8, 2, exp_ratio=2.0), block("er", 8, exp_ratio=1.0)],
+                        [block("uir", 16, 2, dw_kernel_size_start=3, dw_kernel_size_mid=5, exp_ratio=1.0)],
+                        [
+                            block("uir", 8, 2, dw_kernel_size_start=5, exp_ratio=1.0),
+                            block("mqa", 8, num_heads=3, kv_stride=2),
+                            block("uir", 8, exp_ratio=2.0),
+                        ],
+                        [
+                            block("uir", 8, 2, dw_kernel_size_mid=3, exp_ratio=1.0),
+                            block("mqa", 8, num_heads=2),
+                            block("uir", 8, dw_kernel_size_end=3, exp_ratio=1.0),
+                        ],
+                    ]
+                }
+            },
+            "audio_config": {"model_type": "gemma3n_audio", "vocab_size": 7, "hidden_size": 18}
+            | {"conf_num_hidden_layers": 3, "conf_num_attention_heads": 3, "sscp_conv_channel_size": [5, 3]}
+            | {"input_feat_size": 14, "conf_attention_chunk_size": 4, "conf_attention_context_left": 6},
+        },
+        "vision_config",
+        Grid(2, 2),
+    ),
+    "gemma3n_audio": (
+        lambda: TOWERS["gemma3n"][0](),
+        "audio_config",
+        Grid(83),
+    ),
+    "dots3_note_audio": (lambda: TOWERS["dots3_note"][0](), "audio_config", Grid(56)),
     "granite4_vision": (
         lambda: {
             "model_type": "granite4_vision",
@@ -1261,6 +1354,15 @@ def inkling2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return list(model.model.get_image_features(blocks, sizes).pooler_output)
 
 
+def dots3_note_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    samples = torch.tensor([grid.rows * model.config.audio_config.hop_length])
+    return [model.model.get_audio_features(x.T[None], samples).pooler_output]
+
+
+def gemma3n_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x[None], torch.zeros(1, grid.rows, dtype=torch.bool)).pooler_output[0]]
+
+
 # Towers of a further whole that are another's: compared, and not kept.
 ALIKE = {
     "cohere_compass",
@@ -1354,6 +1456,12 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "inkling": inkling,
     "inkling_audio": inkling_audio,
     "inkling2": inkling2,
+    "perception_lm": idefics3,
+    "fast_vlm": florence2,
+    "gemma3n": florence2,
+    "gemma3n_audio": gemma3n_audio,
+    "dots3_note": by_sizes,
+    "dots3_note_audio": dots3_note_audio,
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
@@ -1368,6 +1476,12 @@ MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
 }
 MORE["diffusion_gemma"] = MORE["gemma4"]
 MORE["mllama"] = lambda grid, c: 2 * (4 * -(-((c["image_size"] // c["patch_size"]) ** 2 + 1) // 8) * 8) ** 2
+# The other way round: experts' outputs are added up by no product.
+MORE["dots3_note"] = lambda grid, c: sum(
+    -2 * grid.rows * grid.columns * min(n, c.get("num_experts_per_tok", 2)) * c["hidden_size"]
+    for n in c["pyramid_num_routed"][: c["num_hidden_layers"]]
+    if n > 0
+)
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 # Wholes that are not among the models for images and text, and their classes.
 CLASSES = {
@@ -1405,15 +1519,18 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     torch.manual_seed(SEED)
     keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
     config = AutoConfig.for_model(raw["model_type"], **keys)
+    options = {"attn_implementation": "eager", "experts_implementation": "eager"}
     if raw["model_type"] in CLASSES:
-        made = getattr(transformers, CLASSES[raw["model_type"]])._from_config(config, attn_implementation="eager")
+        made = getattr(transformers, CLASSES[raw["model_type"]])._from_config(config, **options)
     else:
-        made = AutoModelForImageTextToText.from_config(config, attn_implementation="eager")
+        made = AutoModelForImageTextToText.from_config(config, **options)
     return fill(made.eval())
 
 
 RANGES = {"inkling_audio": (-8, 3)}  # of the input, where it is not from 0 to 1
-IN_HALVES = {"granite4_vision"}  # weights that bfloat16 holds, which take half the place
+CONVOLUTIONAL = {"gemma3n", "fast_vlm"}  # towers of many convolutions, whose kernels are random by all their inputs
+# Towers whose weights have few digits, which take less place.
+FEW_DIGITS = {"granite4_vision": torch.bfloat16, "fast_vlm": torch.float8_e4m3fn, "gemma3n": torch.float8_e4m3fn}
 
 
 def tower(
@@ -1429,8 +1546,11 @@ def tower(
         for buffer in saved_buffers(model).values():
             if buffer.is_floating_point():
                 buffer.normal_()
-        for parameter in model.parameters() if name in IN_HALVES else ():
-            parameter.copy_(parameter.bfloat16())
+        for parameter in model.parameters() if name in CONVOLUTIONAL else ():
+            if parameter.ndim == 4:
+                parameter.div_(math.prod(parameter.shape[1:-1]) ** 0.5)
+        for parameter in model.parameters() if name in FEW_DIGITS else ():
+            parameter.copy_(parameter.to(FEW_DIGITS[name]))
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith("running_var"):
                 buffer.abs_()
@@ -1510,8 +1630,18 @@ def at_full_size(slug: str) -> int:
 
 
 # Keys of a small tower that its default config lacks, or that fit the small text; and what a default needs besides.
-FITTING = ("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size")
-OF_DEFAULT = {"aria": {"image_size": 490, "patch_size": 14}}
+FITTING = ("model_type", "out_hidden_size", "adapter_out_dim", "projection_dim", "output_dim", "vision_use_head") + (
+    "text_hidden_size",
+)
+NOT_OF_DEFAULT = "projector_patch", "image_grid", "vision_feature", "vision_soft"
+OF_DEFAULT = {
+    "aria": {"image_size": 490, "patch_size": 14},
+    "fast_vlm": {"architecture": "fastvit_mci3", "hidden_size": 3072, "model_args": {"inference_mode": True}},
+    "perception_lm": {
+        "architecture": "vit_pe_lang_large_patch14_448",
+        "model_args": {"img_size": [448, 448], "embed_dim": 1024, "use_post_transformer_norm": False},
+    },
+}
 
 
 def at_default_size(name: str) -> str:
@@ -1520,8 +1650,8 @@ def at_default_size(name: str) -> str:
     make, part, _ = TOWERS[name]
     if "." in part:
         return f"{name}: its default is not one config"
-    raw = {k: v for k, v in make().items() if not k.startswith(("projector_patch", "image_grid", "vision_feature"))}
-    for table in {part, "adapter_config"} & raw.keys():
+    raw = {k: v for k, v in make().items() if not k.startswith(NOT_OF_DEFAULT)}
+    for table in {*OF_PARTS, part, "adapter_config"} & raw.keys():
         raw[table] = {k: v for k, v in raw[table].items() if k in FITTING}
     raw[part] |= OF_DEFAULT.get(name, {})
     kind = raw.pop("model_type")
@@ -1831,6 +1961,17 @@ def inkling2_tokens(width: int, height: int) -> int:
     return len(made._preprocess([image], block, True, 1.0, True, None, None, None)["pixel_values"])
 
 
+def perception_lm_tokens(width: int, height: int) -> int:
+    image = transformers.PerceptionLMProcessor._get_num_multimodal_tokens
+    beside = {"torch": torch, "math": math, "reduce": functools.reduce}
+    made = methods("perception_lm.image_processing_perception_lm", "PerceptionLMImageProcessor", beside)
+    type(made)._factors = staticmethod(type(made).__dict__["_factors"])
+    vars(made).update(tile_size=42, max_num_tiles=36, vision_input_type="thumb+tile")
+    processor = SimpleNamespace(image_processor=made, patch_size=7, pooling_ratio=2)
+    processor._merge_kwargs = lambda **_: {"images_kwargs": {}}
+    return image(processor, [(height, width)]).num_image_tokens[0]
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -1872,6 +2013,8 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "minicpmv4_6": lambda: minicpm_tokens,
     "pix2struct": lambda: pix2struct_tokens,
     "muse_glimmer": lambda: muse_glimmer_tokens,
+    "dots3_note": lambda: qwen_tokens(7),
+    "perception_lm": lambda: perception_lm_tokens,
     "inkling": lambda: inkling_tokens,
     "inkling2": lambda: inkling2_tokens,
 }
@@ -1948,6 +2091,10 @@ def inkling_sound_tokens(seconds: float) -> int:
     return int(extractor(silence, sampling_rate=16000)["input_features_mask"].sum())
 
 
+def dots3_note_sound_tokens(seconds: float) -> int:
+    return int(transformers.Dots3NoteFeatureExtractor()(np.zeros(int(seconds * 16000)))["num_audio_tokens"][0])
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
@@ -1960,6 +2107,7 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "granite_speech": granite_speech_sound_tokens,
     "gemma4_unified_audio": gemma4_unified_sound_tokens,
     "inkling_audio": inkling_sound_tokens,
+    "dots3_note_audio": dots3_note_sound_tokens,
 }
 
 

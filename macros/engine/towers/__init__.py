@@ -108,6 +108,12 @@ MODULES: dict[tuple[str, str], str] = {
     ("inkling_mm_model", "vision_config"): "inkling",
     ("inkling_mm_model", "audio_config"): "inkling_audio",
     ("inkling2", "vision_config"): "inkling2",
+    ("gemma3n", "vision_config"): "gemma3n_vision",
+    ("gemma3n", "audio_config"): "gemma3n_audio",
+    ("dots3_note", "vision_config"): "dots3_note",
+    ("perception_lm", "vision_config"): "perception_lm",
+    ("fast_vlm", "vision_config"): "fast_vlm",
+    ("dots3_note", "audio_config"): "dots3_note_audio",
 }
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
