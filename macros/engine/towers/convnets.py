@@ -32,6 +32,12 @@ LETTERS = {
     },
     "mqa": {"k": "dw_kernel_size", "h": "num_heads", "v": "kv_stride", "s": "stride", "d": "key_dim", "c": "out_chs"},
 }
+# The keys of a block's first, middle and last kernel.
+KERNELS = {
+    "er": ("exp_kernel_size", "", ""),
+    "uir": ("dw_kernel_size_start", "dw_kernel_size_mid", "dw_kernel_size_end"),
+    "mqa": ("", "dw_kernel_size", ""),
+}
 MOST_BLOCKS, MOST_STAGES = 1000, 8
 
 
@@ -100,35 +106,36 @@ def stages_of(described: object, stem: int, multiplier: float) -> list[list[Bloc
 
 def block_of(table: Mapping[str, Any], before: int, stride: int, multiplier: float) -> Block:
     """A block behind vectors of this width; the first of a stage halves rows and columns."""
-    kind = table.get("block_type")
-    known = kind in LETTERS and not any(table.get(name) for name in ("se_ratio", "force_in_chs", "s2d", "act_layer"))
+    kind = str(table.get("block_type"))
+    known = kind in KERNELS and not any(table.get(name) for name in ("se_ratio", "force_in_chs", "s2d", "act_layer"))
     if not known or table.get("pw_kernel_size", 1) != 1 or (stride == 2 and table.get("stride") != 2):
-        raise Problem(
-            f"a block {shorten(dict(table))}",
-            "give er, uir or mqa, and a stride of 2 at a stage’s begin",
-        )
-    own = {
-        "er": (table.get("exp_kernel_size", 3), 0, 0),
-        "uir": tuple(table.get(f"dw_kernel_size_{place}", 0) for place in ("start", "mid", "end")),
-        "mqa": (0, table.get("dw_kernel_size", 3), 0),
-    }[str(kind)]
-    sizes = [table.get("out_chs"), *own, *(table.get(name, 1) for name in ("num_heads", "kv_stride"))]
-    sizes += [table.get(name, 64) for name in ("key_dim", "value_dim")]
-    if any(isinstance(n, bool) or not isinstance(n, int) or not 0 <= n < 100_000 for n in sizes):
-        raise Problem(f"a block {shorten(dict(table))}", "its sizes are whole numbers")
-    if any(size % 2 == 0 and size for size in own) or max(own) > 31 or min(sizes[0], *sizes[4:]) < 1:
-        raise Problem(f"a block {shorten(dict(table))}", "kernels are odd and up to 31, other sizes positive")
+        raise Problem(f"a block {shorten(dict(table))}", "give er, uir or mqa, and the first of a stage a stride of 2")
+    usual = 0 if kind == "uir" else 3
+    first, middle, last = (number(table, name, usual, 0) if name else 0 for name in KERNELS[kind])
+    if any(size % 2 == 0 and size or size > 31 for size in (first, middle, last)):
+        raise Problem(f"a block {shorten(dict(table))}", "kernels are odd and up to 31")
     wider = table.get("exp_ratio", 1.0)
     if isinstance(wider, bool) or not isinstance(wider, int | float) or not 0 < wider <= 100:
         raise Problem(f"exp_ratio = {shorten(wider)}", "give a positive number")
-    if kind == "uir" and stride == 2 and not any(own):
-        raise Problem(f"a block {shorten(dict(table))}", "one of its kernels must have the stride")
-    if kind == "mqa" and stride == 2:
-        raise Problem("a stage that begins with attention", "begin with er or uir")
-    after = rounded(sizes[0] * multiplier) if multiplier else sizes[0]
+    if stride == 2 and (kind == "mqa" or not first + middle + last):
+        raise Problem(
+            f"a block {shorten(dict(table))}", "begin a stage with er, or with uir and a kernel for the stride"
+        )
+    after = number(table, "out_chs", 0, 1)
+    after = rounded(after * multiplier) if multiplier else after
+    heads, kv_stride = (number(table, name, 1, 1) for name in ("num_heads", "kv_stride"))
+    d_key, d_value = (number(table, name, 64, 1) for name in ("key_dim", "value_dim"))
     adds = before == after and stride == 1 and not table.get("noskip")
-    heads, kv_stride, d_key, d_value = sizes[4:]
-    return Block(str(kind), before, after, stride, *own, float(wider), heads, d_key, d_value, kv_stride, adds)
+    sizes = first, middle, last
+    return Block(kind, before, after, stride, *sizes, float(wider), heads, d_key, d_value, kv_stride, adds)
+
+
+def number(table: Mapping[str, Any], name: str, usual: int, least: int) -> int:
+    """A size of a block. Raises `Problem` unless it is a whole number."""
+    found = table.get(name, usual)
+    if isinstance(found, bool) or not isinstance(found, int) or not least <= found < 100_000:
+        raise Problem(f"{name} = {shorten(found)}", f"give a whole number, {least} or more")
+    return found
 
 
 @step(Role.LAYER)

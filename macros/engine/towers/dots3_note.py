@@ -71,7 +71,7 @@ class Dots3Vision(AnySize):
         of_layers = tabled(raw.pop("per_layer_config", None)) or {}
         if types is None or "pyramid_num_routed" in raw:
             return raw
-        tables = [tabled(of_layers.get(str(i), of_layers.get(i))) or {} for i in range(len(types))]
+        tables = [tabled(of_layers.get(str(i))) or {} for i in range(len(types))]
         numbers = [table.get("num_local_experts", usual) for table in tables]
         return raw | {"pyramid_num_routed": [n if kind == "sparse" else -1 for n, kind in zip(numbers, types)]}
 

@@ -43,7 +43,7 @@ class FastVlmVision(TowerConfig):
     widths: list[int] = key(ARGUMENTS + "embed_dims", lambda c: ARCHITECTURES[c.architecture][1])
     ratios: list[float] = key(ARGUMENTS + "mlp_ratios", lambda c: [4.0] * STAGES)
     mixers: list[str] = key(ARGUMENTS + "token_mixers", lambda c: ["repmixer"] * 3 + ["attention"] * 2)
-    size: Taps = key(ARGUMENTS + "repmixer_kernel_size", 3)
+    mixer_size: Taps = key(ARGUMENTS + "repmixer_kernel_size", 3)
     down_size: Taps = key(ARGUMENTS + "down_patch_size", 7)
     activated: bool = key(ARGUMENTS + "lkc_use_act", True)
     layer_scale: float | None = key(ARGUMENTS + "layer_scale_init_value", 1e-5)
@@ -80,7 +80,7 @@ class FastVlmVision(TowerConfig):
                 )
         if self.kinds[0] == "attention" and self.widths[0] % int(self.d_head):
             raise Problem(f"embed_dims has {self.widths[0]}", f"heads of {int(self.d_head)} must divide it")
-        if int(self.size) % 2 == 0 or int(self.down_size) % 2 == 0 or int(self.down_size) < 3:
+        if int(self.mixer_size) % 2 == 0 or int(self.down_size) % 2 == 0 or int(self.down_size) < 3:
             raise Problem("kernels have an even side", "correct repmixer_kernel_size or down_patch_size")
         if int(self.d_last) != int(self.widths[-1] * self.last_ratio) or int(self.d_last) % self.widths[-1]:
             raise Problem(f"hidden_size = {int(self.d_last)}", "it is embed_dims · cls_ratio of the last stage")
@@ -160,7 +160,7 @@ def stage_begins(x: Array, w: Weights, c: FastVlmVision, number: int, before: in
 def block(x: Array, w: Weights, c: FastVlmVision, number: int, kind: str) -> Array:
     """One block: [R C D] -> [R C D]."""
     if kind == "convolution":
-        x = convolved_each(x, w, "token_mixer.reparam_conv", 1, int(c.size))
+        x = convolved_each(x, w, "token_mixer.reparam_conv", 1, int(c.mixer_size))
         return x + scaled(feed_forward(x, w.at("mlp"), c, number), w, "layer_scale", c)
     y = attention(layer_norm(x, w, "norm", c.norm_eps), w.at("token_mixer"), c)
     x = x + scaled(y, w, "layer_scale_1", c)

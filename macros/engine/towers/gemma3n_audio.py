@@ -73,11 +73,6 @@ class Gemma3nAudio(TowerConfig):
         if self.right != 0:
             raise Problem(f"conf_attention_context_right = {self.right}", "only moments before are seen: give 0")
 
-    @property
-    def positions(self) -> int:
-        """The distances that have a vector, from the longest to 0."""
-        return int(self.left)
-
     def moments(self, seconds: float) -> Grid:
         samples = math.ceil(int(min(seconds, LONGEST) * SAMPLING) / MULTIPLE) * MULTIPLE
         return Grid(max((samples - FRAME - 1) // HOP + 1, 1))
@@ -99,7 +94,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Gemma3nAudio, cache: KVCache) -
     """The vectors of a sound for the text: [R B] -> [R/4 D] -> [R/16 D]."""
     tower = w.at("model.audio_tower")
     x = subsample(x, tower.at("subsample_conv_projection"), c)
-    distances = distance_vectors(x, c)
+    distances = distance_vectors(x, int(c.left), c.d_model)
     for _, w_layer, _ in tower.layers("conformer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, distances)
     x = x[:: int(c.reduction)] if int(c.reduction) > 1 else x

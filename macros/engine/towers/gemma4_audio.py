@@ -90,7 +90,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Audio, cache: KVCache) ->
     """The vectors of a sound for the text: [R B] -> [R/4 D]."""
     tower = w.at("model.audio_tower")
     x = subsample(x, tower.at("subsample_conv_projection"), c)
-    distances = distance_vectors(x, c)
+    distances = distance_vectors(x, c.positions, c.d_model)
     for _, w_layer, _ in tower.layers("layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, distances)
     x = linear(x, tower, "output_proj", c.d_out, bias=True)
@@ -108,10 +108,10 @@ def subsample(x: Array, w: Weights, c: Gemma4Audio) -> Array:
 
 
 @step(Role.SINUSOIDS)
-def distance_vectors(x: Array, c: Gemma4Audio) -> Array:
+def distance_vectors(x: Array, count: int, width: int) -> Array:
     """Sines and cosines for each distance between two moments, the longest first: [A D]."""
-    half = int(c.d_model) // 2
-    distance = c.positions - 1 - np.arange(c.positions, like=x)
+    half = int(width) // 2
+    distance = count - 1 - np.arange(count, like=x)
     speeds = np.exp(np.arange(half, like=x) * (-math.log(10000.0) / max(half - 1, 1)))
     angles = distance[:, None] * speeds[None, :]
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)

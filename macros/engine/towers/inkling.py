@@ -135,12 +135,12 @@ def forward(w: Weights, x: Array, grid: Grid, c: InklingVision, cache: KVCache) 
 @step(Role.FEED_FORWARD)
 def fold(x: Array, w: Weights, before: Scale, after: Scale, c: InklingVision, is_last: bool) -> Array:
     """Vectors of neighboring pixels or frames joined and mapped: [P T H W I] -> [P T/t H/s W/s O]."""
-    P, T, H, W, width = x.shape
+    P, width = x.shape[0], x.shape[4]
     t, s = after.frames // before.frames, after.side // before.side
-    T, H, W = T // t, H // s, W // s
-    x = x.reshape(P, T, t, H, s, W, s, width).transpose(0, 1, 3, 5, 2, 4, 6, 7)
+    frames, rows, columns = x.shape[1] // t, x.shape[2] // s, x.shape[3] // s
+    x = x.reshape(P, frames, t, rows, s, columns, s, width).transpose(0, 1, 3, 5, 2, 4, 6, 7)
     out = c.d_text if is_last else after.width
-    y = linear(x.reshape(P * T * H * W, t * s * s * width), w, "projection", out)
+    y = linear(x.reshape(P * frames * rows * columns, t * s * s * width), w, "projection", out)
     if not is_last:
         y = gelu(rms_norm(y, w, "layer_norm", c.norm_eps))
-    return y.reshape(P, T, H, W, out)
+    return y.reshape(P, frames, rows, columns, out)
