@@ -59,7 +59,7 @@ class Gemma3nAudio(TowerConfig):
     n_tokens: Count = key("audio_soft_tokens_per_image", 188)
     d_text: Size = key(TEXT_WIDTH)
 
-    ignored = frozenset({"gradient_clipping", "vocab_offset"})
+    ignored = frozenset({"gradient_clipping", "vocab_offset", "conf_attention_invalid_logits_value", "sscp_conv_eps"})
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")
