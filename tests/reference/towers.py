@@ -751,6 +751,19 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "encoder_config",
         Grid(15),
     ),
+    "granite_speech_plus": (
+        lambda: changed(
+            TOWERS["granite_speech"][0](),
+            {
+                "model_type": "granite_speech_plus",
+                "encoder_config.model_type": "granite_speech_plus_encoder",
+                "encoder_config.cat_hidden_layers": [0, 3],
+                "projector_config.encoder_hidden_size": 3 * 18,
+            },
+        ),
+        "encoder_config",
+        Grid(15),
+    ),
     "phi4_vision": (
         lambda: text("phi4_multimodal") | {"vision_config": VIT | PHI4_VISION, "audio_config": PHI4_AUDIO},
         "vision_config",
@@ -1442,6 +1455,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "kosmos-2": kosmos_2,
     "florence2": florence2,
     "granite_speech": granite_speech,
+    "granite_speech_plus": granite_speech,
     "glmasr": audio_features,
     "voxtral_realtime": voxtral_realtime,
     "t5gemma2": t5gemma2,
@@ -1490,6 +1504,7 @@ CLASSES = {
     "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
     "qwen3_asr": "Qwen3ASRForConditionalGeneration",
     "granite_speech": "GraniteSpeechForConditionalGeneration",
+    "granite_speech_plus": "GraniteSpeechPlusForConditionalGeneration",
     "glmasr": "GlmAsrForConditionalGeneration",
     "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",

@@ -79,6 +79,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen3_asr", "audio_config"): "qwen3_asr",
     ("glmasr", "audio_config"): "glmasr",
     ("granite_speech", "encoder_config"): "granite_speech",
+    ("granite_speech_plus", "encoder_config"): "granite_speech_plus",
     ("voxtral_realtime", "audio_config"): "voxtral_realtime",
     ("kimi_k25", "vision_config"): "kimi_k25",
     ("molmo2", "vision_config"): "molmo2",

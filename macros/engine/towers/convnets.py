@@ -25,7 +25,6 @@ LETTERS = {
     "uir": {
         "a": "dw_kernel_size_start",
         "k": "dw_kernel_size_mid",
-        "p": "dw_kernel_size_end",
         "s": "stride",
         "e": "exp_ratio",
         "c": "out_chs",

@@ -73,6 +73,11 @@ class GraniteSpeechEncoder(TowerConfig):
             raise Problem(f"num_layers = {int(self.n_layers)}", "characters are scored in the middle: give at least 2")
 
     @property
+    def kept(self) -> list[int]:
+        """After how many layers vectors are taken, which the Q-Former gets beside the last ones."""
+        return []
+
+    @property
     def kinds(self) -> list[str]:
         """The layer behind which characters are scored, and the others."""
         return ["middle" if i + 1 == self.n_layers // 2 else "layer" for i in range(self.n_layers)]
@@ -96,10 +101,14 @@ def forward(w: Weights, x: Array, grid: Grid, c: GraniteSpeechEncoder, cache: KV
     """The vectors of a sound for the text: [R B] -> [M D]."""
     encoder, projector = w.at("model.encoder"), w.at("model.projector")
     x = linear(x, encoder, "input_linear", c.d_model, bias=True)
+    found = [x] if 0 in c.kept else []
     for kind, w_layer, _ in encoder.layers("layers", c.kinds, cache):
         x = layer(x, w_layer, c)
-        if kind == "middle":
+        if "middle" in kind:
             x = x + characters(x, encoder, c)
+        if "kept" in kind:
+            found.append(x)
+    x = np.concatenate([*found, x], axis=-1) if found else x
     windows = (x.shape[0] + c.window - 1) // c.window
     x = np.pad(x, ((0, windows * c.window - x.shape[0]), (0, 0)))
     y = layer_norm(projector("query", 1, c.n_queries, c.d_qformer)[0], projector, "qformer.layernorm", c.qformer_eps)
