@@ -704,6 +704,17 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(20),
     ),
+    "musicflamingo": (
+        lambda: changed(
+            TOWERS["audioflamingo3"][0](),
+            {
+                "model_type": "musicflamingo",
+                "rope_parameters": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": 0.35},
+            },
+        ),
+        "audio_config",
+        Grid(20),
+    ),
     "qwen3_asr": (
         lambda: {
             "model_type": "qwen3_asr",
@@ -1259,6 +1270,13 @@ def audio_features(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor
     return [read.reshape(-1, read.shape[-1])]
 
 
+def musicflamingo(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    count = int(model.model.audio_tower._get_feat_extract_output_lengths(torch.tensor(grid.rows))[1])
+    ids = torch.full((1, count), model.config.audio_token_id)
+    mask = torch.ones(1, grid.rows, dtype=torch.long)
+    return [model.model.get_audio_features(x.T[None], mask, input_ids=ids).pooler_output]
+
+
 def granite_docling(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     read = model.model.get_image_features(pixels(x, grid)[None], torch.ones(1, 1, dtype=torch.bool))
     return [read.pooler_output[0], *(early[0] for early in read.deepstack_features)]
@@ -1439,6 +1457,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "phi4_vision": phi4_vision,
     "phi4_audio": phi4_audio,
     "audioflamingo3": audio_features,
+    "musicflamingo": musicflamingo,
     "qwen3_asr": audio_features,
     "shieldgemma2": gemma3,
     "muse_glimmer": by_sizes,
@@ -1501,6 +1520,7 @@ BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 CLASSES = {
     "phi4_multimodal": "Phi4MultimodalForCausalLM",
     "audioflamingo3": "AudioFlamingo3ForConditionalGeneration",
+    "musicflamingo": "MusicFlamingoForConditionalGeneration",
     "diffusion_gemma": "DiffusionGemmaForBlockDiffusion",
     "qwen3_asr": "Qwen3ASRForConditionalGeneration",
     "granite_speech": "GraniteSpeechForConditionalGeneration",
@@ -2116,10 +2136,12 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "qwen2_5_omni_audio": qwen2_5_omni_sound_tokens,
     "qwen3_omni_audio": qwen3_omni_sound_tokens,
     "audioflamingo3": audioflamingo3_sound_tokens,
+    "musicflamingo": audioflamingo3_sound_tokens,
     "phi4_audio": phi4_sound_tokens,
     "qwen3_asr": qwen3_asr_sound_tokens,
     "glmasr": glmasr_sound_tokens,
     "granite_speech": granite_speech_sound_tokens,
+    "granite_speech_plus": granite_speech_sound_tokens,
     "gemma4_unified_audio": gemma4_unified_sound_tokens,
     "inkling_audio": inkling_sound_tokens,
     "dots3_note_audio": dots3_note_sound_tokens,

@@ -76,6 +76,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("qwen2_audio", "audio_config"): "whisper",
     ("voxtral", "audio_config"): "voxtral",
     ("audioflamingo3", "audio_config"): "audioflamingo3",
+    ("musicflamingo", "audio_config"): "musicflamingo",
     ("qwen3_asr", "audio_config"): "qwen3_asr",
     ("glmasr", "audio_config"): "glmasr",
     ("granite_speech", "encoder_config"): "granite_speech",

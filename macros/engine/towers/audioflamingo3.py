@@ -7,6 +7,7 @@ A longer sound is cut into pieces of half a minute. Source: transformers 5.23, m
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 from ..architectures.config import Size, activation, config, derived, key
 from ..interface import Array, KVCache, Weights
@@ -14,12 +15,12 @@ from . import Grid
 from .patches import two_maps
 from .whisper import PIECE, WhisperEncoder, encode
 
-LONGEST = 600  # seconds: the processor's
-
 
 @config
 class AudioFlamingo3Encoder(WhisperEncoder):
     """Whisper's encoder and Audio Flamingo 3's projector."""
+
+    longest: ClassVar[int] = 600  # seconds: the processor's
 
     n_bands: Size = key("num_mel_bins", 128)
     d_model: Size = key("d_model", 1280, also=("hidden_size",))
@@ -35,10 +36,10 @@ class AudioFlamingo3Encoder(WhisperEncoder):
         activation(self.projector_activation)
 
     def moments(self, seconds: float) -> Grid:
-        return Grid(2 * int(self.n_source), 1, math.ceil(min(seconds, LONGEST) / PIECE))
+        return Grid(2 * int(self.n_source), 1, math.ceil(min(seconds, self.longest) / PIECE))
 
     def sound_tokens(self, seconds: float, tokens: int) -> int:
-        seconds = min(seconds, LONGEST)
+        seconds = min(seconds, self.longest)
         whole = int(seconds // PIECE)
         return whole * super().sound_tokens(PIECE, tokens) + super().sound_tokens(seconds - whole * PIECE, tokens)
 
