@@ -64,8 +64,7 @@ class Block(NamedTuple):
         return rounded(self.before * self.wider)
 
     def __str__(self) -> str:
-        changes = f"{self.before} to {self.after}" if self.before != self.after else f"{self.after}"
-        return f"{self.kind} {self.first}-{self.middle}-{self.last}, {changes}, times {self.wider:g}"
+        return f"{self.kind} {self.first} {self.middle} {self.last}"
 
 
 def rounded(width: float) -> int:
