@@ -97,6 +97,21 @@ def test_a_config_of_ones_own_has_its_towers():
     assert made.uncounted_parts == ("speech_config",) and len(made.components) == 1
 
 
+@pytest.mark.parametrize(
+    "layers, d_ff, sharing, parameters",
+    [(35, 16384, 15, 7_818_517_072), (30, 8192, 10, 5_418_464_192)],  # of Gemma3nForConditionalGeneration
+)
+def test_gemma_3n_with_its_conformer_and_its_convolutional_net(layers, d_ff, sharing, parameters):
+    """E4B and E2B by transformers' defaults, of which sizes of the text model differ; its own count."""
+    text = {"model_type": "gemma3n_text", "hidden_size": 2048, "num_hidden_layers": layers, "intermediate_size": d_ff}
+    text |= {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "num_kv_shared_layers": sharing}
+    text |= {"vocab_size": 262400, "vocab_size_per_layer_input": 262144, "hidden_size_per_layer_input": 256}
+    made = presets.make(
+        "config", {"model_type": "gemma3n", "text_config": text, "vision_config": {}, "audio_config": {}}
+    )
+    assert (with_text(made), made.uncounted_parts) == (parameters, ())
+
+
 def test_a_new_preset_comes_with_its_towers(tmp_path):
     preset = presets.preset("gemma3-4b")
     whole = {**preset.components, "text_config": preset.config}

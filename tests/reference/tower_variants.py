@@ -54,6 +54,7 @@ TOGETHER: dict[str, list[tuple[str, ...]]] = {
         ("video_temporal_patch_size", "/video_temporal_patch_size"),
     ],
     "muse_spark": [("hidden_size", "/out_hidden_size"), ("pos_emb_height", "pos_emb_width")],
+    "fast_vlm": [("hidden_size", "model_args.cls_ratio")],
     "phi4_audio": [("hidden_size", "ext_pw_out_channel", "depthwise_separable_out_channel")],
 }
 # Further ones, and why.
@@ -114,6 +115,8 @@ def another(rng: random.Random, name: str, value: Any) -> Any:
     if name in CHOICES:
         return rng.choice(CHOICES[name])
     if isinstance(value, list) and value and all(isinstance(one, str) for one in value):
+        return rng.sample(value, len(value))
+    if isinstance(value, list) and value and all(isinstance(one, float) for one in value):
         return rng.sample(value, len(value))
     if isinstance(value, list | tuple) and value and all(type(one) is int for one in value):
         if len(value) == 2 and value[0] == value[1]:

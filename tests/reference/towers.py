@@ -9,6 +9,7 @@ default sizes. Random variants are `tower_variants.py`'s.
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import json
 import math
@@ -64,6 +65,17 @@ MUSE_AUDIO = {"patch_sizes": [5, 3, 2], "hidden_sizes": [6, 10, 14], "depths": [
 KIMI_TEXT = {"model_type": "deepseek_v3", "vocab_size": 50, "num_hidden_layers": 1, "hidden_size": 22} | dict.fromkeys(
     ("intermediate_size", "moe_intermediate_size", "q_lora_rank", "kv_lora_rank", "v_head_dim"), 4
 )
+
+
+def block(kind: str, out: int, stride: int = 1, **sizes: Any) -> dict[str, Any]:
+    """A block of timm's convolutional nets."""
+    usual: dict[str, dict[str, Any]] = {
+        "er": {"exp_kernel_size": 3, "pw_kernel_size": 1, "force_in_chs": 0, "se_ratio": 0.0},
+        "uir": {"dw_kernel_size_start": 0, "dw_kernel_size_mid": 0, "dw_kernel_size_end": 0, "se_ratio": 0.0},
+        "mqa": {"dw_kernel_size": 3, "key_dim": 6, "value_dim": 6},
+    }
+    both = {"block_type": kind, "out_chs": out, "stride": stride, "act_layer": None, "noskip": False}
+    return both | usual[kind] | sizes
 
 
 def text(name: str) -> dict[str, Any]:
@@ -965,6 +977,109 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "audio_config",
         Grid(7),
     ),
+    "inkling": (
+        lambda: {
+            "model_type": "inkling_mm_model",
+            "text_config": text("inkling_text"),
+            "vision_config": {"model_type": "inkling_vision", "patch_size": 6, "num_hidden_layers": 3},
+            "audio_config": {"model_type": "inkling_audio", "n_mel_bins": 5, "mel_vocab_size": 19},
+        },
+        "vision_config",
+        Grid(2, 3),
+    ),
+    "inkling_audio": (lambda: TOWERS["inkling"][0](), "audio_config", Grid(7)),
+    "inkling2": (
+        lambda: {
+            "model_type": "inkling2",
+            "text_config": text("inkling2_text"),
+            "vision_config": {"model_type": "inkling2_vision", "hidden_size": 24, "intermediate_size": 34}
+            | {"num_hidden_layers": 3, "num_attention_heads": 3, "patch_size": 7, "posemb_grid_size": 4}
+            | {"layer_norm_eps": 1e-4, "projection_hidden_dim": 26, "text_hidden_size": width("inkling2_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "dots3_note": (
+        lambda: {
+            "model_type": "dots3_note",
+            "text_config": text("dots3_note_text"),
+            "vision_config": {"model_type": "dots3_note_vision_encoder", "hidden_size": 24, "intermediate_size": 34}
+            | {"num_hidden_layers": 4, "num_attention_heads": 3, "patch_size": 7, "adapter_in_dim": 24}
+            | {"adapter_out_dim": width("dots3_note_text"), "moe_intermediate_size": 17, "router_scaling_factor": 1.5}
+            | {"pyramid_num_routed": [-1, 3, 5, 3], "attention_bias": True},
+            "audio_config": {"model_type": "dots3_note_audio_encoder", "hidden_size": 24, "intermediate_size": 34}
+            | {"num_hidden_layers": 3, "num_attention_heads": 3, "feature_size": 21, "downsample_hidden_size": 5}
+            | {"adapter_input_size": 24, "adapter_out_dim": width("dots3_note_text")},
+        },
+        "vision_config",
+        Grid(6, 10),
+    ),
+    "fast_vlm": (
+        lambda: {
+            "model_type": "fast_vlm",
+            "text_config": text("qwen2"),
+            "vision_config": {"model_type": "timm_wrapper", "architecture": "fastvit_mci3", "hidden_size": 96}
+            | {
+                "model_args": {"inference_mode": True, "layers": [1, 1, 2, 1, 2], "embed_dims": [4, 8, 16, 32, 32]}
+                | {"mlp_ratios": [2.0, 1.5, 2.0, 1.0, 1.5], "cls_ratio": 3.0}
+            },
+        },
+        "vision_config",
+        Grid(2, 2),
+    ),
+    "perception_lm": (
+        lambda: {
+            "model_type": "perception_lm",
+            "projector_pooling_ratio": 2,
+            "text_config": text("llama"),
+            "vision_config": {"model_type": "timm_wrapper", "architecture": "vit_pe_lang_large_patch14_448"}
+            | {
+                "model_args": {"img_size": 42, "patch_size": 7, "embed_dim": 24, "depth": 3, "num_heads": 3}
+                | {"ref_feat_shape": [4, 5], "mlp_ratio": 1.5}
+            },
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "gemma3n": (
+        lambda: {
+            "model_type": "gemma3n",
+            "vision_soft_tokens_per_image": 4,
+            "audio_soft_tokens_per_image": 12,
+            "text_config": text("gemma3n_text"),
+            "vision_config": {"model_type": "gemma3n_vision", "vocab_size": 5}
+            | {
+                "model_args": {"stem_size": 8, "msfa_output_resolution": 2}
+                | {
+                    "block_args": [
+                        [block("er", 8, 2, exp_ratio=2.0), block("er", 8, exp_ratio=1.0)],
+                        [block("uir", 16, 2, dw_kernel_size_start=3, dw_kernel_size_mid=5, exp_ratio=1.0)],
+                        [
+                            block("uir", 8, 2, dw_kernel_size_start=5, exp_ratio=1.0),
+                            block("mqa", 8, num_heads=3, kv_stride=2),
+                            block("uir", 8, exp_ratio=2.0),
+                        ],
+                        [
+                            block("uir", 8, 2, dw_kernel_size_mid=3, exp_ratio=1.0),
+                            block("mqa", 8, num_heads=2),
+                            block("uir", 8, dw_kernel_size_end=3, exp_ratio=1.0),
+                        ],
+                    ]
+                }
+            },
+            "audio_config": {"model_type": "gemma3n_audio", "vocab_size": 7, "hidden_size": 18}
+            | {"conf_num_hidden_layers": 3, "conf_num_attention_heads": 3, "sscp_conv_channel_size": [5, 3]}
+            | {"input_feat_size": 14, "conf_attention_chunk_size": 4, "conf_attention_context_left": 6},
+        },
+        "vision_config",
+        Grid(2, 2),
+    ),
+    "gemma3n_audio": (
+        lambda: TOWERS["gemma3n"][0](),
+        "audio_config",
+        Grid(83),
+    ),
+    "dots3_note_audio": (lambda: TOWERS["dots3_note"][0](), "audio_config", Grid(56)),
     "granite4_vision": (
         lambda: {
             "model_type": "granite4_vision",
@@ -1480,6 +1595,37 @@ def kosmos_2_5(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.image_to_text_projection(torch.nn.functional.normalize(read, dim=-1))[0][0]]
 
 
+def inkling(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    c = model.config.vision_config
+    patches = x.reshape(-1, c.temporal_patch_size, c.patch_size, c.patch_size, c.num_channels)
+    return [model.model.get_image_features(patches).pooler_output[:, 0]]
+
+
+def inkling_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Of the processor's steps of loudness."""
+    centers = torch.linspace(-7.0, 2.0, 16, dtype=torch.float64).to(torch.float32)
+    processor = SimpleNamespace(bin_centers=centers, dmel_min_value=-7.0, dmel_max_value=2.0)
+    steps = transformers.InklingProcessor._extract_dmel_bins(processor, x[None])
+    return [model.model.get_audio_features(steps).pooler_output]
+
+
+def inkling2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    c = model.config.vision_config
+    m, p = c.spatial_merge_size, c.patch_size
+    blocks = x.reshape(-1, m, m, p, p, c.num_channels).transpose(2, 3).reshape(-1, m * p, m * p, c.num_channels)
+    sizes = torch.tensor([[1, grid.rows // m, grid.columns // m]])
+    return list(model.model.get_image_features(blocks, sizes).pooler_output)
+
+
+def dots3_note_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    samples = torch.tensor([grid.rows * model.config.audio_config.hop_length])
+    return [model.model.get_audio_features(x.T[None], samples).pooler_output]
+
+
+def gemma3n_audio(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.get_audio_features(x[None], torch.zeros(1, grid.rows, dtype=torch.bool)).pooler_output[0]]
+
+
 # Towers of a further whole that are another's: compared, and not kept.
 ALIKE = {
     "cohere_compass",
@@ -1570,6 +1716,15 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "granite_docling": granite_docling,
     "video_llava": gemma3,
     "lfm3_vl": by_sizes,
+    "inkling": inkling,
+    "inkling_audio": inkling_audio,
+    "inkling2": inkling2,
+    "perception_lm": idefics3,
+    "fast_vlm": florence2,
+    "gemma3n": florence2,
+    "gemma3n_audio": gemma3n_audio,
+    "dots3_note": by_sizes,
+    "dots3_note_audio": dots3_note_audio,
     "llama4": llama4,
     "gemma4": gemma4,
     "gemma4_audio": gemma4_audio,
@@ -1599,6 +1754,12 @@ MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
 }
 MORE["diffusion_gemma"] = MORE["gemma4"]
 MORE["mllama"] = lambda grid, c: 2 * (4 * -(-((c["image_size"] // c["patch_size"]) ** 2 + 1) // 8) * 8) ** 2
+# The other way round: experts' outputs are added up by no product.
+MORE["dots3_note"] = lambda grid, c: sum(
+    -2 * grid.rows * grid.columns * min(n, c.get("num_experts_per_tok", 2)) * c["hidden_size"]
+    for n in c["pyramid_num_routed"][: c["num_hidden_layers"]]
+    if n > 0
+)
 BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 # Wholes that are not among the models for images and text, and their classes.
 CLASSES = {
@@ -1653,15 +1814,20 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     torch.manual_seed(SEED)
     keys = json.loads(json.dumps({name: value for name, value in raw.items() if name != "model_type"}))
     config = AutoConfig.for_model(raw["model_type"], **keys)
+    options = {"attn_implementation": "eager", "experts_implementation": "eager"}
     if raw["model_type"] in CLASSES:
-        made = getattr(transformers, CLASSES[raw["model_type"]])._from_config(config, attn_implementation="eager")
+        made = getattr(transformers, CLASSES[raw["model_type"]])._from_config(config, **options)
     else:
-        made = AutoModelForImageTextToText.from_config(config, attn_implementation="eager")
+        made = AutoModelForImageTextToText.from_config(config, **options)
     return fill(made.eval())
 
 
-# Weights that a smaller type holds, which take less place.
-SMALLER = {"granite4_vision": torch.bfloat16} | dict.fromkeys(("chameleon", "emu3"), torch.float8_e4m3fn)
+RANGES = {"inkling_audio": (-8, 3)}  # of the input, where it is not from 0 to 1
+CONVOLUTIONAL = {"gemma3n", "fast_vlm"}  # towers of many convolutions, whose kernels are random by all their inputs
+# Towers whose weights have few digits, which take less place.
+FEW_DIGITS = {"granite4_vision": torch.bfloat16} | dict.fromkeys(
+    ("chameleon", "emu3", "fast_vlm", "gemma3n"), torch.float8_e4m3fn
+)
 
 
 def tower(
@@ -1677,8 +1843,11 @@ def tower(
         for buffer in saved_buffers(model).values():
             if buffer.is_floating_point():
                 buffer.normal_()
-        for parameter in model.parameters() if name in SMALLER else ():
-            parameter.copy_(parameter.to(SMALLER[name]).to(dtype))
+        for parameter in model.parameters() if name in CONVOLUTIONAL else ():
+            if parameter.ndim == 4:
+                parameter.div_(math.prod(parameter.shape[1:-1]) ** 0.5)
+        for parameter in model.parameters() if name in FEW_DIGITS else ():
+            parameter.copy_(parameter.to(FEW_DIGITS[name]).to(dtype))
         for stored, buffer in saved_buffers(model).items():
             if stored.endswith("running_var"):
                 buffer.abs_()
@@ -1690,7 +1859,8 @@ def tower(
     ours = find(*table_around(raw, part))
     config, _ = read_config(ours, *table_around(raw, part))
     x = torch.rand(tuple(map(int, config.input_shape(grid))), generator=torch.Generator().manual_seed(SEED))
-    x = x.to(dtype)
+    low, high = RANGES.get(name, (0, 1))
+    x = (low + (high - low) * x).to(dtype)
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         read = READ[name](model, x, grid)
     flops = counter.get_total_flops() - MORE.get(name, lambda *_: 0)(
@@ -1757,12 +1927,18 @@ def at_full_size(slug: str) -> int:
 
 # Keys of a small tower that its default config lacks, or that fit the small text; and what a default needs besides.
 FITTING = (
-    *("model_type", "out_hidden_size", "projection_dim", "output_dim", "vision_use_head", "text_hidden_size"),
-    *("video_temporal_patch_size", "projection_hidden_size", "projection_bias"),
+    *("model_type", "out_hidden_size", "adapter_out_dim", "projection_dim", "output_dim", "vision_use_head"),
+    *("text_hidden_size", "video_temporal_patch_size", "projection_hidden_size", "projection_bias"),
 )
+NOT_OF_DEFAULT = "projector_patch", "image_grid", "vision_feature", "vision_soft", "acoustic_tokenizer_chunk"
 OF_DEFAULT = {
     "aria": {"image_size": 490, "patch_size": 14},
     "nemotron_h_omni": {"hidden_size": 24, "num_attention_heads": 3},
+    "fast_vlm": {"architecture": "fastvit_mci3", "hidden_size": 3072, "model_args": {"inference_mode": True}},
+    "perception_lm": {
+        "architecture": "vit_pe_lang_large_patch14_448",
+        "model_args": {"img_size": [448, 448], "embed_dim": 1024, "use_post_transformer_norm": False},
+    },
 }
 
 
@@ -1772,10 +1948,11 @@ def at_default_size(name: str) -> str:
     make, part, _ = TOWERS[name]
     if "." in part:
         return f"{name}: its default is not one config"
-    small = "projector_patch", "image_grid", "vision_feature", "acoustic_tokenizer_chunk"
-    raw = {k: v for k, v in make().items() if not k.startswith(small)}
-    for table in {part, "adapter_config", "semantic_tokenizer_encoder_config"} & raw.keys():
-        raw[table] = {k: v for k, v in raw[table].items() if k in FITTING} | OF_DEFAULT.get(name, {})
+    raw = {k: v for k, v in make().items() if not k.startswith(NOT_OF_DEFAULT)}
+    for table in {*OF_PARTS, part, "adapter_config", "semantic_tokenizer_encoder_config"} & raw.keys():
+        raw[table] = {k: v for k, v in raw[table].items() if k in FITTING}
+    if part in raw:
+        raw[part] |= OF_DEFAULT.get(name, {})
     others = of_others(raw, part)
     kind = raw.pop("model_type")
     config = AutoConfig.for_model(kind, **json.loads(json.dumps(raw)))
@@ -2092,6 +2269,33 @@ def fuyu_tokens(width: int, height: int) -> int:
     return transformers.FuyuProcessor._get_num_multimodal_tokens(processor, [(height, width)])["num_image_tokens"][0]
 
 
+def inkling_tokens(width: int, height: int) -> int:
+    cut = functions("inkling.image_processing_inkling", "divide_to_patches")["divide_to_patches"]
+    return len(cut(torch.empty(1, height, width, device="meta"), 6))
+
+
+def inkling2_tokens(width: int, height: int) -> int:
+    """Of patches of seven pixels, of which the processor knows nothing."""
+    beside = {"math": math, "torch": torch, "SizeDict": SimpleNamespace, "BatchFeature": lambda data, **_: data}
+    made = methods("inkling2.image_processing_inkling2", "Inkling2ImageProcessor", beside)
+    made.pad = lambda images, pad_size, **_: [images[0].new_empty(3, pad_size.height, pad_size.width)]
+    made.rescale_and_normalize = lambda image, *_: image
+    image = torch.empty(3, height, width, device="meta")
+    block = SimpleNamespace(height=14, width=14)
+    return len(made._preprocess([image], block, True, 1.0, True, None, None, None)["pixel_values"])
+
+
+def perception_lm_tokens(width: int, height: int) -> int:
+    image = transformers.PerceptionLMProcessor._get_num_multimodal_tokens
+    beside = {"torch": torch, "math": math, "reduce": functools.reduce}
+    made = methods("perception_lm.image_processing_perception_lm", "PerceptionLMImageProcessor", beside)
+    type(made)._factors = staticmethod(type(made).__dict__["_factors"])
+    vars(made).update(tile_size=42, max_num_tiles=36, vision_input_type="thumb+tile")
+    processor = SimpleNamespace(image_processor=made, patch_size=7, pooling_ratio=2)
+    processor._merge_kwargs = lambda **_: {"images_kwargs": {}}
+    return image(processor, [(height, width)]).num_image_tokens[0]
+
+
 # The tokens of an image by the processors' own code, by models of the catalog or by the small configs above.
 TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "qwen3-vl-2b": lambda: qwen_tokens(16),
@@ -2138,6 +2342,10 @@ TOKENS: dict[str, Callable[[], Callable[[int, int], int]]] = {
     "modernvbert": lambda: idefics3_tokens,
     "fuyu": lambda: fuyu_tokens,
     "emu3": lambda: resized("emu3.image_processing_emu3", 1, lambda rows, columns: rows),
+    "dots3_note": lambda: qwen_tokens(7),
+    "perception_lm": lambda: perception_lm_tokens,
+    "inkling": lambda: inkling_tokens,
+    "inkling2": lambda: inkling2_tokens,
 }
 
 
@@ -2250,6 +2458,16 @@ def muse_spark_sound_tokens(seconds: float) -> int:
     return len(extractor(silence, sampling_rate=24000)["input_values"][0]) // 30
 
 
+def inkling_sound_tokens(seconds: float) -> int:
+    extractor = transformers.InklingFeatureExtractor()
+    silence = np.zeros(int(seconds * 16000), np.float32)
+    return int(extractor(silence, sampling_rate=16000)["input_features_mask"].sum())
+
+
+def dots3_note_sound_tokens(seconds: float) -> int:
+    return int(transformers.Dots3NoteFeatureExtractor()(np.zeros(int(seconds * 16000)))["num_audio_tokens"][0])
+
+
 OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "gemma-4-e2b": gemma4_sound_tokens,
     "qwen2_audio": qwen2_audio_sound_tokens,
@@ -2268,6 +2486,8 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "vibevoice_asr": vibevoice_sound_tokens,
     "fun_asr_nano": fun_asr_sound_tokens,
     "moss_transcribe_diarize": moss_sound_tokens,
+    "inkling_audio": inkling_sound_tokens,
+    "dots3_note_audio": dots3_note_sound_tokens,
 }
 
 

@@ -120,6 +120,15 @@ MODULES: dict[tuple[str, str], str] = {
     ("nemotron_h_omni", "vision_config"): "nemotron_h_omni",
     **dict.fromkeys((("nemotron_h_omni", part) for part in ("audio_config", "sound_config")), "parakeet"),
     ("deepseek_vl_hybrid", "vision_config"): "deepseek_vl_hybrid",
+    ("inkling_mm_model", "vision_config"): "inkling",
+    ("inkling_mm_model", "audio_config"): "inkling_audio",
+    ("inkling2", "vision_config"): "inkling2",
+    ("gemma3n", "vision_config"): "gemma3n_vision",
+    ("gemma3n", "audio_config"): "gemma3n_audio",
+    ("dots3_note", "vision_config"): "dots3_note",
+    ("perception_lm", "vision_config"): "perception_lm",
+    ("fast_vlm", "vision_config"): "fast_vlm",
+    ("dots3_note", "audio_config"): "dots3_note_audio",
 }
 
 # Wholes among whose own keys a tower's stand: what its table would be called.

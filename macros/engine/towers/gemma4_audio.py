@@ -90,7 +90,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Audio, cache: KVCache) ->
     """The vectors of a sound for the text: [R B] -> [R/4 D]."""
     tower = w.at("model.audio_tower")
     x = subsample(x, tower.at("subsample_conv_projection"), c)
-    distances = distance_vectors(x, c)
+    distances = distance_vectors(x, c.positions, c.d_model)
     for _, w_layer, _ in tower.layers("layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c, distances)
     x = linear(x, tower, "output_proj", c.d_out, bias=True)
@@ -108,10 +108,10 @@ def subsample(x: Array, w: Weights, c: Gemma4Audio) -> Array:
 
 
 @step(Role.SINUSOIDS)
-def distance_vectors(x: Array, c: Gemma4Audio) -> Array:
+def distance_vectors(x: Array, count: int, width: int) -> Array:
     """Sines and cosines for each distance between two moments, the longest first: [A D]."""
-    half = int(c.d_model) // 2
-    distance = c.positions - 1 - np.arange(c.positions, like=x)
+    half = int(width) // 2
+    distance = count - 1 - np.arange(count, like=x)
     speeds = np.exp(np.arange(half, like=x) * (-math.log(10000.0) / max(half - 1, 1)))
     angles = distance[:, None] * speeds[None, :]
     return np.concatenate([np.sin(angles), np.cos(angles)], axis=-1).astype(np.float32)
@@ -145,20 +145,21 @@ def attention(x: Array, w: Weights, c: Gemma4Audio, distances: Array) -> Array:
     scale = c.d_head**-0.5 / math.log(2)
     q, k = q * (scale * softplus(w("per_dim_scale", c.d_head))), k * (math.log(1 + math.exp(1)) / math.log(2))
     far = heads(linear(distances, w, "relative_k_proj", c.n_heads * c.d_head), c.n_heads, c.d_head)
-    mixed = local_attention(q, k, v, far, int(c.chunk), int(c.left) - 1, c.cap)
+    past = int(c.left) - 1
+    mixed = local_attention(q, k, v, far, int(c.chunk), past, past, c.cap)
     return clipped_linear(mixed, w.at("post"), c.d_model, c.clipped)
 
 
-def _local_rule(q: Array, k: Array, v: Array, far: Array, chunk: int, past: int, cap: float) -> Ruling:
+def _local_rule(q: Array, k: Array, v: Array, far: Array, chunk: int, past: int, most: int, cap: float) -> Ruling:
     rows = (q.shape[0] + chunk - 1) // chunk * chunk
     width = q.shape[1] * q.shape[2]
     return (q.shape[0], width), rows * width * (2 * (chunk + past) + far.shape[0])
 
 
 @step(Role.SCORES, rule=_local_rule)
-def local_attention(q: Array, k: Array, v: Array, far: Array, chunk: int, past: int, cap: float) -> Array:
-    """Attention to the `past` - 1 moments before and the moment itself, with a vector for each distance: [T N H], [T N
-    H], [T N H], [A N H] -> [T N·H].
+def local_attention(q: Array, k: Array, v: Array, far: Array, chunk: int, past: int, most: int, cap: float) -> Array:
+    """Attention to the last `most` moments, the moment itself among them, with a vector for each distance: [T N H], [T
+    N H], [T N H], [A N H] -> [T N·H].
 
     Computed in chunks: each query of a chunk is compared with all keys of the chunk and `past` before, and those
     products count; the last chunk is filled up.
@@ -169,7 +170,7 @@ def local_attention(q: Array, k: Array, v: Array, far: Array, chunk: int, past: 
     relative = np.einsum("tnh,anh->nta", q, far, optimize=True)
     relative = np.where((at >= 0) & (at < reach), np.take_along_axis(relative, np.clip(at, 0, reach - 1)[None], 2), 0)
     fit = soft_cap(np.einsum("tnh,snh->nts", q, k, optimize=True) + relative, cap)
-    shares = softmax(np.where((distance >= 0) & (distance < past), fit, -np.inf))
+    shares = softmax(np.where((distance >= 0) & (distance < most), fit, -np.inf))
     return np.einsum("nts,snh->tnh", shares, v, optimize=True).reshape(T, q.shape[1] * q.shape[2])
 
 

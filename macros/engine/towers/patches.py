@@ -207,6 +207,13 @@ def in_blocks(grid: Grid, merge: int, run: Trace) -> Grid:
     return Grid(rows, columns, grid.count)
 
 
+def square_or_not(grid: Grid, run: Trace) -> Grid:
+    """The grid in symbols: one for both sides where they are equal."""
+    rows = run.declare("n_token_rows", grid.rows)
+    columns = rows if grid.rows == grid.columns else run.declare("n_token_columns", grid.columns)
+    return Grid(rows, columns, grid.count)
+
+
 def axial_rope(row: Array, column: Array, d_head: int, theta: float) -> RopeTable:
     """Cosines and sines of a patch's row for the first half of a head's pairs, and of its column for the second."""
     rope = Rope(theta)

@@ -8,23 +8,28 @@ from ..interface import Array, Weights
 from ..steps import Role, Ruling, step
 
 
-def _plane_rule(x: Array, kernel: Array, stride: int, before: int | None = None) -> Ruling:
+def _padded(x: Array, size: int, before: tuple[int, int] | None) -> Array:
+    """A plane with zeros around it, so many of them before its rows and its columns; otherwise as many on both
+    sides."""
+    above, left = before or (size // 2, size // 2)
+    return np.pad(x, ((above, size - 1 - above), (left, size - 1 - left), (0, 0)))
+
+
+def _plane_rule(x: Array, kernel: Array, stride: int, before: tuple[int, int] | None = None) -> Ruling:
     rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (0, 1))
     wide, channels, height, width = kernel.shape
     return (rows, columns, wide), rows * columns * wide * channels * height * width
 
 
 @step(Role.CONVOLVE, rule=_plane_rule)
-def convolve_plane(x: Array, kernel: Array, stride: int, before: int | None = None) -> Array:
+def convolve_plane(x: Array, kernel: Array, stride: int, before: tuple[int, int] | None = None) -> Array:
     """Mix all channels over moments and bands next to each other, at every `stride`-th of both: [R B I], [O I 3 3] ->
     [R/s B/s O].
 
     Zeros stand around the plane, and their products count; `before`: so many above and on the left, if not half.
     """
     size = kernel.shape[2]
-    first = size // 2 if before is None else before
-    around = first, size - 1 - first
-    padded = np.pad(x, (around, around, (0, 0)))
+    padded = _padded(x, size, before)
     total = np.zeros((-(-x.shape[0] // stride), -(-x.shape[1] // stride), kernel.shape[0]), np.float32)
     for i in range(size):
         for j in range(size):
@@ -33,17 +38,16 @@ def convolve_plane(x: Array, kernel: Array, stride: int, before: int | None = No
     return total
 
 
-def _plane_each_rule(x: Array, kernel: Array, stride: int) -> Ruling:
+def _plane_each_rule(x: Array, kernel: Array, stride: int, before: tuple[int, int] | None = None) -> Ruling:
     rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (0, 1))
     return (rows, columns, x.shape[2]), rows * columns * x.shape[2] * kernel.shape[2] * kernel.shape[3]
 
 
 @step(Role.CONVOLVE, rule=_plane_each_rule)
-def convolve_plane_each(x: Array, kernel: Array, stride: int) -> Array:
+def convolve_plane_each(x: Array, kernel: Array, stride: int, before: tuple[int, int] | None = None) -> Array:
     """Mix moments and bands next to each other, each channel by itself: [R B C], [C 1 3 3] -> [R/s B/s C]."""
     size = kernel.shape[2]
-    around = size // 2
-    padded = np.pad(x, ((around, around), (around, around), (0, 0)))
+    padded = _padded(x, size, before)
     total = np.zeros((-(-x.shape[0] // stride), -(-x.shape[1] // stride), x.shape[2]), np.float32)
     for i in range(size):
         for j in range(size):
@@ -51,14 +55,14 @@ def convolve_plane_each(x: Array, kernel: Array, stride: int) -> Array:
     return total
 
 
-def _planes_rule(x: Array, kernel: Array, stride: int, before: int | None = None) -> Ruling:
+def _planes_rule(x: Array, kernel: Array, stride: int, before: tuple[int, int] | None = None) -> Ruling:
     rows, columns = ((x.shape[axis] + stride - 1) // stride for axis in (1, 2))
     wide, channels, height, width = kernel.shape
     return (x.shape[0], rows, columns, wide), x.shape[0] * rows * columns * wide * channels * height * width
 
 
 @step(Role.CONVOLVE, rule=_planes_rule)
-def convolve_planes(x: Array, kernel: Array, stride: int, before: int | None = None) -> Array:
+def convolve_planes(x: Array, kernel: Array, stride: int, before: tuple[int, int] | None = None) -> Array:
     """The same for several planes, each by itself: [C R B I], [O I 3 3] -> [C R/s B/s O]."""
     return np.stack([convolve_plane(x[i], kernel, stride, before) for i in range(x.shape[0])])
 

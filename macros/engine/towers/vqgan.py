@@ -67,7 +67,9 @@ class Vqgan(TowerConfig):
         return grid.rows * self.side, grid.columns * self.side, self.n_channels
 
 
-def convolved(x: Array, w: Weights, name: str, width: int, stride: int = 1, before: int | None = None) -> Array:
+def convolved(
+    x: Array, w: Weights, name: str, width: int, stride: int = 1, before: tuple[int, int] | None = None
+) -> Array:
     """A convolution over places next to each other, with a bias: [F R C I] -> [F R/s C/s O]."""
     return convolve_planes(x, w(f"{name}.weight", width, x.shape[3], 3, 3), stride, before) + w(f"{name}.bias", width)
 
@@ -106,7 +108,7 @@ def block(x: Array, w: Weights, c: Vqgan, width: int) -> Array:
 @step(Role.CONV_STEM)
 def halved(x: Array, w: Weights) -> Array:
     """A vector of each four places, by a convolution that reaches beyond them: [F R C D] -> [F R/2 C/2 D]."""
-    return convolved(x, w, "conv", x.shape[3], 2, 0)
+    return convolved(x, w, "conv", x.shape[3], 2, (0, 0))
 
 
 def in_frames(q: Array, k: Array, v: Array, n: int) -> Array:
