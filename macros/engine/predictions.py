@@ -339,6 +339,7 @@ MODULES: dict[str, Module | OverStreams] = {
         "hidden_layernorm",
         "input_proj",
         last_norm="final_layernorm",
+        state_first=True,
     ),
     **dict.fromkeys(("mimo_v2", "mimo_v2_flash"), Module(_mimo2, "model.mtp.layers.{k}", last_norm="final_layernorm")),
     "bailing_hybrid": Module(_ling3, last_norm="final_layernorm"),
