@@ -1,12 +1,16 @@
-"""Modules for multi-token prediction as vLLM's own code computes them: `python -m tests.reference.vllm_predictions VLLM
-[TYPE...]`, from the repository. VLLM is the folder of vLLM's source distribution.
+"""Modules for multi-token prediction as vLLM's own code computes them.
+
+`python -m tests.reference.vllm_predictions VLLM`, from the repository. VLLM is the folder of vLLM's source
+distribution.
 
 As in `vllm_models.py`: a module of `vllm/model_executor/models` runs as it is, its loader gets the tensors that ours
-asks for and has to fill every parameter with them, and both have to give the same scores.
+asks for and has to fill every parameter with them, and both have to give the same scores. They are written into
+`tests/golden/predictions_of_vllm.json`.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,14 +20,13 @@ import torch
 from transformers import CONFIG_MAPPING
 
 from macros.catalogue.presets import make
-from macros.engine.loaded import Arrays, Cache
-from macros.engine.predictions import MODULES, forward
 
-from . import close
+from . import TESTS, close, drafted
 from .configs import PROMPT, all_configs
 from .own import SEED
 from .vllm_models import built, published, settings
 
+FILE = TESTS / "golden" / "predictions_of_vllm.json"
 # By the type: vLLM's module and class, and what its config has besides.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "exaone4": ("exaone4_5_mtp", "Exaone4_5_MTP", {}),
@@ -57,20 +60,13 @@ def in_file(raw: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, np
 
 
 @torch.no_grad()
-def compared(folder: Path, model_type: str) -> None:
-    """Compare a module's tensors and scores."""
+def compared(folder: Path, model_type: str) -> dict[str, Any]:
+    """The config, and the scores of the last token. Raises AssertionError where ours are others."""
     module, name, more = CLASSES[model_type]
     raw = raw_of(model_type)
-    ours, rng = make(model_type, raw), np.random.default_rng(SEED)
-    assert ours.prediction is not None
-    counts, c = ours.prediction.counts, ours.config
-    shapes = dict(counts.tensors()) | dict(counts.tensors(counts.buffers))
-    shapes |= dict.fromkeys(("model.embed_tokens.weight", "lm_head.weight"), (c.vocab_size, c.d_model))
-    weights = {
-        n: (1 if len(s) == 1 and n.endswith("norm.weight") else 0)
-        + rng.normal(size=tuple(map(int, s))).astype(np.float32) / (3 if len(s) == 1 else int(s[-1]) ** 0.5)
-        for n, s in shapes.items()
-    }
+    ours = make(model_type, raw)
+    ids = np.random.default_rng(SEED).integers(0, raw["vocab_size"], PROMPT)
+    arrays, mine, states = drafted(ours, ids)
     keys = {n: value for n, value in raw.items() if n != "model_type"}
     default = CONFIG_MAPPING[model_type](**keys).to_dict() if model_type in CONFIG_MAPPING else {}
     config = settings(default | raw, **more)
@@ -78,24 +74,21 @@ def compared(folder: Path, model_type: str) -> None:
     model = built(folder, module, name, config)
     for part in model.modules():
         part.use_sequence_parallel_moe = False  # which openPangu's layers do not say
-    model.load_weights((n, torch.from_numpy(a.astype(np.float32))) for n, a in in_file(raw, weights).items())
+    model.load_weights((n, torch.from_numpy(array.copy())) for n, array in in_file(raw, arrays).items())
     left = [n for n, parameter in model.named_parameters() if parameter.isnan().any()]
     if left:
         sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
-    ids = rng.integers(0, raw["vocab_size"], PROMPT)
-    states = rng.normal(size=(PROMPT, int(c.d_model))).astype(np.float32)
     places = torch.arange(1, PROMPT + 1)  # the first token of a text has no embedding there
     hidden = model(torch.from_numpy(ids), places, torch.from_numpy(states))
-    hidden = hidden[0] if isinstance(hidden, tuple) else hidden
-    out = model.compute_logits(hidden, 0)[-1:].numpy()
-    mine = forward(Arrays(weights), ids, c, Cache(states=states), MODULES[model_type], raw, 1)
+    out = model.compute_logits(hidden[0] if isinstance(hidden, tuple) else hidden, 0)[-1:].numpy()
     close(mine, out)
-    print(f"{model_type}: {len(shapes)} tensors, {float(np.abs(mine - out).max() / max(1, np.abs(out).max())):.1e}")
+    print(f"{model_type}: {float(np.abs(mine - out).max() / max(1, np.abs(out).max())):.1e}")
+    return {"config": raw, "ids": ids.tolist(), "scores": [round(float(score), 6) for score in out[0]]}
 
 
-def main(folder: str, *only: str) -> None:
-    for model_type in only or CLASSES:
-        compared(Path(folder), model_type)
+def main(folder: str) -> None:
+    rows = [f"{json.dumps(name)}: {json.dumps(compared(Path(folder), name))}" for name in CLASSES]
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
 
 
 if __name__ == "__main__":
