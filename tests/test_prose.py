@@ -503,7 +503,10 @@ COUNTED = {
     "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},
 }
 LEFT_OUT = {
-    "lookups": {Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW},
+    "lookups": {
+        *(Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW),
+        *(Role.NGRAM_HASH, Role.NGRAM_EMBEDDING, Role.GATHER_ROWS),
+    },
     "norms": set(EVERY_NORM),
     "activation functions and gates": {
         Role.GELU,
