@@ -330,6 +330,16 @@ def width_is_a_side():
 
 
 @claim
+def inkling_of_experts_alone():
+    """Inkling's first two layers are dense; with experts in them as well it has 975B parameters."""
+    m = of("inkling-975b")
+    kinds = m.raw["mlp_layer_types"]
+    assert kinds[:2] == ["dense"] * 2 and set(kinds[2:]) == {"sparse"}
+    sparse = presets.make("it", m.raw | {"mlp_layer_types": ["sparse"] * len(kinds)})
+    assert round(sparse.counts.total, -9) == 975 * 10**9
+
+
+@claim
 def not_every_model_is_regular():
     """In some models matrices have no side of d_model: DeepSeek-V3's second maps, Mamba's inner ones."""
     for slug, tails in (("deepseek-v3", {"q_b_proj", "kv_b_proj"}), ("mamba-1.4b", {"x_proj", "dt_proj"})):
