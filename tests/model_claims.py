@@ -317,15 +317,26 @@ def smallest_state():
 @claim
 def width_is_a_side():
     """Matrices without a side of d_model have a few percent of the parameters at most, more in OPT 350M and ELECTRA
-    small (their tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token,
-    which is looked up and never multiplied. Experts that work on latents are apart."""
+    small (their tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token
+    or by n-grams, which is looked up and never multiplied. Experts that work on latents are apart."""
     for m in every():
         if m.raw.get("moe_latent_size") or m.raw.get("routed_expert_hidden_size"):
             continue
-        matrices = [w for w in matrices_of(m) if not w.name.endswith("embed_tokens_per_layer.weight")]
+        looked_up = re.compile(r"embed_tokens_per_layer\.weight$|ngram_embedding")
+        matrices = [w for w in matrices_of(m) if not looked_up.search(w.name)]
         other = [w for w in matrices if width(m) not in map(int, w.shape)]
         most = {"opt-350m": 0.1, "minicpm3-4b": 0.1, "youtu-llm-2b": 0.12, "electra-small": 0.3}.get(m.slug, 0.05)
         assert sum(int(w.count) for w in other) < most * m.counts.total, m.slug
+
+
+@claim
+def inkling_of_experts_alone():
+    """Inkling's first two layers are dense; with experts in them as well it has 975B parameters."""
+    m = of("inkling-975b")
+    kinds = m.raw["mlp_layer_types"]
+    assert kinds[:2] == ["dense"] * 2 and set(kinds[2:]) == {"sparse"}
+    sparse = presets.make("it", m.raw | {"mlp_layer_types": ["sparse"] * len(kinds)})
+    assert round(sparse.counts.total, -9) == 975 * 10**9
 
 
 @claim

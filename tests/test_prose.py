@@ -380,7 +380,7 @@ OF_SHAPES = set(
     formula_result formula_against_parts scaling_table notation_table format_table accelerator accelerator_table
     how_many verification macro_table growth_figure formulas_table common_widths width_result claims_table
     coverage_summary coverage_types coverage_mechanisms coverage_mappings coverage_vllm coverage_recipes
-    benchmark
+    coverage_predictions benchmark
     benchmarks_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table style_table one_head recap shape_after dot_product matrix_product matrix_cell
@@ -497,12 +497,16 @@ COUNTED = {
         Role.REDUCE_STREAMS,
     },
     "averages over the depth": {Role.ATTENTION_RESIDUALS},
+    "the fit of n-grams to the streams": {Role.NGRAMS},
     "the averages in a compressed KV cache": {Role.COMPRESSOR},
     "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
     "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},
 }
 LEFT_OUT = {
-    "lookups": {Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW},
+    "lookups": {
+        *(Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_LAYERS, Role.SINUSOIDS, Role.LAST_ROW),
+        *(Role.NGRAM_HASH, Role.NGRAM_EMBEDDING, Role.GATHER_ROWS),
+    },
     "norms": set(EVERY_NORM),
     "activation functions and gates": {
         Role.GELU,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 from ..counting.parameters import Counts
 from ..engine.architectures.config import Config
@@ -14,7 +14,13 @@ from ..engine.rules import ShapeError
 
 # The keys of a config with the number of modules, or of a module's layers; the types whose files have one without.
 KEYS = "num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "num_mtp_layers"
-WITHOUT_A_KEY = re.compile("^qwen3_(next|5)")
+WITHOUT_A_KEY = re.compile("^(qwen3_(next|5)|qwen4_exp|dots3_note)")
+# What Inkling's table of the modules calls the keys of the text part.
+OF_TABLE = {
+    "num_mtp_layers": "num_nextn_predict_layers",
+    "chain_hidden_post_norm": "chain_hidden_post_norm",
+    "mtp_local_layer_ids": "local_layer_ids",
+}
 AT = 4096  # the context, in tokens, that a draft is counted at
 
 
@@ -45,7 +51,7 @@ class Prediction:
 def prediction_of(model: Any) -> Prediction | None:
     """The modules of a model; None if it has none, or if no source of theirs was read."""
     key, number, is_known = _modules(model)
-    return Prediction(key, number, model.model_type, model.config, model.raw) if number and is_known else None
+    return Prediction(key, number, model.model_type, model.config, _keys(model)) if number and is_known else None
 
 
 def uncounted_modules(model: Any) -> tuple[str, ...]:
@@ -54,9 +60,19 @@ def uncounted_modules(model: Any) -> tuple[str, ...]:
     return (key,) if number and not is_known else ()
 
 
+def _keys(model: Any) -> Mapping[str, Any]:
+    """The keys of a text part, with those about its modules that stand outside of it."""
+    outside = {name: model.whole[name] for name in KEYS if name in model.whole}
+    table = model.whole.get("mtp_config")
+    if isinstance(table, Mapping):
+        inside = cast("Mapping[str, Any]", table)
+        outside |= {ours: inside[theirs] for ours, theirs in OF_TABLE.items() if theirs in inside}
+    return {**outside, **model.raw}
+
+
 def _modules(model: Any) -> tuple[str, int, bool]:
     """The key of a config with the number of modules, the number, and whether those of the type are counted."""
-    raw = model.raw
+    raw = _keys(model)
     if not WITHOUT_A_KEY.search(model.model_type) and not any(raw.get(name) for name in KEYS):
         return "", 0, False
     from ..engine.predictions import modules  # which needs the forward passes of a dozen makers

@@ -106,7 +106,10 @@ VIEWS = {
     cited_numbers: "cite_numbers",
     claims: "claims_table formula_error_chart formula_result formulas_table token_ids_claim",
     comparison: "comparison",
-    coverage: "coverage_mappings coverage_mechanisms coverage_recipes coverage_summary coverage_types coverage_vllm",
+    coverage: (
+        "coverage_mappings coverage_mechanisms coverage_predictions coverage_recipes coverage_summary coverage_types "
+        "coverage_vllm"
+    ),
     data_files: "data_fields",
     designs: "design_result design_table",
     draft_heads: "draft_head_table",

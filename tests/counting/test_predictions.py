@@ -1,7 +1,10 @@
-"""The modules for multi-token prediction: published files' totals, tensors as vLLM 0.33 reads them, cost of a draft."""
+"""Modules for multi-token prediction: totals of files, tensors and scores of transformers and vLLM, cost of a draft."""
 
+import json
+
+import numpy as np
 import pytest
-from reference import golden
+from reference import TESTS, close, digest, drafted, golden
 from reference.configs import configs
 
 from macros.api.model import load
@@ -62,6 +65,37 @@ def test_the_module_of_deepseek_v4_has_what_its_file_holds_besides():
     assert counted + copies == FP8_BASE
 
 
+def test_inklings_modules_have_the_size_of_their_file():
+    values = (10_520_911_944 - 8 - 20_528) // 2  # of mtp.safetensors without its header, in bfloat16
+    assert presets.model("inkling-975b").prediction.total == values
+
+
+def test_glm_5_3_flashs_module_has_as_many_tensors_as_its_index():
+    raw = golden("glm5_next_text").raw | {"n_routed_experts": 288, "num_nextn_predict_layers": 1}
+    counts = make("it", raw).prediction.counts
+    tables = 2  # the embedding and the LM head, which stand in the index too
+    assert len(list(counts.tensors())) + len(list(counts.tensors(counts.buffers))) + tables == 891
+
+
+OF_TRANSFORMERS = json.loads((TESTS / "golden" / "predictions.json").read_bytes())
+OF_VLLM = json.loads((TESTS / "golden" / "predictions_of_vllm.json").read_bytes())
+
+
+@pytest.mark.parametrize("model_type", OF_TRANSFORMERS)
+def test_the_tensors_are_those_that_transformers_makes(model_type):
+    row = OF_TRANSFORMERS[model_type]
+    counts = make("it", configs()[model_type] | row["says"]).prediction.counts
+    own_head = "transformer.shared_head.output.weight"  # which transformers does not make
+    assert digest({name: shape for name, shape in counts.tensors() if not name.endswith(own_head)}) == row["tensors"]
+
+
+@pytest.mark.parametrize("model_type", OF_VLLM)
+def test_the_scores_are_those_of_vllms_code(model_type):
+    row = OF_VLLM[model_type]
+    _, scores, _ = drafted(make("it", row["config"]), np.array(row["ids"]))
+    close(scores[0], np.array(row["scores"]))
+
+
 LONGCAT = """
     model.mtp.layers.0.eh_proj.weight model.mtp.layers.0.enorm.m.weight model.mtp.layers.0.hnorm.m.weight
     model.mtp.layers.0.input_layernorm.weight model.mtp.layers.0.post_attention_layernorm.weight
@@ -79,6 +113,16 @@ OWN = {
     "bailing_moe_v2": {"enorm", "hnorm", "eh_proj", "final_layernorm"},
     "mimo_v2_flash": {"enorm", "hnorm", "eh_proj", "final_layernorm", "pre_mlp_layernorm"},
     "exaone_moe": {"pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "norm"},
+    "minimax_m3_vl_text": {"enorm", "hnorm", "eh_proj", "final_layernorm", "transformer_layer.input_layernorm"},
+    "glm5_next_text": {"enorm", "hnorm", "eh_proj", "shared_head.norm"},
+    "hy_v4": {"mtp_layers.0.enorm", "mtp_layers.0.hnorm", "mtp_layers.0.eh_proj", "mtp_layers.0.final_layernorm"},
+    "dots3_note_text": {"model.mtp.embed_tokens", "enorm", "hnorm", "eh_proj", "shared_head.norm"},
+    "qwen4_exp_text": {
+        "mtp.fc_embedding",
+        "mtp.fc_hidden",
+        "mtp.pre_fc_norm_hidden",
+        "mtp.hyper_connection_mixer.hc_norm",
+    },
 }
 
 
@@ -123,8 +167,21 @@ def test_what_is_not_counted_is_named_and_a_wrong_number_refused():
     for wrong in ("2", -1, True, 65, 1.5):
         with pytest.raises(Problem, match="num_nextn_predict_layers = .*expected a number of modules"):
             _ = of("deepseek_v3", num_nextn_predict_layers=wrong).prediction
+    with pytest.raises(Problem, match="no entry for module 1"):
+        _ = of("step3p5").prediction.total
     with pytest.raises(Problem, match="module for prediction"):
         _ = of("nemotron_h", mtp_layers_block_type=["attention", "x"]).prediction.total
+
+
+def test_keys_beside_the_text_part_say_what_its_modules_are():
+    inner = golden("inkling_text").raw
+    table = {"num_nextn_predict_layers": 2, "local_layer_ids": [1], "chain_hidden_post_norm": True}
+    found = make("it", {"model_type": "inkling_mm_model", "text_config": inner, "mtp_config": table}).prediction
+    of_table = {"num_mtp_layers": 2, "mtp_local_layer_ids": [1], "chain_hidden_post_norm": True}
+    assert found.number == 2 and found.total == make("it", inner | of_table).prediction.total
+    assert found.total - make("it", inner | of_table | {"chain_hidden_post_norm": False}).prediction.total == 40
+    exaone = make("it", {"model_type": "exaone4_5", "text_config": configs()["exaone4"], "num_nextn_predict_layers": 1})
+    assert exaone.prediction.number == 1
 
 
 def test_the_data_have_them_beside_the_towers():

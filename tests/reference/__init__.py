@@ -16,6 +16,7 @@ from macros.catalogue.checks import REFERENCES
 from macros.catalogue.presets import Model, make
 from macros.engine.architectures import architectures, find
 from macros.engine.loaded import Arrays, Cache
+from macros.engine.predictions import MODULES, forward
 from macros.engine.steps import Role
 
 from .packing import unfuse
@@ -77,6 +78,27 @@ def number(name, shape):
     """A number for each place of a stored tensor, from its name and the place alone: none is 0."""
     first = 1 + int.from_bytes(blake2b(name.encode(), digest_size=2).digest(), "little")
     return np.arange(first, first + math.prod(shape), dtype=np.float32).reshape(shape)
+
+
+def drawn(shapes):
+    """Random tensors, each from its name alone: norms near 1, matrices that keep a vector's length."""
+    arrays = {}
+    for name, shape in shapes.items():
+        size = tuple(map(int, shape))
+        rng = np.random.default_rng(list(name.encode()))
+        near = 1 if len(size) == 1 and name.endswith("norm.weight") else 0
+        arrays[name] = (near + rng.normal(size=size) / (3 if len(size) == 1 else size[-1] ** 0.5)).astype(np.float32)
+    return arrays
+
+
+def drafted(model, ids):
+    """What one module of a model says after the last token: all tensors that it reads, its scores, hidden states."""
+    counts, c = model.prediction.counts, model.config
+    tables = dict.fromkeys(("model.embed_tokens.weight", "lm_head.weight"), (c.vocab_size, c.d_model))
+    arrays = drawn(dict(counts.tensors()) | dict(counts.tensors(counts.buffers)) | tables)
+    states = drawn({"states": (len(ids), c.d_model)})["states"]
+    scores = forward(Arrays(arrays), ids, c, Cache(states=states), MODULES[model.model_type], model.raw, 1)
+    return arrays, scores, states
 
 
 def content(tensors):

@@ -604,6 +604,7 @@ PARTS: dict[str, dict[str, Any]] = {
         "fused_moe_make_expert_params_mapping": expert_mapping,
     },
     f"{LAYERS}.fused_moe.router.gate_linear": {"GateLinear": Gate},
+    f"{LAYERS}.fused_moe.utils": {"is_model_fused_shared_expert_compatible": lambda *_: False},
     f"{LAYERS}.fusion.fused_act_quant": {"maybe_fused_act_quant": lambda act, x, _: act(x)},
     f"{LAYERS}.layernorm": {"RMSNorm": Norm, "GemmaRMSNorm": GemmaNorm},
     f"{LAYERS}.linear": {
@@ -690,6 +691,7 @@ class Cache:
     """What a loop of layers replaces: the window of its keys and values."""
 
     sliding_window: int | None = None
+    cache_dtype: str = "auto"
 
 
 class Settings(types.SimpleNamespace):
@@ -736,15 +738,19 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     backend = types.SimpleNamespace(name="_DIFFKV", get_class=lambda: different_values)
     parallel = types.SimpleNamespace(
         use_sequence_parallel_moe=False,
+        decode_context_parallel_size=1,
         enable_eplb=False,
         dcp_q_replicate=False,
         decode_context_parallel_size=1,
         eplb_config=types.SimpleNamespace(num_redundant_experts=0),
     )
+    model_config = types.SimpleNamespace(hf_config=config, hf_text_config=config, max_model_len=64, dtype=torch.float32)
+    vars(model_config).update(use_mla=True, multimodal_config=None)
     given = types.SimpleNamespace(
-        model_config=types.SimpleNamespace(
-            hf_config=config, hf_text_config=config, max_model_len=64, dtype=torch.float32
-        ),
+        model_config=model_config,
+        speculative_config=types.SimpleNamespace(draft_model_config=model_config),
+        load_config=None,
+        with_hf_config=lambda _: given,
         cache_config=Cache(),
         quant_config=None,
         lora_config=None,
@@ -773,7 +779,7 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
 
 
 # Functions of the modules that call a kernel themselves.
-KERNELS = {"fused_mova_impl": values_of_experts}
+KERNELS = {"fused_mova_impl": values_of_experts, "get_draft_quant_config": lambda _: None}
 
 # What PLaMo 3's config class computes.
 PLAMO3 = {

@@ -70,6 +70,7 @@ class Qwen4Exp(Qwen35MoE):
     """Hyperparameters of Qwen4-Exp, in forward order."""
 
     output_gate: Literal["silu", "sigmoid"] = key("output_gate_type", lambda c: c.activation)
+    gate_activation: Literal["silu"] = fixed("silu")
     n_streams: Size = key("hc_count", 4)
     stream_rank: Size = key("hc_lowrank", 320)
     normalise: bool = key("norm_topk_prob", True)
@@ -88,7 +89,12 @@ class Qwen4Exp(Qwen35MoE):
     end_of_text: int | list[int] | None = key("eos_token_id", None)
     attention_gate: Literal[True] = fixed(True)
 
-    ignored = (Qwen35MoE.ignored - {"norm_topk_prob"}) | {"seed", "split_ngram_parts", "number_of_conv_states"}
+    ignored = (Qwen35MoE.ignored - {"norm_topk_prob"}) | {
+        "seed",
+        "split_ngram_parts",
+        "number_of_conv_states",
+        "mtp",
+    }
 
     def check(self) -> None:
         super().check()

@@ -10,8 +10,8 @@ from ..kit.shapes import in_numbers, tensor_name
 from .cells import cost_table
 
 ONE_DRAFT = html(
-    "A draft runs each module once. Its FLOPs include the model’s LM head; its parameters do not include the embedding "
-    "and the head. The model’s own figures leave the modules out."
+    "A draft runs each module once. Its FLOPs include the LM head; its parameters do not include the embedding and the "
+    "head of the model. The model’s own figures leave the modules out."
 )
 
 

@@ -670,8 +670,13 @@ class _Placing:
             x if abs(x - slot.x) <= half else slot.x + (near if x > slot.x else -near)
             for x in (starts[net] for net in nets)
         ]
-        places = _isotonic(wanted, [1.0] * len(nets), [float(APART * n) for n in range(len(nets))])
-        return {net: _Entry(round(min(max(x, slot.x - half), slot.x + half)), 0, True) for net, x in zip(nets, places)}
+        apart = min(APART, 2 * half / max(len(nets) - 1, 1))  # closer where the box is too narrow for so many
+        shifts = [float(apart * n) for n in range(len(nets))]
+        places = (
+            shift + min(max(x - shift, slot.x - half), slot.x + half - shifts[-1])
+            for x, shift in zip(_isotonic(wanted, [1.0] * len(nets), shifts), shifts)
+        )
+        return {net: _Entry(round(x), 0, True) for net, x in zip(nets, places)}
 
     def _into_circle(self, slot: _Slot, starts: dict[int, float]) -> dict[int, _Entry]:
         """From the side with a free path, otherwise from above."""

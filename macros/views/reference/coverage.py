@@ -87,6 +87,39 @@ def coverage_types() -> Html:
     )
 
 
+def coverage_predictions() -> Html:
+    """The types whose modules for multi-token prediction are counted, and where a file has their tensors."""
+    from ...engine.predictions import MODULES, Module  # which needs the forward passes of all their makers
+
+    models: defaultdict[str, int] = defaultdict(int)
+    for model in disclosed_models():
+        models[model.model_type] += model.prediction is not None
+    alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for name, module in MODULES.items():
+        own = [("LM head", module.head), ("embedding", module.embedding)] if isinstance(module, Module) else []
+        place = module.place.format(k="{k}", after="{n}")
+        alike[place, ", ".join(word for word, tensor in own if tensor) or "–"].append(name)
+    rows = [
+        (
+            joined(map(code, names), ", "),
+            code(f"{place}.*"),
+            own,
+            rounding.grouped(n) if (n := sum(models[name] for name in names)) else "–",
+        )
+        for (place, own), names in alike.items()
+    ]
+    columns = ["Model types", "Tensors", "Of their own", number("Models")]
+    return block(
+        table(
+            "Multi-token prediction", columns, rows, name="Types whose modules for multi-token prediction are counted"
+        ),
+        conventions(
+            html("{} counts the modules from 0, {} from the number of layers on.", code("{k}"), code("{n}")),
+            "The embedding and the LM head are the model’s where the modules have none of their own.",
+        ),
+    )
+
+
 def coverage_mappings() -> Html:
     """The types of transformers' mappings of language models: how many are covered, and each of them, or why not."""
     made = mappings()

@@ -1,0 +1,95 @@
+"""Modules for multi-token prediction as vLLM's own code computes them.
+
+`python -m tests.reference.vllm_predictions VLLM`, from the repository. VLLM is the folder of vLLM's source
+distribution.
+
+As in `vllm_models.py`: a module of `vllm/model_executor/models` runs as it is, its loader gets the tensors that ours
+asks for and has to fill every parameter with them, and both have to give the same scores. They are written into
+`tests/golden/predictions_of_vllm.json`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from transformers import CONFIG_MAPPING
+
+from macros.catalogue.presets import make
+
+from . import TESTS, close, drafted
+from .configs import PROMPT, all_configs
+from .own import SEED
+from .vllm_models import built, published, settings
+
+FILE = TESTS / "golden" / "predictions_of_vllm.json"
+# By the type: vLLM's module and class, and what its config has besides.
+CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "exaone4": ("exaone4_5_mtp", "Exaone4_5_MTP", {}),
+    "exaone_moe": ("exaone_moe_mtp", "ExaoneMoeMTP", {}),
+    "glm_ocr_text": (
+        "glm_ocr_mtp",
+        "GlmOcrMTP",
+        {"rope_parameters": {"rope_theta": 12e3, "partial_rotary_factor": 1.0}},
+    ),
+    "mimo": ("mimo_mtp", "MiMoMTP", {"hidden_act": "silu"}),
+    "pangu_ultra_moe": ("openpangu_mtp", "OpenPanguMTP", {}),
+    "step3p5": ("step3p5_mtp", "Step3p5MTP", {"num_attention_groups": 2, "use_head_wise_attn_gate": True}),
+}
+
+
+def raw_of(model_type: str) -> dict[str, Any]:
+    """The small config with one module."""
+    raw = all_configs()["qwen2"] | {"model_type": "mimo"} if model_type == "mimo" else all_configs()[model_type]
+    of_types = {"mtp_layer_types": ["sliding_attention"]} if model_type == "step3p5" else {}
+    return raw | {"num_nextn_predict_layers": 1, "tie_word_embeddings": False} | of_types
+
+
+def in_file(raw: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The tensors as vLLM's loader reads them: openPangu's modules have the model's embedding and head once more."""
+    found = {name.replace("mlp.e_score", "mlp.gate.e_score"): array for name, array in published(weights).items()}
+    if raw["model_type"] == "pangu_ultra_moe":
+        place = f"model.layers.{raw['num_hidden_layers']}"
+        found[f"{place}.shared_head.head.weight"] = found.pop("lm_head.weight")
+        found[f"{place}.embed_tokens.weight"] = found.pop("model.embed_tokens.weight")
+    return found
+
+
+@torch.no_grad()
+def compared(folder: Path, model_type: str) -> dict[str, Any]:
+    """The config, and the scores of the last token. Raises AssertionError where ours are others."""
+    module, name, more = CLASSES[model_type]
+    raw = raw_of(model_type)
+    ours = make(model_type, raw)
+    ids = np.random.default_rng(SEED).integers(0, raw["vocab_size"], PROMPT)
+    arrays, mine, states = drafted(ours, ids)
+    keys = {n: value for n, value in raw.items() if n != "model_type"}
+    default = CONFIG_MAPPING[model_type](**keys).to_dict() if model_type in CONFIG_MAPPING else {}
+    config = settings(default | raw, **more)
+    config.text_config = config
+    model = built(folder, module, name, config)
+    for part in model.modules():
+        part.use_sequence_parallel_moe = False  # which openPangu's layers do not say
+    model.load_weights((n, torch.from_numpy(array.copy())) for n, array in in_file(raw, arrays).items())
+    left = [n for n, parameter in model.named_parameters() if parameter.isnan().any()]
+    if left:
+        sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
+    places = torch.arange(1, PROMPT + 1)  # the first token of a text has no embedding there
+    hidden = model(torch.from_numpy(ids), places, torch.from_numpy(states))
+    out = model.compute_logits(hidden[0] if isinstance(hidden, tuple) else hidden, 0)[-1:].numpy()
+    close(mine, out)
+    print(f"{model_type}: {float(np.abs(mine - out).max() / max(1, np.abs(out).max())):.1e}")
+    return {"config": raw, "ids": ids.tolist(), "scores": [round(float(score), 6) for score in out[0]]}
+
+
+def main(folder: str) -> None:
+    rows = [f"{json.dumps(name)}: {json.dumps(compared(Path(folder), name))}" for name in CLASSES]
+    FILE.write_text("{\n" + ",\n".join(rows) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
