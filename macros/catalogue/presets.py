@@ -214,7 +214,10 @@ class Model:
         its parts are compared by identity."""
         mine = vars(self)
         if (counts := mine.pop("counts", None)) is not None and counts.costs is not None:
-            counts.costs.release()
+            from ..counting.costs import CACHED  # which has been imported, where there are costs
+
+            for name in CACHED:  # they hold the costs: without them, nothing has to look for garbage here
+                vars(counts.costs).pop(name, None)
             counts.release()
         if (trace := mine.pop("trace", None)) is not None:
             mine["before"] = weakref.ref(trace)

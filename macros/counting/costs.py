@@ -56,11 +56,6 @@ class Costs(Devices):
         for name in CACHED:
             setattr(self, name, cache(getattr(self, name)))
 
-    def release(self) -> None:
-        """Drop the results that hold the costs themselves: without them, nothing has to look for garbage here."""
-        for name in CACHED:
-            vars(self).pop(name, None)
-
     def bound(self, new: int, given: Conditions, *, expected: bool = False) -> Bound:
         """The minimum time of a step on devices of an accelerator that share all work evenly and communicate in no
         time; a token passes through pipeline stages one after another.
