@@ -116,6 +116,8 @@ class _Results:
             del self.by_arguments[key]
 
     def release(self) -> None:
+        while self.large:
+            self.by_arguments.pop(self.large.popleft(), None)
         for value, _ in self.by_arguments.values():
             if release := getattr(value, "release", None):
                 release()
@@ -255,7 +257,7 @@ def pack_long_texts() -> None:
 
 
 def release() -> None:
-    """Have results drop what they can compute again, as a model does with its costs."""
+    """Drop large results, and have the others drop what they can compute again, as a model does with its trace."""
     for results in list(_tracked):
         if isinstance(results, _Results):
             results.release()

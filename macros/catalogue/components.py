@@ -70,6 +70,11 @@ class Component:
                 raise Problem(f"{self.part}: the sizes do not fit together: {error}", "correct the config") from None
         return self._traced[one]
 
+    def release(self) -> None:
+        """Drop the traces."""
+        self._traced.clear()
+        vars(self).pop("counts", None)
+
     @property
     def total(self) -> int:
         """Its parameters."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
@@ -17,7 +16,6 @@ import numpy as np
 
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Monomial, Number, Poly
-from ..engine.forward import trace
 from ..engine.rules import Shape
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
@@ -76,9 +74,9 @@ def drawn(model: Any) -> Any:
     if not found:
         return model
     other = copy(model)
-    other.__dict__.pop("counts", None)
-    run = partial(trace, model.architecture, model.config, model.head)
-    other.folds, other.trace, other.drawn = found, fold(run, found), other
+    for name in "trace", "counts", "before":
+        vars(other).pop(name, None)
+    other.folds, other.drawn = found, other
     return other
 
 

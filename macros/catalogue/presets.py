@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property, partial
 from pathlib import Path
@@ -24,8 +25,9 @@ from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, head_read_otherwise, named_keys, sizes_among
 from ..engine.rules import ShapeError
+from ..engine.trace import Trace
 from .components import Component, components_of, uncounted, with_counts
-from .folded import Fold, drawn
+from .folded import Fold, drawn, fold
 from .names import check_slug, family_slug
 from .predictions import Prediction, prediction_of, uncounted_modules
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
@@ -189,10 +191,14 @@ class Model:
         return self.raw["model_type"]
 
     @cached_property
-    def trace(self):
-        """The run on shapes, once per model and process. Raises `Problem` if the sizes do not fit together."""
+    def trace(self) -> Trace:
+        """The run on shapes, once per model until it is released. Raises `Problem` if the sizes do not fit together."""
+        before = vars(self).get("before")
+        if before is not None and (held := before()) is not None:
+            return held
         try:
-            return trace(self.architecture, self.config, self.head)
+            run = partial(trace, self.architecture, self.config, self.head)
+            return fold(run, self.folds) if self.folds else run()
         except Problem as problem:
             raise problem.at(self.slug) from None
         except ShapeError as error:
@@ -206,9 +212,23 @@ class Model:
         return Counts(self.trace, self.raw, self.architecture, types)
 
     def release(self) -> None:
-        """Drop what its counts can compute again."""
-        if "counts" in vars(self):
-            self.counts.release()
+        """Drop the trace and what was counted from it. A trace that a view still holds a part of stays the model's:
+        its parts are compared by identity."""
+        mine = vars(self)
+        if (counts := mine.pop("counts", None)) is not None and counts.costs is not None:
+            from ..counting.costs import CACHED  # which has been imported, where there are costs
+
+            for name in CACHED:  # they hold the costs: without them, nothing has to look for garbage here
+                vars(counts.costs).pop(name, None)
+            counts.release()
+        if (trace := mine.pop("trace", None)) is not None:
+            mine["before"] = weakref.ref(trace)
+        if mine.get("drawn", self) is not self:
+            self.drawn.release()
+        for component in mine.get("_components", [()])[0]:
+            component.release()
+        if (prediction := mine.get("prediction")) is not None:
+            vars(prediction).pop("counts", None)
 
     @cached_property
     def drawn(self) -> Model:

@@ -177,8 +177,8 @@ def with_every_line(sources):
 
 
 def test_mermaid_reads_every_diagram(open_page, site):
-    """Mermaid takes 60 ms for a diagram: it has some that together have every line, and in CI a quarter of all."""
-    sources = with_every_line(in_mermaid()) + (sampled(in_mermaid(), 4) if CI else [])
+    """Mermaid takes 60 ms for a diagram: it has some that together have every line, and in CI an eighth of all."""
+    sources = with_every_line(in_mermaid()) + (sampled(in_mermaid(), 8) if CI else [])
     page = open_page(site, bypass_csp=True)  # its sanitizer asks for a policy of its own; the site ships no Mermaid
     page.route("**/mermaid.mjs", lambda route: route.fulfill(path=ROOT / "tests/vendor/mermaid-flowchart.mjs"))
     told = page.evaluate(

@@ -275,7 +275,7 @@ def test_each_number_of_every_type_says_what_it_was_made_of(open_page, folder):
         page = open_page(address)
         until(page, "globalThis.ready")
         names = [name for name in goldens() if golden(name).source is None and name not in OF_TWO_RESULTS]
-        for name in sampled(names, 16, "touched"):
+        for name in sampled(names, 32, "touched"):
             try:
                 assert_touched(page, folder, name, 40)
             except Exception as error:  # each is said
@@ -528,8 +528,8 @@ def halved(array):
 @pytest.mark.slow("the forward pass of every type, in Chromium")
 @pytest.mark.timeout(600)
 def test_every_type_runs_as_in_python(open_page, folder):
-    """At once and, but for encoders, in parts; another twelfth of the types for each commit."""
-    names = sampled(goldens(), 12)
+    """At once and, but for encoders, in parts; other types for each commit."""
+    names = sampled(goldens(), 24)
     assert not each(open_page, folder, names)
     parted = [name for name in names if name not in (DYNAMIC, *BOTH_WAYS, *IN_ONE)]
     assert not each(open_page, folder, parted, 3)

@@ -30,6 +30,9 @@ KINDS = (
 # much, how many columns it has, what it is).
 MEASURE = """whole => {
     const content = document.querySelector(".md-content__inner"), cut = [], broken = [], spilt = new Set()
+    const sheet = new CSSStyleSheet() // what a phone leaves for later would be laid out for each word
+    sheet.replaceSync(".md-content * { content-visibility: visible !important }")
+    document.adoptedStyleSheets = [...document.adoptedStyleSheets, sheet]
     for (const folded of content.querySelectorAll("details")) folded.open = true
     // A fence of the theme takes the margin of a narrow page too.
     const end = Math.min(document.documentElement.clientWidth, content.getBoundingClientRect().right + 17)

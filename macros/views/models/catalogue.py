@@ -6,7 +6,8 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 
-from ...catalogue import page_paths
+from ...cache.memory import memoized
+from ...catalogue import page_paths, presets
 from ...catalogue.preset_file import Preset
 from ...catalogue.presets import Model
 from ...counting.costs import of as costs_of
@@ -98,7 +99,6 @@ def verified_note(models: list[Preset]) -> Html:
 
 
 def _row(slug: str, p: Preset, link: Link | None, family: str | None, page_link: Link | None) -> Row:
-    model = disclosure.model(slug)
     cells: list[object] = [Cell(linked(p.name, slug, link), sort=p.name)]
     data: dict[str, object] = {
         "family": p.family,
@@ -107,36 +107,51 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, page_link:
     }
     facts = [p.organization, values.date(p.released), licence(p)]
     released = tag("time", values.date(p.released, is_short=True), datetime=iso_date(p.released))
-    if model is None:
+    if p.config is None:
         undisclosed = _sorted(None, disclosure.UNDISCLOSED, "ep-undisclosed")
         cells += [undisclosed, *[_sorted(None)] * 3, "", released, licence(p), "", *[_sorted(None)] * 4]
     else:
-        counts, sizes = model.counts, model.trace.symbols
-        experts, attention = experts_and_attention(model)
-        context, _ = model.longest_context
-        facts += [short for kind, short in ABBREVIATIONS.items() if kind in f"{experts}, {attention}"]
-        data |= {"parameters": counts.total, "kind": experts, "attention": attention, "cache": cache_growth(model)}
-        data |= {"context": context, "memory": " ".join(str(costs_of(counts).weight_bytes(f)) for f in FORMATS)}
-        heads = sizes.get("n_heads")
-        kv_heads = sizes.get("n_kv_heads", heads)
-        are_shared = kv_heads not in (None, heads) and "kv_lora_rank" not in sizes
-        cells += [
-            _figure(model, counts.total, "total"),
-            _figure(model, counts.active if is_sparse(model) else None, "active"),
-            _sorted(cache_growth(model), marked(_cache(model), model.rests_on_default("cache_bytes_per_token"))),
-            _sorted(context, marked(f"{context:,}", True) if model.has_default_context else None),
-            attention,
-            released,
-            licence(p),
-            experts,
-            _sorted(n_layers(model)),
-            _sorted(sizes["d_model"]),
-            _sorted(heads, html(f"{heads} / {kv_heads}") if are_shared else None),
-            _sorted(sizes["vocab_size"]),
-        ]
+        short, counted, (total, active, cache, context, attention, experts, *sizes) = _counted(slug)
+        facts += short
+        data |= counted
+        cells += [total, active, cache, context, attention, released, licence(p), experts, *sizes]
     if family is None:
         cells.append(linked(p.family, page_paths.family_page(p.family), page_link))
     return Row(cells, data=data | {"facts": " ".join(facts)})
+
+
+@memoized
+def _counted(slug: str) -> tuple[list[str], dict[str, object], list[object]]:
+    """What a row says of a model's trace: its facts, its data and its cells."""
+    model = presets.model(slug)
+    counts, sizes = model.counts, model.trace.symbols
+    experts, attention = experts_and_attention(model)
+    context, _ = model.longest_context
+    facts = [short for kind, short in ABBREVIATIONS.items() if kind in f"{experts}, {attention}"]
+    data: dict[str, object] = {
+        "parameters": counts.total,
+        "kind": experts,
+        "attention": attention,
+        "cache": cache_growth(model),
+        "context": context,
+        "memory": " ".join(str(costs_of(counts).weight_bytes(f)) for f in FORMATS),
+    }
+    heads = sizes.get("n_heads")
+    kv_heads = sizes.get("n_kv_heads", heads)
+    are_shared = kv_heads not in (None, heads) and "kv_lora_rank" not in sizes
+    cells: list[object] = [
+        _figure(model, counts.total, "total"),
+        _figure(model, counts.active if is_sparse(model) else None, "active"),
+        _sorted(cache_growth(model), marked(_cache(model), model.rests_on_default("cache_bytes_per_token"))),
+        _sorted(context, marked(f"{context:,}", True) if model.has_default_context else None),
+        attention,
+        experts,
+        _sorted(n_layers(model)),
+        _sorted(sizes["d_model"]),
+        _sorted(heads, html(f"{heads} / {kv_heads}") if are_shared else None),
+        _sorted(sizes["vocab_size"]),
+    ]
+    return facts, data, cells
 
 
 def _figure(model: Model, n: int | None, name: str) -> Cell:

@@ -204,6 +204,7 @@ ABBREVIATIONS = {
 }
 
 
+@memoized
 def experts_and_attention(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
     experts = "mixture of experts" if is_sparse(model) else "dense"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import ClassVar
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
@@ -14,10 +15,14 @@ from ..words import descriptions
 from .layers import layer_range, layers_by_kind
 
 
+class Groups(list[Group]):
+    is_large_result: ClassVar = True  # by the trace that they hold
+
+
 @memoized
-def groups(model: Model) -> list[Group]:
+def groups(model: Model) -> Groups:
     """The model's parts by their titles."""
-    return grouped(model.drawn.counts.parts, descriptions.group)
+    return Groups(grouped(model.drawn.counts.parts, descriptions.group))
 
 
 def group_title(group: Group, model: Model) -> Html:

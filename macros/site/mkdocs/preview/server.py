@@ -29,6 +29,7 @@ from watchdog.events import FileCreatedEvent, FileDeletedEvent, FileModifiedEven
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
+from ....cache import memory
 from .inputs import CHECKED, below
 from .lines import Errors, Once, one_line
 from .modules import PACKAGE
@@ -52,6 +53,7 @@ GAP = 0.1  # seconds without a request, after which a tab has what it loads
 PATIENCE = 2  # and the longest that the build of the other pages waits for that
 
 LOOK = 2  # seconds between two looks at all files: for a drive of another machine, of which the system is not told
+SHARE = 0.01  # the most of a core that they take
 TELLS = 0.5  # and those in which the system has told of what it tells
 
 
@@ -229,9 +231,12 @@ class Served:
 
     def look(self) -> None:
         """Notice saves that the system did not report."""
-        while not self.closed.wait(LOOK):
-            noticed = self.noticed
-            if self.preview.inputs.read() != noticed and not self.closed.wait(TELLS) and self.noticed is noticed:
+        took = 0.0
+        while not self.closed.wait(max(LOOK, took / SHARE)):
+            noticed, began = self.noticed, time.thread_time()
+            state = self.preview.inputs.read()
+            took = time.thread_time() - began
+            if state != noticed and not self.closed.wait(TELLS) and self.noticed is noticed:
                 self.have_rebuilt()
 
     def have_rebuilt(self) -> None:
@@ -290,6 +295,7 @@ class Served:
     def tidy_all(self) -> None:
         """After a build of all pages: give back the memory that nothing needs. Rarely, look at all objects, and exclude
         them from the collections after the next saves."""
+        memory.release()
         is_rare = self.untidy >= MANY or self.preview.is_imported_anew
         if is_rare:
             gc.unfreeze()
