@@ -14,6 +14,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib import import_module
 from typing import TextIO
 
@@ -109,16 +110,21 @@ def warn(name: str, warnings: Iterable[str]) -> None:
 
 def check(options) -> int:
     """Compare presets with their published totals and their reference tensor lists."""
+    from ..cache import second_process  # here: no other command has one
+
     states: list[str] = []
     status = 0
     known = presets.paths()
+    if not options.models:
+        second_process.start({slug: partial(checks.check, slug) for slug in reversed(known)})
     for slug in options.models or known:
         if slug not in known:
             status = fail(presets.unknown(slug))
             continue
-        result = checks.check(slug)
+        result = second_process.computed(slug, partial(checks.check, slug))
         states.append(result.state)
         print(f"{'off' if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
+    second_process.end()
     published, counted, undisclosed, off = map(states.count, ("ok", "counted", "undisclosed", "off"))
     without = f"{counted} without a published total, " if counted else ""
     models = f"{len(states)} model{'' if len(states) == 1 else 's'}"
