@@ -78,12 +78,12 @@ from .extensions.large_blocks import marked
 from .links import current_source, files_below, link_to_model, link_to_page, reads_sources, with_source_links
 from .page_arguments import hashable, usage
 from .python_examples import python_example, python_names
-from .terminal import terminal
+from .terminal import is_of_presets, terminal
 
 log = logging.getLogger("mkdocs.macros.site")
 
 GLOSSARY, TERMS_FILE = "reference/glossary.md", "includes/glossary.md"
-OF_MORE = {"macro_table", "python_example", "terminal"}  # macros that look at other pages, or at any file
+OF_MORE = {"macro_table", "python_example"}  # macros that look at other pages, or at any file
 PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
 # As `terms_beside` writes the field's terms, and walkthroughs the name of a step.
@@ -347,7 +347,10 @@ def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
 def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> Callable:
     """The macro, with results that outlive the build if they depend on presets, the code and the page's place."""
     takes = inspect.signature(function)
-    takes_folder = "folder" in takes.parameters
+    may_read = "folder" in takes.parameters or name == "terminal"
+
+    def reads_files(given: dict[str, Any]) -> bool:
+        return "folder" in given or name == "terminal" and not is_of_presets(given["call"])
 
     @wraps(function)
     def macro(*args, **kwargs):
@@ -355,7 +358,7 @@ def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> C
             result = function(*args, **kwargs)
             return isinstance(result, Html), result
 
-        if name in OF_MORE or (takes_folder and "folder" in takes.bind(*args, **kwargs).arguments):
+        if name in OF_MORE or (may_read and reads_files(takes.bind(*args, **kwargs).arguments)):
             return function(*args, **kwargs)
         is_html, content = disk.get_or_compute(name, (place(), args, kwargs), computed, is_part=True)
         return Html(content) if is_html else content
