@@ -14,7 +14,6 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable
-from functools import partial
 from importlib import import_module
 from typing import TextIO
 
@@ -110,21 +109,19 @@ def warn(name: str, warnings: Iterable[str]) -> None:
 
 def check(options) -> int:
     """Compare presets with their published totals and their reference tensor lists."""
-    from ..cache import second_process  # here: no other command has one
-
     states: list[str] = []
     status = 0
     known = presets.paths()
-    if not options.models:
-        second_process.start({slug: partial(checks.check, slug) for slug in reversed(known)})
-    for slug in options.models or known:
+    asked = options.models or [*known]
+    results = checks.results([slug for slug in asked if slug in known])
+    for slug in asked:
         if slug not in known:
             status = fail(presets.unknown(slug))
             continue
-        result = second_process.computed(slug, partial(checks.check, slug))
+        result = next(results)
         states.append(result.state)
         print(f"{'off' if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
-    second_process.end()
+    results.close()
     published, counted, undisclosed, off = map(states.count, ("ok", "counted", "undisclosed", "off"))
     without = f"{counted} without a published total, " if counted else ""
     models = f"{len(states)} model{'' if len(states) == 1 else 's'}"
