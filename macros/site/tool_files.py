@@ -102,10 +102,16 @@ def tool_data() -> str:
 
 def _model(slug: str, address: Callable[[str], str]) -> str:
     """What a tool needs of one model."""
+    return _of_model(slug, address(slug))
+
+
+@memoized
+@cached_on_disk
+def _of_model(slug: str, page: str) -> str:
     preset, model = presets.preset(slug), presets.model(slug)
     return _json(
         {
-            "page": address(slug),
+            "page": page,
             "caveat": preset.caveat,
             "context": model.longest_context[0],
             "default_sizes": sorted(model.default_sizes),
