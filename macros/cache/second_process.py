@@ -1,5 +1,5 @@
-"""A second process computes a part of a build's results: in an order of its own, while this one computes them in the
-build's, until they meet.
+"""A second process computes a part of a build's results, or of a check's: in an order of its own, while this one
+computes them in the build's, until they meet.
 
 It begins as a copy of this one, with all presets read. What fails there, or logs a warning, is computed here once more:
 an error is raised and told where it would be without a second process. PROCESSES=1 turns it off.
@@ -152,6 +152,11 @@ def start(tasks: Mapping[str, Callable[[], Any]]) -> bool:
     if is_worthwhile():
         with suppress(OSError):  # no room for a process or a file: one is enough
             _under_way.append(SecondProcess(tasks))
+    return bool(_under_way)
+
+
+def is_under_way() -> bool:
+    """Whether there is a second process."""
     return bool(_under_way)
 
 

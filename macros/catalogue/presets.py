@@ -114,7 +114,7 @@ class Model:
         """The unknown keys that name a size, which is therefore not counted."""
         return sizes_among(self.unknown, self.raw)
 
-    @property
+    @cached_property
     def longest_context(self) -> tuple[int | None, bool]:
         """(tokens, whether a learned position table ends there); None if the config does not say."""
         positions = self.config.symbols.get("n_positions")

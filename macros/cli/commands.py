@@ -112,13 +112,16 @@ def check(options) -> int:
     states: list[str] = []
     status = 0
     known = presets.paths()
-    for slug in options.models or known:
+    asked = options.models or [*known]
+    results = checks.results([slug for slug in asked if slug in known])
+    for slug in asked:
         if slug not in known:
             status = fail(presets.unknown(slug))
             continue
-        result = checks.check(slug)
+        result = next(results)
         states.append(result.state)
         print(f"{'off' if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
+    results.close()
     published, counted, undisclosed, off = map(states.count, ("ok", "counted", "undisclosed", "off"))
     without = f"{counted} without a published total, " if counted else ""
     models = f"{len(states)} model{'' if len(states) == 1 else 's'}"

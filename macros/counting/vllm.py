@@ -131,7 +131,8 @@ def cache_of(costs: Costs, setting: Setting) -> Cache:
     kinds = [
         Layers(len(layers), size * BLOCK, BLOCK, window, chunk) for (window, chunk, size), layers in of_layers.items()
     ]
-    state = {_state_bytes(costs, entries) for entries in states.values()}
+    is_mamba = any(node.role in (Role.MAMBA, Role.MAMBA2) for node in costs.trace.root.walk()) if states else False
+    state = {_state_bytes(entries, is_mamba) for entries in states.values()}
     if len(state) > 1:
         raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out --engine")
     if state:
@@ -145,10 +146,9 @@ def _is_chunk(k: CacheEntry) -> bool:
     return any("chunk" in symbol for symbol in k.shape[0].expr.symbols)
 
 
-def _state_bytes(costs: Costs, entries: list[CacheEntry]) -> int:
+def _state_bytes(entries: list[CacheEntry], is_mamba: bool) -> int:
     """Bytes of the states of one layer: a convolution without the column of the new token in 16 bits, a state of a
     delta rule in 32 bits and one of Mamba in 16."""
-    is_mamba = any(node.role in (Role.MAMBA, Role.MAMBA2) for node in costs.trace.root.walk())
     total = 0
     for k in entries:
         size = row_of(k)

@@ -72,18 +72,20 @@ from ..views.reference import benchmarks, claims, coverage, figure_table, indepe
 from ..views.tables import comparison, formulas, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
 from ..views.trace.layers import layer_range as which_layers
-from . import data_files, page_arguments, page_errors
+from . import data_files, page_arguments, page_errors, python_examples, terminal
 from .extensions.glossary import term_anchor, term_anchors
 from .extensions.large_blocks import marked
 from .links import current_source, files_below, link_to_model, link_to_page, reads_sources, with_source_links
 from .page_arguments import hashable, usage
-from .python_examples import python_example, python_names
-from .terminal import terminal
 
 log = logging.getLogger("mkdocs.macros.site")
 
 GLOSSARY, TERMS_FILE = "reference/glossary.md", "includes/glossary.md"
-OF_MORE = {"macro_table", "python_example", "terminal"}  # macros that look at other pages, or at any file
+OF_MORE = {"macro_table"}  # macros that look at other pages
+OF_ANY_FILE: dict[str, Callable[[dict[str, Any]], bool]] = {  # macros that may look at any, and whether they do
+    "terminal": lambda given: not terminal.is_of_presets(given["call"]),
+    "python_example": lambda given: not python_examples.is_of_presets(f"{given.get('given', '')}\n{given['lines']}"),
+}
 PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
 # As `terms_beside` writes the field's terms, and walkthroughs the name of a step.
@@ -142,6 +144,7 @@ VIEWS = {
     parameters: "layer_table parameter_table",
     parts_chart: "parts_chart",
     published_costs: "published_costs",
+    python_examples: "python_example python_names",
     real_numbers: (
         "attention_table layer_drawing logit_lens number_matrix number_walk real_number token_rows top_words "
         "worked_score"
@@ -154,6 +157,7 @@ VIEWS = {
     throughput_chart: "throughput_chart",
     stations: "station",
     style: "style_table",
+    terminal: "terminal",
     time_bounds: "accelerator accelerator_table time_table",
     tools: "any_config compare plan_deployment run_checkpoint what_fits what_if",
     predictions: "prediction_table",
@@ -165,7 +169,6 @@ VIEWS = {
     weight_files: "bits_per_weight_table fitting_file_table quantizer_table weights_table",
 }
 MACROS: dict[str, Callable] = {name: getattr(view, name) for view, names in VIEWS.items() for name in names.split()}
-MACROS |= {"python_example": python_example, "python_names": python_names, "terminal": terminal}
 
 
 def macro(function: Callable) -> Callable:
@@ -350,7 +353,7 @@ def linked_terms(terms: str, page: str, known: frozenset[str]) -> str:
 def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> Callable:
     """The macro, with results that outlive the build if they depend on presets, the code and the page's place."""
     takes = inspect.signature(function)
-    takes_folder = "folder" in takes.parameters
+    reads_files = (lambda given: "folder" in given) if "folder" in takes.parameters else OF_ANY_FILE.get(name)
 
     @wraps(function)
     def macro(*args, **kwargs):
@@ -358,7 +361,7 @@ def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> C
             result = function(*args, **kwargs)
             return isinstance(result, Html), result
 
-        if name in OF_MORE or (takes_folder and "folder" in takes.bind(*args, **kwargs).arguments):
+        if name in OF_MORE or (reads_files and reads_files(takes.bind(*args, **kwargs).arguments)):
             return function(*args, **kwargs)
         is_html, content = disk.get_or_compute(name, (place(), args, kwargs), computed, is_part=True)
         return Html(content) if is_html else content

@@ -21,8 +21,10 @@ _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
     (re.compile(r"\n\s*(?=</?t[dhr]\b)"), ""),  # a row is one line
-    (re.compile(r'<a href="[^"]*" tabindex="-1">([^<]*)</a>'), lambda m: m[1]),  # one of many beside each other
-    (re.compile(r'<a\b[^>]*?\shref="([^"]*)"[^>]*+>(.*?)</a>', re.S), lambda m: f"[{m[2]}]({m[1]})"),
+    (
+        re.compile(r'<a\b(?: href="[^"]*" tabindex="-1">([^<]*)|[^>]*?\shref="([^"]*)"[^>]*+>(.*?))</a>', re.S),
+        lambda m: f"[{m[3]}]({m[2]})" if m[1] is None else m[1],  # of one of many beside each other, the text
+    ),
     (re.compile(r"<math\b([^>]*)>.*?</math>", re.S), lambda m: _formula(m[1])),
     (re.compile(rf"<thead>.*?</thead>|{_SPANNED.pattern}", re.S), lambda m: _cells(m) if m[1] else _head(m[0])),
 )
@@ -31,9 +33,9 @@ _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
 _PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # tags that follow each other are one
 _SAID = re.compile(rf'{TEX}="([^"]*)"')
 # What is text on the page would be a tag or a formula in its copy, but for code and formulas.
-_WOULD_BE_MORE = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])|\$")
+_WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
 _FENCE = re.compile(r"(?m)^(`{3,})$")
-_OR_CODE = re.compile(rf"(?m:^(`{{3,}})$).*?(?m:^\1$)|<(code|tex|texblock)\b.*?</\2>|{_WOULD_BE_MORE.pattern}", re.S)
+_OR_CODE = re.compile(rf"(?m:^(`{{3,}})$).*?(?m:^\1$)|<(code|tex|texblock)\b.*?</\2>|{_WOULD_BE_TAG.pattern}|\$", re.S)
 
 _OPENS = {
     **{f"h{n}": f"\n\n{'#' * n} " for n in range(1, 7)},
@@ -82,7 +84,7 @@ def markdown(html: str) -> str:
     html = _read(html)
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
-    if _WOULD_BE_MORE.search(html):
+    if "$" in html or _WOULD_BE_TAG.search(html):
         html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0][0] in "&$" else m[0], html)
     pieces = _PIECES.split(html)
     pieces[1::2] = map(_written, pieces[1::2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import os
 import sys
 import warnings
 from contextlib import redirect_stdout
@@ -15,6 +16,23 @@ from ..views.kit.excerpts import LINE_END, listing
 from ..views.kit.html import Html, code, html, joined, table, tag, text
 
 IMPORT = "import every_parameter as ep"  # which stands on the page; in the build it is this very package
+
+PUTS_TOGETHER = ast.BinOp, ast.JoinedStr  # a text, perhaps the name of a file
+
+
+def is_of_presets(lines: str) -> bool:
+    """Whether the results depend on presets alone: of all names the lines take `ep`, and no text can name a file."""
+    try:
+        nodes = list(ast.walk(ast.parse(lines)))
+    except SyntaxError:
+        return False
+    made = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return not any(
+        isinstance(node, (ast.Import, ast.ImportFrom, *PUTS_TOGETHER))
+        or (isinstance(node, ast.Name) and node.id not in {"ep", *made})
+        or (isinstance(node, ast.Constant) and isinstance(node.value, str) and os.path.exists(node.value))
+        for node in nodes
+    )
 
 
 def python_example(lines: str, given: str = "", is_refused: bool = False) -> Html:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import copy_context
@@ -13,6 +15,15 @@ from ..cli.commands import main
 from ..engine.errors import Problem, shorten
 from ..views.kit.excerpts import LINE_END, listing
 from ..views.kit.html import Html, html, joined, text
+
+# What these print depends on presets alone, unless a file stands in the place of one.
+OF_PRESETS = {"compare", "describe", "fits", "prefix", "speculative", "split", "train", "what-if"}
+
+
+def is_of_presets(call: str) -> bool:
+    """Whether the output depends on presets alone: no word is quoted, or the name of a file."""
+    words = re.split(r"[\s=]", call)
+    return words[0] in OF_PRESETS and not re.search(r"""["'\\]""", call) and not any(map(os.path.exists, words[1:]))
 
 
 def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: bool = False) -> Html:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ..browser.bundle import files
+from ..cache import second_process
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import capitals, page_paths, presets, training_runs
@@ -51,7 +52,9 @@ DATA = f"{FOLDER}/data.json"
 # The small model: what its page loads, and anybody may.
 SMALL = "assets/capitals"
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
-_compiled = cache(cached_on_disk(files))
+ENGINE = "engine"  # the task of a second process
+compiled = cached_on_disk(files)
+_compiled = cache(partial(second_process.computed, ENGINE, compiled))
 
 
 def _script(name: str) -> str:
@@ -99,10 +102,16 @@ def tool_data() -> str:
 
 def _model(slug: str, address: Callable[[str], str]) -> str:
     """What a tool needs of one model."""
+    return _of_model(slug, address(slug))
+
+
+@memoized
+@cached_on_disk
+def _of_model(slug: str, page: str) -> str:
     preset, model = presets.preset(slug), presets.model(slug)
     return _json(
         {
-            "page": address(slug),
+            "page": page,
             "caveat": preset.caveat,
             "context": model.longest_context[0],
             "default_sizes": sorted(model.default_sizes),

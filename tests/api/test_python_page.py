@@ -17,7 +17,7 @@ from copies import ROOT
 
 import macros
 from macros.engine.errors import Problem
-from macros.site.python_examples import python_example, python_names
+from macros.site.python_examples import is_of_presets, python_example, python_names
 
 PAGE = ROOT / "docs/reference/python.md"
 USER = Path(__file__).with_name("a_user.py")
@@ -106,3 +106,12 @@ def test_the_api_is_typed_as_somebody_uses_it(tmp_path):
     """Nothing of it is unknown, and a wrong call is seen; `py.typed` says so to a checker."""
     assert (ROOT / "macros" / "py.typed").is_file()
     assert types_of(tmp_path, USER.read_text("utf-8")) == []
+
+
+def test_lines_that_may_read_a_file_depend_on_more_than_presets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_of_presets("m = ep.load('gpt2')\nm.total, ep.fits(on='24GB').table[:5]")
+    others = "open('a')", "ep.load('a' + 'b')", "ep.load(f'{1}')", "import os", "x", "ep.load("
+    assert not any(map(is_of_presets, others))
+    (tmp_path / "gpt2").mkdir()
+    assert not is_of_presets("ep.load('gpt2')") and is_of_presets("ep.load('llama3-8b')")

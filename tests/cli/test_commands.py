@@ -32,7 +32,7 @@ import macros as ep
 from macros.__main__ import main
 from macros.api.run_memory import needed
 from macros.cache import memory
-from macros.catalogue import preset_file, presets
+from macros.catalogue import checks, preset_file, presets
 from macros.catalogue.checkpoints import SHIPPED
 from macros.catalogue.stored import BITS, INDEX, header
 from macros.cli.commands import HERE
@@ -242,6 +242,24 @@ def test_check_some(run):
         and "of the rounded 13,000,000,000" in lines[2]
         and lines[3] == "3 models, 2 as published, 1 undisclosed, 0 off"
     )
+
+
+def test_two_processes_check_what_one_does(monkeypatch):
+    monkeypatch.setattr(checks, "MANY", 1)
+    monkeypatch.setattr("macros.cache.second_process.is_worthwhile", lambda: True)
+    slugs, here, processes = ["gpt2", "claude-3-opus", "gpt3-13b", "llama3-8b"], os.getpid(), set[int]()
+    alone = [checks.check(slug) for slug in slugs]
+
+    def check(slug):
+        time.sleep(0.05)
+        return checks.Result(alone[slugs.index(slug)].state, f"{alone[slugs.index(slug)].text} {os.getpid()}")
+
+    monkeypatch.setattr(checks, "check", check)
+    for result, expected in zip(checks.results(slugs), alone, strict=True):
+        text, _, process = result.text.rpartition(" ")
+        processes.add(int(process))
+        assert (result.state, text) == (expected.state, expected.text)
+    assert here in processes and len(processes) == 2
 
 
 def test_check_of_an_unknown_slug(run):

@@ -25,7 +25,7 @@ from macros.counting.costs import of as costs_of
 from macros.data.costs import Asked
 from macros.data.costs import _bounds as bounds_at
 from macros.engine.errors import Problem
-from macros.site.terminal import terminal
+from macros.site.terminal import is_of_presets, terminal
 
 GIGA = 10**9
 
@@ -368,3 +368,11 @@ def test_a_refusal_is_shown_where_the_page_says_so():
     )
     with pytest.raises(Problem, match="the call is answered"):
         terminal("fits llama3-8b --on 24GB", is_refused=True)
+
+
+def test_a_call_that_may_read_a_file_depends_on_more_than_presets(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_of_presets("compare gpt2 llama3-8b --context 8k")
+    assert not any(map(is_of_presets, ("", "run gpt2 --text a", "describe 'a file'", "add gpt2")))
+    (tmp_path / "gpt2").mkdir()
+    assert not is_of_presets("compare gpt2 llama3-8b --context 8k") and is_of_presets("describe llama3-8b")

@@ -73,6 +73,8 @@ def on_config(config):
         now = None if preview.serving and preview.is_edited else inputs.read
         database = Path(config.config_file_path).parent / KEPT
         disk.open_store(database, inputs.states, now, preview.serving, config.use_directory_urls)
+    if not preview.serving:
+        second_process.start({tool_files.ENGINE: tool_files.compiled})  # while this one counts the models
     if config.nav:
         config.nav = model_pages.with_families(config.nav, size())
     return config

@@ -176,7 +176,7 @@ def _named_differences(model: Model) -> list[Html]:
 
 def logit_check(model: Model) -> Html:
     """Whether the tests compare this model's forward pass with reference logits."""
-    held = [t for t in presets.goldens() if architectures()[t].forward is model.architecture.forward]
+    held = _held().get(model.architecture.forward, [])
     if model.model_type in held:
         return html(
             "The same forward pass gives the reference logits of a small checkpoint "
@@ -188,8 +188,18 @@ def logit_check(model: Model) -> Html:
     )
     if not held:
         return said
-    types = joined(map(code, sorted(held)), ", ")
-    return said + html(" Checkpoints of type {}, which have the same forward pass, were.", types)
+    return said + html(
+        " Checkpoints of type {}, which have the same forward pass, were.", joined(map(code, held), ", ")
+    )
+
+
+@memoized
+def _held() -> dict[object, list[str]]:
+    """The model types whose logits the tests compare with a reference, by their forward pass."""
+    known, held = architectures(), dict[object, list[str]]()
+    for model_type in sorted(presets.goldens()):
+        held.setdefault(known[model_type].forward, []).append(model_type)
+    return held
 
 
 # What the field calls the kinds that `experts_and_attention` names.
