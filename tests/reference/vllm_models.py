@@ -741,7 +741,6 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         decode_context_parallel_size=1,
         enable_eplb=False,
         dcp_q_replicate=False,
-        decode_context_parallel_size=1,
         eplb_config=types.SimpleNamespace(num_redundant_experts=0),
     )
     model_config = types.SimpleNamespace(hf_config=config, hf_text_config=config, max_model_len=64, dtype=torch.float32)
@@ -754,7 +753,6 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         cache_config=Cache(),
         quant_config=None,
         lora_config=None,
-        speculative_config=None,
         scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
