@@ -9,7 +9,7 @@ additional one costs a round trip before the page shows. Scripts and styles lose
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from hashlib import sha256
 from posixpath import splitext
 
@@ -34,6 +34,7 @@ UNUSED = re.compile(
     r"|\.md-(?:annotation|author|banner|consent|content__button|feedback|meta|pagination|post|profile|search|select"
     r"|social|source-file|version)"
 )
+_COLOR = re.compile(r"\[data-md-color-(?:primary|accent)=([\w-]+)\]")
 _RULE = re.compile(r"([^{}]+)\{([^{}]*)\}")
 
 
@@ -47,16 +48,21 @@ def is_written_here(path: str) -> bool:
     return splitext(path)[1] in SCRIPTS and not path.startswith((*DATA, f"{FOLDER}/vendor/"))
 
 
-def one_sheet(sheets: Iterable[str]) -> str:
-    """One sheet made of several, in order, without comments, spaces and unused parts."""
+def one_sheet(sheets: Iterable[str], colors: Collection[str]) -> str:
+    """One sheet made of several, in order, without comments, spaces and unused parts: of the theme's colors it has
+    those that the site names."""
     sheet = cssmin("\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets))
-    return _RULE.sub(_used, str(sheet))
 
+    def used(rule: re.Match[str]) -> str:
+        """A rule without unused selectors; empty if it has no other."""
+        selectors = [
+            one
+            for one in re.split(r",(?![^()]*\))", rule[1])
+            if not UNUSED.search(one) and all(color in colors for color in _COLOR.findall(one))
+        ]
+        return f"{','.join(selectors)}{{{rule[2]}}}" if selectors else ""
 
-def _used(rule: re.Match[str]) -> str:
-    """A rule without unused selectors; empty if it has no other."""
-    selectors = [one for one in re.split(r",(?![^()]*\))", rule[1]) if not UNUSED.search(one)]
-    return f"{','.join(selectors)}{{{rule[2]}}}" if selectors else ""
+    return _RULE.sub(used, str(sheet))
 
 
 def hashed_folder(files: Iterable[tuple[str, bytes]]) -> str:

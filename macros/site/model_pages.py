@@ -256,9 +256,10 @@ def kinds(slug: str) -> dict[str, Node]:
 def whole_model(slug: str) -> list[str]:
     """The drawing of the whole model, folded where it is long."""
     drawn = macro_call("pipeline_diagram", slug)
-    layers = kinds(slug).values()
-    is_long = len(layers) > 1 or is_sparse(presets.model(slug)) or any(n_matrices(one) > USUAL for one in layers)
-    content = details(fact_sheet.layers_summary(presets.model(slug)), drawn) if is_long else [drawn]
+    model, layers = presets.model(slug), kinds(slug).values()
+    is_long = len(layers) > 1 or is_sparse(model) or any(n_matrices(one) > USUAL for one in layers)
+    is_long |= bool(model.components)  # of which the page has a section more
+    content = details(fact_sheet.layers_summary(model), drawn) if is_long else [drawn]
     return [section("The whole model", former_anchors(slug), *content)]
 
 

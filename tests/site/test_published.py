@@ -203,7 +203,9 @@ def test_one_sheet_is_all_sheets_in_their_order():
     sheets = ['@charset "UTF-8";a{b:c}\n/*# sourceMappingURL=x.css.map */', "/* d */ e > f { g: h }"]
     rule = "[data-md-color-switching] *,[data-md-color-switching] :after{i:j!important}k{l:m}"
     unused = "[dir=rtl] a{b:c}@media print{.md-version,.x:is(y,z),.md-search__form:is(a,b){o:p}}"
-    assert hashed.one_sheet([*sheets, rule, unused]) == "a{b:c}e>f{g:h}k{l:m}@media print{.x:is(y,z){o:p}}"
+    colors = "[data-md-color-primary=red],[data-md-color-accent=lime] q{r:s}"
+    one = hashed.one_sheet([*sheets, rule, unused, colors], {"lime"})
+    assert one == "a{b:c}e>f{g:h}k{l:m}@media print{.x:is(y,z){o:p}}[data-md-color-accent=lime] q{r:s}"
 
 
 @pytest.mark.processes

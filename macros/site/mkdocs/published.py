@@ -56,7 +56,10 @@ def on_files(files, config):
     gc.freeze()  # modules and traces stay: no look for garbage goes through them, which took 0.4 s of 18
     ours = {path: files.get_file_from_path(path) for path in config.extra_css}
     sheets = [file for file in files if THEME.fullmatch(file.src_uri)] + [file for file in ours.values() if file]
-    styles = hashed.one_sheet(file.content_string for file in sheets)
+    palettes = config.theme.get("palette") or []
+    palettes = [palettes] if isinstance(palettes, dict) else palettes
+    colors = {str(one[name]).replace(" ", "-") for one in palettes for name in ("primary", "accent") if name in one}
+    styles = hashed.one_sheet((file.content_string for file in sheets), colors)
     for file in sheets:
         files.remove(file)
     one = File.generated(config, hashed.STYLES, content=styles)

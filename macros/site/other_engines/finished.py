@@ -40,6 +40,7 @@ _ARTICLE = re.compile(r"<article\b[^>]*>(?P<content>.*?)(?=<p class=\"ep-cite\">
 _PATH = re.compile(r'\s*<a id="__skip"[^>]*></a>|<nav class="md-path".*?</nav>', re.S)
 _TITLE = re.compile(r"<title>(.*?)</title>", re.S)
 _SAID = re.compile(r'<meta name="description" content="([^"]*)">')
+_COLORS = re.compile(r'data-md-color-(?:primary|accent)="([\w-]+)"')
 _SHEET = re.compile(r'\s*<link rel="stylesheet" href="([^":]+)">')
 _OWN = re.compile(r'(?P<before>\b(?:href|src)="(?:[^":?#]*/)?)(?P<path>assets/[^"?#]+)')
 
@@ -133,7 +134,7 @@ def _moved(docs: Path, site: Path, home: str) -> dict[str, str]:
     """Move scripts, styles and what they load to their hashed names; the new name of each, and of each style sheet that
     is now in the one of the site."""
     sheets = [posixpath.normpath(name) for name in _SHEET.findall(home)]
-    one = hashed.one_sheet((site / name).read_text("utf-8") for name in sheets)
+    one = hashed.one_sheet(((site / name).read_text("utf-8") for name in sheets), set(_COLORS.findall(home)))
     for name in sheets:
         (site / name).unlink()
     (site / hashed.STYLES).write_text(one, "utf-8")

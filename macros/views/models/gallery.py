@@ -25,6 +25,7 @@ from .catalogue import iso_date
 from .model_page import experts_and_attention
 from .traits import experts
 
+HIGHEST = 800  # px of a drawing on a model's page that is not folded
 WIDTHS = ("wide", 540), ("broad", 350)  # a drawing that takes the place of two, or does on a phone
 
 
@@ -103,11 +104,12 @@ def beside_common(model: Model, link: Link | None = None) -> Html:
 @memoized
 def _beside_common(slug: str, address: str | None) -> Html:
     both = [presets.model(COMMON), presets.model(slug)]
-    cards = (_card(entry, {COMMON: address}.get) for entry in _as_they_are(both, both))
-    return block(
-        tag("ul", *cards, cls="ep-gallery ep-then-now"),
-        conventions(html("Orange boxes differ from the layers of {}.", both[0].name)),
-    )
+    entries = _as_they_are(both, both)
+    drawings = tag("ul", *(_card(entry, {COMMON: address}.get) for entry in entries), cls="ep-gallery ep-then-now")
+    notes = conventions(html("Orange boxes differ from the layers of {}.", both[0].name))
+    if max(drawn(entry.outline).height for entry in entries) > HIGHEST * SCALE:
+        return block(tag("details", tag("summary", "Both models, drawn side by side"), drawings, notes, cls="wide"))
+    return block(drawings, notes)
 
 
 def _release(model: Model) -> tuple[str, int]:
