@@ -7,8 +7,6 @@ Source: transformers 5.23, modeling_emu3.py and image_processing_emu3.py (arXiv 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
 from ..architectures.config import Positive, Size, config, fixed, key
@@ -54,7 +52,7 @@ class Emu3Vision(Vqgan):
     @property
     def n_halvings(self) -> int:
         """How often the number of frames is halved."""
-        return int(math.log2(int(self.n_frames)))
+        return int(self.n_frames).bit_length() - 1
 
     @property
     def frames_left(self) -> int:
