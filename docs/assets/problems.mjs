@@ -57,6 +57,12 @@ export async function textOf(file, most) {
 
 // Lets the page answer in between; what is under way goes on next.
 export const pause = () => globalThis.scheduler?.yield?.() ?? new Promise(resolve => setTimeout(resolve))
+// The same, and lets the browser paint; a page that nobody sees goes on without.
+export const painted = () =>
+  new Promise(resolve => {
+    if (document.hidden) setTimeout(resolve)
+    else requestAnimationFrame(() => setTimeout(resolve))
+  })
 /**
  * What is called between pieces of work: it pauses whenever that many milliseconds are over.
  * @param {number} most

@@ -15,7 +15,7 @@ import {
   order_of_machines,
   smallest,
 } from "../fitting.mjs"
-import { conditions, loadGguf, machine, paced, Problem, py, shorten } from "../conditions.mjs"
+import { conditions, loadGguf, machine, paced, painted, Problem, py, shorten } from "../conditions.mjs"
 import { order } from "../tables.mjs"
 import {
   about,
@@ -369,7 +369,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     isDrawn()
     const body = first.querySelector("tbody")
     for (let i = atFirst; i < ordered.length; i += AT_A_TIME) {
-      await pause()
+      await painted()
       if (mine !== drawing) return
       body?.append(...lines(columns, rows(ordered.slice(i, i + AT_A_TIME))))
     }
