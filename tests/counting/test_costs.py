@@ -526,6 +526,7 @@ def test_compute_of_one_token_is_its_active_weights_and_its_pairs(slug):
         int(w.count)
         for w in costs.counts._touched_by(("embed", "embed_positions", "embed_layers"))
         - costs.counts._touched_by(("unembed",))
+        | {w for w in costs.counts.weights if "ngram_embedding" in w.name}
     )
     context = 2 if costs.reads_source else 1  # what an encoder reads, it reads in the first step
     of_first = sum(int(w.count) for w in costs.of_first_step if w.name.find("embed_positions") < 0)
