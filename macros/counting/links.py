@@ -290,8 +290,7 @@ def _sums_inside(step: Node, layer: Node) -> list[Node]:
     return [
         leaf
         for leaf in step.walk()
-        if leaf.role is Role.NGRAM_EMBEDDING
-        or (is_sum_of_shares(leaf) and leaf.outputs[0].shape[-1].expr != width)
+        if leaf.role is Role.NGRAM_EMBEDDING or (is_sum_of_shares(leaf) and leaf.outputs[0].shape[-1].expr != width)
     ]
 
 

@@ -24,7 +24,8 @@ class Traffic(Compute):
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
         """Bytes of weights that a step reads: a row per token of the input tables, several of tables of n-grams, each
-        routed expert that any token chose, everything else once. Weights that only an encoder's text meets are read if the step is the `first`.
+        routed expert that any token chose, everything else once. Weights that only an encoder's text meets are read if
+        the step is the `first`.
 
         The number of experts is the expected one if each token chooses independently and evenly; with `least`, all
         tokens choose the same ones.
