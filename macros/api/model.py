@@ -315,7 +315,7 @@ class Parameters(Tabular):
 
     @property
     def active_excluding_input_embedding(self) -> int:
-        """`active` without the input table, unless that is also the head."""
+        """`active` without the tables of n-grams and the input table, unless that is also the head."""
         return self._model.counts.active_excluding_input_embedding
 
     @property

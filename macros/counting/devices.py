@@ -13,7 +13,7 @@ from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .conditions import Conditions
 from .formats import FORMATS, ItemBytes
-from .splits import MOST_TRIED, WHOLE, Split, divisors, held, is_cut, rule_of
+from .splits import MOST_TRIED, PADDED, WHOLE, Split, divisors, held, is_cut, rule_of
 from .training import Training
 
 # A matrix of a layer with no other sizes is as wide as all heads together.
@@ -132,7 +132,9 @@ class Devices(Training):
             parts = [d.expr.at(routed) if d.expr.symbols else int(d) for d in w.shape]
             return parts, 1 if w.members is None else int(w.members) // split.expert
         at = self._axes[w]
-        if at is not None:
+        if w in self.counts.ngram_tables:
+            shape[0] = held(PADDED, shape[0], split.tensor)
+        elif at is not None:
             shape[at] = w.shape[at].expr.at(cuts)
         return shape, 1 if w.members is None else int(w.members)
 

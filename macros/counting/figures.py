@@ -81,7 +81,7 @@ FIGURES: dict[str, Figure] = {
             PARAMETERS,
             (),
             lambda c, given: c.counts.active_excluding_input_embedding,
-            "the convention of some makers; a table that is also the LM head counts",
+            "the convention of some makers, also without tables of n-grams; a table that is also the LM head counts",
             "parameters.active_excluding_input_embedding",
         ),
         Figure(

@@ -17,6 +17,7 @@ from weakref import WeakKeyDictionary
 
 from ..engine.array import Node
 from ..engine.dims import Poly
+from ..engine.steps import Role
 from ..engine.tensors import Weight
 from .arrays import origin, size
 from .conditions import Conditions
@@ -282,11 +283,15 @@ def _part(top: Node, step: Node) -> Part:
 
 def _sums_inside(step: Node, layer: Node) -> list[Node]:
     """The products inside a part of which each device computes a share, and that are narrower than the part's result:
-    they are summed where they are used."""
+    they are summed where they are used. So are rows of n-grams, of which each device has some."""
     if layer.layers is None:
         return []
     width = step.outputs[0].shape[-1].expr
-    return [leaf for leaf in step.walk() if is_sum_of_shares(leaf) and leaf.outputs[0].shape[-1].expr != width]
+    return [
+        leaf
+        for leaf in step.walk()
+        if leaf.role is Role.NGRAM_EMBEDDING or (is_sum_of_shares(leaf) and leaf.outputs[0].shape[-1].expr != width)
+    ]
 
 
 def is_sum_of_shares(leaf: Node) -> bool:

@@ -80,6 +80,8 @@ def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
             if w.routed is not None:
                 key = int(w.routed[0]), int(w.routed[1])
                 routed[key] = routed.get(key, 0) + size
+            elif w in costs.counts.ngram_tables:
+                read += costs.table_bytes_read(w, given.batch, given.format)
             elif w not in costs.of_first_step:
                 read += size
     read += sum(int(size * (1 - power(1 - used / members, given.batch))) for (members, used), size in routed.items())

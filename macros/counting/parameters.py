@@ -96,8 +96,20 @@ class Counts:
 
     @cached_property
     def active_excluding_input_embedding(self) -> int:
-        """`active` without the input table, unless that is also the head."""
-        return self.active - sum(int(w.count) for w in self._touched_by(INPUT_TABLES[:1]) - self._touched_by((HEAD,)))
+        """`active` without the tables of n-grams and the input table, unless that is also the head."""
+        looked_up = self._touched_by(INPUT_TABLES[:1]) - self._touched_by((HEAD,))
+        return self.active - sum(int(w.count) for w in (*looked_up, *self.ngram_tables))
+
+    @cached_property
+    def ngram_tables(self) -> dict[Weight, int]:
+        """The tables of n-grams inside layers, with the number of rows that a token reads of each."""
+        return {
+            w: int(node.outputs[0].shape[-1]) // int(w.shape[-1])
+            for node in self.trace.root.walk()
+            if node.role is Role.NGRAM_EMBEDDING
+            for w in node.weights
+            if not w.is_buffer
+        }
 
     @cached_property
     def embedding(self) -> int:

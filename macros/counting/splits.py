@@ -18,6 +18,7 @@ from ..engine.steps import Holds
 # What tensor parallelism asks of a size: that it divides; that it divides or is divided; that it divides or is one;
 # nothing, since it is padded.
 WHOLE, SHARED, ONE_OR_WHOLE, PADDED = "whole", "shared", "one or whole", "padded"
+ROWS_OF_NGRAMS = "n_ngram_heads"  # looked up for each length: the table's rows are cut, whatever their number
 # Besides the names that end in _heads.
 INNER = ("d_ff", "d_inner", "n_output_groups")
 STATE_GROUPS = "n_groups"
@@ -67,7 +68,7 @@ class Split(NamedTuple):
 @cache
 def rule_of(symbol: str) -> str | None:
     """The rule of tensor parallelism for the size with this name; None if no matrix is cut along it."""
-    if symbol.startswith(Holds.INDEX_KEYS):
+    if symbol.startswith(Holds.INDEX_KEYS) or symbol == ROWS_OF_NGRAMS:
         return None
     if symbol in VOCABULARIES:
         return PADDED

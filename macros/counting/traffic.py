@@ -23,8 +23,9 @@ class Traffic(Compute):
     def weight_bytes_read(
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
-        """Bytes of weights that a step reads: a row per token of the input tables, each routed expert that any token
-        chose, everything else once. Weights that only an encoder's text meets are read if the step is the `first`.
+        """Bytes of weights that a step reads: a row per token of the input tables, several of tables of n-grams, each
+        routed expert that any token chose, everything else once. Weights that only an encoder's text meets are read if
+        the step is the `first`.
 
         The number of experts is the expected one if each token chooses independently and evenly; with `least`, all
         tokens choose the same ones.
@@ -34,16 +35,23 @@ class Traffic(Compute):
             always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
         always += self.target_bytes_read(tokens, format)
-        total = always + sum(
-            form.size((min(int(w.shape[0]), tokens), *w.shape[1:]), copies)
-            for w in tables
-            for form, copies in self.formats.of(w, format)
-        )
+        total = always + sum(self.table_bytes_read(w, tokens, format) for w in tables)
         if least:
             return total + sum(size * used // members for (members, used), size in routed.items())
         return total + sum(
             int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()
         )
+
+    def table_bytes_read(self, w: Weight, tokens: int, format: str) -> int:
+        """Bytes that so many tokens read of a table that ids look up."""
+        entries, *entry = self.entries_of(w)
+        return sum(form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format))
+
+    def entries_of(self, w: Weight) -> tuple[int, ...]:
+        """The shape of a table that ids look up, one entry for each token: a row, or several of n-grams."""
+        rows, *row = (int(d) for d in w.shape)
+        each = self.counts.ngram_tables.get(w, 1)
+        return (rows, *row) if each == 1 else (rows // each, each, *row)
 
     def target_bytes_read(self, tokens: int, format: str) -> int:
         """Bytes that a step of a draft head reads of its target's tensors: a row per token of the embedding, and the LM
@@ -55,8 +63,8 @@ class Traffic(Compute):
         return total
 
     def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
-        """Bytes that every step reads, the input tables that are not also the head, bytes of experts by (held,
-        used)."""
+        """Bytes that every step reads, the tables that ids look up and that are not also the head, bytes of experts by
+        (held, used)."""
         looked_up, first, experts = self._not_always_read
         always = self.formats.total(format) - sum(self.formats.size(w, format) for w in (*looked_up, *first))
         routed: dict[tuple[int, int], int] = {}
@@ -70,15 +78,19 @@ class Traffic(Compute):
     def _not_always_read(
         self,
     ) -> tuple[tuple[Weight, ...], tuple[Weight, ...], tuple[tuple[Weight, tuple[int, int]], ...]]:
-        """The weights that not every step reads whole: input tables that are not also the head, those of the first
-        step, routed experts with (held, used)."""
+        """The weights that not every step reads whole: tables that ids look up and that are not also the head, those of
+        the first step, routed experts with (held, used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))
         )
         first = self.of_first_step
         return (
-            tuple(w for w in self.counts.weights if w in tables and w not in head and w not in first),
+            tuple(
+                w
+                for w in self.counts.weights
+                if (w in tables or w in self.counts.ngram_tables) and w not in head and w not in first
+            ),
             tuple(w for w in (*self.counts.weights, *self.counts.buffers) if w in first and not w.routed),
             tuple(
                 (w, (int(w.routed[0]), int(w.routed[1])))

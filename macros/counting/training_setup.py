@@ -193,6 +193,7 @@ def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[
     """The model's memory in each stage if all of it is trained."""
     split = Split(setup.tensor, 1, setup.pipeline)
     tables = {w for n in costs.trace.root.children if n.role in (*LOOKED_UP, HEAD) for w in n.all_weights()}
+    tables.update(costs.counts.ngram_tables)
     trained: list[list[Tensor]] = [[] for _ in range(setup.pipeline)]
     local: dict[tuple[int, Weight], int] = {}  # elements of one layer
     for stage, w, shape, here, members in costs.parts_by_stage(split):

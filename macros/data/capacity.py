@@ -62,7 +62,11 @@ class Packing:
             self.costs.weight_bytes(format),
             always + sum(size * used // members for (members, used), size in routed.items()),
             list(self.costs.formats.types(format)),
-            [_table(form, int(copies), w) for w in tables for form, copies in self.costs.formats.of(w, format)],
+            [
+                _table(form, int(copies), w, self.costs.entries_of(w))
+                for w in tables
+                for form, copies in self.costs.formats.of(w, format)
+            ],
             sum(self.costs.formats.size(w, format) for w in self.costs.of_first_step),
         ]
 
@@ -137,10 +141,10 @@ class Packing:
         return {**self.trace.symbols, "T": 1}
 
 
-def _table(form: Format, copies: int, w: Weight) -> list[Any]:
+def _table(form: Format, copies: int, w: Weight, entries: tuple[int, ...]) -> list[Any]:
     """A table as `Weights` reads it; for a quantizer's format the bytes of a row. Raises ValueError if rows have no
     bytes of their own."""
-    rows, *rest = map(int, w.shape)
+    rows, *rest = entries
     if form.name in GGUF_TYPES or form.name in FORMATS:
         return [form.name, copies, rows, *rest]
     row = form.size((1, *rest), copies)

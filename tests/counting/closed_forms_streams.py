@@ -150,7 +150,8 @@ def qwen4_exp(c, i):
     """A delta rule or gated attention with an indexer, narrow maps between streams, tables of n-grams."""
     D, _, N, K, H, _ = sizes(c)
     wide, k = c["hc_count"] * D, c["ple_conv_kernel_size"]
-    linear = c["layer_types"][i] == "linear_attention"
+    types, every = c.get("layer_types"), c.get("full_attention_interval", 4)
+    linear = types[i] == "linear_attention" if types else (i + 1) % every != 0
     if linear:
         mixer = delta_net(c)
     else:

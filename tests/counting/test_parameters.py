@@ -263,6 +263,13 @@ def test_a_layer_count_is_a_symbol():
     assert find("llama").name == "llama"
 
 
+def test_a_convolution_over_the_token_alone_keeps_nothing():
+    """Qwen3.8 Flash Next's after its table of n-grams: otherwise 3 times 3 rows of 4 streams, in 16 bits."""
+    given = presets.model("qwen3.8-flash-next")
+    one = presets.make("one", given.raw | {"ple_conv_kernel_size": 1})
+    assert given.counts.cache_bytes(9) - one.counts.cache_bytes(9) == 3 * 3 * 4 * 2560 * 2
+
+
 def test_a_norm_outside_of_the_layers_is_told_by_its_place():
     """BLOOM has one before its layers and one behind them; it is no part of either."""
     titles = [g.title for g in grouped(presets.load("bloom-560m").counts.parts, lambda node: node.name)]

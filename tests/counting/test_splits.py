@@ -11,6 +11,7 @@ from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import Costs
 from macros.counting.costs import of as costs_of
+from macros.counting.links import transfers
 from macros.counting.splits import Split
 
 # One of each mechanism: fused and padded, latents, an indexer, experts by name and stacked, groups, recurrences, shared
@@ -65,6 +66,26 @@ def test_stages_by_hand():
     ]
     assert costs._stage_cache(five, 1000, 2) == [1000 * L // 5 * 2 * K * H * 2] * 5
     assert costs.split_bytes(five, Conditions(1000, 3))["cache"] == 3 * 1000 * L // 5 * 2 * K * H * 2
+
+
+@pytest.mark.parametrize("tensor", [2, 8])
+def test_a_table_of_ngrams_is_cut_by_rows(tensor):
+    """Qwen3.8 Flash Next by hand, as vLLM's Qwen4ExpPLELayer: the projections are copied, the rows found are summed."""
+    D, streams, rows, row, each = 2560, 4, 320_001_536, 160, 16
+    costs, split = of("qwen3.8-flash-next"), Split(tensor=tensor)
+    parts = [(w.name, shape) for _, w, shape, _, _ in costs.parts_by_stage(split) if ".ple." in w.name]
+    shapes = {name.partition(".ple.")[2].removesuffix(".weight"): shape for name, shape in parts}
+    assert shapes["ple_embedding.ngram_embedding"] == [rows // tensor, row]
+    assert (shapes["key_proj"], shapes["value_proj"]) == ([streams * D, each * row], [D, each * row])
+    [sums] = [t for t in transfers(costs, split, 3, Conditions(99)) if t.after == "ngram_embedding"]
+    assert (sums.times, sums.total) == (1, 2 * (tensor - 1) * 3 * each * row * 2)
+
+
+def test_a_token_reads_a_few_rows_of_a_table_of_ngrams():
+    """Qwen3.8 Flash Next: a token reads 16 rows of 160 numbers in 16 bits, besides its row of the embedding."""
+    costs = of("qwen3.8-flash-next")
+    more = costs.weight_bytes_read(1, 5, least=True) - costs.weight_bytes_read(1, 1, least=True)
+    assert more == 4 * (16 * 160 + 2560) * 2 and costs.weight_bytes_read(1, 1) < 16e9
 
 
 def test_stages_take_turns_at_a_token():

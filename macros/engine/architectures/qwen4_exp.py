@@ -46,7 +46,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Interval, Size, Taps, config, fixed, key, mixers_of
+from .config import Interval, Size, Taps, config, derived, fixed, key, mixers_of
 from .qwen3_next import Qwen35MoE, gated_delta_net, mixture_of_experts
 from .rope_config import read_rope
 from .tensor_layouts import FUSED
@@ -62,7 +62,7 @@ class NGramKind(Mixed):
     table: int | None = None
 
     def __str__(self) -> str:
-        return super().__str__() + ("" if self.table is None else ", n-grams")
+        return super().__str__() + ("" if self.table is None else ", ngrams")
 
 
 @config
@@ -84,6 +84,7 @@ class Qwen4Exp(Qwen35MoE):
     d_ngram_conv: Taps = key("ple_conv_kernel_size", 4)
     longest_ngram: Taps = key("ngram_size", 3)
     n_ngram_heads: Size = key("heads_per_ngram", 8)
+    d_ngram_row: Size | None = derived(lambda c: c.width_of_row())
     ngram_rows: Interval = key("ngram_vocab_size_base", 20_000_000)
     ngram_rows_divisor: Interval = key("make_ngram_vocab_size_divisible_by", 128)
     end_of_text: int | list[int] | None = key("eos_token_id", None)
@@ -99,7 +100,7 @@ class Qwen4Exp(Qwen35MoE):
     def check(self) -> None:
         super().check()
         self.must_divide("pool_size", "index_topk")
-        heads = int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
+        heads = self.heads_of_ngrams
         if self.ngram_layers and (not heads or int(self.d_ngrams) % heads):
             raise Problem(
                 f"ple_embed_dim = {int(self.d_ngrams)} is not a multiple of {heads}, the heads of all n-grams",
@@ -109,6 +110,15 @@ class Qwen4Exp(Qwen35MoE):
             raise Problem("eos_token_id is missing", "ple_layer_ids has layers, whose n-grams end at that token")
         if not all(1 <= i <= self.n_layers for i in self.ngram_layers):
             raise Problem(f"ple_layer_ids = {self.ngram_layers}", f"give layers from 1 to {int(self.n_layers)}")
+
+    @property
+    def heads_of_ngrams(self) -> int:
+        """The heads of a table of n-grams, some for each length: as many rows as a token reads."""
+        return int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
+
+    def width_of_row(self) -> int | None:
+        """The width of a row of a table of n-grams. None without n-grams."""
+        return int(self.d_ngrams) // self.heads_of_ngrams if self.ngram_layers and self.heads_of_ngrams else None
 
     @property
     def end_token(self) -> int | None:
@@ -139,7 +149,7 @@ class Qwen4Exp(Qwen35MoE):
 
     def rows_of_table(self, table: int) -> int:
         """Rows of a table of n-grams: those of its heads, each a different prime number, padded."""
-        per_table = int(self.n_ngram_heads) * (int(self.longest_ngram) - 1)
+        per_table = self.heads_of_ngrams
         rows = sum(primes_from(int(self.ngram_rows), (table + 1) * per_table)[table * per_table :])
         divisor = int(self.ngram_rows_divisor)
         return (rows + divisor - 1) // divisor * divisor
@@ -237,9 +247,8 @@ def ngrams(x: Array, ids: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table:
     T, M, D = x.shape[0], c.n_streams, c.d_model
     end = c.end_token
     assert end is not None
-    found = ngram_embedding(
-        ids, w.at("ple_embedding"), cache, c.rows_of_table(table), c.d_ngrams, c.longest_ngram, c.n_ngram_heads, end
-    )
+    shape = c.rows_of_table(table), c.size("d_ngram_row")
+    found = ngram_embedding(ids, w.at("ple_embedding"), cache, shape, c.d_ngrams, c.longest_ngram, end)
     key_of = stream_norm(linear(found, w, "key_proj", M * D).reshape(T, M, D), w, "norm_key", c.norm_eps)
     query = stream_norm(x, w, "norm_query", c.norm_eps)
     fit = np.einsum("tmd,tmd->tm", key_of, query, optimize=True) * D**-0.5

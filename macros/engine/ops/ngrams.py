@@ -16,21 +16,21 @@ ID_BYTES = 8
 
 @step(Role.NGRAM_EMBEDDING, keeps=Keeps.NOTHING)
 def ngram_embedding(
-    ids: Array, w: Weights, cache: KVCache, rows: int, width: int, longest: int, per_ngram: int, end: int
+    ids: Array, w: Weights, cache: KVCache, shape: tuple[int, int], width: int, longest: int, end: int
 ) -> Array:
     """The vectors of the n-grams that end at each token, side by side: [T], [rows W / N] -> [T W].
 
     The cache keeps the last ids, minus the id at which an n-gram ends: before a text, all are that one.
     """
-    n = per_ngram * (longest - 1)
+    n = int(width) // int(shape[1])
     earlier = cache.state(Holds.TOKEN_IDS, longest - 1).astype(np.int64)
     history = np.concatenate([earlier, ids - end], axis=0)
     cache.store(Holds.TOKEN_IDS, history[-(longest - 1) :].astype(np.float32), item_bytes=ID_BYTES)
     multipliers = w.buffer("layer_multipliers", longest, whole=True)
     sizes, offsets = (w.buffer(f"ngram_heads_{name}", n, whole=True) for name in ("vocab_sizes", "offsets"))
     places = ngram_hash(history + end, multipliers, sizes, offsets, end)
-    vectors = np.take(w("ngram_embedding.weight", rows, width // n), places, axis=0)
-    return vectors.reshape(ids.shape[0], n * (width // n))
+    vectors = np.take(w("ngram_embedding.weight", *shape), places, axis=0)
+    return vectors.reshape(ids.shape[0], width)
 
 
 @step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)

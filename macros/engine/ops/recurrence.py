@@ -122,7 +122,7 @@ def dilated_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, ap
     """Mix each channel over `width` tokens at distances of `apart`, back from the token: [T C] -> [T C]."""
     C, before = x.shape[1], (width - 1) * apart
     rows = np.concatenate([cache.state(Holds.CONVOLUTION, before, C), x], axis=0)
-    cache.store(Holds.CONVOLUTION, rows[-before:], item_bytes=CONVOLUTION_BYTES)
+    cache.store(Holds.CONVOLUTION, rows[x.shape[0] :], item_bytes=CONVOLUTION_BYTES)
     taps = [rows[i * apart : -(width - 1 - i) * apart or None] for i in range(width)]
     return np.einsum("twc,cw->tc", np.stack(taps, axis=1), w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
 

@@ -39,6 +39,7 @@ from .cells import (
 STEPS = {
     "embed": "token embedding",
     "embed_layers": "per-layer embeddings",
+    "ngram_embedding": "n-gram embedding",
     "unembed": "the logits",
     "stage": "stage",
     "mixture_of_experts": "mixture of experts",

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from ...catalogue.presets import Model
+from ...counting.parameters import Counts
 from ..kit import rounding
 from ..kit.html import Html, html, joined, text
 
@@ -30,11 +31,16 @@ def headline(model: Model, said: str) -> Html:
     )
 
 
+def looked_up(counts: Counts) -> str:
+    """The tables that `active_excluding_input_embedding` leaves out, in words."""
+    return "the token embedding and n-grams" if counts.ngram_tables else "the token embedding"
+
+
 def active_readings(model: Model) -> list[Reading]:
     """The counts of the parameters that one token uses."""
     return [
         Reading("active per token", model.counts.active),
-        Reading("active without the token embedding", model.counts.active_excluding_input_embedding),
+        Reading(f"active without {looked_up(model.counts)}", model.counts.active_excluding_input_embedding),
     ]
 
 
@@ -48,7 +54,7 @@ def size_readings(model: Model) -> list[Reading]:
         Reading("the total", counts.total),
         Reading("the total with the vision part", counts.total + vision),
         Reading("the total with the MTP module", counts.total + prediction),
-        Reading("the total without the token embedding", counts.total - input_table),
+        Reading(f"the total without {looked_up(counts)}", counts.total - input_table),
         Reading("non-embedding", counts.non_embedding),
         Reading("non-embedding with the MTP module", counts.non_embedding + prediction),
         *([Reading("the numbers in the published file", file.parameters)] if file else ()),

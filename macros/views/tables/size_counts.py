@@ -88,9 +88,12 @@ def _active(model: Model, total: Row) -> list[Row]:
     rows.append(_result("Active per token", counts.active, multiplied))
     excluding = counts.active_excluding_input_embedding
     if excluding != counts.active:
+        of_ngrams = sum(int(w.count) for w in counts.ngram_tables)
+        if of_ngrams:
+            rows.append(_step("the table of n-grams", -of_ngrams, "a lookup of a few rows"))
         rows += [
-            _step("the token embedding", excluding - counts.active, "a lookup of one row"),
-            _result("Active without the token embedding", excluding, "another common convention"),
+            _step("the token embedding", excluding - counts.active + of_ngrams, "a lookup of one row"),
+            _result(f"Active without {headlines.looked_up(counts)}", excluding, "another common convention"),
         ]
     if published and published.active:
         source = html("; {}", published.active_source) if published.active_source else ""

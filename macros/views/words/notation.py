@@ -150,6 +150,7 @@ SYMBOLS = (
     Symbol("d_ngrams", "", "width of what tables of n-grams say of a token"),
     Symbol("longest_ngram", "", "tokens of the longest n-gram that is looked up", "N"),
     Symbol("n_ngram_heads", "", "rows that are looked up for each length of n-gram"),
+    Symbol("d_ngram_row", "", "width of a row of a table of n-grams"),
     Symbol("n_norm_groups", "", "groups of numbers that a norm after lightning attention scales apart"),
     Symbol("ngram_rows", "", "rows of the first table of n-grams, each further one has two more"),
     Symbol("d_ngram_conv", "", "tokens that the convolution after a table of n-grams mixes"),
