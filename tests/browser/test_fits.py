@@ -36,6 +36,7 @@ def tool(open_page, site):
         page = open_page(urljoin(site, f"tools/fits/{asked}"), **options)
         if options.get("java_script_enabled", True):
             page.locator(".ep-answer strong").wait_for()
+            until(page, "!document.querySelector('.ep-tool[aria-busy=true]')")  # the list is whole
         return page
 
     return open_

@@ -340,6 +340,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const rows = (/** @type {Found[]} */ some) => some.map(one => rowOf(one, isTimed, isSplit))
     await pause()
     if (mine !== drawing) return
+    place.setAttribute("aria-busy", "true")
     replace(
       line,
       make("strong", {}, `${found.length} of ${whole} models fit on ${several(given, on)}`),
