@@ -180,4 +180,4 @@ def test_a_family_leads_from_model_to_model_and_back_to_the_list(site_folder):
 
     assert beside("models/llama") == ("../", "llama-7b/")
     assert beside("models/a-x/a.x-k1") == ("../", "../../")
-    assert beside("models/atlas")[1] == "../../tools/" and beside("tools") == ("../models/atlas/", "fits/")
+    assert beside("models/choices")[1] == "../../tools/" and beside("tools") == ("../models/choices/", "fits/")
