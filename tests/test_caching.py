@@ -39,14 +39,16 @@ OF_PLAIN_VALUES = set(
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
     views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_said
     views/guide/matmul:drawing views/kit/equations:math
-    views/kit/html:_beside views/kit/html:_inert views/kit/html:attribute_name views/kit/mathml:mathml
+    views/kit/html:_beside views/kit/html:_head views/kit/html:_inert views/kit/html:attribute_name
+    views/kit/mathml:_terms
     views/kit/shapes:expression views/kit/shapes:of_expressions views/kit/shapes:tensor_name views/kit/shapes:var
     views/kit/svg:_escaped views/kit/svg:_log
-    views/kit/text_width:held views/kit/text_width:text_width
+    views/kit/text_width:held views/kit/text_width:text_width views/kit/values:_parsed
     views/reference/benchmarks:runs views/reference/claims:claims views/reference/claims:formulas
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
-    views/models/cited_numbers:_version views/reference/rooms:_imported views/reference/style:style
+    views/models/cited_numbers:_version views/reference/rooms:_rooms views/reference/style:style
     views/trace/walkthrough:_flow views/trace/walkthrough:_title
+    views/trace/walkthrough:_translate_equations
     views/words/descriptions:_step_tables views/words/descriptions:_terms_beside views/words/descriptions:_with_term
     views/words/descriptions:calls
     views/words/descriptions:kinds views/words/descriptions:of_weight views/words/descriptions:steps
@@ -96,6 +98,8 @@ BY_HAND = {
     "views/diagrams/dataflow:self.outside": "the drawing itself: an item is drawn in one place",
     "views/diagrams/dataflow:self.states": "the drawing itself: an item is drawn in one place",
     "views/diagrams/model_diagrams:item.written": "of a drawing, which goes with its page",
+    "views/kit/mathml:_prepared": "pure: which formulas were translated together",
+    "views/kit/mathml:_translated": "pure: what each formula is in MathML",
 }
 
 

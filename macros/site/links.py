@@ -18,9 +18,18 @@ _HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
 @lru_cache(maxsize=4096)
 def relative_link(target: str, source: str, has_folders: bool = True) -> str:
     """The link from one page to another, by their source paths: `a/b.md` is at `a/b/`, or at `a/b.html`."""
-    address, start = page_address(target, has_folders), posixpath.dirname(page_address(source, has_folders)) or "."
-    link = posixpath.relpath(address or ".", start)
+    address, start = page_address(target, has_folders), posixpath.dirname(page_address(source, has_folders))
+    link = _relative(address.rstrip("/"), start)
     return f"{link}/" if not address or address.endswith("/") else link
+
+
+def _relative(path: str, start: str) -> str:
+    """`posixpath.relpath` of two paths below one folder, without a look at the working folder."""
+    there, here = path.split("/") if path else [], start.split("/") if start else []
+    same = 0
+    while same < min(len(there), len(here)) and there[same] == here[same]:
+        same += 1
+    return "/".join([".."] * (len(here) - same) + there[same:]) or "."
 
 
 @lru_cache(maxsize=4096)

@@ -85,16 +85,18 @@ def hashable(value: object) -> object:
     return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
-def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str, object]) -> None:
-    """Raise `Problem` for a call that does not match the signature, or an argument of another kind."""
+def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str, object]) -> inspect.BoundArguments:
+    """The arguments by their parameters. Raises `Problem` for a call that does not match the signature, or an argument
+    of another kind."""
     try:
-        given = signature.bind(*args, **kwargs).arguments
+        given = signature.bind(*args, **kwargs)
     except TypeError as error:
         raise Problem(str(error), f"write {usage(name, signature)}") from None
-    for parameter, value in given.items():
+    for parameter, value in given.arguments.items():
         p = signature.parameters[parameter]
         for said, one in value.items() if p.kind is p.VAR_KEYWORD else [(parameter, value)]:
             _check_one(said, p, one)
+    return given
 
 
 def _check_one(said: str, p: inspect.Parameter, value: object) -> None:
@@ -137,11 +139,9 @@ DEPRECATED_ROLES = {
 GONE_WITH = "0.3.0"  # the version that takes the old words no more
 
 
-def with_todays_roles(
-    signature: inspect.Signature, args: tuple, kwargs: dict[str, object]
-) -> tuple[inspect.BoundArguments, list[str]]:
+def with_todays_roles(given: inspect.BoundArguments) -> tuple[inspect.BoundArguments, list[str]]:
     """The arguments, with each step under its current name; and a line for each old name."""
-    given, notes = signature.bind(*args, **kwargs), []
+    notes = []
     for name in STEP_PARAMETERS & given.arguments.keys():
         old = given.arguments[name]
         if isinstance(old, str) and old in DEPRECATED_ROLES:

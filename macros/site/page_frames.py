@@ -6,6 +6,7 @@ without these is its frame: headings, and places for the elements.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
@@ -14,9 +15,10 @@ from .extensions.glossary import term_anchor
 from .extensions.large_blocks import MARK, anchors
 
 # A whole element on a line, as the generator and macros write it, or anchors, and a place for it in a frame.
-_ELEMENT = re.compile(rf'<(?:(\w+) {MARK}\b.*</\1|(p|summary)>.*</\2|(div) class="highlight">.*</\3|([du]l)\b.*</\4)>')
+_ELEMENT = re.compile(rf'<(?:(\w+) {MARK}\b|(p|summary)>|(div) class="highlight">|([du]l)\b)')
 _ANCHORS = re.compile(r'(?:<span id="[^"]*"></span>)+')
 _PLACE = re.compile(r"<(?:div|p|summary)>ep-place-(\d+)</\w+>")
+_LINK_BESIDE = re.compile(r"\]\((?!\.\./)")  # to anything but a page above the page's folder
 _TITLE = re.compile(r"# ([A-Za-z0-9]+(?:[ .-][A-Za-z0-9]+)*)\n")
 TITLE, ANCHOR, HERE = "Epframetitle", "epframetitle", ""  # in a frame: of any page, and links to itself
 
@@ -36,21 +38,23 @@ class Frames:
 
     def __init__(self, terms: Iterable[str] = ()):
         self.terms = re.compile(rf"\b(?:{'|'.join(map(re.escape, terms)) or '(?!)'})\b")
-        self.rendered: dict[str, Rendered] = {}
+        self.rendered: dict[tuple[tuple[str, bool], str], Rendered] = {}
 
     def render(self, markdown: str, source: str, render: Callable[[str], Rendered]) -> Rendered:
         """A page as `render` gives it, which is called for a new frame, and for a page that is not like others."""
         named = _TITLE.match(markdown)
-        if named is None or "](" in markdown or self.terms.search(named[1]):
+        if named is None or _LINK_BESIDE.search(markdown) or self.terms.search(named[1]):
             return render(markdown)
         elements: list[str] = []
         rest = [_placed(line, elements) for line in markdown[named.end() :].split("\n")]
+        folder, name = posixpath.split(source)
+        place = posixpath.dirname(folder), name == "index.md"  # one link above the folder is the same for all there
         frame = "\n".join([f"# {TITLE}", *rest])
-        if frame not in self.rendered:
+        if (place, frame) not in self.rendered:
             rendered = render(frame)
             links = {HERE if page == source else page: to for page, to in rendered.links.items()}
-            self.rendered[frame] = rendered._replace(links=links)
-        found, anchor = self.rendered[frame], term_anchor(named[1])
+            self.rendered[place, frame] = rendered._replace(links=links)
+        found, anchor = self.rendered[place, frame], term_anchor(named[1])
         own = dict.fromkeys(name for element in elements for name in anchors(element))
         if anchor in found.anchors or anchor in own or len(_PLACE.findall(found.html)) != len(elements):
             return render(markdown)
@@ -62,7 +66,7 @@ def _placed(line: str, elements: list[str]) -> str:
     if _ANCHORS.fullmatch(line):
         elements.append(f"<p>{line}</p>")
         return f"ep-place-{len(elements) - 1}"
-    if not (element := _ELEMENT.fullmatch(line)):
+    if not (element := _ELEMENT.match(line)) or not line.endswith(f"</{element[element.lastindex or 0]}>"):
         return line
     name = element[2] or "div"
     elements.append(line.replace(f" {MARK}", ""))

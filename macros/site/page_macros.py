@@ -89,7 +89,8 @@ OF_ANY_FILE: dict[str, Callable[[dict[str, Any]], bool]] = {  # macros that may 
 PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
 # As `terms_beside` writes the field's terms, and walkthroughs the name of a step.
-TERMS = re.compile(r'(<span class="ep-term">· |<strong class="ep-name">)([^<]+)')
+BEFORE_TERMS = ('<span class="ep-term">· ', '<strong class="ep-name">')
+TERMS = re.compile(rf"({'|'.join(BEFORE_TERMS)})([^<]+)")
 
 
 # The macros that are views as they are, by module.
@@ -319,7 +320,7 @@ def with_glossary_links(function: Callable, env) -> Callable:
         result = function(*args, **kwargs)
         if not isinstance(result, Html):
             return result
-        if TERMS.search(result) is not None and (page := link_to_page(env, GLOSSARY)):
+        if any(before in result for before in BEFORE_TERMS) and (page := link_to_page(env, GLOSSARY)):
             result = Html(TERMS.sub(lambda m: m[1] + linked_terms(m[2], page, terms()), result))
         return result
 
@@ -378,8 +379,7 @@ def with_call_errors(name: str, function: Callable, place: Callable[[], str]) ->
     def macro(*args, **kwargs):
         try:
             args, kwargs = tuple(map(hashable, args)), {key: hashable(value) for key, value in kwargs.items()}
-            page_arguments.check(name, signature, args, kwargs)
-            given, notes = page_arguments.with_todays_roles(signature, args, kwargs)
+            given, notes = page_arguments.with_todays_roles(page_arguments.check(name, signature, args, kwargs))
             for note in notes:
                 log.warning(f"{place()}: {name}: {note}")
             return marked(function(*given.args, **given.kwargs))

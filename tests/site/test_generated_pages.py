@@ -15,7 +15,7 @@ from markdown import Markdown
 from macros.catalogue import presets
 from macros.data.model import as_json
 from macros.site.extensions.large_blocks import MARK, LargeBlocks
-from macros.site.mkdocs.pages import with_macros_called
+from macros.site.mkdocs.pages import with_macros_called, written_out
 from macros.site.model_pages import header, macro_call, paragraphs
 from macros.site.page_frames import Frames, Rendered
 
@@ -53,6 +53,8 @@ def test_every_preset_has_a_page_with_its_total(site_folder):
             True,
         ),
         (paragraphs("No call.", "{ braces }"), True),
+        (f"{macro_call('said', 'one')} (and {macro_call('said', 'two')}).", True),
+        (paragraphs("{% raw %}", macro_call("said", "one"), "{% endraw %}"), False),
         (paragraphs(macro_call("said", "one"), "<p>{{ 1 + 1 }}</p>"), False),
         (paragraphs("{% set a = 1 %}", macro_call("said", "one")), False),
         (paragraphs(macro_call("said", "one", "what=name")), False),
@@ -71,6 +73,25 @@ def test_the_calls_of_a_generated_page_give_what_jinja_gives(text, is_plain):
     assert not is_plain or given == environment.from_string(text).render()
 
 
+@pytest.mark.parametrize(
+    ("meta", "text", "is_written"),
+    [
+        ({"title": "One"}, "One: {{ said() }}.", True),
+        ({}, "{% if 1 %}One: {{ said() }}.{% endif %}", False),
+        ({"render_macros": False}, "One: {{ said() }}.", False),
+    ],
+    ids=["calls", "more than calls", "as the page says"],
+)
+def test_a_written_page_with_calls_alone_is_not_compiled(meta, text, is_written):
+    """The plugin is told so; what a page says of it stays."""
+    environment = Environment(finalize=lambda value: value)
+    plugin = SimpleNamespace(env=environment, macros={"said": lambda: "1"}, variables={}, pre_macro_functions=())
+    written_page, before = SimpleNamespace(meta=dict(meta), title="One"), dict(meta)
+    given = written_out(text, written_page, SimpleNamespace(plugins={"macros": plugin}))
+    assert given == ("One: 1." if is_written else None)
+    assert written_page.meta == (before | {"render_macros": False} if is_written else before)
+
+
 def page_of(title: str, *more: str) -> str:
     """A page as the generator writes them."""
     large = f'<div {MARK} class="ep-block"><p id="of-{title.split()[0]}">{title} &lt; <em>all</em></p></div>'
@@ -85,9 +106,10 @@ def page_of(title: str, *more: str) -> str:
     [
         ([page_of("GPT-2 Small"), page_of("Phi 3.5"), page_of("OLMoE")], 1),
         ([page_of("Phi"), page_of("Phi", "A *sentence*."), page_of("Phi", "A *sentence*.")], 2),
+        ([page_of("Phi", "[all](../index.md)"), page_of("OLMoE", "[all](../index.md)")], 1),
         ([page_of("Memory"), page_of("One"), page_of("MoE of 2"), page_of("a&#95;b"), page_of("A", "[b](c.md)")], 1),
     ],
-    ids=["alike", "with text", "unlike"],
+    ids=["alike", "with text", "with a link above", "unlike"],
 )
 def test_pages_with_one_frame_are_as_markdown_renders_each(pages, frames):
     extensions = ["abbr", "attr_list", "md_in_html", "toc", LargeBlocks()]

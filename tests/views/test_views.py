@@ -472,6 +472,19 @@ def test_a_short_formula_is_one_and_the_pieces_of_a_long_one_are_as_large_as_it(
     ]
 
 
+def test_formulas_translated_together_are_as_each_alone(monkeypatch):
+    """A wrong one among them is told when it is asked for, and hides no other."""
+    latex, wrong = r"2 \cdot d_{\text{model}} \cdot \text{vocab size} + d_{\text{model}} + S_{17}", r"\nothing{"
+    alone = mathml.wrapping(latex), mathml.wrapping(latex, True), mathml.mathml("S_{17}", True)
+    for kept in ("_translated", "_prepared"):
+        monkeypatch.setattr(mathml, kept, type(getattr(mathml, kept))())
+    mathml.prepare([latex, wrong, "S_{18}"])
+    mathml.prepare([latex, wrong, "S_{17}"], display=True)
+    assert (mathml.wrapping(latex), mathml.wrapping(latex, True), mathml.mathml("S_{17}", True)) == alone
+    with pytest.raises(Problem, match="is not LaTeX that Temml knows"):
+        mathml.wrapping(wrong)
+
+
 def test_equal_rows_in_succession_are_one():
     """Two rotation tables of Gemma 3; the attention of GPT-NeoX turns q and k, still in one vector with v."""
     assert "RoPE angles × 2" in plain(walkthrough.walkthrough("gemma3-1b"))

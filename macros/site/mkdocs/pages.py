@@ -154,8 +154,10 @@ def entries(items: Iterable[StructureItem]) -> Iterator[StructureItem]:
 
 def on_page_markdown_early(markdown, page, config, files):
     """A generated page is cached as a whole, after macros and Markdown; a preview caches each step."""
-    if preview.serving or not isinstance(page.file, Generated):
+    if preview.serving:
         return None
+    if not isinstance(page.file, Generated):
+        return written_out(markdown, page, config)
     said, _, page.content = second_process.computed(
         task_of(page.file), lambda: kept_page(markdown, page, config, files)
     ).partition("\n")
@@ -165,6 +167,16 @@ def on_page_markdown_early(markdown, page, config, files):
     page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
     page.render = lambda config, files: None
     return ""
+
+
+def written_out(markdown: str, page, config) -> str | None:
+    """A page with its macros called, if it has nothing else for Jinja: its compiler takes longer than most macros."""
+    if page.meta.keys() & RENDERING or JINJA.search(page.title or ""):
+        return None
+    written = with_macros_called(config.plugins["macros"], markdown, page)
+    if written is not None:
+        page.meta["render_macros"] = False  # for the plugin
+    return written
 
 
 def kept_page(markdown: str, page, config, files) -> str:
@@ -215,14 +227,15 @@ def read_page(file: File, config, files) -> str:
     return kept_page(page.markdown or "", page, config, files)
 
 
-CALL = re.compile(r"\{\{ (\w+)\((.*)\) \}\}")  # as `model_pages.macro_call` writes it
+RENDERING = {"render_macros", "ignore_macros"}  # metadata by which a page tells the plugin what to do
+CALL = re.compile(r"\{\{ (\w+)\((.*?)\) \}\}")  # as `model_pages.macro_call` writes it
 NAME = re.compile(r'"([^"\\]*)"(?:, (.*))?')  # a model or a family, and the arguments after it
 JINJA = re.compile(r"\{[{%#]")
 
 
 def with_macros_called(plugin, markdown: str, page) -> str | None:
-    """The Markdown of a generated page with its macros called, as Jinja would call them: all arguments are literals, so
-    no template is compiled for the page. None for any other page, and if a call is wrong."""
+    """The Markdown of a page with its macros called, as Jinja would call them: all arguments are literals, so no
+    template is compiled for the page. None for a page with other Jinja, and if a call is wrong."""
     pieces = CALL.split(markdown.removesuffix("\n"))
     if any(map(JINJA.search, pieces[::3])):
         return None

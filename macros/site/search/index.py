@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 from . import asked, records
 from .records import Address, Page, Tensor, Term
-from .words import words
+from .words import counted, words
 
 PIECE = 24_000  # characters of a piece of the index, about
 TEXT = 16_000  # and of sections' texts
@@ -109,22 +109,23 @@ class Index:
         """The next record."""
         weights: dict[str, float] = {}
         for weight, text in fields:
-            for word, times in Counter(words(text)).items():
+            for word, times in counted(text).items():
                 weights[word] = weights.get(word, 0.0) + weight * (1 + math.log(times))
         for word, weight in weights.items():
             self.records.setdefault(word, {})[self.n] = weight
         self.n += 1
 
-    def weight(self, word: str, record: int) -> int:
-        """The weight of a word for a record: a rare one counts more."""
+    def entries(self, word: str) -> list[int]:
+        """The records of a word, each followed by the word's weight for it: a rare one counts more."""
         held = self.records[word]
-        return max(1, round(4 * held[record] * math.log(1 + self.n / len(held))))
+        rarity = math.log(1 + self.n / len(held))
+        return [part for record, weight in held.items() for part in (record, max(1, round(4 * weight * rarity)))]
 
     def pieces(self) -> tuple[list[str], list[str]]:
         """The first word of each piece, and the pieces."""
         starts, pieces, piece, length = [], [], {}, 0
         for word in sorted(self.records):
-            entries = [part for record in self.records[word] for part in (record, self.weight(word, record))]
+            entries = self.entries(word)
             if not piece:
                 starts.append(word)
             piece[word] = entries

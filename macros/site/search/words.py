@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import cache
 
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?!\w)")
@@ -21,6 +22,15 @@ STOP = frozenset(
 def words(text: str) -> list[str]:
     """The words of a text in order, each preceded by its compounds."""
     return [form for word in _WORD.findall(_ungrouped(text.lower())) for form in forms(word)]
+
+
+def counted(text: str) -> dict[str, int]:
+    """The same words, with how often each is there."""
+    times: dict[str, int] = {}
+    for word, n in Counter(_WORD.findall(_ungrouped(text.lower()))).items():
+        for form in forms(word):
+            times[form] = times.get(form, 0) + n
+    return times
 
 
 def _ungrouped(text: str) -> str:

@@ -90,16 +90,17 @@ def _drawn(model: Model) -> Html:
         x, y = Scale(LEAST, most, left, right), Scale(low, high, bottom, top)
         x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2) if 2**k <= most]
         drawn = [axes(x, y, x_ticks, _ticks(low, high), "context, tokens", "")]
-        across = list(map(x, contexts))
+        across = x.each(contexts)
+        written = [f"{px:.1f} " for px in across]
         ends = [(y(ns[-1]), name.split(" (")[0]) for name, ns in memory.items()]
         for slug, n, size in shown:
             drawn.append(line((left, y(size)), (right, y(size)), "currentColor", 1, "5 4"))
             ends.append((y(size), f"{n} × {accelerator(slug).name}" if n > 1 else accelerator(slug).name))
         for name, (colour, dashes, mark) in zip(memory, LINES):
-            points = list(zip(across, map(y, memory[name])))
-            d = "M" + "L".join(f"{px:.1f} {py:.1f}" for px, py in points)
+            up = y.each(memory[name])
+            d = "M" + "L".join([f"{px}{py:.1f}" for px, py in zip(written, up)])
             drawn.append(element("path", d=d, fill="none", stroke=colour, stroke_width=2, stroke_dasharray=dashes))
-            drawn += [line_marker(mark, *p, colour) for p in points[::10]]
+            drawn += [line_marker(mark, *point, colour) for point in zip(across[::10], up[::10])]
         ends.sort()
         places = spread([end for end, _ in ends], 13, top + 4, bottom)
         drawn += [label(right + 8, place + 4, name, size=10.5) for (_, name), place in zip(ends, places)]

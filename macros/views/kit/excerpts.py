@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import io
 import keyword
+import re
 import tokenize
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ from ...engine.files import PACKAGE, place, read_text
 from .html import Html, code, html, joined, tag, text
 
 LINE_END = html("&#10;")
+_MODULE = re.compile(r"\w+(?:/\w+)*\.py")  # below the package
 
 
 def listing(name: str, lines: Html, title: str = "") -> Html:
@@ -27,10 +29,10 @@ def excerpt(file: str, name: str, last: str | None = None) -> Html:
 
     With `last`, everything from `name` to `last`.
     """
-    known = {known.relative_to(PACKAGE).as_posix(): known for known in PACKAGE.rglob("*.py")}
-    if file not in known:
+    path = PACKAGE / file
+    if not _MODULE.fullmatch(file) or not path.is_file():
+        known = [known.relative_to(PACKAGE).as_posix() for known in PACKAGE.rglob("*.py")]
         raise Problem(f"there is no module {shorten(file)}", nearest(file, known, "write it as in engine/dims.py"))
-    path = known[file]
     source = read_text(path)
     places = dict(_places(ast.parse(source)))
     for wanted in (name, last or name):

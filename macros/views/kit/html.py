@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-# What some syntax may read: all punctuation, but for what stands inside a word (d_model, GPT-2), for commas and full
-# stops.
-_ACTIVE = re.compile(r"[^\w ,.\-]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
-_PLAIN = re.compile(r"[A-Za-z0-9 ,]*")  # most numbers and words, in a tenth of the time
+# What some syntax may read: all of ASCII's punctuation, but for what stands inside a word (d_model, GPT-2), for commas
+# and full stops.
+_ACTIVE = re.compile(r"[!-+/:-@\[-^`{-~]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
+_REFERENCES = {chr(n): f"&#{n};" for n in range(128)}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
 Link = Callable[[str], str | None]  # from what a link leads to, to its address; None where the site has no such page
@@ -48,10 +48,9 @@ def text(content: Any) -> Html:
 @lru_cache(maxsize=16384)
 def _inert(plain: str) -> Html:
     """Each character that has a meaning in some syntax, as a character reference."""
-    if _PLAIN.fullmatch(plain):
-        return made(plain)
-    plain = _CONTROL.sub(" ", plain)
-    return made(_ACTIVE.sub(lambda m: f"&#{ord(m[0])};" if ord(m[0]) < 128 else m[0], plain))
+    if not plain.isprintable():
+        plain = _CONTROL.sub(" ", plain)
+    return made(_ACTIVE.sub(lambda m: _REFERENCES[m[0]], plain))
 
 
 def html(template: str, *values: object, **named: object) -> Html:
@@ -86,18 +85,19 @@ def tag(name: str, /, *content: object, **attributes: object) -> Html:
         inside = content[0] if type(content[0]) is Html else text(content[0])
     else:
         inside = "".join([c if type(c) is Html else text(c) for c in content])
-    given = ""
+    begins = name
     for key, value in attributes.items():
         if value is True:
-            given += f" {attribute_name(key)}"
+            begins += f" {attribute_name(key)}"
         elif value is not None:
-            given += f' {attribute_name(key)}="{_inert(value) if type(value) is str else text(value)}"'
-    return made("".join(("<", name, given, ">", inside, "</", name, ">")))  # of long ones, as few copies as can be
+            begins += f' {attribute_name(key)}="{_inert(value) if type(value) is str else text(value)}"'
+    return made(f"<{begins}>{inside}</{name}>")
 
 
 def anchor(content: object, address: str | None) -> Html:
     """A link, or only its text if it would lead nowhere."""
-    return tag("a", content, href=address) if address else text(content)
+    inside = text(content)
+    return made(f'<a href="{text(address)}">{inside}</a>') if address else inside
 
 
 def linked(content: object, to: str, link: Link | None) -> Html:
@@ -106,7 +106,7 @@ def linked(content: object, to: str, link: Link | None) -> Html:
 
 
 def code(content: object) -> Html:
-    return tag("code", content)
+    return made(f"<code>{text(content)}</code>")
 
 
 def terms_beside(terms: Iterable[str]) -> Html:
@@ -122,7 +122,7 @@ def _beside(terms: tuple[str, ...]) -> Html:
 
 def small(content: object) -> Html:
     """Small print after or below a figure."""
-    return tag("span", content, cls="ep-range")
+    return made(f'<span class="ep-range">{text(content)}</span>')
 
 
 def block(*parts: object, **attributes: object) -> Html:
@@ -188,17 +188,16 @@ def table(
     """A table that scrolls sideways on its own. Its bodies hold rows, a row holds a cell or a content for each
     column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
+    are_numbers = [column.is_number for column in columns]
     scrolls = " ep-many" if len(columns) > MANY else ""
-    head = [
-        tag("th", c.title, scope="col", cls="num" if c.is_number else None) if c.title else tag("td") for c in columns
-    ]
+    written = [f"<tbody>{''.join([_row(row, are_numbers) for row in body])}</tbody>" for body in bodies]
     return tag(
         "div",
         tag(
             "table",
             tag("caption", caption) if caption else "",
-            tag("thead", tag("tr", *head)),
-            *(tag("tbody", *(_row(row, columns) for row in body)) for body in bodies),
+            _head(tuple([text(column.title) for column in columns]), tuple(are_numbers)),
+            made("".join(written)),
             cls=cls,
         ),
         cls=f"ep-scroll{scrolls}",
@@ -208,7 +207,17 @@ def table(
     )
 
 
-def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
+@lru_cache(maxsize=1024)
+def _head(titles: tuple[Html, ...], are_numbers: tuple[bool, ...]) -> Html:
+    """The row of headings, which many tables have."""
+    cells = [
+        tag("th", title, scope="col", cls="num" if is_number else None) if title else tag("td")
+        for title, is_number in zip(titles, are_numbers)
+    ]
+    return tag("thead", tag("tr", *cells))
+
+
+def _row(row: Row | Iterable[object], are_numbers: list[bool]) -> str:
     row = row if isinstance(row, Row) else Row(row)
     written, place = [], 0
     for content in row.cells:
@@ -217,20 +226,23 @@ def _row(row: Row | Iterable[object], columns: list[Column]) -> Html:
             if not written:
                 written.append(f'<th scope="{row.scope}">{inside}</th>')
             else:
-                written.append(f'<td class="num">{inside}</td>' if columns[place].is_number else f"<td>{inside}</td>")
+                written.append(f'<td class="num">{inside}</td>' if are_numbers[place] else f"<td>{inside}</td>")
             place += 1
             continue
-        cell = content
-        span = cell.span if cell.span > 1 else None
+        inside, span, is_number, cls, sort = content
+        spans = f' colspan="{span}"' if span > 1 else ""
+        sorts = f' data-sort="{text(sort)}"' if sort is not None else ""
         if not written:
-            stays = tag("span", cell.content) if span else cell.content  # in its place while the columns scroll
-            written.append(tag("th", stays, colspan=span, scope=row.scope, data_sort=cell.sort))
+            stays = tag("span", inside) if spans else text(inside)  # in its place while the columns scroll
+            written.append(f'<th{spans} scope="{row.scope}"{sorts}>{stays}</th>')
         else:
-            is_number = columns[place].is_number and span is None if cell.is_number is None else cell.is_number
-            cls = " ".join(filter(None, ["num" if is_number else None, cell.cls])) or None
-            written.append(tag("td", cell.content, colspan=span, cls=cls, data_sort=cell.sort))
-        place += cell.span
+            if is_number is None:
+                is_number = are_numbers[place] and not spans
+            classes = " ".join(filter(None, ("num" if is_number else "", cls)))
+            named = f' class="{text(classes)}"' if classes else ""
+            written.append(f"<td{spans}{named}{sorts}>{text(inside)}</td>")
+        place += span
+    cells = "".join(written)
     if row.id is None and row.cls is None and not row.data:
-        return made(f"<tr>{''.join(written)}</tr>")
-    data = {f"data-{key}": value for key, value in row.data.items()}
-    return tag("tr", made("".join(written)), id=row.id, cls=row.cls, **data)
+        return f"<tr>{cells}</tr>"
+    return tag("tr", made(cells), id=row.id, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})

@@ -44,13 +44,16 @@ TEXT = Frame("wide", 640, 372, (46, 10, 630, 336))  # as wide as the text
 def element(name: str, /, *content: object, **attributes: object) -> Html:
     """An element of a drawing: fractions to one place, `_` for `-`, `cls` the class; an attribute that is None is left
     out."""
-    given = "".join(
-        [f' {attribute_name(key)}="{_value(value)}"' for key, value in attributes.items() if value is not None]
-    )
+    given = ""
+    for key, value in attributes.items():
+        if value is not None:
+            kind = type(value)
+            said = f"{value:.1f}" if kind is float else _escaped(value) if kind is str else _value(value)
+            given += f' {attribute_name(key)}="{said}"'
     if not content:
         return made(f"<{name}{given}/>")
     inside = "".join([c if type(c) is Html else text(c) for c in content])
-    return made("".join(("<", name, given, ">", inside, "</", name, ">")))
+    return made(f"<{name}{given}>{inside}</{name}>")
 
 
 def svg_link(address: str, *content: object, **attributes: object) -> Html:
@@ -94,6 +97,9 @@ def svg(
     )
 
 
+HALO = f' stroke="{PAPER}" stroke-width="3.5" stroke-linejoin="round" paint-order="stroke"'
+
+
 def label(
     x: float,
     y: float,
@@ -104,18 +110,9 @@ def label(
     halo: bool = False,
 ) -> Html:
     """A piece of text; `halo` keeps it legible on a pattern."""
-    around = dict(stroke=PAPER, stroke_width="3.5", stroke_linejoin="round", paint_order="stroke") if halo else {}
-    return element(
-        "text",
-        content,
-        x=float(x),
-        y=float(y),
-        text_anchor=anchor,
-        font_size=size,
-        font_weight=weight,
-        **around,
-        fill="currentColor",
-    )
+    more = (f' font-weight="{weight}"' if weight is not None else "") + (HALO if halo else "")
+    place = f'x="{float(x):.1f}" y="{float(y):.1f}" text-anchor="{anchor}" font-size="{_value(size)}"'
+    return made(f'<text {place}{more} fill="currentColor">{text(content)}</text>')
 
 
 def line(
@@ -127,13 +124,9 @@ def line(
 ) -> Html:
     """A straight line."""
     (x1, y1), (x2, y2) = start, end
-    return element(
-        "line",
-        **dict(x1=float(x1), y1=float(y1), x2=float(x2), y2=float(y2)),
-        stroke=colour,
-        stroke_width=width,
-        stroke_dasharray=dashes,
-    )
+    dashed = f' stroke-dasharray="{dashes}"' if dashes is not None else ""
+    ends = f'x1="{float(x1):.1f}" y1="{float(y1):.1f}" x2="{float(x2):.1f}" y2="{float(y2):.1f}"'
+    return made(f'<line {ends} stroke="{colour}" stroke-width="{_value(width)}"{dashed}/>')
 
 
 # Kinds: what an area or a point stands for
@@ -282,6 +275,14 @@ class Scale(NamedTuple):
         if is_log:
             a, b, value = _log(a), _log(b), maths.log(value)
         return start + (end - start) * (value - a) / (b - a)
+
+    def each(self, values: Iterable[float]) -> list[float]:
+        """Of many values, in a third of the time."""
+        a, b, start, end, is_log = self
+        if is_log:
+            a, b, values = _log(a), _log(b), map(maths.log, values)
+        length, span = end - start, b - a
+        return [start + length * (value - a) / span for value in values]
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ import datetime
 import operator
 from collections.abc import Callable
 from fractions import Fraction
+from functools import lru_cache
 from math import isqrt
 
 from ...catalogue import presets
@@ -82,7 +83,6 @@ def evaluate(model: Model, source: str, context: int | None = None) -> int | Fra
 def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | None]) -> int | Fraction:
     """A formula's value; `lookup(owner, name)` gives a name's, `big.d_model` being ("big", "d_model"). Raises
     `Problem`."""
-    wrong = Problem(f"{source!r} is not a formula", "use names, whole numbers, + - * / // % ** and parentheses")
 
     def of(node):
         match node:
@@ -102,14 +102,21 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
                 return _root(Fraction(x))
             case ast.BinOp(left, sign, right) if type(sign) in _OPERATORS:
                 return _OPERATORS[type(sign)](of(left), of(right))
-        raise wrong
+        raise ValueError
 
     try:
-        return of(ast.parse(source.replace("·", "*").replace("×", "*").strip(), mode="eval"))
+        return of(_parsed(source))
     except (SyntaxError, ValueError, RecursionError):
-        raise wrong from None
+        how = "use names, whole numbers, + - * / // % ** and parentheses"
+        raise Problem(f"{source!r} is not a formula", how) from None
     except ZeroDivisionError:
         raise Problem(f"{source!r} divides by zero", "correct the formula") from None
+
+
+@lru_cache(maxsize=256)
+def _parsed(source: str) -> ast.Expression:
+    """A formula's tree, which many models ask for. Raises as `ast.parse`."""
+    return ast.parse(source.replace("·", "*").replace("×", "*").strip(), mode="eval")
 
 
 def _root(x: Fraction) -> Fraction:

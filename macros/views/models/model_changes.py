@@ -10,8 +10,7 @@ from ...catalogue.presets import Model
 from ..kit import disclosure, rounding
 from ..kit.conventions import and_list, caveat
 from ..kit.html import Html, Link, anchor, block, conventions, html, joined, tag
-from ..trace.layers import layers_by_kind
-from ..trace.operations import sections
+from ..trace.operations import Section, sections
 from . import gallery
 from .catalogue import COMPARE
 from .families import is_earlier, predecessor, released_of
@@ -80,9 +79,10 @@ def _said(value: int | str | None) -> str:
 @memoized
 def _steps(model: Model) -> dict[str, None]:
     """The titles of the steps of a layer that hold weights or multiply, in their order."""
-    layers = set(layers_by_kind(model))
-    return dict.fromkeys(
-        operation.words.title
-        for operation, _ in sections(model).operations()
-        if (operation.weights or operation.flops.terms) and not layers.isdisjoint(operation.node.path())
-    )
+    layers = [item for item in sections(model).content if item.node.layers is not None]
+    operations = [
+        operation
+        for layer in layers
+        for operation, _ in (layer.operations() if isinstance(layer, Section) else [(layer, 1)])
+    ]
+    return dict.fromkeys(one.words.title for one in operations if one.weights or one.flops.terms)

@@ -243,14 +243,14 @@ def results(key: str) -> tuple[Result, ...]:
     return tuple(given)
 
 
-NEAR = Fraction(1, 20)
+LOW, HIGH = Fraction(19, 20), Fraction(21, 20)  # what is within 5%
 COUNTED: Mapping[str, Callable[[Result], bool]] = {
     "models": lambda result: True,
     "exact": lambda result: result.ratio == 1,
     "exact as assumed": lambda result: result.ratio == 1 and result.is_as_assumed,
-    "within 5%": lambda result: abs(result.ratio - 1) <= NEAR,
-    "too low": lambda result: result.ratio < 1 - NEAR,
-    "too high": lambda result: result.ratio > 1 + NEAR,
+    "within 5%": lambda result: LOW <= result.ratio <= HIGH,
+    "too low": lambda result: result.ratio < LOW,
+    "too high": lambda result: result.ratio > HIGH,
 }
 BY_CHANCE = "exact by chance"
 

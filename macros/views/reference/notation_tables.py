@@ -7,6 +7,7 @@ from functools import cache
 from ...engine.steps import Role
 from ..kit.equations import math
 from ..kit.html import Html, code, joined, table, tag
+from ..kit.mathml import prepare
 from ..kit.shapes import tensor_name
 from ..words import descriptions, notation
 
@@ -15,6 +16,7 @@ from ..words import descriptions, notation
 def notation_table() -> Html:
     """This site's names for sizes: name, letter, meaning, config keys, paper symbols."""
     used = notation.config_sizes() | {"T", "S"}
+    prepare(p.strip() for s in notation.SYMBOLS if s.name in used for p in s.paper.split(","))
     rows = [
         [
             tag("var", s.name),

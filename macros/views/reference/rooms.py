@@ -7,9 +7,10 @@ A room stands one floor above the highest room that it imports.
 from __future__ import annotations
 
 import ast
+import os
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
@@ -48,10 +49,27 @@ class Room(NamedTuple):
         return f"macros/{self.name}.py" if not self.modules else f"macros/{self.name}/"
 
 
+State = tuple[str, int, int]  # of a module: its path, when it was written in ns, its bytes
+
+
 def rooms(package: Path = PACKAGE) -> list[Room]:
     """Every room, from the ground up; on one floor, in alphabetical order."""
+    return list(_rooms(package, tuple(_states(package))))
+
+
+def _states(package: Path) -> Iterator[State]:
+    """The modules of a package, each in its state: a page asks for the rooms several times."""
+    for folder, _, names in os.walk(package):
+        for name in names:
+            if name.endswith(".py") and name[:-3].isidentifier():
+                about = os.stat(path := os.path.join(folder, name))
+                yield path, about.st_mtime_ns, about.st_size
+
+
+@lru_cache(maxsize=2)
+def _rooms(package: Path, states: tuple[State, ...]) -> tuple[Room, ...]:
     modules: dict[str, list[Path]] = {}
-    for path in sorted(path for path in package.rglob("*.py") if path.stem.isidentifier()):
+    for path in sorted(Path(path) for path, *_ in states):
         modules.setdefault(_room_of(path.relative_to(package)), []).append(path)
     imports = {name: _imports(paths, package, modules.keys()) for name, paths in modules.items()}
     floors: dict[str, int] = {}
@@ -66,7 +84,7 @@ def rooms(package: Path = PACKAGE) -> list[Room]:
     for name, paths in modules.items():
         modules_of = _modules(name, paths, package)
         listed.append(Room(name, _purpose(paths[0]), modules_of, *imports[name], floor(name)))
-    return sorted(listed, key=lambda room: (room.floor, room.name))
+    return tuple(sorted(listed, key=lambda room: (room.floor, room.name)))
 
 
 def _room_of(path: Path) -> str:
@@ -98,8 +116,7 @@ def _imports(paths: Iterable[Path], package: Path, names: Iterable[str]) -> tupl
     own, outside = set(), set()
     for path in paths:
         module = path.relative_to(package)
-        about = path.stat()
-        for level, first in _imported(path, len(module.parts), (about.st_mtime_ns, about.st_size)):
+        for level, first in imported(read_text(path), len(module.parts)):
             if not level:
                 outside.add(first)
             elif (room := ENTRY if not first else first) in names and room != _room_of(module):
@@ -111,12 +128,6 @@ def _imports(paths: Iterable[Path], package: Path, names: Iterable[str]) -> tupl
 # An import's statement with its names in parentheses, if any, outside of docstrings.
 _TEXT = re.compile(r'""".*?"""', re.S)
 _IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+[.\w]+[ \t]+)?import\b(?:[^\n(]*\([^)]*\)|[^\n]*))", re.M)
-
-
-@lru_cache(maxsize=2048)
-def _imported(path: Path, depth: int, state: tuple[int, int]) -> frozenset[tuple[bool, str]]:
-    """What the file of a module imports in this state; a page asks for it several times."""
-    return imported(read_text(path), depth)
 
 
 def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:

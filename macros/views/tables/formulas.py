@@ -11,6 +11,7 @@ from ...engine.dims import Poly, latex_name
 from ..kit import disclosure, rounding
 from ..kit.equations import math, symbol_letter, total_latex
 from ..kit.html import Html, Row, block, conventions, html, number, table, tag
+from ..kit.mathml import prepare
 from ..trace.parts import group_title, groups
 
 
@@ -50,13 +51,15 @@ def formula(model: Model) -> Html:
     """The parameters part by part: symbols, numbers, count, and their sum."""
     model = model.drawn
     sizes = model.counts.values()
+    in_symbols = [part_in_symbols(group) for group in groups(model)]
+    prepare(in_symbols)
     rows = [
         [
             group_title(group, model),
-            html("{}<br>= {}", math(part_in_symbols(group)), part_in_numbers(group, sizes)),
+            html("{}<br>= {}", math(symbols), part_in_numbers(group, sizes)),
             rounding.grouped(group.count),
         ]
-        for group in groups(model)
+        for group, symbols in zip(groups(model), in_symbols)
     ]
     as_table = table(
         f"The parameters of {model.name}, part by part",

@@ -169,7 +169,8 @@ def _of_step(node: Node) -> Operation:
             why=of_weight.why or own.why,
             term=_terms(of_weight, own) if node.role in EVERY_NORM else of_weight.term,
         )
-    said = said._replace(equation=_as_stored(said.equation, node, weights))
+    if (equation := _as_stored(said.equation, node, weights)) != said.equation:
+        said = said._replace(equation=equation)
     if node.role in NORMS:
         is_last = place_of_norm(node)[0] is Place.LAST
         said = said._replace(

@@ -6,7 +6,7 @@ import math as maths
 import re
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
@@ -20,7 +20,8 @@ from ..kit.arguments import unknown, whole_number
 from ..kit.context_limits import end_of_positions
 from ..kit.conventions import FLOP_CONVENTIONS, caveat
 from ..kit.equations import math
-from ..kit.html import Html, block, conventions, heading, html, joined, made, small, table, tag, terms_beside
+from ..kit.html import Html, block, conventions, heading, html, joined, made, small, table, tag, terms_beside, text
+from ..kit.mathml import prepare
 from ..kit.shapes import expression, in_numbers, in_symbols, of_expressions, tensor_name
 from ..words import descriptions
 from ..words.descriptions import Words
@@ -42,6 +43,7 @@ def walkthrough(
     """
     if depth not in ("steps", "parts"):
         raise Problem(f"depth = {depth!r}", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"'))
+    _translate_equations()
     values, whole = symbol_values(model, tokens, context), sections(model)
     shown = whole if part is None else _section_of(whole, part, model)
     flops = model.counts.flops.at(values)
@@ -169,29 +171,42 @@ def symbol_values(model: Model, tokens: int, context: int | None) -> Sizes:
 # Entries
 
 
+@cache
+def _translate_equations() -> None:
+    """The equations of all steps, each of which some model has."""
+    known = (descriptions.steps(), descriptions.weights(), descriptions.calls())
+    prepare(said.equation for table in known for said in table.values() if said.equation)
+
+
 def _what(title: object, terms: Iterable[str] = (), more: object = "") -> Html:
-    return tag("div", tag("strong", title, cls="ep-name"), terms_beside(terms), more, cls="ep-what")
+    name = f'<strong class="ep-name">{text(title)}</strong>'
+    return made(f'<div class="ep-what">{name}{terms_beside(terms)}{text(more)}</div>')
 
 
-def _meta(said: object) -> Html:
-    return tag("div", said, cls="ep-meta")
+def _meta(said: Html) -> Html:
+    return made(f'<div class="ep-meta">{said}</div>')
+
+
+_WHY = '<div class="ep-why">'
 
 
 def _why(said: str) -> Html | str:
-    return tag("div", said, cls="ep-why") if said else ""
+    return made(f"{_WHY}{text(said)}</div>") if said else ""
 
 
 def _each_explained_once(entries: Html) -> Html:
     """Of equal explanations only the first."""
     given: set[str] = set()
 
-    def first(why: re.Match) -> str:
-        if why[0] in given:
-            return ""
-        given.add(why[0])
-        return why[0]
+    def once(entry: str) -> str:
+        why, end, after = entry.partition("</div>")
+        if why in given:
+            return after
+        given.add(why)
+        return f"{_WHY}{why}{end}{after}"
 
-    return Html(re.sub(r'<div class="ep-why">.*?</div>', first, entries))
+    first, *others = entries.split(_WHY)
+    return made("".join([str(first), *map(once, others)]))
 
 
 def _content(
@@ -283,16 +298,11 @@ def _part(section: Section, values: Sizes) -> Html:
 def _operation(operation: Operation, values: Sizes, said: Words, more: object) -> Html:
     has_flops = bool(operation.flops.terms)
     between = "×" if has_flops and len(operation.factors) == 2 else "and"
-    return tag(
-        "li",
-        _title(said.title, operation.about, operation.times, said.terms, said.equation),
-        _shapes(operation.factors, operation.outputs, values, between),
-        *map(_weight, operation.weights),
-        _meta(_flops(operation.flops, values)) if has_flops else "",
-        _why(said.why),
-        more,
-        cls="ep-step",
-    )
+    title = _title(said.title, operation.about, operation.times, said.terms, said.equation)
+    shapes = _shapes(operation.factors, operation.outputs, values, between)
+    weights = "".join(map(_weight, operation.weights))
+    flops = _meta(_flops(operation.flops, values)) if has_flops else ""
+    return made(f'<li class="ep-step">{title}{shapes}{weights}{flops}{_why(said.why)}{text(more)}</li>')
 
 
 @lru_cache(maxsize=8192)
@@ -340,21 +350,15 @@ def _weight(w: Weight) -> Html:
     """A weight's name, its shape, and its parameters in each layer."""
     each = " in each layer" if w.layers is not None and len(w.layers) > 1 else ""
     used = f", of which a token uses {rounding.grouped(int(w.active) // int(w.layer_count))}" if w.routed else ""
-    said = html(
-        "{} {}{}: {} {}{}{}",
-        tensor_name(w.name),
-        f"{int(w.members):,} × " if w.members is not None else "",
-        in_symbols(w.shape),
-        rounding.grouped(_in_each_layer([w])),
-        "stored numbers, not trained" if w.is_buffer else "parameters",
-        each,
-        used,
-    )
-    return tag("div", said, cls="ep-tensor")
+    members = f"{int(w.members):,} × " if w.members is not None else ""
+    what = "stored numbers, not trained" if w.is_buffer else "parameters"
+    n = rounding.grouped(_in_each_layer([w]))
+    said = f"{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {n} {what}{each}{used}"
+    return made(f'<div class="ep-tensor">{said}</div>')
 
 
 def _flops(p: Poly, values: Sizes) -> Html:
-    return html("{} = {} FLOPs", expression(p), rounding.grouped(p.at(values)))
+    return made(f"{expression(p)} = {rounding.grouped(p.at(values))} FLOPs")
 
 
 # The scale of the scores
