@@ -117,7 +117,7 @@ class GgufFile:
         self._sizes: dict[str, int] = {}  # in each format
         self._types: dict[tuple[str, Alike, int, int, bool], str] = {}  # of matrices
         self._places: dict[tuple[bool, int, int, bool], Place] = {}
-        self._made: dict[str, dict[Weight, tuple[Stored, ...]]] = {}  # in each format, what is made of a weight
+        self._made: dict[tuple[str, Weight], tuple[Stored, ...]] = {}  # in each format, what is made of a weight
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
     @cached_property
@@ -211,10 +211,10 @@ class GgufFile:
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
         """The stored tensors made from a tensor of the checkpoint."""
-        made = self._made.setdefault(format, {})
-        if w not in made:
-            made[w] = self._stored(self._positions.get(w, ()), format, False)
-        return made[w]
+        key = format, w
+        if key not in self._made:
+            self._made[key] = self._stored(self._positions.get(w, ()), format, False)
+        return self._made[key]
 
     @cached_property
     def _positions(self) -> dict[Weight, list[int]]:
