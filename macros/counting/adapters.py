@@ -370,7 +370,11 @@ def _matching(m: Module, targets: Iterable[str]) -> tuple[int, ...]:
         return ()
     if "{i}" not in m.name:
         return m.layers if any(_ends(m.name, t) for t in targets) else ()
-    return tuple(i for i in m.layers if any(_ends(m.named(i), t) for t in targets))
+    after = m.name.rpartition("{i}")[2]
+    if any(after.endswith(f".{t}") for t in targets):
+        return m.layers
+    with_number = [t for t in targets if len(t) >= len(after)]
+    return tuple(i for i in m.layers if any(_ends(m.named(i), t) for t in with_number)) if with_number else ()
 
 
 def _ends(name: str, target: str) -> bool:

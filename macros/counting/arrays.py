@@ -23,11 +23,14 @@ def origin(x: ShapeArray) -> ShapeArray:
 
 def part(x: ShapeArray) -> ShapeArray:
     """The array with exactly the view's elements; a part of a larger array is its own."""
-    while (
-        isinstance(x.source, Node) and x.source.access is Access.LOOKS and int(x.source.inputs[0].size) <= int(x.size)
-    ):
+    while isinstance(x.source, Node) and x.source.access is Access.LOOKS and _number(x.source.inputs[0]) <= _number(x):
         x = x.source.inputs[0]
     return x
+
+
+def _number(x: ShapeArray) -> int:
+    """The number of an array's elements, without their symbols."""
+    return math.prod([int(d) for d in x.shape])
 
 
 def is_cache(x: ShapeArray) -> bool:

@@ -25,6 +25,7 @@ from .parameters import Counts
 CACHED = (
     "flops_by_part",
     "forms",
+    "_compute",
     "causal_flops",
     "expanded_flops",
     "weight_bytes",
@@ -42,6 +43,8 @@ CACHED = (
     "splits",
     "_least_split",
     "_local",
+    "_by_layers",
+    "_cut_weights",
     "_stage_weights",
     "_stage_cache",
     "is_there",
@@ -81,7 +84,11 @@ class Costs(Devices):
         by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
             return Fraction(0)
-        forms = self.forms(new, given.tokens)
+        return self._compute(new, given.tokens, by_weights, by_cache)
+
+    def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Fraction:
+        """The same at these peaks."""
+        forms = self.forms(new, context)
         if by_weights == by_cache:
             return Fraction(min(maps + pairs for maps, pairs in forms), by_weights)
         return min(Fraction(maps, by_weights) + Fraction(pairs, by_cache) for maps, pairs in forms)
@@ -111,12 +118,13 @@ class Costs(Devices):
 
         # Bytes that there is time for, of each text: together, those of a batch are to suffice for the weights.
         left = seconds * given.machine.bytes_per_second - cache
-        if left * most < read(most):
+        bytes_left, parts = left.numerator, left.denominator
+        if bytes_left * most < read(most) * parts:
             return None
-        low, high = -(Fraction(-read(1)) // left) - 1, -(Fraction(-read(most)) // left)
+        low, high = -(-read(1) * parts // bytes_left) - 1, -(-read(most) * parts // bytes_left)
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (low, middle) if left * middle >= read(middle) else (middle, high)
+            low, high = (low, middle) if bytes_left * middle >= read(middle) * parts else (middle, high)
         return high
 
     def decode_seconds(self, given: Conditions) -> Fraction:

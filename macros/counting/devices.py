@@ -7,6 +7,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TypeAlias
 
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
@@ -18,6 +19,11 @@ from .training import Training
 
 # A matrix of a layer with no other sizes is as wide as all heads together.
 OUTER = frozenset(("d_model", "d_embedding"))
+
+
+# Layers; of their weights the parts that a device has, each with its shape, its members, and the number of weights that
+# are cut alike; the bytes of all these parts by the number of layers.
+Cut: TypeAlias = tuple[tuple[int, ...], list[tuple[Weight, list[int], int, int]], dict[int, int]]
 
 
 class Devices(Training):
@@ -64,17 +70,23 @@ class Devices(Training):
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
         totals = [0] * split.pipeline
-        cuts, routed = self._local(split)
-        for layers, weights in self._by_layers.items():
-            parts = [(w, *self._part(w, split, cuts, routed)) for w in weights]
-            alike: dict[int, int] = {}  # bytes of the parts by the number of their layers
+        for layers, parts, alike in self._cut_weights(_of_stage(split), format):
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
                 if here and (len(here) not in alike or format not in FORMATS):
                     alike[len(here)] = sum(
-                        self.formats.part_size(w, format, shape, here, members) for w, shape, members in parts
+                        self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts
                     )
                 totals[stage] += alike[len(here)] if here else 0
         return totals
+
+    def _cut_weights(self, split: Split, format: str) -> list[Cut]:
+        """The parts of the weights on a device of a stage, whichever layers it has."""
+        cuts, routed = self._local(split)
+        is_one_format = format in FORMATS and format not in self.formats.names
+        return [
+            (layers, [(w, *self._part(w, split, cuts, routed), n) for w, n in weights], {})
+            for layers, weights in self._by_layers(is_one_format).items()
+        ]
 
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
         """The parts of the weights and buffers on a device of each stage: (stage, weight, shape of its part, layers
@@ -91,7 +103,7 @@ class Devices(Training):
     def _stage_cache(self, split: Split, context: int, item_bytes: ItemBytes) -> list[int]:
         """Bytes of one sequence's cache on each device of each stage."""
         totals = [0] * split.pipeline
-        cuts, _ = self._local(split)
+        cuts, _ = self._local(_of_stage(split))
         for (k, size), cut in zip(self.cache_by_entry(context, item_bytes), self._cut_of_cache):
             if cut is not None:
                 of_all, cut_size = cut
@@ -168,13 +180,17 @@ class Devices(Training):
             for w in (*self.counts.weights, *self.counts.buffers)
         ]
 
-    @cached_property
-    def _by_layers(self) -> dict[tuple[int, ...], list[Weight]]:
-        """The same by the layers."""
-        found: dict[tuple[int, ...], list[Weight]] = {}
+    def _by_layers(self, is_one_format: bool) -> dict[tuple[int, ...], list[tuple[Weight, int]]]:
+        """The same by the layers; `is_one_format`: of all that are cut alike one, and their number."""
+        found: dict[tuple[int, ...], dict[object, tuple[Weight, int]]] = {}
         for w, layers in self._placed:
-            found.setdefault(layers, []).append(w)
-        return found
+            sizes = tuple([d.expr for d in w.shape])
+            is_ngrams = w in self.counts.ngram_tables
+            alike = sizes, self._axes[w], w.routed, w.members, w.is_buffer, w.layers is None, is_ngrams
+            known = found.setdefault(layers, {})
+            before = known.get(alike if is_one_format else w)
+            known[alike if is_one_format else w] = w, 1 if before is None else before[1] + 1
+        return {layers: list(known.values()) for layers, known in found.items()}
 
     @cached_property
     def n_layers(self) -> int:
@@ -323,6 +339,11 @@ class Devices(Training):
             return 1
         expert = math.gcd(devices, *members)
         return None if any(n % (devices // expert) for n in widths) else expert
+
+
+def _of_stage(split: Split) -> Split:
+    """The split of one stage."""
+    return Split(split.tensor, split.expert, 1, split.data)
 
 
 def weight_axis(w: Weight) -> int | None:

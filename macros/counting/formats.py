@@ -221,12 +221,3 @@ CACHE_TYPES: dict[ItemBytes, tuple[str, ...]] = {1: ("fp8", "int8")}
 def format_of(w: Weight, format: str) -> Format:
     """The format of a weight if matrices are in `format`."""
     return FORMATS[format] if w.is_matrix or format == "float32" else FORMATS["bfloat16"]
-
-
-def weight_bytes(w: Weight, format: str) -> int:
-    return part_bytes(w, format, w.shape, int(w.copies))
-
-
-def part_bytes(w: Weight, format: str, shape: Iterable[int], copies: int) -> int:
-    """Bytes of a part of a weight: this many tensors of this shape, in the weight's format."""
-    return format_of(w, format).size(shape, copies)

@@ -34,6 +34,7 @@ from .gguf_types import PLAIN
 
 Shape = tuple[int, ...]
 Alike = tuple[str, int, bool, bool]  # what decides a matrix's type besides its layer: see `GgufFile._alike`
+Zones = tuple[tuple[int, tuple[int, ...]], ...]  # and its layers: see `GgufFile._zones`
 STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder
 # Uses whose tensors are told apart by the layer, in a model with experts by the layer of the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
@@ -113,8 +114,10 @@ class GgufFile:
                 "ask for a format other than GGUF",
             )
         self._kept: dict[str, tuple[Stored, ...]] = {}
+        self._sizes: dict[str, int] = {}  # in each format
+        self._types: dict[tuple[str, Alike, int, int, bool], str] = {}  # of matrices
         self._places: dict[tuple[bool, int, int, bool], Place] = {}
-        self._made: dict[str, dict[Weight, tuple[Stored, ...]]] = {}  # in each format, what is made of a weight
+        self._made: dict[tuple[str, Weight], tuple[Stored, ...]] = {}  # in each format, what is made of a weight
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
     @cached_property
@@ -153,21 +156,23 @@ class GgufFile:
 
     def stored(self, format: str, *, has_matrix: bool = False) -> tuple[Stored, ...]:
         """Every tensor with its types in a format of `FORMATS`; `has_matrix` if an importance matrix is given."""
-        if format in PLAIN:
-            return tuple([Stored(tensor, tensor.plain or format, tensor.layers) for tensor in self.tensors])
-        mix, found = MIXES[format], list[Stored]()
-        known: dict[Alike, str] = {}  # the types of matrices that no layer tells apart
-        for tensor, zones, alike in zip(self.tensors, self._zones, self._alike):
-            if zones is None:  # what no format touches is as in an F16 file
+        return self._stored(range(len(self.tensors)), format, has_matrix)
+
+    def _stored(self, positions: Iterable[int], format: str, has_matrix: bool) -> tuple[Stored, ...]:
+        """The same of the tensors at some positions."""
+        found: list[Stored] = []
+        for position in positions:
+            tensor, zones, alike = self.tensors[position], self._zones[position], self._alike[position]
+            if format in PLAIN:
+                found.append(Stored(tensor, tensor.plain or format, tensor.layers))
+            elif zones is None:  # what no format touches is as in an F16 file
                 found.append(Stored(tensor, tensor.plain or "F16", tensor.layers))
-            elif alike[0] not in mix.by_layer:
-                if alike not in known:
-                    known[alike] = self._type(alike, -1, 0, mix, has_matrix)
-                found.append(Stored(tensor, known[alike], tensor.layers))
+            elif alike[0] not in MIXES[format].by_layer:
+                found.append(Stored(tensor, self._type(alike, -1, 0, format, has_matrix), tensor.layers))
             else:
                 types: dict[str, list[int]] = {}
                 for number, layers in zones:
-                    types.setdefault(self._type(alike, layers[0], number, mix, has_matrix), []).extend(layers)
+                    types.setdefault(self._type(alike, layers[0], number, format, has_matrix), []).extend(layers)
                 found += [
                     Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()
                 ]
@@ -190,10 +195,10 @@ class GgufFile:
         )
 
     @cached_property
-    def _zones(self) -> tuple[tuple[tuple[int, tuple[int, ...]], ...] | None, ...]:
+    def _zones(self) -> tuple[Zones | None, ...]:
         """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
         `_numbers` of the first of them; nothing for those whose layers no mix asks for."""
-        found: list[tuple[tuple[int, tuple[int, ...]], ...] | None] = []
+        found: list[Zones | None] = []
         for tensor, numbers in zip(self.tensors, self._numbers):
             of = self._values if use_of(tensor.name) == "values" else self.layers
             alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
@@ -206,12 +211,18 @@ class GgufFile:
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
         """The stored tensors made from a tensor of the checkpoint."""
-        if format not in self._made:
-            self._made[format] = {}
-            for stored in self.in_format(format):
-                before = self._made[format].get(stored.tensor.weight, ())
-                self._made[format][stored.tensor.weight] = (*before, stored)
-        return self._made[format].get(w, ())
+        key = format, w
+        if key not in self._made:
+            self._made[key] = self._stored(self._positions.get(w, ()), format, False)
+        return self._made[key]
+
+    @cached_property
+    def _positions(self) -> dict[Weight, list[int]]:
+        """Where the tensors are that are made from each tensor of the checkpoint."""
+        found: dict[Weight, list[int]] = {}
+        for position, tensor in enumerate(self.tensors):
+            found.setdefault(tensor.weight, []).append(position)
+        return found
 
     def in_format(self, format: str) -> tuple[Stored, ...]:
         """`stored` without an importance matrix, cached."""
@@ -221,7 +232,33 @@ class GgufFile:
 
     def size(self, format: str) -> int:
         """Bytes of all tensors in a format."""
-        return sum(stored.size for stored in self.in_format(format))
+        if format not in self._sizes:
+            self._sizes[format] = sum(
+                rows * bytes_of_row(name, columns) for (_, columns, _, _), name, rows in self._rows(format)
+            )
+        return self._sizes[format]
+
+    def _rows(self, format: str) -> Iterator[tuple[Alike, str, int]]:
+        """The number of rows of each type in a format, with what decides it."""
+        for (alike, plain, zones, copies), rows in self._groups.items():
+            if format in PLAIN:
+                yield alike, plain or format, rows * copies
+            elif zones is None:
+                yield alike, plain or "F16", rows * copies
+            elif alike[0] not in MIXES[format].by_layer:
+                yield alike, self._type(alike, -1, 0, format, False), rows * copies
+            else:
+                for number, layers in zones:
+                    yield alike, self._type(alike, layers[0], number, format, False), rows * len(layers)
+
+    @cached_property
+    def _groups(self) -> dict[tuple[Alike, str | None, Zones | None, int], int]:
+        """The number of rows of tensors that have the same type in every format, with the number of their copies."""
+        found: dict[tuple[Alike, str | None, Zones | None, int], int] = {}
+        for tensor, zones, alike in zip(self.tensors, self._zones, self._alike):
+            group = alike, tensor.plain, zones, 1 if tensor.layers is None else len(tensor.layers)
+            found[group] = found.get(group, 0) + tensor.rows
+        return found
 
     @cached_property
     def elements(self) -> int:
@@ -231,10 +268,7 @@ class GgufFile:
     def needs_matrix(self, format: str) -> bool:
         """Whether llama.cpp makes a format only with an importance matrix."""
         needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
-        return any(
-            stored.type in needing and use_of(stored.tensor.name) not in ("head", "table")
-            for stored in self.in_format(format)
-        )
+        return any(name in needing and use not in ("head", "table") for (use, _, _, _), name, _ in self._rows(format))
 
     @cached_property
     def _numbers(self) -> list[dict[int, int]]:
@@ -274,8 +308,14 @@ class GgufFile:
         """The number of tensors of values."""
         return sum(len(t.layers or (0,)) for t in self.tensors if use_of(t.name) == "values")
 
-    def _type(self, alike: Alike, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
-        """The type of one copy of a matrix."""
+    def _type(self, alike: Alike, layer: int, number: int, format: str, has_matrix: bool) -> str:
+        """The type of one copy of a matrix, cached."""
+        key = format, alike, layer, number, has_matrix
+        if key not in self._types:
+            self._types[key] = self._type_in(MIXES[format], alike, layer, number, has_matrix)
+        return self._types[key]
+
+    def _type_in(self, mix: Mix, alike: Alike, layer: int, number: int, has_matrix: bool) -> str:
         use, columns, is_stack, is_no_less = alike
         if is_no_less:
             return fitting("Q8_0", columns)

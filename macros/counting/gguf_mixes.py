@@ -284,6 +284,7 @@ def zone_of(layer: int, layers: int) -> int:
     return 3 if layer >= last else (layer - eighth) % 3
 
 
+@cache
 def use_of(name: str) -> str:
     """The use of a tensor, by its name in the tables of `MIXES`."""
     if name == HEAD:

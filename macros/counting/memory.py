@@ -11,7 +11,6 @@ from ..engine.steps import Access
 from .arrays import distinct, in_numbers, is_cache, is_data, measured, origin, product_of
 from .cache import CacheCosts
 from .conditions import Conditions
-from .formats import weight_bytes
 
 # How many elements: numbers by what each is to be multiplied with, which varies with T and S.
 Elements: TypeAlias = dict[Poly, int]
@@ -27,7 +26,7 @@ class Memory(CacheCosts):
 
     def converted_weight_bytes(self, format: str) -> int:
         """Bytes of all weights with every matrix in `format`, whatever the maker published."""
-        return sum(weight_bytes(w, format) for w in self.counts.weights)
+        return self.formats.converted(format)
 
     def inference_bytes(self, new: int, given: Conditions) -> dict[str, int]:
         """Weights, cache after the step, and the arrays of the step's largest operation at 2 bytes per element."""
@@ -71,18 +70,29 @@ class Memory(CacheCosts):
     def _computed(self) -> list[tuple[Node, list[tuple[Poly, int, bool]]]]:
         """The calls that compute, each with the arrays of data that it reads or makes: elements as what varies with the
         text and a number to multiply it by, and whether they are over pairs."""
-        known: dict[int, tuple[Poly, int, bool] | None] = {}  # what reads an array finds it as what made it
+        origins: dict[int, ShapeArray] = {}  # what reads an array finds it as what made it
+        known: dict[int, tuple[Poly, int, bool] | None] = {}
+        shapes: dict[tuple[int, ...], tuple[Poly, int, bool]] = {}  # by the symbols of their axes
+
+        def viewed(x: ShapeArray) -> ShapeArray:
+            if id(x) not in origins:
+                origins[id(x)] = origin(x)
+            return origins[id(x)]
 
         def sized(x: ShapeArray) -> tuple[Poly, int, bool] | None:
             if id(x) not in known:
-                known[id(x)] = None
-                if is_data(x) and not is_cache(x):
-                    number, axes = in_numbers(x)
-                    known[id(x)] = product_of(axes), number, measured(x)[1]
+                known[id(x)] = of_shape(x) if is_data(x) and not is_cache(x) else None
             return known[id(x)]
 
+        def of_shape(x: ShapeArray) -> tuple[Poly, int, bool]:
+            key = tuple([id(d.expr) for d in x.shape])
+            if key not in shapes:
+                number, axes = in_numbers(x)
+                shapes[key] = product_of(axes), number, measured(x)[1]
+            return shapes[key]
+
         return [
-            (leaf, [one for x in distinct(map(origin, (*leaf.inputs, *leaf.outputs))) if (one := sized(x)) is not None])
+            (leaf, [one for x in distinct(map(viewed, (*leaf.inputs, *leaf.outputs))) if (one := sized(x)) is not None])
             for leaf in self.trace.root.walk()
             if not leaf.children and leaf.access is Access.COMPUTES
         ]

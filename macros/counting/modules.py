@@ -120,12 +120,13 @@ class Modules:
     """
 
     def __init__(self, names: Iterable[str]):
+        self.listed = tuple(dict.fromkeys(names))
         self.names: dict[str, None] = {}
         self.first_parts: dict[str, None] = {}
         self.globs, self.expressions = Sequences(True), Sequences(False)
         self.answers: dict[str, bool] = {}  # by the name that was looked for
         self.has_numbers = self.has_members = False  # whether any names a layer, or an expert, by its number
-        for name in dict.fromkeys(names):
+        for name in self.listed:
             self.has_numbers = self.has_numbers or any(digit in name for digit in DIGITS) or "\\d" in name
             after = name.partition("experts")[2].removeprefix("\\").removeprefix(".")
             self.has_members = self.has_members or (after[:1] != "" and after[:1] in DIGITS + "[(\\")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 GGUF = frozenset(GGUF_FORMATS)
 MOST_LOOKED_UP = 80_000  # modules of one weight, by name; Kimi K2 has 23,040
 
+Sizes = dict[tuple[tuple[int, ...], int], int]  # the number of weights by shape and number of copies
 # How many copies of a weight are in each format.
 Copies = tuple[tuple[Format, int], ...]
 
@@ -71,6 +72,7 @@ class WeightFormats:
         self._quantizers: dict[str, Quantization] = {}
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
         self._totals: dict[str, int] = {}
+        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, Sizes]]] = {}  # see `_kinds_for`
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
         try:
@@ -103,30 +105,48 @@ class WeightFormats:
                 self._totals[format] = self.gguf.size(format)
             elif format in QUANTIZERS:
                 quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                self._totals[format] = self._vectors + sum(
-                    form.size(shape, copies)
-                    for w, shape in self._matrices
-                    for form, copies in self._quantized(w, quantization, rest, None)
+                self._totals[format] = sum(
+                    form.size(shape, copies) * number
+                    for w, sizes in self._kinds_for(quantization)
+                    for form, _ in self._quantized(w, quantization, rest, None)
+                    for (shape, copies), number in sizes.items()
                 )
-            else:
+            elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
+            else:
+                self._totals[format] = self.converted(format)
         return self._totals[format]
 
-    @cached_property
-    def _matrices(self) -> list[tuple[Weight, Sequence[int]]]:
-        """The weights that quantizers may touch, with their `rows_and_columns`."""
-        touched = [w for w in self.trace.weights.values() if not w.is_buffer and self.kinds[w] is not Kind.REST]
-        return [(w, [int(d) for d in self._rows_and_columns(w, w.shape)]) for w in touched]
+    def converted(self, format: str) -> int:
+        """Bytes of all weights with every matrix in a format of `FORMATS`, whatever was published."""
+        return sum(format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike)
 
     @cached_property
-    def _vectors(self) -> int:
-        """Bytes of all others, which stay in 16 bits."""
-        bits = FORMATS["bfloat16"].bits
-        return sum(
-            bits // 8 * int(w.count)
-            for w in self.trace.weights.values()
-            if not w.is_buffer and self.kinds[w] is Kind.REST
-        )
+    def _alike(self) -> list[tuple[Weight, int]]:
+        """Of all weights with the same number of copies and the same shape one, and their number."""
+        found: dict[tuple[int, bool, tuple[int, ...]], tuple[Weight, int]] = {}
+        for w in self.trace.weights.values():
+            if not w.is_buffer:
+                key = int(w.copies), w.is_matrix, tuple([int(d) for d in w.shape])
+                found[key] = w, (found[key][1] if key in found else 0) + 1
+        return list(found.values())
+
+    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, Sizes]]:
+        """Of all weights that a quantizer gives the same format one, and how many of them have which shape, as
+        `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
+        lists = tuple(modules.listed for modules, _ in quantization.listed)
+        if lists not in self._for_lists:
+            found: dict[tuple[object, ...], tuple[Weight, Sizes]] = {}
+            for w in self.trace.weights.values():
+                if not w.is_buffer:
+                    shape = tuple([int(d) for d in self._rows_and_columns(w, w.shape)])
+                    called = [_numbered(name, 0, 0) for name in self._called(w)] if lists else []
+                    is_listed = tuple(modules.holds(called) for modules, _ in quantization.listed)
+                    key = self.kinds[w], w.layers is None, w in self._transposed, shape[-1:], is_listed
+                    sizes = found.setdefault(key, (w, {}))[1]
+                    sizes[shape, int(w.copies)] = sizes.get((shape, int(w.copies)), 0) + 1
+            self._for_lists[lists] = list(found.values())
+        return self._for_lists[lists]
 
     def size(self, w: Weight, format: str) -> int:
         """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""
@@ -141,8 +161,6 @@ class WeightFormats:
             return sum(stored.size for stored in self.gguf.of(w, format))
         if w.is_buffer:
             return 0
-        if format in QUANTIZERS and self.kinds[w] is Kind.REST:
-            return FORMATS["bfloat16"].bits // 8 * int(w.count)
         return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:

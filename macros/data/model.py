@@ -223,13 +223,10 @@ def csv_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[s
     else:
         check_number(model)
         rows = ([slug, name, _by(shape), math.prod(shape)] for counts in counted for name, shape in counts.tensors())
-    return _pieces(map(_csv_line, rows))
-
-
-def _csv_line(row: list) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerow(row)
-    return text.getvalue()
+    while some := list(itertools.islice(rows, 1000)):
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(some)
+        yield text.getvalue()
 
 
 def _by(shape) -> str:
