@@ -101,6 +101,25 @@ class Poly:
                 terms[m] = terms.get(m, 0) + c
         return cls(terms)
 
+    @classmethod
+    def product(cls, polys: Iterable[Poly]) -> Poly:
+        """The product of any number of polynomials."""
+        monomials: list[Monomial] = []
+        others: list[Poly] = []
+        number: Number = 1
+        for p in polys:
+            if len(p.terms) == 1:
+                [(m, c)] = p.terms.items()
+                number = number * c
+                if m:
+                    monomials.append(m)
+            else:
+                others.append(p)
+        whole = cls({monomials[0] if len(monomials) == 1 else _times(*monomials): number})
+        for p in others:
+            whole = whole * p
+        return whole
+
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
         terms: dict[Monomial, Number] = {}
         right = Poly.of(other).terms
@@ -269,7 +288,7 @@ class Dim(int):
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
-        self.exprs = (Poly.of(int(value) if symbol is None else symbol), *also)
+        self.exprs = (symbol if type(symbol) is Poly else Poly.of(int(value) if symbol is None else symbol), *also)
         return self
 
     @property
@@ -338,11 +357,6 @@ class Dim(int):
     def __reduce__(self) -> tuple[type[Dim], tuple[int, Poly]]:
         return Dim, (int(self), self.expr)
 
-    __hash__ = int.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return int.__eq__(self, other)
-
 
 def _of_ints(operator: Callable[[int, int], Dim], a: object, b: object) -> Dim:
     return operator(a, b) if isinstance(a, int) and isinstance(b, int) else NotImplemented
@@ -355,7 +369,8 @@ def quotient(a: int, b: int) -> Dim:
         return Dim(int(a) // int(b))
     if int(a) % int(b) == 0 and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
-        exact = p * Poly({tuple((atom, -e) for atom, e in m): Fraction(1, c)})
+        below = tuple([(atom, -e) for atom, e in m])
+        exact = Poly({_times(n, below): d // c if d % c == 0 else Fraction(d, c) for n, d in p.terms.items()})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
         if (
             len(p.terms) == 1
@@ -406,14 +421,20 @@ def same(a: int, b: int) -> Dim:
 
 def product(dims: Iterable[int]) -> Dim:
     """The product of dimensions: the number of elements of a shape."""
-    elements = None
-    for d in dims:
-        elements = d if elements is None else elements * d
-    return elements if isinstance(elements, Dim) else Dim(1 if elements is None else elements)
+    sizes = tuple(dims)
+    if len(sizes) == 1 and isinstance(sizes[0], Dim):
+        return sizes[0]
+    return Dim(math.prod(map(int, sizes)), Poly.product(map(Poly.of, sizes)))
 
 
 def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:
-    """A shape whose every size is a dimension."""
+    """A shape whose every size is a dimension: the tuple itself if it is one."""
+    if type(shape) is tuple:
+        for d in shape:
+            if type(d) is not Dim:
+                break
+        else:
+            return shape
     return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
 
 
@@ -457,10 +478,11 @@ def _order(atom: Atom) -> tuple[int, int | str]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _times(m: Monomial, n: Monomial) -> Monomial:
-    powers = dict(m)
-    for a, e in n:
-        powers[a] = powers.get(a, 0) + e
+def _times(*monomials: Monomial) -> Monomial:
+    powers: dict[Atom, int] = {}
+    for m in monomials:
+        for a, e in m:
+            powers[a] = powers.get(a, 0) + e
     return tuple(sorted(((a, e) for a, e in powers.items() if e), key=lambda p: _order(p[0])))
 
 

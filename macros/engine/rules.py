@@ -56,62 +56,86 @@ def show(shape: Iterable[int]) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-def elementwise(ufunc: np.ufunc, record: Record, *args: Any) -> Result:
+@cache
+def elementwise(ufunc: np.ufunc) -> Rule:
     """The rule of `ufunc`, which works element by element."""
-    return _broadcast([a.shape for a in args if hasattr(a, "shape")]), _dtype(ufunc, tuple(map(_dtype_of, args)))
+
+    def rule(record: Record, *args: Any) -> Result:
+        shapes = [shape for a in args if (shape := getattr(a, "shape", None)) is not None]
+        return _broadcast(shapes), _dtype(ufunc, *map(_dtype_of, args))
+
+    return rule
 
 
 @cache
-def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
+def _dtype(ufunc: np.ufunc, *dtypes: Any) -> DType:
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
+def _common(dtypes: list[DType]) -> DType:
+    """The type of what several arrays make together."""
+    first = dtypes[0]
+    return first if all(dtype is first for dtype in dtypes) else np.result_type(*dtypes)
+
+
 def _dtype_of(a: Any) -> DType | type[int] | type[float]:
-    if hasattr(a, "dtype"):
-        return a.dtype
+    dtype = getattr(a, "dtype", None)
+    if dtype is not None:
+        return dtype
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:
-    first, *others = shapes
-    for other in others:
-        first = _broadcast_two(first, other)
-    return first
+    whole = shapes[0]
+    for shape in shapes:
+        if shape is not whole:
+            whole = _broadcast_two(whole, shape)
+    return whole
 
 
 def _broadcast_two(a: Shape, b: Shape) -> Shape:
-    if a is b:
-        return a
     more = len(a) - len(b)
-    outer, a, b = (a[:more], a[more:], b) if more >= 0 else (b[:-more], a, b[-more:])
-    return (*outer, *[d if d is other else _size_of_two(d, other) for d, other in zip(a, b)])
+    if more > 0:
+        b = a[:more] + b
+    elif more < 0:
+        a = b[:-more] + a
+    return tuple([d if d is other else _size_of_two(d, other) for d, other in zip(a, b)])
 
 
 def _size_of_two(d: int, other: int) -> int:
     # A named 1 (one key/value head) stays named.
-    if int(d) == 1 and (int(other) != 1 or Poly.of(d).constant is not None):
+    if d == 1 and (other != 1 or Poly.of(d).constant is not None):
         return other
-    return d if int(other) == 1 else same(d, other)
+    return d if other == 1 else same(d, other)
+
+
+@cache
+def _subscripts(text: str) -> tuple[list[str], str | None]:
+    """The axes of the operands, and those of the result."""
+    inputs, arrow, result = text.replace(" ", "").partition("->")
+    return inputs.split(","), result if arrow else None
 
 
 def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool = False) -> Result:
-    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    if not arrow or len(terms) != len(operands):
+    terms, result = _subscripts(subscripts)
+    if result is None or len(terms) != len(operands):
         raise ValueError(f"{len(operands)} operands for {subscripts!r}, which needs an explicit '->'")
     size: dict[str, int] = {}
     for term, operand in zip(terms, operands):
-        if len(term) != len(operand.shape):
+        shape = operand.shape
+        if len(term) != len(shape):
             raise ValueError(f"{term!r} names {len(term)} axes")
-        for letter, d in zip(term, operand.shape):
-            try:
-                size[letter] = same(size[letter], d) if letter in size else d
-            except ValueError as error:
-                raise ValueError(f"axis {letter!r}: {error}") from None
+        for letter, d in zip(term, shape):
+            before = size.setdefault(letter, d)
+            if before is not d:
+                try:
+                    size[letter] = same(before, d)
+                except ValueError as error:
+                    raise ValueError(f"axis {letter!r}: {error}") from None
     record.note = subscripts
-    if len(operands) > 1 and set(size) - set(result):
-        record.own_flops = product(size.values()).expr * 2
-    return tuple(size[x] for x in result), np.result_type(*(o.dtype for o in operands))
+    if len(operands) > 1 and not size.keys() <= set(result):
+        record.own_flops = product((*size.values(), 2)).expr
+    return tuple([size[x] for x in result]), _common([o.dtype for o in operands])
 
 
 def getitem(record: Record, a: Shaped, key: object) -> Result:
@@ -156,7 +180,7 @@ def _slice(d: int, k: slice) -> int:
     end = d if stop is None else d + stop if stop < 0 else smallest(d, stop)
     if start > end:
         raise IndexError(f"slice {k} of an axis of {int(d)}")
-    return _strided(end - start, stride)
+    return _strided(end - start if start else end, stride)
 
 
 def _strided(n: int, stride: int) -> int:
@@ -212,20 +236,20 @@ def _concatenate(record: Record, arrays: Sequence[Shaped], axis: int | None = 0)
         if len(other.shape) != len(sizes):
             raise ValueError("arrays of different rank")
         sizes = [d + o if i == along else same(d, o) for i, (d, o) in enumerate(zip(sizes, other.shape))]
-    return tuple(sizes), np.result_type(*(a.dtype for a in arrays))
+    return tuple(sizes), _common([a.dtype for a in arrays])
 
 
 def _stack(record: Record, arrays: Sequence[Shaped], axis: int = 0) -> Result:
     sizes = list(_broadcast([a.shape for a in arrays]))
     sizes.insert(_axis(axis, len(sizes) + 1), Dim(len(arrays)))
-    return tuple(sizes), np.result_type(*(a.dtype for a in arrays))
+    return tuple(sizes), _common([a.dtype for a in arrays])
 
 
 def _split(record: Record, a: Shaped, sections: int | Sequence[int], axis: int = 0) -> list[Result]:
     axis = _axis(axis, a.ndim)
     d = a.shape[axis]
     if isinstance(sections, int):
-        if d % sections:
+        if int(d) % int(sections):
             raise ValueError(f"an axis of {int(d)} in {sections} equal parts")
         parts = [d // sections] * sections
     else:

@@ -50,7 +50,7 @@ class Weight:
     @cached_property
     def count(self) -> Dim:
         """Elements of all copies."""
-        return product(self.shape) * self.copies
+        return product((*self.shape, self.layer_count, 1 if self.members is None else self.members))
 
     @cached_property
     def active(self) -> Dim:
