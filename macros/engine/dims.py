@@ -87,7 +87,10 @@ class Poly:
         return Poly({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Number | Atom | Poly) -> Poly:
-        return self + -Poly.of(other)
+        terms = dict(self.terms)
+        for m, c in Poly.of(other).terms.items():
+            terms[m] = terms.get(m, 0) - c
+        return Poly(terms)
 
     def __rsub__(self, other: Number | Atom | Poly) -> Poly:
         return Poly.of(other) - self
@@ -102,12 +105,13 @@ class Poly:
         return cls(terms)
 
     @classmethod
-    def product(cls, polys: Iterable[Poly]) -> Poly:
-        """The product of any number of polynomials."""
+    def product(cls, factors: Iterable[Number | Poly]) -> Poly:
+        """The product of any number of dimensions and polynomials."""
         monomials: list[Monomial] = []
         others: list[Poly] = []
         number: Number = 1
-        for p in polys:
+        for factor in factors:
+            p = factor.exprs[0] if isinstance(factor, Dim) else Poly.of(factor)
             if len(p.terms) == 1:
                 [(m, c)] = p.terms.items()
                 number = number * c
@@ -395,10 +399,11 @@ def smallest(*dims: int) -> Dim:
     Sizes of a model are compared by value; one that varies (T, S) only if the result is valid for every value of it.
     """
     fixed = [d for d in dims if not Poly.of(d).is_free]
-    varying = [d for d in dims if Poly.of(d).is_free]
-    return Dim(min(map(int, dims)), _minimum([Poly.of(d) for d in [*varying, *([min(fixed)] if fixed else [])]]))
+    varying = [Poly.of(d) for d in dims if Poly.of(d).is_free]
+    return Dim(min(map(int, dims)), smallest_poly(*varying, *([Poly.of(min(fixed))] if fixed else [])))
 
 
+@lru_cache(maxsize=4096)
 def smallest_poly(*polys: Poly) -> Poly:
     """min(polynomials), without those that are never below another one."""
     return _minimum(polys)
@@ -424,7 +429,7 @@ def product(dims: Iterable[int]) -> Dim:
     sizes = tuple(dims)
     if len(sizes) == 1 and isinstance(sizes[0], Dim):
         return sizes[0]
-    return Dim(math.prod(map(int, sizes)), Poly.product(map(Poly.of, sizes)))
+    return Dim(math.prod(map(int, sizes)), Poly.product(sizes))
 
 
 def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:

@@ -61,8 +61,17 @@ def elementwise(ufunc: np.ufunc) -> Rule:
     """The rule of `ufunc`, which works element by element."""
 
     def rule(record: Record, *args: Any) -> Result:
-        shapes = [shape for a in args if (shape := getattr(a, "shape", None)) is not None]
-        return _broadcast(shapes), _dtype(ufunc, *map(_dtype_of, args))
+        whole: Shape | None = None
+        dtypes: list[DType | type[int] | type[float]] = []
+        for a in args:
+            shape: Shape | None = getattr(a, "shape", None)
+            if shape is None:
+                dtypes.append(_type_of_number(a))
+            else:
+                dtypes.append(a.dtype)
+                whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
+        assert whole is not None
+        return whole, _dtype(ufunc, *dtypes)
 
     return rule
 
@@ -78,10 +87,7 @@ def _common(dtypes: list[DType]) -> DType:
     return first if all(dtype is first for dtype in dtypes) else np.result_type(*dtypes)
 
 
-def _dtype_of(a: Any) -> DType | type[int] | type[float]:
-    dtype = getattr(a, "dtype", None)
-    if dtype is not None:
-        return dtype
+def _type_of_number(a: object) -> DType | type[int] | type[float]:
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
@@ -110,14 +116,15 @@ def _size_of_two(d: int, other: int) -> int:
 
 
 @cache
-def _subscripts(text: str) -> tuple[list[str], str | None]:
-    """The axes of the operands, and those of the result."""
+def _subscripts(text: str) -> tuple[list[str], str | None, bool]:
+    """The axes of the operands, those of the result, and whether it is a contraction: of several, over some axis."""
     inputs, arrow, result = text.replace(" ", "").partition("->")
-    return inputs.split(","), result if arrow else None
+    terms = inputs.split(",")
+    return terms, result if arrow else None, len(terms) > 1 and not set("".join(terms)) <= set(result)
 
 
 def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool = False) -> Result:
-    terms, result = _subscripts(subscripts)
+    terms, result, contracts = _subscripts(subscripts)
     if result is None or len(terms) != len(operands):
         raise ValueError(f"{len(operands)} operands for {subscripts!r}, which needs an explicit '->'")
     size: dict[str, int] = {}
@@ -133,8 +140,8 @@ def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool =
                 except ValueError as error:
                     raise ValueError(f"axis {letter!r}: {error}") from None
     record.note = subscripts
-    if len(operands) > 1 and not size.keys() <= set(result):
-        record.own_flops = product((*size.values(), 2)).expr
+    if contracts:
+        record.own_flops = Poly.product((*size.values(), 2))
     return tuple([size[x] for x in result]), _common([o.dtype for o in operands])
 
 
@@ -279,8 +286,8 @@ def _take_along_axis(record: Record, a: Shaped, indices: Shaped, axis: int | Non
 def _arange(
     record: Record, start: int, stop: int | None = None, step: int = 1, dtype: DTypeLike | None = None
 ) -> Result:
-    start, stop = (0, start) if stop is None else (start, stop)
-    return (_strided(stop - start, step),), np.dtype(dtype or np.int64)
+    n = start if stop is None else stop - start if start else stop
+    return (_strided(n, step),), np.dtype(dtype or np.int64)
 
 
 def _filled(
