@@ -148,27 +148,10 @@ class Tracer(steps.Tracer, Protocol):
 Source: TypeAlias = Node | Weight | Cached
 
 
-def _operators(ufunc: np.ufunc) -> tuple[Callable[..., ShapeArray], Callable[..., ShapeArray]]:
-    """An operator of arrays and its reflection, without the way through NumPy."""
-    name, rule = ufunc.__name__, elementwise(ufunc)
-
-    def operator(self: ShapeArray, other: object) -> ShapeArray:
-        return self.__tracer__.numpy(name, ufunc, (self, other), {}, rule)
-
-    def reflected(self: ShapeArray, other: object) -> ShapeArray:
-        return self.__tracer__.numpy(name, ufunc, (other, self), {}, rule)
-
-    return operator, reflected
-
-
 class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array without content. Any operation that needs the content raises `ShapeError`."""
 
     __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
-    __add__, __radd__ = _operators(np.add)
-    __sub__, __rsub__ = _operators(np.subtract)
-    __mul__, __rmul__ = _operators(np.multiply)
-    __truediv__, __rtruediv__ = _operators(np.divide)
 
     def __init__(self, tracer: Tracer, shape: Shape, dtype: DType, source: Source | None, label: str):
         self.__tracer__, self.dtype, self.source, self.label = tracer, dtype, source, label
@@ -194,7 +177,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             call = f"np.{name}({', '.join(map(argument, inputs))}){self.__tracer__.place()}"
             raise ShapeError(f"{call} has no shape rule; write a contraction as np.einsum")
-        return self.__tracer__.numpy(ufunc.__name__, ufunc, inputs, {}, elementwise(ufunc))
+        return _elementwise(self, ufunc, *inputs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -207,6 +190,32 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, key: object) -> ShapeArray:
         return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, getitem)
+
+    # The most frequent operators, without the way through NumPy.
+
+    def __add__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.add, self, other)
+
+    def __radd__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.add, other, self)
+
+    def __sub__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.subtract, self, other)
+
+    def __rsub__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.subtract, other, self)
+
+    def __mul__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.multiply, self, other)
+
+    def __rmul__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.multiply, other, self)
+
+    def __truediv__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.divide, self, other)
+
+    def __rtruediv__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.divide, other, self)
 
     # What NumPy's own methods call.
 
@@ -289,6 +298,11 @@ def stand_in(array: ShapeArray) -> Array:
 def _called(function: Callable[..., Any], a: ShapeArray, *args: object, **kwargs: object) -> ShapeArray:
     """The result of a NumPy function on a shape-only array."""
     return a.__tracer__.numpy(function.__name__, function, (a, *args), kwargs, RULES[function])
+
+
+def _elementwise(a: ShapeArray, ufunc: np.ufunc, *args: object) -> ShapeArray:
+    """The result of a function that works element by element, of which `a` is an argument."""
+    return a.__tracer__.numpy(ufunc.__name__, ufunc, args, {}, elementwise(ufunc))
 
 
 def arrays_in(args: Iterable[object]) -> list[ShapeArray]:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 
 class Free(str):
@@ -119,7 +119,7 @@ class Poly:
                     monomials.append(m)
             else:
                 others.append(p)
-        whole = cls({monomials[0] if len(monomials) == 1 else _times(*monomials): number})
+        whole = cls({monomials[0] if len(monomials) == 1 else _times(tuple(monomials)): number})
         for p in others:
             whole = whole * p
         return whole
@@ -129,10 +129,10 @@ class Poly:
         right = Poly.of(other).terms
         if len(self.terms) == 1 and len(right) == 1:
             [(m, c)], [(n, d)] = self.terms.items(), right.items()
-            return Poly({_times(m, n) if m and n else m or n: c * d})
+            return Poly({_times((m, n)) if m and n else m or n: c * d})
         for m, c in self.terms.items():
             for n, d in right.items():
-                product = _times(m, n) if m and n else m or n
+                product = _times((m, n)) if m and n else m or n
                 terms[product] = terms.get(product, 0) + c * d
         return Poly(terms)
 
@@ -232,7 +232,7 @@ class Poly:
             monomial, coefficient = next(iter(factor.terms.items()))
             k = Fraction(rest.terms.get(monomial, 0)) / coefficient
             if k and k.denominator == 1 and all(rest.terms.get(m) == k * c for m, c in factor.terms.items()):
-                return (rest - factor * k + factor * _minimum([p + k for p in call.args])).folded()
+                return (rest - factor * k + factor * _minimum(tuple([p + k for p in call.args]))).folded()
         return self
 
     def __str__(self) -> str:
@@ -292,7 +292,7 @@ class Dim(int):
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
-        self.exprs = (symbol if type(symbol) is Poly else Poly.of(int(value) if symbol is None else symbol), *also)
+        self.exprs = (symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol), *also)
         return self
 
     @property
@@ -373,8 +373,7 @@ def quotient(a: int, b: int) -> Dim:
         return Dim(int(a) // int(b))
     if int(a) % int(b) == 0 and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
-        below = tuple([(atom, -e) for atom, e in m])
-        exact = Poly({_times(n, below): d // c if d % c == 0 else Fraction(d, c) for n, d in p.terms.items()})
+        exact = p * Poly({tuple([(atom, -e) for atom, e in m]): 1 if c == 1 else Fraction(1, c)})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
         if (
             len(p.terms) == 1
@@ -403,7 +402,6 @@ def smallest(*dims: int) -> Dim:
     return Dim(min(map(int, dims)), smallest_poly(*varying, *([Poly.of(min(fixed))] if fixed else [])))
 
 
-@lru_cache(maxsize=4096)
 def smallest_poly(*polys: Poly) -> Poly:
     """min(polynomials), without those that are never below another one."""
     return _minimum(polys)
@@ -432,15 +430,12 @@ def product(dims: Iterable[int]) -> Dim:
     return Dim(math.prod(map(int, sizes)), Poly.product(sizes))
 
 
-def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:
-    """A shape whose every size is a dimension: the tuple itself if it is one."""
-    if type(shape) is tuple:
-        for d in shape:
-            if type(d) is not Dim:
-                break
-        else:
-            return shape
-    return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
+def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
+    """A shape whose every size is a dimension: itself if it is one."""
+    for d in shape:
+        if not isinstance(d, Dim):
+            return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
+    return cast("tuple[Dim, ...]", shape)
 
 
 # Whether a step is the first, 1 or 0: its new tokens are the whole context.
@@ -483,7 +478,7 @@ def _order(atom: Atom) -> tuple[int, int | str]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _times(*monomials: Monomial) -> Monomial:
+def _times(monomials: tuple[Monomial, ...]) -> Monomial:
     powers: dict[Atom, int] = {}
     for m in monomials:
         for a, e in m:
@@ -496,7 +491,8 @@ def _evaluate(call: Call, values: Mapping[str, int]) -> int:
     return min(args) if call.op == "min" else args[0] // args[1] if call.op == "//" else args[0] % args[1]
 
 
-def _minimum(args: Iterable[Poly]) -> Poly:
+@lru_cache(maxsize=4096)
+def _minimum(args: tuple[Poly, ...]) -> Poly:
     """min(args), without those that are never below another one."""
     polys: list[Poly] = []
     for arg in args:
@@ -516,7 +512,7 @@ def _call(op: str, args: list[Poly]) -> Poly:
     if not any(p.symbols for p in args):
         return Poly.of(_evaluate(Call(op, tuple(args)), {}))
     if op == "min":
-        return _minimum(args)
+        return _minimum(tuple(args))
     return Poly.of(1) if op == "//" and args[0] == args[1] else Poly.of(Call(op, tuple(args)))
 
 

@@ -71,13 +71,13 @@ def elementwise(ufunc: np.ufunc) -> Rule:
                 dtypes.append(a.dtype)
                 whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
         assert whole is not None
-        return whole, _dtype(ufunc, *dtypes)
+        return whole, _dtype(ufunc, tuple(dtypes))
 
     return rule
 
 
 @cache
-def _dtype(ufunc: np.ufunc, *dtypes: Any) -> DType:
+def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 

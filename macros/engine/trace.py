@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
 
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
-from .rules import Rule, Shape, ShapeError, argument, show
+from .rules import Result, Rule, Shape, ShapeError, argument, show
 from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
-
 
 # A weight's name, and its layers if it is in layers: several kinds of layer have weights of one name.
 Key: TypeAlias = str | tuple[str, tuple[int, ...]]
@@ -150,11 +149,11 @@ class Trace:
                 if isinstance(a, (int, float)):
                     node.factor = float(a)
                     break
-        if isinstance(results, list):
-            outputs = [ShapeArray(self, s, t, node, name) for s, t in results]
+        if isinstance(results[-1], tuple):  # several of (shape, dtype), and not one
+            outputs = [ShapeArray(self, s, t, node, name) for s, t in cast("list[Result]", results)]
             node.outputs = outputs
             return outputs
-        shape, dtype = results
+        shape, dtype = cast("Result", results)
         output = ShapeArray(self, shape, dtype, node, name)
         node.outputs = (output,)
         return output
