@@ -468,7 +468,7 @@ class _Module:
     def filled(node: ast.ClassDef) -> str:
         """The constructor of a class that defines all of its own fields, which sets them all at once."""
         fields = [child for child in node.body if isinstance(child, ast.AnnAssign)]
-        is_alone = all(isinstance(base, ast.Name) and base.id == "NamedTuple" for base in node.bases)
+        is_alone = all(isinstance(base, ast.Name) and base.id in ("NamedTuple", "Struct") for base in node.bases)
         if not fields or not is_alone or any(isinstance(child.value, ast.Call) for child in fields):
             return ""
         names = [child.target.id for child in fields if isinstance(child.target, ast.Name)]

@@ -1822,6 +1822,10 @@ const numpy = {
 }
 for (const n of ["int64", "float32", "float64"]) numpy[n] = Object.assign(marker(n), { $dtype: DTYPES[n] })
 
+const replace = withKeywords((one, changes) => {
+  const fields = one.$class.$fields.map(({ name }) => [name, one[name]])
+  return apply(one.$class, [], { ...Object.fromEntries(fields), ...changes })
+}, 1)
 const Struct = makeClass("Struct", object)
 Struct.$made = c => dataclass(c)
 
@@ -1858,10 +1862,7 @@ const namesOf = {
     MISSING,
     field: withKeywords(given => new Field(given), 0),
     fields: c => c.$fields,
-    replace: withKeywords((one, changes) => {
-      const fields = one.$class.$fields.map(({ name }) => [name, one[name]])
-      return apply(one.$class, [], { ...Object.fromEntries(fields), ...changes })
-    }, 1),
+    replace,
   },
   typing: {
     NamedTuple,
@@ -1875,6 +1876,7 @@ const namesOf = {
     Protocol: object,
   },
   msgspec: { Meta, convert, ValidationError, Struct },
+  "msgspec.structs": { replace },
   weakref: {
     WeakKeyDictionary: () => {
       const kept = new WeakMap()

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
 from ..counting.parameters import Counts
 from ..engine.errors import Problem
@@ -26,8 +26,7 @@ MANY = 50  # presets, for which a second process is worth its start
 Row = tuple[str, tuple, tuple[int, ...]]
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """The result of a check: `ok`, `off`, `counted` without a published total, `undisclosed` if there is nothing to
     count; and the rest of its line."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
 from itertools import zip_longest
 from typing import Any, NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 
 from ..engine.array import Node, ShapeArray
 from ..engine.dims import Monomial, Number, Poly

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable
 from importlib import import_module
 from typing import TextIO
 
-from ..catalogue import checks, presets
+from ..catalogue import presets
 from ..data.components import Inputs
 from ..data.costs import USUAL, Asked
 from ..data.model import CSV_PATTERNS, CSV_TENSORS, csv_pieces, json_pieces
@@ -109,6 +109,8 @@ def warn(name: str, warnings: Iterable[str]) -> None:
 
 def check(options) -> int:
     """Compare presets with their published totals and their reference tensor lists."""
+    from ..catalogue import checks
+
     states: list[str] = []
     status = 0
     known = presets.paths()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache, cached_property
+
+from msgspec import Struct
 
 from ..engine.array import Node
 from ..engine.dims import Call, Dim, Poly
@@ -29,8 +30,7 @@ from .parts import HEAD, cut
 from .weight_formats import WeightFormats
 
 
-@dataclass(frozen=True)
-class PartFlops:
+class PartFlops(Struct, frozen=True):
     """FLOPs of one step in all layers of a kind: all of them, and those over (query, key) pairs, masked or not."""
 
     node: Node
@@ -51,8 +51,7 @@ class PartFlops:
         return self.total - self.pairs + self.causal_pairs
 
 
-@dataclass(frozen=True)
-class _Pairs:
+class _Pairs(Struct, frozen=True):
     """A contraction over (query, key) pairs, with the mask's rule; None if nothing is hidden."""
 
     leaf: Node
@@ -93,8 +92,7 @@ class _Pairs:
         return None
 
 
-@dataclass(frozen=True)
-class Latent:
+class Latent(Struct, frozen=True):
     """The sizes of latent attention, and the steps that multiply queries and averages by the heads' matrices."""
 
     heads: Dim

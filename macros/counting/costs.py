@@ -9,9 +9,10 @@ that is multiplied, `causal` only the pairs that the mask lets through; elements
 from __future__ import annotations
 
 from bisect import bisect_left
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
+
+from msgspec import Struct
 
 from ..engine.bounds import MOST_TEXTS
 from ..engine.errors import Problem
@@ -188,8 +189,7 @@ class Costs(Devices):
 COMPUTE, MEMORY = "compute", "memory bandwidth"
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The minimum time of a step on an accelerator, and which of the two limits it."""
 
     compute_seconds: Fraction

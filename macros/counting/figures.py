@@ -6,9 +6,10 @@ The macros `value`, `cost` and `figure_table`, the command line's `describe` (JS
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
+
+from msgspec import Struct
 
 from .conditions import Conditions
 from .costs import Costs
@@ -19,8 +20,7 @@ PARAMETERS, NUMBERS, TENSORS, BYTES, FLOPS = "parameters", "numbers", "tensors",
 TOKENS, SECONDS = "tokens", "seconds"
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(Struct, frozen=True):
     """A figure: its name, its heading, its unit, the conditions that it depends on, and its computation.
 
     `key` is its place in the JSON of `describe`, `line` and `note` its texts in the table of `describe`. A figure

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from ..engine.tensors import Weight
 from .gguf_types import BLOCKS, OTHER_NAMES
@@ -15,8 +16,7 @@ from .gguf_types import FORMATS as GGUF
 from .quantizers import OTHER_QUANTIZERS, QUANTIZERS
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True, dict=True):
     """A number format for weights: the bits of an element, and the additional values of each block of elements (its
     scale), of each matrix, and of each of its inputs.
 

@@ -10,10 +10,11 @@ message of M bytes, each of n devices sends 2·M·(n − 1)/n in an all-reduce a
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
+
+from msgspec import Struct
 
 from ..engine.array import Node
 from ..engine.dims import Poly
@@ -32,8 +33,7 @@ ITEM_BYTES = 2  # of an activation: 16 bits
 DISPATCH_TYPES: dict[str, tuple[int, int, int]] = {"bfloat16": (2, 0, 1), "fp8": (1, 4, 128)}
 
 
-@dataclass(frozen=True)
-class Transfer:
+class Transfer(Struct, frozen=True):
     """One kind of message in a step, with all its repetitions: bytes that one device sends, and all devices together.
 
     `sent` is for the device that sends the most, summed over the stages, which a token passes one by one.
@@ -104,8 +104,7 @@ def _seconds(sent: Fraction, split: Split, new: int, given: Conditions) -> Fract
 LINKS = "links"
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """The limits of a step on the devices of a split: seconds of compute, of memory, and of links; None if the machine
     states none and there is something to send."""
 

@@ -8,9 +8,10 @@ weights that belong to norms inside it, follow from the roles of the steps, here
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
+
+from msgspec import Struct
 
 from ..engine.array import Node
 from ..engine.dims import Poly
@@ -45,8 +46,7 @@ def _category(node: Node, layer: Node | None) -> Category:
     return Category.NORMS if node.role in EVERY_NORM else Category.MIXING
 
 
-@dataclass(frozen=True)
-class Part:
+class Part(Struct, frozen=True):
     """A part of the model, such as attention in all layers of a kind: its step and the weights that are first used
     here."""
 
@@ -138,8 +138,7 @@ def by_category(parts: Iterable[Part]) -> dict[Category, int]:
     return counts
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True, dict=True):
     """Parts with the same title in the same layers."""
 
     title: str

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..engine.architectures.config import listed
 from ..engine.errors import Problem, shorten
@@ -24,8 +26,7 @@ FP8_OF_MATRIX = replace(FP8, block=(), scale_bits=0, matrix_bits=32)
 FP8_OF_ROW = replace(FP8, block=(0,))
 
 
-@dataclass(frozen=True)
-class Quantization:
+class Quantization(Struct, frozen=True, dict=True):
     """The formats of a checkpoint: for listed modules, in order, the first list that names them; then for other linear
     layers, for routed experts, for the head, for embedding tables, for routers, for gates of one row. None is the
     format of everything that is not quantized.

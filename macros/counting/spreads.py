@@ -3,8 +3,9 @@ step."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
+
+from msgspec import Struct
 
 from ..engine.errors import Problem
 from .conditions import Conditions
@@ -13,8 +14,7 @@ from .links import Limits, Transfer, limits, transfers
 from .splits import Split
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """A step on the devices of a split: its messages, and the minimum times; None if the machine states none."""
 
     transfers: tuple[Transfer, ...]
@@ -31,8 +31,7 @@ class Step:
         return sum((t.total for t in self.transfers), Fraction(0))
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """A model on the devices of one split: bytes on the fullest device by term, and the two kinds of step."""
 
     split: Split

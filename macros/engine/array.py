@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, NoReturn, Protocol, TypeAlias, cast
 
 import numpy as np
@@ -38,17 +36,12 @@ from .steps import Access, Keeps, Role, Step
 from .tensors import Cached, Weight
 
 
-@dataclass(eq=False, slots=True)
 class Node:
     """One call in the trace: a NumPy `function`, or a `step` with its inner calls as `children`.
 
-    These two identify a call; `name` is only for messages.
+    These two identify a call; `name` is only for messages. What most calls do not have is the class's until it is set.
     """
 
-    name: str
-    parent: Node | None = None
-    function: Callable[..., Any] | None = None
-    step: Step | None = None
     inputs: Sequence[ShapeArray] = ()
     outputs: Sequence[ShapeArray] = ()
     weights: tuple[Weight, ...] = ()
@@ -62,6 +55,15 @@ class Node:
     _flops: Poly | None = None
     _weights: tuple[Weight, ...] | None = None
     _walked: tuple[Node, ...] | None = None
+
+    def __init__(
+        self,
+        name: str,
+        parent: Node | None = None,
+        function: Callable[..., Any] | None = None,
+        step: Step | None = None,
+    ):
+        self.name, self.parent, self.function, self.step = name, parent, function, step
 
     @property
     def role(self) -> Role | None:
@@ -83,6 +85,16 @@ class Node:
         """The call's access to the numbers."""
         return self.step.access if self.step else access_of(self.function)
 
+    @property
+    def is_in_layers(self) -> bool:
+        """Whether the call is, or is inside, a call of layers."""
+        node: Node | None = self
+        while node is not None:
+            if node.layers is not None:
+                return True
+            node = node.parent
+        return False
+
     def is_inside(self, *roles: Role) -> bool:
         """Whether the call is, or is inside, a step of one of these roles."""
         return any(node.role in roles for node in self.path())
@@ -94,18 +106,13 @@ class Node:
         Computed once; ask only after the call has ended.
         """
         if self._flops is None:
-            self._flops = self._sum_of_flops()
+            parts = [] if self.own_flops is None else [self.own_flops]
+            for child in self.children:
+                one = child.flops if child.children else child.own_flops
+                if one is not None and one.terms:
+                    parts.append(one if child.layer_count is ONE else one * child.layer_count.expr)
+            self._flops = Poly.sum(parts) if len(parts) > 1 else parts[0] if parts else NOTHING
         return self._flops
-
-    def _sum_of_flops(self) -> Poly:
-        if not self.children:
-            return NOTHING if self.own_flops is None else self.own_flops
-        parts = [] if self.own_flops is None else [self.own_flops]
-        for child in self.children:
-            one = child.flops
-            if one.terms:
-                parts.append(one if child.layer_count is ONE else one * child.layer_count.expr)
-        return parts[0] if len(parts) == 1 else Poly.sum(parts)
 
     def walk(self) -> tuple[Node, ...]:
         """This node and all below it, in the order of the calls. Collected once; ask only after the call has ended."""
@@ -166,11 +173,11 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
         return f"{self.label} {show(self.shape)}"
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
         if method != "__call__" or ufunc.signature is not None or ufunc.nout != 1 or kwargs:
+            name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             call = f"np.{name}({', '.join(map(argument, inputs))}){self.__tracer__.place()}"
             raise ShapeError(f"{call} has no shape rule; write a contraction as np.einsum")
-        return self.__tracer__.numpy(name, ufunc, inputs, {}, partial(elementwise, ufunc))
+        return _elementwise(self, ufunc, *inputs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -183,6 +190,32 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __getitem__(self, key: object) -> ShapeArray:
         return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, getitem)
+
+    # The most frequent operators, without the way through NumPy.
+
+    def __add__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.add, self, other)
+
+    def __radd__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.add, other, self)
+
+    def __sub__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.subtract, self, other)
+
+    def __rsub__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.subtract, other, self)
+
+    def __mul__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.multiply, self, other)
+
+    def __rmul__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.multiply, other, self)
+
+    def __truediv__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.divide, self, other)
+
+    def __rtruediv__(self, other: object) -> ShapeArray:
+        return _elementwise(self, np.divide, other, self)
 
     # What NumPy's own methods call.
 
@@ -262,9 +295,14 @@ def stand_in(array: ShapeArray) -> Array:
     return cast("Array", array)
 
 
-def _called(function: Callable[..., Any], *args: object, **kwargs: object) -> ShapeArray:
-    """The result of a NumPy function on shape-only arrays, which its own types do not cover."""
-    return function(*args, **kwargs)
+def _called(function: Callable[..., Any], a: ShapeArray, *args: object, **kwargs: object) -> ShapeArray:
+    """The result of a NumPy function on a shape-only array."""
+    return a.__tracer__.numpy(function.__name__, function, (a, *args), kwargs, RULES[function])
+
+
+def _elementwise(a: ShapeArray, ufunc: np.ufunc, *args: object) -> ShapeArray:
+    """The result of a function that works element by element, of which `a` is an argument."""
+    return a.__tracer__.numpy(ufunc.__name__, ufunc, args, {}, elementwise(ufunc))
 
 
 def arrays_in(args: Iterable[object]) -> list[ShapeArray]:

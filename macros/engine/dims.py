@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias, cast
 
 
 class Free(str):
@@ -87,7 +87,10 @@ class Poly:
         return Poly({m: -c for m, c in self.terms.items()})
 
     def __sub__(self, other: Number | Atom | Poly) -> Poly:
-        return self + -Poly.of(other)
+        terms = dict(self.terms)
+        for m, c in Poly.of(other).terms.items():
+            terms[m] = terms.get(m, 0) - c
+        return Poly(terms)
 
     def __rsub__(self, other: Number | Atom | Poly) -> Poly:
         return Poly.of(other) - self
@@ -101,15 +104,35 @@ class Poly:
                 terms[m] = terms.get(m, 0) + c
         return cls(terms)
 
+    @classmethod
+    def product(cls, factors: Iterable[Number | Poly]) -> Poly:
+        """The product of any number of dimensions and polynomials."""
+        monomials: list[Monomial] = []
+        others: list[Poly] = []
+        number: Number = 1
+        for factor in factors:
+            p = factor.exprs[0] if isinstance(factor, Dim) else Poly.of(factor)
+            if len(p.terms) == 1:
+                [(m, c)] = p.terms.items()
+                number = number * c
+                if m:
+                    monomials.append(m)
+            else:
+                others.append(p)
+        whole = cls({monomials[0] if len(monomials) == 1 else _times(tuple(monomials)): number})
+        for p in others:
+            whole = whole * p
+        return whole
+
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
         terms: dict[Monomial, Number] = {}
         right = Poly.of(other).terms
         if len(self.terms) == 1 and len(right) == 1:
             [(m, c)], [(n, d)] = self.terms.items(), right.items()
-            return Poly({_times(m, n) if m and n else m or n: c * d})
+            return Poly({_times((m, n)) if m and n else m or n: c * d})
         for m, c in self.terms.items():
             for n, d in right.items():
-                product = _times(m, n) if m and n else m or n
+                product = _times((m, n)) if m and n else m or n
                 terms[product] = terms.get(product, 0) + c * d
         return Poly(terms)
 
@@ -209,7 +232,7 @@ class Poly:
             monomial, coefficient = next(iter(factor.terms.items()))
             k = Fraction(rest.terms.get(monomial, 0)) / coefficient
             if k and k.denominator == 1 and all(rest.terms.get(m) == k * c for m, c in factor.terms.items()):
-                return (rest - factor * k + factor * _minimum([p + k for p in call.args])).folded()
+                return (rest - factor * k + factor * _minimum(tuple([p + k for p in call.args]))).folded()
         return self
 
     def __str__(self) -> str:
@@ -269,7 +292,7 @@ class Dim(int):
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
-        self.exprs = (Poly.of(int(value) if symbol is None else symbol), *also)
+        self.exprs = (symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol), *also)
         return self
 
     @property
@@ -338,11 +361,6 @@ class Dim(int):
     def __reduce__(self) -> tuple[type[Dim], tuple[int, Poly]]:
         return Dim, (int(self), self.expr)
 
-    __hash__ = int.__hash__
-
-    def __eq__(self, other: object) -> bool:
-        return int.__eq__(self, other)
-
 
 def _of_ints(operator: Callable[[int, int], Dim], a: object, b: object) -> Dim:
     return operator(a, b) if isinstance(a, int) and isinstance(b, int) else NotImplemented
@@ -355,7 +373,7 @@ def quotient(a: int, b: int) -> Dim:
         return Dim(int(a) // int(b))
     if int(a) % int(b) == 0 and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
-        exact = p * Poly({tuple((atom, -e) for atom, e in m): Fraction(1, c)})
+        exact = p * Poly({tuple([(atom, -e) for atom, e in m]): 1 if c == 1 else Fraction(1, c)})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
         if (
             len(p.terms) == 1
@@ -380,8 +398,8 @@ def smallest(*dims: int) -> Dim:
     Sizes of a model are compared by value; one that varies (T, S) only if the result is valid for every value of it.
     """
     fixed = [d for d in dims if not Poly.of(d).is_free]
-    varying = [d for d in dims if Poly.of(d).is_free]
-    return Dim(min(map(int, dims)), _minimum([Poly.of(d) for d in [*varying, *([min(fixed)] if fixed else [])]]))
+    varying = [Poly.of(d) for d in dims if Poly.of(d).is_free]
+    return Dim(min(map(int, dims)), smallest_poly(*varying, *([Poly.of(min(fixed))] if fixed else [])))
 
 
 def smallest_poly(*polys: Poly) -> Poly:
@@ -406,15 +424,18 @@ def same(a: int, b: int) -> Dim:
 
 def product(dims: Iterable[int]) -> Dim:
     """The product of dimensions: the number of elements of a shape."""
-    elements = None
-    for d in dims:
-        elements = d if elements is None else elements * d
-    return elements if isinstance(elements, Dim) else Dim(1 if elements is None else elements)
+    sizes = tuple(dims)
+    if len(sizes) == 1 and isinstance(sizes[0], Dim):
+        return sizes[0]
+    return Dim(math.prod(map(int, sizes)), Poly.product(sizes))
 
 
-def dims_of(shape: Iterable[int]) -> tuple[Dim, ...]:
-    """A shape whose every size is a dimension."""
-    return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
+def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
+    """A shape whose every size is a dimension: itself if it is one."""
+    for d in shape:
+        if not isinstance(d, Dim):
+            return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
+    return cast("tuple[Dim, ...]", shape)
 
 
 # Whether a step is the first, 1 or 0: its new tokens are the whole context.
@@ -457,10 +478,11 @@ def _order(atom: Atom) -> tuple[int, int | str]:
 
 
 @lru_cache(maxsize=1 << 16)
-def _times(m: Monomial, n: Monomial) -> Monomial:
-    powers = dict(m)
-    for a, e in n:
-        powers[a] = powers.get(a, 0) + e
+def _times(monomials: tuple[Monomial, ...]) -> Monomial:
+    powers: dict[Atom, int] = {}
+    for m in monomials:
+        for a, e in m:
+            powers[a] = powers.get(a, 0) + e
     return tuple(sorted(((a, e) for a, e in powers.items() if e), key=lambda p: _order(p[0])))
 
 
@@ -469,7 +491,8 @@ def _evaluate(call: Call, values: Mapping[str, int]) -> int:
     return min(args) if call.op == "min" else args[0] // args[1] if call.op == "//" else args[0] % args[1]
 
 
-def _minimum(args: Iterable[Poly]) -> Poly:
+@lru_cache(maxsize=4096)
+def _minimum(args: tuple[Poly, ...]) -> Poly:
     """min(args), without those that are never below another one."""
     polys: list[Poly] = []
     for arg in args:
@@ -489,7 +512,7 @@ def _call(op: str, args: list[Poly]) -> Poly:
     if not any(p.symbols for p in args):
         return Poly.of(_evaluate(Call(op, tuple(args)), {}))
     if op == "min":
-        return _minimum(args)
+        return _minimum(tuple(args))
     return Poly.of(1) if op == "//" and args[0] == args[1] else Poly.of(Call(op, tuple(args)))
 
 

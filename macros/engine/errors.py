@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterable
 
@@ -30,7 +29,9 @@ class Problem(Exception):
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """`did you mean "x"?` for the nearest known word, or `otherwise`."""
-    matches = difflib.get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    from difflib import get_close_matches  # only a wrong word asks for it
+
+    matches = get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
     return f'did you mean "{matches[0]}"?' if matches else otherwise
 
 

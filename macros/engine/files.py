@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
-import shutil
 import stat
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
@@ -116,7 +114,7 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
         if with_folders:
             made = [folder for folder in target.parents if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".writing-{secrets.token_hex(4)}")
+        temporary = target.with_name(f".writing-{os.urandom(4).hex()}")
         try:
             with temporary.open("xb") as file:
                 yield file
@@ -148,7 +146,7 @@ def _put(temporary: Path, target: Path, is_new: bool) -> None:
         if os.path.lexists(target):
             raise FileExistsError
     elif target.exists():
-        shutil.copymode(target, temporary)
+        temporary.chmod(stat.S_IMODE(target.stat().st_mode))
     temporary.replace(target)
 
 

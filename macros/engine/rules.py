@@ -56,9 +56,24 @@ def show(shape: Iterable[int]) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-def elementwise(ufunc: np.ufunc, record: Record, *args: Any) -> Result:
+@cache
+def elementwise(ufunc: np.ufunc) -> Rule:
     """The rule of `ufunc`, which works element by element."""
-    return _broadcast([a.shape for a in args if hasattr(a, "shape")]), _dtype(ufunc, tuple(map(_dtype_of, args)))
+
+    def rule(record: Record, *args: Any) -> Result:
+        whole: Shape | None = None
+        dtypes: list[DType | type[int] | type[float]] = []
+        for a in args:
+            shape: Shape | None = getattr(a, "shape", None)
+            if shape is None:
+                dtypes.append(_type_of_number(a))
+            else:
+                dtypes.append(a.dtype)
+                whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
+        assert whole is not None
+        return whole, _dtype(ufunc, tuple(dtypes))
+
+    return rule
 
 
 @cache
@@ -66,52 +81,68 @@ def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
-def _dtype_of(a: Any) -> DType | type[int] | type[float]:
-    if hasattr(a, "dtype"):
-        return a.dtype
+def _common(dtypes: list[DType]) -> DType:
+    """The type of what several arrays make together."""
+    first = dtypes[0]
+    return first if all(dtype is first for dtype in dtypes) else np.result_type(*dtypes)
+
+
+def _type_of_number(a: object) -> DType | type[int] | type[float]:
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
 def _broadcast(shapes: Sequence[Shape]) -> Shape:
-    first, *others = shapes
-    for other in others:
-        first = _broadcast_two(first, other)
-    return first
+    whole = shapes[0]
+    for shape in shapes:
+        if shape is not whole:
+            whole = _broadcast_two(whole, shape)
+    return whole
 
 
 def _broadcast_two(a: Shape, b: Shape) -> Shape:
-    if a is b:
-        return a
     more = len(a) - len(b)
-    outer, a, b = (a[:more], a[more:], b) if more >= 0 else (b[:-more], a, b[-more:])
-    return (*outer, *[d if d is other else _size_of_two(d, other) for d, other in zip(a, b)])
+    if more > 0:
+        b = a[:more] + b
+    elif more < 0:
+        a = b[:-more] + a
+    return tuple([d if d is other else _size_of_two(d, other) for d, other in zip(a, b)])
 
 
 def _size_of_two(d: int, other: int) -> int:
     # A named 1 (one key/value head) stays named.
-    if int(d) == 1 and (int(other) != 1 or Poly.of(d).constant is not None):
+    if d == 1 and (other != 1 or Poly.of(d).constant is not None):
         return other
-    return d if int(other) == 1 else same(d, other)
+    return d if other == 1 else same(d, other)
+
+
+@cache
+def _subscripts(text: str) -> tuple[list[str], str | None, bool]:
+    """The axes of the operands, those of the result, and whether it is a contraction: of several, over some axis."""
+    inputs, arrow, result = text.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    return terms, result if arrow else None, len(terms) > 1 and not set("".join(terms)) <= set(result)
 
 
 def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool = False) -> Result:
-    inputs, arrow, result = subscripts.replace(" ", "").partition("->")
-    terms = inputs.split(",")
-    if not arrow or len(terms) != len(operands):
+    terms, result, contracts = _subscripts(subscripts)
+    if result is None or len(terms) != len(operands):
         raise ValueError(f"{len(operands)} operands for {subscripts!r}, which needs an explicit '->'")
     size: dict[str, int] = {}
     for term, operand in zip(terms, operands):
-        if len(term) != len(operand.shape):
+        shape = operand.shape
+        if len(term) != len(shape):
             raise ValueError(f"{term!r} names {len(term)} axes")
-        for letter, d in zip(term, operand.shape):
-            try:
-                size[letter] = same(size[letter], d) if letter in size else d
-            except ValueError as error:
-                raise ValueError(f"axis {letter!r}: {error}") from None
+        for letter, d in zip(term, shape):
+            before = size.setdefault(letter, d)
+            if before is not d:
+                try:
+                    size[letter] = same(before, d)
+                except ValueError as error:
+                    raise ValueError(f"axis {letter!r}: {error}") from None
     record.note = subscripts
-    if len(operands) > 1 and set(size) - set(result):
-        record.own_flops = product(size.values()).expr * 2
-    return tuple(size[x] for x in result), np.result_type(*(o.dtype for o in operands))
+    if contracts:
+        record.own_flops = Poly.product((*size.values(), 2))
+    return tuple([size[x] for x in result]), _common([o.dtype for o in operands])
 
 
 def getitem(record: Record, a: Shaped, key: object) -> Result:
@@ -156,7 +187,7 @@ def _slice(d: int, k: slice) -> int:
     end = d if stop is None else d + stop if stop < 0 else smallest(d, stop)
     if start > end:
         raise IndexError(f"slice {k} of an axis of {int(d)}")
-    return _strided(end - start, stride)
+    return _strided(end - start if start else end, stride)
 
 
 def _strided(n: int, stride: int) -> int:
@@ -212,20 +243,20 @@ def _concatenate(record: Record, arrays: Sequence[Shaped], axis: int | None = 0)
         if len(other.shape) != len(sizes):
             raise ValueError("arrays of different rank")
         sizes = [d + o if i == along else same(d, o) for i, (d, o) in enumerate(zip(sizes, other.shape))]
-    return tuple(sizes), np.result_type(*(a.dtype for a in arrays))
+    return tuple(sizes), _common([a.dtype for a in arrays])
 
 
 def _stack(record: Record, arrays: Sequence[Shaped], axis: int = 0) -> Result:
     sizes = list(_broadcast([a.shape for a in arrays]))
     sizes.insert(_axis(axis, len(sizes) + 1), Dim(len(arrays)))
-    return tuple(sizes), np.result_type(*(a.dtype for a in arrays))
+    return tuple(sizes), _common([a.dtype for a in arrays])
 
 
 def _split(record: Record, a: Shaped, sections: int | Sequence[int], axis: int = 0) -> list[Result]:
     axis = _axis(axis, a.ndim)
     d = a.shape[axis]
     if isinstance(sections, int):
-        if d % sections:
+        if int(d) % int(sections):
             raise ValueError(f"an axis of {int(d)} in {sections} equal parts")
         parts = [d // sections] * sections
     else:
@@ -255,8 +286,8 @@ def _take_along_axis(record: Record, a: Shaped, indices: Shaped, axis: int | Non
 def _arange(
     record: Record, start: int, stop: int | None = None, step: int = 1, dtype: DTypeLike | None = None
 ) -> Result:
-    start, stop = (0, start) if stop is None else (start, stop)
-    return (_strided(stop - start, step),), np.dtype(dtype or np.int64)
+    n = start if stop is None else stop - start if start else stop
+    return (_strided(n, step),), np.dtype(dtype or np.int64)
 
 
 def _filled(

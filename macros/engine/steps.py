@@ -8,7 +8,6 @@ on its name.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import wraps
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
@@ -213,20 +212,19 @@ class Access(Enum):
     LOOKS = "looks"
 
 
-@dataclass(frozen=True, eq=False)
 class Step:
-    """A function that the trace records, and its facts."""
+    """A function that the trace records, and its facts; `name` is for messages."""
 
-    function: Callable[..., Any]
-    role: Role
-    keeps: Keeps = Keeps.INPUTS
-    access: Access = Access.COMPUTES
-    rule: Callable[..., Ruling] | None = None
-
-    @property
-    def name(self) -> str:
-        """The function's name, for messages."""
-        return self.function.__name__
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        role: Role,
+        keeps: Keeps = Keeps.INPUTS,
+        access: Access = Access.COMPUTES,
+        rule: Callable[..., Ruling] | None = None,
+    ):
+        self.function, self.role, self.keeps, self.access, self.rule = function, role, keeps, access, rule
+        self.name = function.__name__
 
     @property
     def doc(self) -> str:

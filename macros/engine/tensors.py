@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+
+from msgspec import Struct
 
 from .dims import ONE, Dim, Poly, product
 from .interface import Mask
@@ -16,8 +17,7 @@ from .steps import Holds
 SOURCE = "n_source"
 
 
-@dataclass(frozen=True)
-class Weight:
+class Weight(Struct, frozen=True, dict=True):
     """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
     `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A
@@ -50,7 +50,7 @@ class Weight:
     @cached_property
     def count(self) -> Dim:
         """Elements of all copies."""
-        return product(self.shape) * self.copies
+        return product((*self.shape, self.layer_count, 1 if self.members is None else self.members))
 
     @cached_property
     def active(self) -> Dim:
@@ -88,15 +88,13 @@ class Weight:
         return ranges or None
 
 
-@dataclass(frozen=True, slots=True)
-class Cached:
+class Cached(Struct, frozen=True):
     """The origin of an array that an earlier step left in the cache."""
 
     holds: Holds
 
 
-@dataclass(frozen=True)
-class CacheEntry:
+class CacheEntry(Struct, frozen=True, dict=True):
     """The entry that each of `layers` keeps between steps: `shape` after the step, in terms of the context S.
 
     `row` is the shape of one row; None for an entry that never grows beyond a bound. A row stands for `tokens` tokens:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -13,6 +13,9 @@ from .dims import Dim, Poly
 from .rules import Result, Rule, Shape, ShapeError, argument, show
 from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
+
+# A weight's name, and its layers if it is in layers: several kinds of layer have weights of one name.
+Key: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 
 class Trace:
@@ -28,13 +31,13 @@ class Trace:
         self.renamed = renamed
         self.root = Node("forward")
         self.here = self.root
-        self.weights: dict[str, Weight] = {}
+        self.weights: dict[Key, Weight] = {}
         self.reads_target = False  # whether this is a draft head, over hidden states of its target
         self.borrowed: dict[str, tuple[Weight, Role | None]] = {}  # what a draft head reads of its target, and where
         self.kept: list[CacheEntry] = []
         self.asked: set[str] = set()  # of a cache that keeps nothing: for "rows" of earlier tokens, for a "state"
         self.symbols: dict[str, int] = {}
-        self._leaves: dict[str, ShapeArray] = {}
+        self._leaves: dict[Key, ShapeArray] = {}
 
     def input(
         self, shape: Shape, dtype: DTypeLike = np.int64, name: str = "input", cached: Cached | None = None
@@ -44,16 +47,18 @@ class Trace:
 
     def weight(self, weight: Weight, shape: Shape, dtype: DTypeLike = np.float32) -> ShapeArray:
         """The leaf of a weight, the same one at each request (a tied head counts once)."""
-        key = weight.name if weight.layers is None else f"{weight.name} {weight.layers}"
-        if key not in self._leaves:
+        key = weight.name if weight.layers is None else (weight.name, weight.layers)
+        leaf = self._leaves.get(key)
+        if leaf is None:
             self.weights[key] = weight
-            self._leaves[key] = ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
-        elif self.weights[key].shape != weight.shape:
-            before = show(self.weights[key].shape)
+            leaf = self._leaves[key] = ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
+        asked, here = self.weights[key], self.here
+        if asked.shape != weight.shape:
+            before = show(asked.shape)
             raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")
-        here, asked = self.here, self.weights[key]
-        here.weights = here.weights if asked in here.weights else (*here.weights, asked)
-        return self._leaves[key]
+        if asked not in here.weights:
+            here.weights = (*here.weights, asked)
+        return leaf
 
     def borrow(self, weight: Weight, shape: Shape, dtype: DTypeLike) -> ShapeArray:
         """A tensor of the target, whose draft head this is: the target's total counts it."""
@@ -80,12 +85,13 @@ class Trace:
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a step: a node whose children are the calls that it makes."""
-        if step.role in self.instead:
+        if self.instead and step.role in self.instead:
             return self.instead[step.role](*args, **kwargs)
         caller, node = self.here, self._open(step.name, step=step)
-        for a in args:
-            if getattr(a, "layers_here", None) and all(n.layers is None for n in node.path()):
-                node.layers, node.layer_count, node.kind = a.layers_here, a.layer_count, a.kind
+        if not caller.is_in_layers:
+            for a in args:
+                if getattr(a, "layers_here", None) and node.layers is None:
+                    node.layers, node.layer_count, node.kind = a.layers_here, a.layer_count, a.kind
         try:
             result = step.function(*args, **kwargs) if step.rule is None else self.primitive(step, args, kwargs)
         finally:
@@ -130,18 +136,19 @@ class Trace:
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
     ) -> ShapeArray | list[ShapeArray]:
         """One NumPy call: a leaf of the tree."""
-        caller, node = self.here, self._open(name, function)
+        node = self._below(name, function)
         try:
             results = rule(node, *args, **kwargs)
         except ShapeError:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
-        finally:
-            self.here = caller
         node.inputs = arrays_in(args)
         if function is np.multiply:
-            node.factor = next((float(a) for a in args if isinstance(a, (int, float))), 1.0)
+            for a in args:
+                if isinstance(a, (int, float)):
+                    node.factor = float(a)
+                    break
         if isinstance(results[-1], tuple):  # several of (shape, dtype), and not one
             outputs = [ShapeArray(self, s, t, node, name) for s, t in cast("list[Result]", results)]
             node.outputs = outputs
@@ -160,14 +167,20 @@ class Trace:
             words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
         return f" in {', '.join(words)}" if words else ""
 
-    def _open(self, name: str, function: Callable[..., Any] | None = None, step: Step | None = None) -> Node:
-        node = Node(name, self.here, function, step)
-        if self.here.children:
-            self.here.children.append(node)
+    def _below(self, name: str, function: Callable[..., Any] | None = None, step: Step | None = None) -> Node:
+        """A new call, made by the one that runs."""
+        here = self.here
+        node = Node(name, here, function, step)
+        if here.children:
+            here.children.append(node)
         else:
-            self.here.children = [node]
-        self.here = node
+            here.children = [node]
         return node
+
+    def _open(self, name: str, step: Step | None = None) -> Node:
+        """A new call, which runs until `here` is its caller again."""
+        self.here = self._below(name, step=step)
+        return self.here
 
 
 def _from_outside(once: Node, scan: Node) -> Iterable[ShapeArray]:

@@ -6,8 +6,9 @@ Some need another architecture; these are offered for the plain block that all o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeAlias
+
+from msgspec import Struct
 
 from .architectures.config import Config, Raw, fields_of
 from .keys import continued
@@ -21,8 +22,7 @@ PLAIN = ("llama", "mistral")  # model types with nothing but the plain block
 WINDOW = 4096
 
 
-@dataclass(frozen=True)
-class Variation:
+class Variation(Struct, frozen=True):
     """A change: its name in an address, the text of its button, and a short description."""
 
     name: str

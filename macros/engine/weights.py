@@ -101,14 +101,17 @@ class ShapeWeights:
         """
         if not isinstance(cache, ShapeCache):
             raise TypeError(f"shape-only weights need a shape-only cache, not {type(cache).__name__}")
-        distinct = list(dict.fromkeys(kinds))
+        places: dict[KindT, list[int]] = {}
+        for i, kind in enumerate(kinds):
+            places.setdefault(kind, []).append(i)
+        distinct = list(places)
         if len(distinct) > MOST_KINDS:
             raise Problem(
                 f"{len(distinct)} layers are of a kind of their own", f"at most {MOST_KINDS} kinds are told apart"
             )
         for kind, name in zip(distinct, _names(distinct, stack)):
-            numbers = tuple(i for i, k in enumerate(kinds) if k == kind)
-            layers = tuple(int(after) + i for i in numbers)
+            numbers = tuple(places[kind])
+            layers = tuple([int(after) + i for i in numbers]) if after else numbers
             words = "" if len(distinct) == 1 and not stack else f"{name}_"
             count = self.__tracer__.declare(f"n_{words.replace(', ', '_').replace(' ', '_')}layers", len(layers))
             own = numbers if after else None

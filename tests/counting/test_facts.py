@@ -46,9 +46,9 @@ from macros.engine import array, steps, trace
 if sys.argv[1] == "random":
     def name(*_):
         return "".join(random.choices(string.ascii_letters, k=12))
-    opened, made = trace.Trace._open, array.ShapeArray.__init__
-    steps.Step.name = property(name)
-    trace.Trace._open = lambda self, _, *more, **named: opened(self, name(), *more, **named)
+    called, made = trace.Trace._below, array.ShapeArray.__init__
+    steps.Step.name = property(name, lambda *_: None)
+    trace.Trace._below = lambda self, _, *more, **named: called(self, name(), *more, **named)
     array.ShapeArray.__init__ = lambda self, *given: made(self, *given[:-1], name())
 from macros.catalogue import presets
 from macros.data.model import as_json

@@ -7,9 +7,8 @@ byte. A fourth transformer, the patcher, says where patches end. Source: arXiv 2
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -65,8 +64,7 @@ BOTH = "both count the vectors of a patch: give one number"
 ROPES = ("default", "linear", "llama3", "yarn")
 
 
-@dataclass(frozen=True)
-class Stack:
+class Stack(Struct, frozen=True):
     """The sizes of a stack of layers."""
 
     n_heads: int

@@ -347,7 +347,8 @@ def masks_of(layer_types: Sequence[str], n_layers: int, window: int | None) -> l
         if "sliding_attention" in layer_types:
             raise Problem("sliding_window is missing", "layer_types has sliding_attention, which needs its size")
         return [Full() for _ in layer_types]
-    return [SlidingWindow(window) if name == "sliding_attention" else Full() for name in layer_types]
+    full, near = Full(), SlidingWindow(window)
+    return [near if name == "sliding_attention" else full for name in layer_types]
 
 
 def mixers_of(layer_types: Sequence[str], n_layers: int, recurrent: str) -> list[str]:

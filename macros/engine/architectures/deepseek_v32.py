@@ -9,7 +9,6 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -44,8 +43,7 @@ from .tensor_layouts import FUSED
 INDEX_EPS = 1e-6
 
 
-@dataclass(frozen=True)
-class IndexedKind(Kind):
+class IndexedKind(Kind, frozen=True):
     """Whether a layer has experts or a plain feed-forward network, and its own indexer or the last one's choice."""
 
     indexes: bool = True

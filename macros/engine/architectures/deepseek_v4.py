@@ -8,10 +8,10 @@ tokens, of which an indexer picks, or for 128. The first layers choose experts b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from ..dims import smallest
 from ..errors import Problem, nearest, shorten
@@ -65,8 +65,7 @@ WINDOW, INDEXED, HEAVY = "sliding_attention", "compressed_sparse_attention", "he
 RATIOS = {0: WINDOW, 4: INDEXED, 128: HEAVY}
 
 
-@dataclass(frozen=True)
-class CompressedKind:
+class CompressedKind(Struct, frozen=True):
     """The number of tokens per compressed entry, if there are any, and whether an indexer and a hash choose."""
 
     every: int | None

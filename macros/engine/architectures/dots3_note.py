@@ -6,9 +6,8 @@ width). Source: transformers, models/dots3_note; tensor names as transformers, a
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -65,8 +64,7 @@ OF_WINDOWS = {
 THETA, THETA_OF_WINDOWS = 8e7, 5e4
 
 
-@dataclass(frozen=True)
-class Dots3Kind(IndexedKind):
+class Dots3Kind(IndexedKind, frozen=True):
     """Whether a layer has experts, its mask, and whether it has an indexer."""
 
     @property
@@ -78,8 +76,7 @@ class Dots3Kind(IndexedKind):
         return feed_forward if self.indexes else f"{self.mask}, {feed_forward}"
 
 
-@dataclass(frozen=True)
-class LatentSizes:
+class LatentSizes(Struct, frozen=True):
     """The sizes of latent attention in one kind of layer."""
 
     n_heads: int

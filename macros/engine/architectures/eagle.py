@@ -5,10 +5,10 @@ Sources: SafeAILab/EAGLE, eagle/model/cnets1.py; arXiv 2401.15077. The embedding
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+from msgspec import Struct
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
@@ -32,8 +32,7 @@ from .llama import Llama, feed_forward
 EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"  # the target's tensors, as the heads' own code names them
 
 
-@dataclass(frozen=True)
-class DraftLayer:
+class DraftLayer(Struct, frozen=True):
     """The mask of a layer, and whether it is the first, which reads the token beside the hidden state."""
 
     mask: Mask

@@ -9,9 +9,8 @@ Source: google/gemma-3n-E4B by transformers 5's text model, whose tensor names t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -41,8 +40,7 @@ from .rope_config import fold_rope_by_layer_type, read_rope
 LEAST_SQUARE = 1e-5
 
 
-@dataclass(frozen=True)
-class WideKind:
+class WideKind(Struct, frozen=True):
     """A layer's mask, how wide its feed-forward network is, and which share of its gate's numbers is cut off."""
 
     mask: Mask

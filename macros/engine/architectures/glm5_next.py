@@ -7,7 +7,6 @@ rotary embedding at all, and clipped gates everywhere. The text model of a multi
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -57,8 +56,7 @@ OF_TABLE = {
 }
 
 
-@dataclass(frozen=True)
-class NextKind(IndexedKind):
+class NextKind(IndexedKind, frozen=True):
     """Besides: whether the layer is a delta rule, and no attention."""
 
     linear: bool = False

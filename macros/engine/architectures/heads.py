@@ -8,10 +8,10 @@ Qwen2.5-Math-RM and -PRM, modeling_qwen2_rm.py.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, cast
 
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
@@ -27,8 +27,7 @@ Compute: TypeAlias = Callable[[Array, Weights, Weights, int, Any], Array]
 USUAL_LABELS = 2  # where a config says nothing of them
 
 
-@dataclass(frozen=True)
-class Head:
+class Head(Struct, frozen=True):
     """A head that replaces the trunk's own.
 
     `name`: the class. `kind`: the kind of head, in words. `prefix`: the prefix of the trunk's tensors; None if it is
@@ -47,8 +46,7 @@ class Head:
         return f"{self.kind}, {self.labels} label{'' if self.labels == 1 else 's'}" if self.labels else self.kind
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A kind of head: its computation, and its number of labels, None for that of the config."""
 
     words: str

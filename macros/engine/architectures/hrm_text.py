@@ -7,7 +7,7 @@ directions (`token_type_ids`) is read as any other text here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
@@ -31,8 +31,7 @@ from .config import Interval, Positive, Raw, Size, activation, config, derived, 
 from .llama import Llama
 
 
-@dataclass(frozen=True)
-class StackLayer:
+class StackLayer(Struct, frozen=True):
     """A layer of the high or the low stack, and its number there."""
 
     is_high: bool

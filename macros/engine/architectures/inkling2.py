@@ -8,10 +8,10 @@ multimodal one.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, Weights
@@ -53,8 +53,7 @@ from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
 SOURCE_EPS = 1e-6
 
 
-@dataclass(frozen=True)
-class DepthKind:
+class DepthKind(Struct, frozen=True):
     """A layer's mask, how many earlier blocks of layers it reads, and whether a new block begins with it."""
 
     mask: Mask

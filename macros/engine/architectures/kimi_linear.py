@@ -9,7 +9,6 @@ arXiv 2607.24653 (Kimi K3), NVIDIA-NeMo/Automodel on GitHub, components/models/k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Literal, Protocol, cast
 
 import numpy as np
@@ -84,8 +83,7 @@ class LatentsAndDelta(DeepSeekV3):
         return [Mixed(mixer, "moe" if kind.moe else "dense") for mixer, kind in zip(mixers, self.kinds)]
 
 
-@dataclass(frozen=True)
-class Deep(Mixed):
+class Deep(Mixed, frozen=True):
     """A layer that reads averages over the depth: how many earlier blocks it reads, and whether one begins with it."""
 
     blocks: int = 0

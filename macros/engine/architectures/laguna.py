@@ -6,8 +6,9 @@ expert by itself, and the router's bias among them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
+
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -59,8 +60,7 @@ ROPES: dict[str, Raw] = {
 }
 
 
-@dataclass(frozen=True)
-class KindWithHeads:
+class KindWithHeads(Struct, frozen=True):
     """Whether a layer has experts, its mask, and with how many query heads."""
 
     moe: bool

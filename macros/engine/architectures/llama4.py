@@ -8,9 +8,8 @@ model (the published files put `language_model.` in front).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
@@ -43,8 +42,7 @@ from .llama import Llama
 from .rope_config import read_rope
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """A layer's mask, whether it gets positions, and whether its feed-forward network is a mixture of experts."""
 
     mask: Chunked | Full

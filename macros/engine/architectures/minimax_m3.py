@@ -5,10 +5,10 @@ Source: MiniMaxAI/MiniMax-M3, config.json; tensor names of transformers. The tex
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
@@ -52,8 +52,7 @@ OF_TABLE = {
 }
 
 
-@dataclass(frozen=True)
-class PickingKind:
+class PickingKind(Struct, frozen=True):
     """Whether a layer has experts, and an indexer that picks blocks."""
 
     moe: bool

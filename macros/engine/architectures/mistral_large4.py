@@ -8,7 +8,6 @@ head by its own learned numbers.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -51,8 +50,7 @@ from .tensor_layouts import FUSED, NUMBERED
 Lent = dict[bool, tuple[Array, Array]]
 
 
-@dataclass(frozen=True)
-class LendingKind(IndexedKind):
+class LendingKind(IndexedKind, frozen=True):
     """Besides: whether queries and keys rotate, and whether the layer reads an earlier one's latents or lends its
     own."""
 

@@ -5,9 +5,8 @@ The text is read in one step: nothing is kept for a next one. Source: arXiv 2412
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
@@ -31,8 +30,7 @@ from .config import Config, Interval, Positive, Raw, Size, activation, check_lay
 from .rope_config import read_rope
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(Struct, frozen=True):
     """How far a layer's tokens see to both sides, None for everything; the first layer is without a norm."""
 
     reach: int | None

@@ -8,7 +8,6 @@ layers a hash of the last tokens' ids looks up vectors that are added to the str
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isqrt
 from typing import Literal
 
@@ -55,8 +54,7 @@ from .tensor_layouts import FUSED
 OF_NGRAMS = 1
 
 
-@dataclass(frozen=True)
-class NGramKind(Mixed):
+class NGramKind(Mixed, frozen=True):
     """Besides: which of the tables of n-grams a layer has, if any."""
 
     table: int | None = None

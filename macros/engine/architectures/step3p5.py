@@ -6,8 +6,9 @@ weights are stored as the distance from 1.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -64,8 +65,7 @@ BY_LAYER = (
 )
 
 
-@dataclass(frozen=True)
-class ClampedKind:
+class ClampedKind(Struct, frozen=True):
     """Whether a layer has experts, its mask, and where its gates end: those of experts, and of all others."""
 
     moe: bool

@@ -9,9 +9,9 @@ Source: arXiv 2411.15242; tensor names as transformers 5, where a shared block h
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
@@ -52,8 +52,7 @@ PUBLISHED = [
 ]
 
 
-@dataclass(frozen=True)
-class Zamba2Layer:
+class Zamba2Layer(Struct, frozen=True):
     """The composition of a layer: Mamba 2, and the shared block before it that `owner` names, if any."""
 
     owner: int | None = None

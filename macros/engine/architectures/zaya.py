@@ -9,11 +9,10 @@ Sources: arXiv 2510.04476 (compressed convolutional attention), 2511.17127 (ZAYA
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
@@ -58,8 +57,7 @@ ROPES: dict[str, Raw] = {
 LEAST_LENGTH = 2.0**-23
 
 
-@dataclass(frozen=True)
-class ZayaLayer:
+class ZayaLayer(Struct, frozen=True):
     """The mask of a layer's attention, and whether it is the first, whose router has nothing to remember."""
 
     mask: Mask

@@ -5,9 +5,8 @@ Letters besides the usual: M the tokens per entry, P entries. DeepSeek V4, techn
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..steps import Holds, Keeps, Role, step
@@ -16,8 +15,7 @@ from .masks import Compressed, Waiting
 from .rope import Rope, apply_rope_pairs, rope_table
 
 
-@dataclass(frozen=True)
-class Entries:
+class Entries(Struct, frozen=True):
     """The names of a compressor's cache entries: its entries, the rows of an unfinished window, those of the previous
     one."""
 

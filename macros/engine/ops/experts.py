@@ -6,9 +6,9 @@ Letters besides the usual: E experts, k experts per token, I and O the inner siz
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from ..dims import same
 from ..interface import Array, Mask, Weights
@@ -17,8 +17,7 @@ from .basic import Activation, linear, logistic, softmax
 from .masks import Full
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """The composition of a layer: a mixture of experts or a plain feed-forward network, and the mask of its
     attention."""
 

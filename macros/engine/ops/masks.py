@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from ..dims import smallest
 from ..interface import Array, Mask
 
 
-@dataclass(frozen=True)
-class Full:
+class Full(Struct, frozen=True):
     """Every earlier token is seen, and kept."""
 
     def seen(self, past: int) -> int:
@@ -32,8 +31,7 @@ class Full:
         return "full"
 
 
-@dataclass(frozen=True)
-class SlidingWindow:
+class SlidingWindow(Struct, frozen=True):
     """The last `size` tokens are seen, the token itself included."""
 
     size: int
@@ -56,8 +54,7 @@ class SlidingWindow:
         return "sliding"
 
 
-@dataclass(frozen=True)
-class Canvas(Full):
+class Canvas(Full, frozen=True):
     """Every earlier token is seen, and all new ones: no new token is hidden from another."""
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -67,8 +64,7 @@ class Canvas(Full):
         return tokens * tokens
 
 
-@dataclass(frozen=True)
-class CanvasAndWindow(SlidingWindow):
+class CanvasAndWindow(SlidingWindow, frozen=True):
     """The last earlier tokens are seen, and all new ones."""
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -78,8 +74,7 @@ class CanvasAndWindow(SlidingWindow):
         return tokens * tokens
 
 
-@dataclass(frozen=True)
-class Chunked:
+class Chunked(Struct, frozen=True):
     """The tokens of the same chunk of `size` are seen."""
 
     size: int
@@ -102,8 +97,7 @@ class Chunked:
         return "chunked"
 
 
-@dataclass(frozen=True)
-class NoPE:
+class NoPE(Struct, frozen=True):
     """The rule of `mask`, and no rotary embedding: the layer gets no position information (arXiv 2305.19466)."""
 
     mask: Mask = Full()
@@ -124,8 +118,7 @@ class NoPE:
         return f"{self.mask}, NoPE"
 
 
-@dataclass(frozen=True)
-class Shared:
+class Shared(Struct, frozen=True):
     """The rule of `mask`, over the keys and values that an earlier layer made and keeps: this layer adds none.
 
     Cross-layer attention (arXiv 2405.12981).
@@ -149,8 +142,7 @@ class Shared:
         return f"{self.mask}, shared"
 
 
-@dataclass(frozen=True)
-class Compressed:
+class Compressed(Struct, frozen=True):
     """One entry for every `size` tokens, visible to the last of them and to all later tokens."""
 
     size: int
@@ -181,8 +173,7 @@ class Compressed:
         return f"compressed by {int(self.size)}"
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """The tokens since the last full window of `size`, and with `overlap` that window too: all wait for an entry."""
 
     size: int
@@ -211,8 +202,7 @@ class Waiting:
         return "waiting"
 
 
-@dataclass(frozen=True)
-class PickedBlocks:
+class PickedBlocks(Struct, frozen=True):
     """Every earlier token is kept; each query sees those of `most` blocks of `size` tokens, its own among them."""
 
     size: int
@@ -249,8 +239,7 @@ class PickedBlocks:
         return "picked blocks"
 
 
-@dataclass(frozen=True)
-class PickedPools:
+class PickedPools(Struct, frozen=True):
     """Every earlier token is kept; each query sees those of `most` full pools of `size` tokens, and of the rest."""
 
     size: int
@@ -285,8 +274,7 @@ class PickedPools:
         return "picked pools"
 
 
-@dataclass(frozen=True)
-class Patches:
+class Patches(Struct, frozen=True):
     """One entry for each finished patch. The first token is a patch; the next ones end at multiples of `size`."""
 
     size: int

@@ -10,10 +10,10 @@ key ⊗ value` two for each number of the state. Decay and step size are element
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from ..dims import product
 from ..interface import Array, KVCache, Weights
@@ -24,8 +24,7 @@ from .basic import linear, logistic
 CONVOLUTION_BYTES, STATE_BYTES = 2, 4
 
 
-@dataclass(frozen=True)
-class Mixed:
+class Mixed(Struct, frozen=True):
     """The composition of a hybrid model's layer: its token mixer, and its feed-forward network."""
 
     mixer: str

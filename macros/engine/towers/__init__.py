@@ -8,11 +8,11 @@ the whole. It is the encoder with everything up to the text model's width: merge
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar, NamedTuple, Protocol, cast
 
 import numpy as np
+from msgspec import Struct
 
 from ..architectures.config import Config, config, keys_of
 from ..array import arrays_in, stand_in
@@ -165,8 +165,7 @@ OF_TEXT = "text_config."
 TEXT_WIDTH = "text_config.hidden_size"
 
 
-@dataclass(frozen=True)
-class Grid:
+class Grid(Struct, frozen=True):
     """The input of a tower: patches in rows and columns, or moments of sound, one column of them.
 
     `count` such pictures or pieces are read one by one: the tiles of an image, the chunks of a sound.
