@@ -102,7 +102,7 @@ from .masks import (
     SlidingWindow,
     Waiting,
 )
-from .ngrams import ngram_embedding, rolling_hash
+from .ngrams import ngram_embedding, ngram_row, rolling_hash
 from .patches import attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
 from .recurrence import (
     Mixed,
