@@ -345,12 +345,13 @@ def deberta_v2(c):
     E, L = c.get("embedding_size", D), c["num_hidden_layers"]
     tables = (V + (P if c.get("position_biased_input", True) else 0) + c.get("type_vocab_size", 0)) * E
     total = plain_bert(c, tables + (E * D if E != D else 0) + D * E + 3 * E + V, 2).total
+    total += 2 * D if c.get("norm_rel_ebd") == "layer_norm" else 0
+    total += c["conv_kernel_size"] * D * D + 3 * D if c.get("conv_kernel_size") else 0
     if not c.get("relative_attention"):
         return Form(total, 0)
     rows = 2 * (c["position_buckets"] if c.get("position_buckets", -1) > 0 else P)
-    norm = 2 * D if c.get("norm_rel_ebd") == "layer_norm" else 0
     kinds = 0 if c.get("share_att_key") else len(c.get("pos_att_type", ()))
-    return Form(total + rows * D + norm + L * kinds * (D * D + D), 0)
+    return Form(total + rows * D + L * kinds * (D * D + D), 0)
 
 
 def t5gemma(c):
@@ -2078,6 +2079,7 @@ RANDOM |= {
             norm_rel_ebd=("none", "layer_norm"),
             pos_att_type=(["p2c"], ["c2p", "p2c"], ["c2p"]),
             position_buckets=(-1, 6, 8),
+            conv_kernel_size=(0, 3, 5),
         ),
     ),
     "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
