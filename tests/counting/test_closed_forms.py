@@ -1067,6 +1067,13 @@ def domyn(c):
     return Form(ends(c, True) + each + L * (gated(D, F) + 4 * D) + D, 2 * K * sum(c["head_sizes"]))
 
 
+def nanbeige(c):
+    """Llama's; every run of the layers keeps keys and values."""
+    form, losses = llama_like()(c), c.get("loop_loss_weights")
+    runs = len(losses) + 1 if losses else c["num_loops"]
+    return Form(form.total, form.cache * runs)
+
+
 def iquest_loop(c):
     """Llama's, and a gate for each head of each layer; every run of the layers keeps keys and values."""
     form, N, H = llama_like()(c), c["num_attention_heads"], c["head_dim"]
@@ -1390,6 +1397,7 @@ FORMS |= {
     "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "step1": step1,
     "iquestloopcoder": iquest_loop,
+    "nanbeige": nanbeige,
     "domynedge": domyn,
     "nemotron_h_puzzle": puzzle,
     "param2moe": mixture(
@@ -2210,6 +2218,7 @@ RANDOM |= {
     ).map(
         lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
     ),
+    "nanbeige": both(blocks(), fixed(num_loops=(1, 2, 3)), flags(loop_loss_weights=([], [0.3, 0.7]))),
     "iquestloopcoder": both(blocks(), fixed(loop_num=(2, 3), loop_window_size=(4, 64))),
     "param2moe": both(
         blocks(),
