@@ -1154,7 +1154,7 @@ FORMS = {
     "glm4": llama_like(qkv=has("attention_bias", True), norms=4, head=128),
     "gemma": llama_like(True, **ATTENTION, head=256),
     "gemma2": llama_like(True, **ATTENTION, norms=4, head=256),
-    "gemma3_text": llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD),
+    **dict.fromkeys(("gemma3_text", "rnj1"), llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD)),
     "gemma4_text": gemma4,
     "gemma3n_text": gemma3n,
     "starcoder2": llama_like(
@@ -1698,7 +1698,7 @@ RANDOM = {
     "glm4": both(blocks(), flags(attention_bias=BOOL), fixed(partial_rotary_factor=1.0)),
     "gemma": both(blocks(), flags(attention_bias=BOOL)),
     "gemma2": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
-    "gemma3_text": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
+    **dict.fromkeys(("gemma3_text", "rnj1"), both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9)))),
     "gemma4_text": st.one_of(
         both(
             blocks(),

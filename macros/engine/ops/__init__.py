@@ -89,6 +89,7 @@ from .experts import (
 from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
 from .local import block_attention, local_attention, sparse_block_attention
 from .masks import (
+    Blocks,
     Canvas,
     CanvasAndWindow,
     Chunked,
