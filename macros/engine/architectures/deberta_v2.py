@@ -129,7 +129,8 @@ def rows_of(w: Weights, c: DebertaV2) -> Array | None:
         rows = w("rel_embeddings.weight", c.n_distances, c.d_model)
         return layer_norm(rows, w, "LayerNorm", c.norm_eps) if c.norms_distances else rows
     if c.norms_distances:
-        w("LayerNorm.weight", c.d_model), w("LayerNorm.bias", c.d_model)
+        for name in ("weight", "bias"):
+            w(f"LayerNorm.{name}", c.d_model)
     return None
 
 
