@@ -735,6 +735,7 @@ ARCHITECTURES: dict[str, Converted] = {
 NO_CLASS = "llama.cpp's converter has no class for it"
 WITHOUT: dict[str, str] = {
     "baichuan": "llama.cpp's converter does not come to an end on it",
+    "nanbeige": "its maker’s own llama.cpp converts it, which was not read",
     "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
     **dict.fromkeys(
         """
@@ -747,7 +748,7 @@ WITHOUT: dict[str, str] = {
         mbart megatron-bert mimo ministral mistral_large4_text mllama_text_model mobilebert modernbert-decoder
         molmo2_text moshi mpnet muse_spark_text mvp nanochat nemotron_h_puzzle new nllb-moe olmo_hybrid openai-gpt opt
         pangu_ultra_moe PanguEmbedded param2moe pegasus pegasus_x persimmon phi3_v phi4_multimodal
-        pix2struct_text_model plbart prophetnet recurrent_gemma rembert roberta-prelayernorm roc_bert roformer
+        pix2struct_text_model plbart prophetnet recurrent_gemma rembert rnj1 roberta-prelayernorm roc_bert roformer
         sarvam_mla sarvam_moe solar squeezebert step1 step3_text switch_transformers t5gemma t5gemma2 telechat
         telechat3 TeleFLM trocr vaultgemma voxtral_realtime_text whisper xglm xlm xlm-roberta-xl xlnet xlstm xmod
         zamba zamba2 zaya

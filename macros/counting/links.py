@@ -283,14 +283,12 @@ def _part(top: Node, step: Node) -> Part:
 def _sums_inside(step: Node, layer: Node) -> list[Node]:
     """The products inside a part of which each device computes a share, and that are narrower than the part's result:
     they are summed where they are used. So are rows of n-grams, of which each device has some."""
+    of_ngrams = [leaf for leaf in step.walk() if leaf.role is Role.NGRAM_EMBEDDING]
     if layer.layers is None:
-        return []
+        return of_ngrams
     width = step.outputs[0].shape[-1].expr
-    return [
-        leaf
-        for leaf in step.walk()
-        if leaf.role is Role.NGRAM_EMBEDDING or (is_sum_of_shares(leaf) and leaf.outputs[0].shape[-1].expr != width)
-    ]
+    shares = [x for x in step.walk() if is_sum_of_shares(x) and x.outputs[0].shape[-1].expr != width]
+    return of_ngrams + shares
 
 
 def is_sum_of_shares(leaf: Node) -> bool:

@@ -102,7 +102,7 @@ class Counts:
 
     @cached_property
     def ngram_tables(self) -> dict[Weight, int]:
-        """The tables of n-grams inside layers, with the number of rows that a token reads of each."""
+        """The tables of n-grams, with the number of rows that a token reads of each."""
         return {
             w: int(node.outputs[0].shape[-1]) // int(w.shape[-1])
             for node in self.trace.root.walk()

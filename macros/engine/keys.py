@@ -81,7 +81,10 @@ BOTH_WAYS = "_bidirec", "_bidirectional"
 
 
 # Types that a class tells apart, where a config.json has one name for several.
-TYPE_OF_CLASS = {"BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5"}
+TYPE_OF_CLASS = {
+    ("bailing_hybrid", "BailingMoeV2_5ForCausalLM"): "bailing_moe_v2_5",
+    ("gemma3_text", "Rnj1ForCausalLM"): "rnj1",
+}
 
 
 class Parts(NamedTuple):
@@ -133,8 +136,8 @@ def named_keys(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, A
     one: object = classes[0] if classes else None
     types = [model_type.removesuffix(end) for end in BOTH_WAYS] if isinstance(model_type, str) else []
     plain = next((name for name in types if name != model_type and name in known), None)
-    if isinstance(one, str) and one in TYPE_OF_CLASS and model_type == "bailing_hybrid":
-        return {**raw, "model_type": TYPE_OF_CLASS[one]}
+    if isinstance(model_type, str) and isinstance(one, str) and (model_type, one) in TYPE_OF_CLASS:
+        return {**raw, "model_type": TYPE_OF_CLASS[model_type, one]}
     if plain is None and not (isinstance(one, str) and BOTH_WAYS_CLASS in one):
         return raw
     return {**raw, "model_type": model_type if plain is None else plain, "is_causal": False}

@@ -345,12 +345,13 @@ def deberta_v2(c):
     E, L = c.get("embedding_size", D), c["num_hidden_layers"]
     tables = (V + (P if c.get("position_biased_input", True) else 0) + c.get("type_vocab_size", 0)) * E
     total = plain_bert(c, tables + (E * D if E != D else 0) + D * E + 3 * E + V, 2).total
+    total += 2 * D if c.get("norm_rel_ebd") == "layer_norm" else 0
+    total += c["conv_kernel_size"] * D * D + 3 * D if c.get("conv_kernel_size") else 0
     if not c.get("relative_attention"):
         return Form(total, 0)
     rows = 2 * (c["position_buckets"] if c.get("position_buckets", -1) > 0 else P)
-    norm = 2 * D if c.get("norm_rel_ebd") == "layer_norm" else 0
     kinds = 0 if c.get("share_att_key") else len(c.get("pos_att_type", ()))
-    return Form(total + rows * D + norm + L * kinds * (D * D + D), 0)
+    return Form(total + rows * D + L * kinds * (D * D + D), 0)
 
 
 def t5gemma(c):
@@ -1066,6 +1067,13 @@ def domyn(c):
     return Form(ends(c, True) + each + L * (gated(D, F) + 4 * D) + D, 2 * K * sum(c["head_sizes"]))
 
 
+def nanbeige(c):
+    """Llama's; every run of the layers keeps keys and values."""
+    form, losses = llama_like()(c), c.get("loop_loss_weights")
+    runs = len(losses) + 1 if losses else c["num_loops"]
+    return Form(form.total, form.cache * runs)
+
+
 def iquest_loop(c):
     """Llama's, and a gate for each head of each layer; every run of the layers keeps keys and values."""
     form, N, H = llama_like()(c), c["num_attention_heads"], c["head_dim"]
@@ -1146,7 +1154,7 @@ FORMS = {
     "glm4": llama_like(qkv=has("attention_bias", True), norms=4, head=128),
     "gemma": llama_like(True, **ATTENTION, head=256),
     "gemma2": llama_like(True, **ATTENTION, norms=4, head=256),
-    "gemma3_text": llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD),
+    **dict.fromkeys(("gemma3_text", "rnj1"), llama_like(True, **ATTENTION, norms=4, head=256, **PER_HEAD)),
     "gemma4_text": gemma4,
     "gemma3n_text": gemma3n,
     "starcoder2": llama_like(
@@ -1389,6 +1397,7 @@ FORMS |= {
     "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "step1": step1,
     "iquestloopcoder": iquest_loop,
+    "nanbeige": nanbeige,
     "domynedge": domyn,
     "nemotron_h_puzzle": puzzle,
     "param2moe": mixture(
@@ -1689,7 +1698,7 @@ RANDOM = {
     "glm4": both(blocks(), flags(attention_bias=BOOL), fixed(partial_rotary_factor=1.0)),
     "gemma": both(blocks(), flags(attention_bias=BOOL)),
     "gemma2": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
-    "gemma3_text": both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9))),
+    **dict.fromkeys(("gemma3_text", "rnj1"), both(blocks(), flags(attention_bias=BOOL, sliding_window=(4, 9)))),
     "gemma4_text": st.one_of(
         both(
             blocks(),
@@ -2078,6 +2087,7 @@ RANDOM |= {
             norm_rel_ebd=("none", "layer_norm"),
             pos_att_type=(["p2c"], ["c2p", "p2c"], ["c2p"]),
             position_buckets=(-1, 6, 8),
+            conv_kernel_size=(0, 3, 5),
         ),
     ),
     "t5gemma": st.tuples(blocks(), blocks(), st.booleans()).map(
@@ -2208,6 +2218,7 @@ RANDOM |= {
     ).map(
         lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
     ),
+    "nanbeige": both(blocks(), fixed(num_loops=(1, 2, 3)), flags(loop_loss_weights=([], [0.3, 0.7]))),
     "iquestloopcoder": both(blocks(), fixed(loop_num=(2, 3), loop_window_size=(4, 64))),
     "param2moe": both(
         blocks(),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from reference.configs import all_configs
 
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
@@ -86,6 +87,26 @@ def test_a_token_reads_a_few_rows_of_a_table_of_ngrams():
     costs = of("qwen3.8-flash-next")
     more = costs.weight_bytes_read(1, 5, least=True) - costs.weight_bytes_read(1, 1, least=True)
     assert more == 4 * (16 * 160 + 2560) * 2 and costs.weight_bytes_read(1, 1) < 16e9
+
+
+@pytest.mark.parametrize("tensor", [2, 4])
+def test_tables_of_ngrams_at_the_input_count_as_looked_up(tensor):
+    """LongCat-Flash-Lite by hand, as vLLM's NgramEmbedding: six tables of a row per token, maps that are copied."""
+    raw = all_configs()["longcat_flash_ngram"]
+    costs, V, D, n, size = made(**raw), 61, 48, 6, int(0.9 * 61) + 1
+    rows, counts = [size + 2 * i for i in range(n)], costs.counts
+    assert sum(int(w.count) for w in counts.ngram_tables) == sum(rows) * D // n
+    assert counts.active - counts.active_excluding_input_embedding == sum(rows) * D // n + V * D
+    more = costs.weight_bytes_read(1, 3, least=True) - costs.weight_bytes_read(1, 1, least=True)
+    assert more == 2 * (D + n * D // n) * 2
+    split = Split(tensor=tensor)
+    shapes = {w.name: shape for _, w, shape, _, _ in costs.parts_by_stage(split) if "ngram_embeddings" in w.name}
+    for i in range(n):
+        assert shapes[f"model.ngram_embeddings.embedders.{i}.weight"][1] == D // n
+        assert shapes[f"model.ngram_embeddings.embedders.{i}.weight"][0] * tensor >= rows[i]
+        assert shapes[f"model.ngram_embeddings.post_projs.{i}.weight"] == [D, D // n]
+    [sums] = [t for t in transfers(costs, split, 3, Conditions(9)) if t.after == "ngram_embedding"]
+    assert sums.total == 2 * (tensor - 1) * 3 * D * 2
 
 
 def test_stages_take_turns_at_a_token():

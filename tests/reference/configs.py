@@ -113,6 +113,8 @@ ABSENT = {
     "sarvam_mla": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "sarvam_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "rnj1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "nanbeige": "remote code: compared with the maker’s (tests/reference/own.py)",
     "iquestloopcoder": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "longcat_flash_ngram": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "bailing_moe_v2_5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",

@@ -57,6 +57,8 @@ TYPES = {
     "TeleFLMForCausalLM": "TeleFLM",
     "Step1ForCausalLM": "step1",
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
+    "Rnj1ForCausalLM": "rnj1",
+    "NanbeigeForCausalLM": "nanbeige",
     "LongcatFlashNgramForCausalLM": "longcat_flash_ngram",
     "BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5",
     "Phi3VForCausalLM": "phi3_v",

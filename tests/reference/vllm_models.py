@@ -816,6 +816,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sarvam_mla": ("sarvam", "SarvamMLAForCausalLM", {}),
     "sarvam_moe": ("sarvam", "SarvamMoEForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
     "step1": ("step1", "Step1ForCausalLM", {}),
+    "rnj1": ("rnj1", "Rnj1ForCausalLM", {}),
     "param2moe": ("param2moe", "Param2MoEForCausalLM", {}),
     "plamo3": ("plamo3", "Plamo3ForCausalLM", PLAMO3),
     "solar": ("solar", "SolarForCausalLM", {}),

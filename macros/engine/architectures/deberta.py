@@ -16,7 +16,7 @@ from ..ops import attend, embed_positions, heads, linear, positions
 from ..steps import Role, step
 from . import architecture
 from .bert import feed_forward
-from .config import config, fixed, key
+from .config import Count, config, fixed, key
 from .deberta_v2 import DebertaV2, distance_scores, embed_text, prediction_head
 
 
@@ -27,10 +27,12 @@ class Deberta(DebertaV2):
     buckets: int = fixed(-1)
     norm_of_distances: str = fixed("none")
     shares_keys: bool = fixed(False)
-    taps: Literal[0] = fixed(0)
+    taps: Count = fixed(0)
+    conv_groups: Literal[1] = fixed(1)
+    conv_activation: str = fixed("tanh")
     talking_heads: Literal[False] = key("talking_head", False)
 
-    ignored = (DebertaV2.ignored | {"padding_idx"}) - {"attention_head_size", "conv_act", "conv_groups"}
+    ignored = (DebertaV2.ignored | {"padding_idx"}) - {"attention_head_size"}
 
 
 @architecture("deberta", config=Deberta)

@@ -1,8 +1,8 @@
 """DeBERTa V2 and V3: BERT's encoder, whose scores are sums: contents with contents, with distances, and the reverse.
 
-All layers share one table of distances, and each makes keys and queries of it. The text is read at once: nothing is
-kept for a next step. Sources: arXiv 2006.03654, 2111.09543; tensor names as transformers' model for masked words
-(DebertaV2ForMaskedLM).
+All layers share one table of distances, and each makes keys and queries of it. In the larger models, a convolution of
+what the first layer reads is added to what it writes. The text is read at once: nothing is kept for a next step.
+Sources: arXiv 2006.03654, 2111.09543; tensor names as transformers' model for masked words (DebertaV2ForMaskedLM).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
-from ..ops import attend, embed, embed_positions, heads, last_row, layer_norm, linear, positions
+from ..ops import attend, convolve, embed, embed_positions, heads, last_row, layer_norm, linear, positions
 from ..steps import Keeps, Role, step
 from . import architecture
 from .bert import Bert, feed_forward
@@ -43,13 +43,14 @@ class DebertaV2(Bert):
     shares_keys: bool = key("share_att_key", False)
     # layers
     norm_eps: Positive = key("layer_norm_eps", 1e-7)
-    taps: Literal[0] = key("conv_kernel_size", 0)
+    taps: Count = key("conv_kernel_size", 0)
+    conv_groups: Literal[1] = key("conv_groups", 1)
+    conv_activation: str = key("conv_act", "tanh")
     legacy: Literal[True] = key("legacy", True)
     trunk: str = fixed("deberta")
 
     ignored = Bert.ignored | frozenset(
-        """attention_head_size cls_dropout conv_act conv_groups pooler_dropout pooler_hidden_act
-        pooler_hidden_size""".split()
+        "attention_head_size cls_dropout pooler_dropout pooler_hidden_act pooler_hidden_size".split()
     )
 
     @classmethod
@@ -71,12 +72,27 @@ class DebertaV2(Bert):
 
     def check(self) -> None:
         super().check()
+        if self.conv_activation != "tanh":
+            activation(self.conv_activation)
+        if self.taps and int(self.taps) % 2 == 0:
+            raise Problem(f"conv_kernel_size = {int(self.taps)} is even", "give an odd number of tokens, or 0")
         if self.buckets > 0 and (self.buckets < 4 or self.reach - 1 <= self.buckets // 2):
             raise Problem(
                 f"position_buckets = {self.buckets} for distances up to {self.reach}: expected at least 4, and longer "
                 "distances than half of them",
                 "correct one of the two",
             )
+
+    @property
+    def kinds(self) -> list[str]:
+        """A convolution is beside the first layer, if there is one."""
+        first = "convolution" if self.taps else "layer"
+        return [first] + ["layer"] * (self.n_layers - 1)
+
+    @property
+    def norms_distances(self) -> bool:
+        """Whether the table of distances has a norm, which files hold also without the table."""
+        return "layer_norm" in [word.strip() for word in self.norm_of_distances.lower().split("|")]
 
     @property
     def scored(self) -> list[str]:
@@ -89,12 +105,9 @@ def forward(w: Weights, ids: Array, c: DebertaV2, cache: KVCache, last: bool = T
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     places = positions(ids, cache)
     x = embed_text(ids, places, w.at("deberta.embeddings"), c)
-    rows = w("deberta.encoder.rel_embeddings.weight", c.n_distances, c.d_model) if c.relative else None
-    if rows is not None and "layer_norm" in c.norm_of_distances:
-        rows = layer_norm(rows, w, "deberta.encoder.LayerNorm", c.norm_eps)
-    apart = distances(places, c)
-    for _, w_layer, _ in w.layers("deberta.encoder.layer", ["layer"] * c.n_layers, cache):
-        x = layer(x, w_layer, c, rows, apart)
+    rows, apart = rows_of(w.at("deberta.encoder"), c), distances(places, c)
+    for kind, w_layer, _ in w.layers("deberta.encoder.layer", c.kinds, cache):
+        x = layer(x, w_layer, c, rows, apart, w.at("deberta.encoder.conv") if kind == "convolution" else None)
     return prediction_head(x, w, c, last=last)
 
 
@@ -110,6 +123,17 @@ def embed_text(ids: Array, places: Array, w: Weights, c: DebertaV2) -> Array:
     return layer_norm(x, w, "LayerNorm", c.norm_eps)
 
 
+def rows_of(w: Weights, c: DebertaV2) -> Array | None:
+    """The table of distances; None without relative attention, where only its norm is stored."""
+    if c.relative:
+        rows = w("rel_embeddings.weight", c.n_distances, c.d_model)
+        return layer_norm(rows, w, "LayerNorm", c.norm_eps) if c.norms_distances else rows
+    if c.norms_distances:
+        for name in ("weight", "bias"):
+            w(f"LayerNorm.{name}", c.d_model)
+    return None
+
+
 def distances(places: Array, c: DebertaV2) -> Array:
     """The row of the distance of each two tokens: [T] -> [T T]. Near ones have rows of their own, far ones share."""
     ahead = places[:, None] - places[None, :]
@@ -123,10 +147,17 @@ def distances(places: Array, c: DebertaV2) -> Array:
 
 
 @step(Role.LAYER)
-def layer(x: Array, w: Weights, c: DebertaV2, rows: Array | None, apart: Array) -> Array:
-    """One transformer block, with a norm after each half: [T D] -> [T D]."""
-    x = c.norm(x + attention(x, w.at("attention"), c, rows, apart), w, 1)
-    return c.norm(x + feed_forward(x, w, c), w, 2)
+def layer(x: Array, w: Weights, c: DebertaV2, rows: Array | None, apart: Array, beside: Weights | None) -> Array:
+    """One transformer block, with a norm after each half; a convolution may be beside it: [T D] -> [T D]."""
+    y = c.norm(x + attention(x, w.at("attention"), c, rows, apart), w, 1)
+    y = c.norm(y + feed_forward(y, w, c), w, 2)
+    return y if beside is None else layer_norm(y + convolution(x, beside, c), beside, "LayerNorm", c.norm_eps)
+
+
+def convolution(x: Array, w: Weights, c: DebertaV2) -> Array:
+    """Mix all numbers of a token with those of the tokens beside it: [T D] -> [T D]."""
+    mixed = convolve(x, w("conv.weight", c.d_model, c.d_model, c.taps), w("conv.bias", c.d_model), 1)
+    return np.tanh(mixed) if c.conv_activation == "tanh" else activation(c.conv_activation)(mixed)
 
 
 @step(Role.ATTENTION)

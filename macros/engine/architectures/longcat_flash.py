@@ -21,6 +21,7 @@ from ..ops import (
     feed_forward,
     gated_experts,
     linear,
+    ngram_row,
     positions,
     rms_norm,
     rolling_hash,
@@ -143,7 +144,7 @@ def with_ngrams(x: Array, ids: Array, w: Weights, cache: KVCache, c: LongCatNGra
     first, per_length = c.size("ngram_rows"), int(c.size("n_ngram_heads"))
     for i in range(c.n_tables):
         places = rolling_hash(history + end, i // per_length + 2, int(c.vocab_size), int(first) + 2 * i, before, end)
-        rows = np.take(w(f"embedders.{i}.weight", first + 2 * i, c.d_model // c.n_tables), places, axis=0)
+        rows = ngram_row(places, w, f"embedders.{i}.weight", first + 2 * i, c.d_model // c.n_tables)
         x = x + linear(rows, w, f"post_projs.{i}", c.d_model)
     return x / (c.n_tables + 1)
 

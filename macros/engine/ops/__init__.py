@@ -89,6 +89,7 @@ from .experts import (
 from .latent import index_scores, latent_queries, latent_scores, latent_values, latent_weighted_sum
 from .local import block_attention, local_attention, sparse_block_attention
 from .masks import (
+    Blocks,
     Canvas,
     CanvasAndWindow,
     Chunked,
@@ -102,7 +103,7 @@ from .masks import (
     SlidingWindow,
     Waiting,
 )
-from .ngrams import ngram_embedding, rolling_hash
+from .ngrams import ngram_embedding, ngram_row, rolling_hash
 from .patches import attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
 from .recurrence import (
     Mixed,

@@ -97,6 +97,29 @@ class Chunked(Struct, frozen=True):
         return "chunked"
 
 
+class Blocks(Struct, frozen=True):
+    """The tokens of the same block of `size` are seen, and all of the block before."""
+
+    size: int
+
+    def seen(self, past: int) -> int:
+        rest = past % self.size
+        return rest + smallest(self.size, past - rest)
+
+    def kept(self, context: int) -> int:
+        return smallest(context, 2 * self.size)
+
+    def allows(self, query: Array, key: Array) -> Array:
+        return (key <= query) & (query // self.size - key // self.size <= 1)
+
+    def pairs(self, tokens: int) -> int:
+        size = int(self.size)
+        return Chunked(size).pairs(tokens) + size * max(tokens - size, 0)
+
+    def __str__(self) -> str:
+        return "blocks"
+
+
 class NoPE(Struct, frozen=True):
     """The rule of `mask`, and no rotary embedding: the layer gets no position information (arXiv 2305.19466)."""
 

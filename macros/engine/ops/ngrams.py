@@ -33,6 +33,12 @@ def ngram_embedding(
     return vectors.reshape(ids.shape[0], width)
 
 
+@step(Role.NGRAM_EMBEDDING, keeps=Keeps.NOTHING)
+def ngram_row(places: Array, w: Weights, name: str, rows: int, width: int) -> Array:
+    """The row of the n-gram that ends at each token, of a table for one length: [T] -> [T W]."""
+    return np.take(w(name, rows, width), places, axis=0)
+
+
 @step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)
 def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end: int) -> Array:
     """The row of each n-gram in each head's part of the table: [R], [n], [N], [N] -> [T N].

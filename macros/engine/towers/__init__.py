@@ -87,6 +87,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("modernvbert", "vision_config"): "modernvbert",
     ("voxtral_realtime", "audio_config"): "voxtral_realtime",
     ("kimi_k25", "vision_config"): "kimi_k25",
+    ("kimi_k3", "vision_config"): "kimi_k3",
     ("molmo2", "vision_config"): "molmo2",
     ("shieldgemma2", "vision_config"): "siglip",
     ("idefics2", "vision_config"): "idefics2",

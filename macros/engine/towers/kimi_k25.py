@@ -63,6 +63,10 @@ class KimiVision(AnySize):
 
     def check(self) -> None:
         super().check()
+        self.check_sides()
+
+    def check_sides(self) -> None:
+        """Raise `Problem` unless blocks of patches and the table of positions are squares."""
         if len(self.merge_sides) != 2 or len(set(self.merge_sides)) != 1:
             raise Problem(f"merge_kernel_size = {self.merge_sides}", "give the same number of rows and columns")
         if int(self.n_position_rows) != int(self.n_position_columns):

@@ -84,13 +84,15 @@ def _active(model: Model, total: Row) -> list[Row]:
         layers = f"in {n:,} {'layer' if n == 1 else 'layers'}"
         why = f"{held - used:,} of {held:,} experts that a token does not choose, {layers}"
         rows.append(_step(tensor_name(name), left_out, why))
-    multiplied = html("the parameters that one token uses; embeddings and LM head in full")
+    in_full = "embeddings, tables of n-grams and LM head" if counts.ngram_tables else "embeddings and LM head"
+    multiplied = html("the parameters that one token uses; {} in full", in_full)
     rows.append(_result("Active per token", counts.active, multiplied))
     excluding = counts.active_excluding_input_embedding
     if excluding != counts.active:
         of_ngrams = sum(int(w.count) for w in counts.ngram_tables)
         if of_ngrams:
-            rows.append(_step("the table of n-grams", -of_ngrams, "a lookup of a few rows"))
+            tables = "table" if len(counts.ngram_tables) == 1 else "tables"
+            rows.append(_step(f"the {tables} of n-grams", -of_ngrams, "a lookup of a few rows"))
         rows += [
             _step("the token embedding", excluding - counts.active + of_ngrams, "a lookup of one row"),
             _result(f"Active without {headlines.looked_up(counts)}", excluding, "another common convention"),
