@@ -384,7 +384,7 @@ MODULES: dict[str, Module | OverStreams] = {
     "hy_v4": Module(_hunyuan4, "model.mtp_layers.{k}", last_norm="final_layernorm"),
     "dots3_note_text": Module(_dots, usual=1, embedding="model.mtp.embed_tokens.weight"),
     "kimi_linear": Module(_kimi),
-    "pangu_ultra_moe": Module(_pangu),
+    **dict.fromkeys(("pangu_ultra_moe", "PanguProMoE"), Module(_pangu)),
     "mellum": OF_QWEN._replace(layer=_mellum, offset=0, usual=0),
     "exaone4": OF_QWEN._replace(layer=_exaone4, offset=0, usual=0),
     "glm_ocr_text": Module(_glm4),

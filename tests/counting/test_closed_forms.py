@@ -1055,6 +1055,21 @@ def pangu_ultra(c):
     )
 
 
+def pangu_pro(c):
+    """Keys wider than values, and trained ones of both before the text."""
+    D, L, N, K = c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"], c["num_key_value_heads"]
+    H, V, S = c["qk_nope_dim"] + c["qk_rope_dim"], c["v_channels"], c["param_sink_number"]
+    n, W, b = c["n_routed_experts"], c["moe_intermediate_size"], c.get("attention_bias", False)
+    wide = N * H + K * (H + V)
+    layer = D * (wide + N * V) + (wide if c.get("qkv_bias", b) else 0) + (D if b else 0) + H
+    layer += S * K * (H + (V if c.get("param_sink_with_value") else 0)) + (4 if c.get("sandwich_norm") else 2) * D
+    moe = max(L - c["first_k_dense_replace"], 0)
+    part = n * (D + gated(D, W)) + gated(D, W * c["n_shared_experts"])
+    total = ends(c, False) + D + L * layer + moe * part
+    total += (L - moe) * gated(D, c["intermediate_size"], c.get("mlp_bias", False))
+    return Form(total, L * K * (H + V), moe * gated(D, W), (n, c["num_experts_per_tok"]))
+
+
 def step1(c):
     return llama_like(True, **ATTENTION, mlp=has("mlp_bias"))(c | {"num_key_value_heads": c["num_attention_groups"]})
 
@@ -1385,6 +1400,7 @@ FORMS |= {
     ),
     "sarvam_mla": sarvam_mla,
     "pangu_ultra_moe": pangu_ultra,
+    "PanguProMoE": pangu_pro,
     "PanguEmbedded": llama_like(qkv=has("bias"), out=has("bias"), mlp=has("mlp_bias")),
     "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "step1": step1,
@@ -2170,6 +2186,21 @@ RANDOM |= {
         flags(moe_layer_freq=(1, 2)),
     ),
     "pangu_ultra_moe": both(LATENT_BLOCKS, fixed(sandwich_norm=BOOL)),
+    "PanguProMoE": both(
+        blocks().map(lambda c: renamed(c, head_dim="")),
+        fixed(
+            qk_nope_dim=(10, 14),
+            qk_rope_dim=(4, 6),
+            v_channels=(9, 15),
+            param_sink_number=(3, 5),
+            n_routed_experts=(5, 7),
+            num_experts_per_tok=(1, 2),
+            moe_intermediate_size=(29, 31),
+            n_shared_experts=(0, 1, 2),
+            first_k_dense_replace=(0, 1, 9),
+        ),
+        flags(param_sink_with_value=BOOL, qkv_bias=BOOL, attention_bias=BOOL, mlp_bias=BOOL, sandwich_norm=BOOL),
+    ),
     "PanguEmbedded": both(blocks(), flags(bias=BOOL, mlp_bias=BOOL)),
     "TeleFLM": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL, use_mup=BOOL)),
     "step1": both(

@@ -108,6 +108,7 @@ ABSENT = {
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",
     "minimax_text_01": "remote code; transformers has the same model under another type, which is compared as minimax",
     "PanguEmbedded": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "PanguProMoE": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "TeleFLM": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "pangu_ultra_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "sarvam_mla": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",

@@ -54,6 +54,7 @@ TYPES = {
     "SarvamMLAForCausalLM": "sarvam_mla",
     "PanguEmbeddedForCausalLM": "PanguEmbedded",
     "PanguUltraMoEForCausalLM": "pangu_ultra_moe",
+    "PanguProMoEV2ForCausalLM": "PanguProMoE",
     "TeleFLMForCausalLM": "TeleFLM",
     "Step1ForCausalLM": "step1",
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
@@ -131,7 +132,6 @@ REASONS = {
         NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
-        PanguProMoEV2ForCausalLM
         Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration RadioMBartPrefixForCausalLM Rnj1ForCausalLM
         Step5ForCausalLM
         Step5ForConditionalGeneration StepVLForConditionalGeneration

@@ -287,6 +287,21 @@ class Attention(nn.Module):
         return torch.einsum("nts,snh->tnh", shares, v).reshape(length, self.n * self.v)
 
 
+class SinkAttention(Attention):
+    """The same with keys and values that every token sees before the text."""
+
+    def update_sink_kv(self, key: torch.Tensor, value: torch.Tensor) -> None:
+        self.sink_kv = key, value
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, output_shape: Any = None) -> torch.Tensor:
+        sinks, (key, value) = len(self.sink_kv[0]), self.sink_kv
+        k = torch.cat([key, k.reshape(len(k), self.k, self.h)]).repeat_interleave(self.n // self.k, 1)
+        v = torch.cat([value, v.reshape(len(v), self.k, self.v)]).repeat_interleave(self.n // self.k, 1)
+        fit = torch.einsum("tnh,snh->nts", q.reshape(len(q), self.n, self.h), k) * self.scale
+        shown = torch.ones(len(q), len(k), dtype=torch.bool).tril(sinks)
+        return torch.einsum("nts,snh->tnh", fit.masked_fill(~shown, -torch.inf).softmax(-1), v).reshape(output_shape)
+
+
 class Latent(nn.Module):
     """Multi-head latent attention, its keys and values made from the latents as the papers write it."""
 
@@ -597,7 +612,11 @@ PARTS: dict[str, dict[str, Any]] = {
     "vllm.distributed.parallel_state": ONE,
     "vllm.distributed.utils": ONE,
     f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul, "GeluAndMul": GeluAndMul, "get_act_fn": {"relu2": squared}.get},
-    f"{LAYERS}.attention": {"Attention": Attention, "EncoderOnlyAttention": Attention},
+    f"{LAYERS}.attention": {
+        "Attention": Attention,
+        "EncoderOnlyAttention": Attention,
+        "StaticSinkAttention": SinkAttention,
+    },
     f"{LAYERS}.fused_moe": {
         "FusedMoEFactory": Experts,
         "GateLinear": Gate,
@@ -626,8 +645,12 @@ PARTS: dict[str, dict[str, Any]] = {
         "maybe_remap_kv_scale_name": lambda name, _: name,
     },
     f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
+    "vllm.platforms": {"current_platform": MagicMock(current_device=lambda: "cpu")},
     "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
     "vllm.model_executor.custom_op": {"PluggableLayer": Registered},
+    "vllm.v1.attention.backends.flash_attn_diffkv": {
+        "FlashAttentionDiffKVBackend": types.SimpleNamespace(set_head_size_v=id)
+    },
     "vllm.v1.attention.backends.linear_attn": {"LinearAttentionMetadata": OneText},
     f"{LINEAR}.minimax_linear_attn": {"MiniMaxText01LinearAttention": Slopes},
     "vllm.third_party.flash_linear_attention.ops.layernorm_guard": {
@@ -810,6 +833,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
     "PanguEmbedded": ("openpangu", "PanguEmbeddedForCausalLM", {}),
+    "PanguProMoE": ("openpangu", "PanguProMoEV2ForCausalLM", {"torch_dtype": torch.float32}),
     "TeleFLM": ("teleflm", "TeleFLMForCausalLM", {}),
     "nemotron_h_puzzle": ("nemotron_h", "NemotronHForCausalLM", PUZZLE),
     "pangu_ultra_moe": ("openpangu", "PanguUltraMoEForCausalLM", {}),

@@ -37,6 +37,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
         {"rope_parameters": {"rope_theta": 12e3, "partial_rotary_factor": 1.0}},
     ),
     "mimo": ("mimo_mtp", "MiMoMTP", {"hidden_act": "silu"}),
+    "PanguProMoE": ("openpangu_mtp", "OpenPanguMTP", {"torch_dtype": torch.float32}),
     "pangu_ultra_moe": ("openpangu_mtp", "OpenPanguMTP", {}),
     "step3p5": ("step3p5_mtp", "Step3p5MTP", {"num_attention_groups": 2, "use_head_wise_attn_gate": True}),
 }
@@ -51,8 +52,8 @@ def raw_of(model_type: str) -> dict[str, Any]:
 
 def in_file(raw: dict[str, Any], weights: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
     """The tensors as vLLM's loader reads them: openPangu's modules have the model's embedding and head once more."""
-    found = {name.replace("mlp.e_score", "mlp.gate.e_score"): array for name, array in published(weights).items()}
-    if raw["model_type"] == "pangu_ultra_moe":
+    found = {name.replace("mlp.e_score", "mlp.gate.e_score"): array for name, array in published(weights, {}).items()}
+    if CLASSES[raw["model_type"]][1] == "OpenPanguMTP":
         place = f"model.layers.{raw['num_hidden_layers']}"
         found[f"{place}.shared_head.head.weight"] = found.pop("lm_head.weight")
         found[f"{place}.embed_tokens.weight"] = found.pop("model.embed_tokens.weight")
@@ -78,7 +79,10 @@ def compared(folder: Path, model_type: str) -> dict[str, Any]:
     left = [n for n, parameter in model.named_parameters() if parameter.isnan().any()]
     if left:
         sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
-    places = torch.arange(1, PROMPT + 1)  # the first token of a text has no embedding there
+    for part in model.modules():  # openPangu's trained keys, which its loader of modules does not hand on
+        if hasattr(part, "post_weight_load"):
+            part.post_weight_load()
+    places = torch.arange(PROMPT).double() + 1e-9  # at 0 itself, the first of a text, they hide the embedding
     hidden = model(torch.from_numpy(ids), places, torch.from_numpy(states))
     out = model.compute_logits(hidden[0] if isinstance(hidden, tuple) else hidden, 0)[-1:].numpy()
     close(mine, out)
