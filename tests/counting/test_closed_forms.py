@@ -1070,6 +1070,21 @@ def pangu_pro(c):
     return Form(total, L * K * (H + V), moe * gated(D, W), (n, c["num_experts_per_tok"]))
 
 
+def step5(c):
+    """Step 3.5's under other words, and an indexer where a layer has no window."""
+    types, L, table = c["layer_types"], c["num_hidden_layers"], c["sparse_config"]
+    N, K, D = c["num_attention_heads"], c["num_attention_groups"], c["hidden_size"]
+    n, H, full = table["sparse_indexer_num_heads"], table["proxy_dim"], types.count("full_attention")
+    words = {"num_key_value_heads": K, "num_sliding_attention_heads": c.get("swa_num_attention_heads", N)}
+    moe = [i for i in map(int, c["moe_layers_enum"].split(",")) if i < L]
+    words |= {"mlp_layer_types": ["sparse" if i in moe else "dense" for i in range(L)]}
+    form = FORMS["step3p5"](c | words)
+    if not table.get("enabled", True):
+        return form
+    indexer = D * (n * H + 2 * H + n) + 3 * H
+    return form._replace(total=form.total + full * indexer)
+
+
 def step1(c):
     return llama_like(True, **ATTENTION, mlp=has("mlp_bias"))(c | {"num_key_value_heads": c["num_attention_groups"]})
 
@@ -1404,6 +1419,7 @@ FORMS |= {
     "PanguEmbedded": llama_like(qkv=has("bias"), out=has("bias"), mlp=has("mlp_bias")),
     "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "step1": step1,
+    "step5": step5,
     "iquestloopcoder": iquest_loop,
     "domynedge": domyn,
     "nemotron_h_puzzle": puzzle,
@@ -1459,6 +1475,7 @@ ALIASES = {
     "minimax_m3",
     "minimax_text_01",
     "deci",
+    "step4",
 }
 
 SLUGS = [
@@ -2364,6 +2381,41 @@ RANDOM |= {
         lambda c: (
             renamed(c, num_experts="moe_num_experts", num_experts_per_tok="")
             | {"num_sliding_attention_heads": 2 * c["num_attention_heads"]}
+        )
+    ),
+    "step5": both(
+        MIXED,
+        fixed(
+            share_expert_dim=(37, 41),
+            sliding_window=(4, 9),
+            moe_top_k=(1, 2),
+            moe_layers_enum=("0,2", "1,2,3"),
+            heads=(1, 3),
+            enabled=(True, True, False),
+            width=(24, 36),
+            size=(4, 6),
+        ),
+    ).map(
+        lambda c: (
+            renamed(
+                {k: v for k, v in c.items() if k not in ("enabled", "width", "size", "heads", "mlp_layer_types")},
+                num_experts="moe_num_experts",
+                num_experts_per_tok="",
+                num_key_value_heads="num_attention_groups",
+                attention_bias="",
+            )
+            | {"swa_num_attention_heads": 2 * c["num_attention_heads"]}
+            | {
+                "sparse_config": {
+                    "enabled": c["enabled"],
+                    "proxy_dim": c["width"],
+                    "region_block_size": c["size"],
+                    "sparse_indexer_rope_dim": 8,
+                    "sparse_indexer_num_heads": c["heads"] * c["num_key_value_heads"],
+                    "num_provider_groups": c["num_key_value_heads"],
+                    "topk": 2,
+                }
+            }
         )
     ),
     "mimo_v2_flash": both(MIXED, fixed(v_head_dim=(9, 15))).map(

@@ -114,6 +114,8 @@ ABSENT = {
     "sarvam_mla": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "sarvam_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "step5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "step4": "a name in published files: vLLM has it as step5, which is compared",
     "iquestloopcoder": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "longcat_flash_ngram": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "bailing_moe_v2_5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",

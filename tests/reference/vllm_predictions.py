@@ -24,7 +24,7 @@ from macros.catalogue.presets import make
 from . import TESTS, close, drafted
 from .configs import PROMPT, all_configs
 from .own import SEED
-from .vllm_models import built, published, settings
+from .vllm_models import STEP5, Settings, built, published, settings, step5_config
 
 FILE = TESTS / "golden" / "predictions_of_vllm.json"
 # By the type: vLLM's module and class, and what its config has besides.
@@ -40,13 +40,23 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "PanguProMoE": ("openpangu_mtp", "OpenPanguMTP", {"torch_dtype": torch.float32}),
     "pangu_ultra_moe": ("openpangu_mtp", "OpenPanguMTP", {}),
     "step3p5": ("step3p5_mtp", "Step3p5MTP", {"num_attention_groups": 2, "use_head_wise_attn_gate": True}),
+    "step5": (f"{STEP5}.mtp", "Step5MTP", {}),
+}
+# What lists by layer say of a module.
+MORE = {
+    "layer_types": "sliding_attention",
+    "rope_theta": 700.0,
+    "partial_rotary_factors": 1.0,
+    "swiglu_limits": 0,
+    "swiglu_limits_shared": 0.75,
 }
 
 
 def raw_of(model_type: str) -> dict[str, Any]:
     """The small config with one module."""
     raw = all_configs()["qwen2"] | {"model_type": "mimo"} if model_type == "mimo" else all_configs()[model_type]
-    of_types = {"mtp_layer_types": ["sliding_attention"]} if model_type == "step3p5" else {}
+    of_types: dict[str, Any] = {"mtp_layer_types": ["sliding_attention"]} if model_type == "step3p5" else {}
+    of_types |= {name: [*raw[name], one] for name, one in MORE.items()} if model_type == "step5" else {}
     return raw | {"num_nextn_predict_layers": 1, "tie_word_embeddings": False} | of_types
 
 
@@ -70,8 +80,9 @@ def compared(folder: Path, model_type: str) -> dict[str, Any]:
     arrays, mine, states = drafted(ours, ids)
     keys = {n: value for n, value in raw.items() if n != "model_type"}
     default = CONFIG_MAPPING[model_type](**keys).to_dict() if model_type in CONFIG_MAPPING else {}
-    config = settings(default | raw, **more)
-    config.text_config = config
+    config = step5_config(folder, raw) if model_type == "step5" else settings(default | raw, **more)
+    if isinstance(config, Settings):
+        config.text_config = config
     model = built(folder, module, name, config)
     for part in model.modules():
         part.use_sequence_parallel_moe = False  # which openPangu's layers do not say
