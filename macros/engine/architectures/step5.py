@@ -24,11 +24,11 @@ from ..ops import (
     apply_rope,
     block_sparse_attention,
     embed,
-    group_relevance,
     heads,
     layer_norm,
     linear,
     positions,
+    relu,
     rms_norm,
     rope_table,
     top_k,
@@ -203,7 +203,6 @@ def attention(
 ) -> Array:
     """Let each token gather information from picked regions, and gate each head's output: [T D] -> [T D]."""
     q, k, v = queries_keys_values(x, w, cache, c, mask, table)
-    w.buffer("ssmax_s", c.n_heads)
     places = indexer(x, w, cache, c, mask, of_index)
     mixed = block_sparse_attention(q, k, v, places, cache.length, c.query_scalar**-0.5)
     return read_out(mixed, x, w, c, c.n_heads)
@@ -223,7 +222,7 @@ def indexer(x: Array, w: Weights, cache: KVCache, c: Step5, mask: PickedBlocks, 
     regions = window_averages(k, linear(x, w, "sparse_indexer_z", H), None, cache, OF_INDEXER, every)
     regions = cache.extend(Holds.INDEX_KEYS, regions, Compressed(every), every=every)
     weights = linear(x, w, "sparse_indexer_w", N) * (N // G) ** -0.5
-    fit = group_relevance(q.reshape(T, G, N // G, H), regions, weights.reshape(T, G, N // G))
+    fit = relevance(q.reshape(T, G, N // G, H), regions, weights.reshape(T, G, N // G), w, c.n_heads)
     context = cache.length + T
     n = (context + every - 1) // every
     fit = np.pad(fit, ((0, 0), (0, 0), (0, n - regions.shape[0])))
@@ -232,3 +231,13 @@ def indexer(x: Array, w: Weights, cache: KVCache, c: Step5, mask: PickedBlocks, 
     picked = top_k(fit.reshape(T * G, n), mask.picks(context)).reshape(T, G, mask.picks(context))
     places = picked[..., None] * every + np.arange(every, like=x)
     return places.reshape(T, G, mask.picks(context) * every)
+
+
+@step(Role.INDEX_SCORES)
+def relevance(q: Array, k: Array, weights: Array, w: Weights, n_heads: int) -> Array:
+    """The relevance of each region to each group, by its small heads: [T G N H], [P H], [T G N] weights -> [T G P].
+
+    The file has a number for each head of attention, for another way to score, which the published code loads alone.
+    """
+    w.buffer("ssmax_s", n_heads)
+    return np.einsum("tgn,tgnp->tgp", weights, relu(np.einsum("tgnh,ph->tgnp", q, k, optimize=True)), optimize=True)

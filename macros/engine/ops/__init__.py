@@ -55,7 +55,7 @@ from .basic import (
     unit_norm,
     xielu,
 )
-from .block_sparse import block_scores, block_sparse_attention, group_relevance, head_relevance, pool_places
+from .block_sparse import block_scores, block_sparse_attention, head_relevance, pool_places
 from .compressed import (
     MAIN,
     OF_INDEXER,

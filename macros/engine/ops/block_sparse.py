@@ -36,12 +36,6 @@ def head_relevance(q: Array, k: Array) -> Array:
 
 
 @step(Role.INDEX_SCORES)
-def group_relevance(q: Array, k: Array, weights: Array) -> Array:
-    """The relevance of each entry to each group, by its small heads: [T G N H], [P H], [T G N] weights -> [T G P]."""
-    return np.einsum("tgn,tgnp->tgp", weights, relu(np.einsum("tgnh,ph->tgnp", q, k, optimize=True)), optimize=True)
-
-
-@step(Role.INDEX_SCORES)
 def block_scores(q: Array, k: Array, query: Array, size: int) -> Array:
     """The fit of each small head's query to each block, by its best token: [T G H], [S H], [T] places -> [T G B]."""
     T, G, S = q.shape[0], q.shape[1], k.shape[0]
