@@ -747,11 +747,11 @@ WITHOUT: dict[str, str] = {
         kosmos_2_5_text_model kosmos_2_text_model led lfm3 longcat_flash longcat_flash_ngram longt5 m2m_100 marian
         mbart megatron-bert mimo ministral mistral_large4_text mllama_text_model mobilebert modernbert-decoder
         molmo2_text moshi mpnet muse_spark_text mvp nanochat nemotron_h_puzzle new nllb-moe olmo_hybrid openai-gpt opt
-        pangu_ultra_moe PanguEmbedded param2moe pegasus pegasus_x persimmon phi3_v phi4_multimodal
+        pangu_ultra_moe PanguEmbedded PanguProMoE param2moe pegasus pegasus_x persimmon phi3_v phi4_multimodal
         pix2struct_text_model plbart prophetnet recurrent_gemma rembert rnj1 roberta-prelayernorm roc_bert roformer
-        sarvam_mla sarvam_moe solar squeezebert step1 step3_text switch_transformers t5gemma t5gemma2 telechat
-        telechat3 TeleFLM trocr vaultgemma voxtral_realtime_text whisper xglm xlm xlm-roberta-xl xlnet xlstm xmod
-        zamba zamba2 zaya
+        sarvam_mla sarvam_moe solar squeezebert step1 step3_text step4 step5 switch_transformers t5gemma t5gemma2
+        telechat telechat3 TeleFLM trocr vaultgemma voxtral_realtime_text whisper xglm xlm xlm-roberta-xl xlnet xlstm
+        xmod zamba zamba2 zaya
         """.split(),
         NO_CLASS,
     ),

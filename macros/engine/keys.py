@@ -20,6 +20,7 @@ OWN_TABLES = frozenset(
         "linear_attn_config",
         "per_layer_config",
         "sparse_attention_config",
+        "sparse_config",
     }
 )
 

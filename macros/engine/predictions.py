@@ -5,7 +5,7 @@ kind. Embedding and LM head are the model's, except where a file has a module's 
 2.2; vLLM 0.33, model_executor/models, deepseek_mtp.py, glm4_moe_mtp.py, qwen3_next_mtp.py, qwen3_5_mtp.py, mimo_mtp.py,
 mimo_v2_mtp.py, bailing_moe_mtp.py, ernie_mtp.py, exaone_moe_mtp.py, hy_v3_mtp.py, longcat_flash_mtp.py,
 nemotron_h_mtp.py, step3p5_mtp.py and openpangu_mtp.py, and models/deepseek_v4, minimax_m3, inkling, glm5next, hy_v4,
-qwen4_exp, dots3_note and kimi_k3; inclusionAI/Ling-V2, models/modeling_bailing_moe_v2.py; transformers 5.23,
+qwen4_exp, dots3_note, kimi_k3 and step5; inclusionAI/Ling-V2, models/modeling_bailing_moe_v2.py; transformers 5.23,
 modeling_layers.py, `MtpModel`.
 """
 
@@ -43,6 +43,7 @@ from .architectures import (
     qwen3_next,
     qwen4_exp,
     step3p5,
+    step5,
 )
 from .architectures.config import Config, activation, listed
 from .architectures.rope_config import rope_of_mask
@@ -185,15 +186,18 @@ def _minimax(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place
 
 
 def _step(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
-    numbers = at.raw.get("moe_layers_enum")
+    numbers = at.raw.get("moe_layers_enum", at.raw.get("moe_layer_list"))
     is_numbered = numbers is not None and c.n_layers + at.k in step3p5.enumerated_layers(numbers)
     has_experts = _entry(at, c, "mlp_layer_types", "mtp_mlp_layer_types", "sparse" if is_numbered else "dense")
     layer_type = _entry(at, c, "layer_types", "mtp_layer_types", "" if at.raw.get("layer_types") else "full_attention")
     if not layer_type:
         raise Problem(f"layer_types has no entry for module {at.k + 1} for prediction", "give mtp_layer_types")
     mask, limits = _mask(layer_type, c), [_entry(at, c, name, "", None) or None for name in LIMITS]
-    kind = step3p5.ClampedKind(has_experts == "sparse", mask, *limits)
-    return step3p5.layer(x, w, cache, c, kind, _angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, mask)))
+    table = _angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, mask))
+    if not isinstance(c, step5.Step5):
+        return step3p5.layer(x, w, cache, c, step3p5.ClampedKind(has_experts == "sparse", mask, *limits), table)
+    mask, of_index = c.picked if mask == Full() else mask, _angles(ids, cache, c.index_head_dim, c.index_rope)
+    return step5.layer(x, w, cache, c, step3p5.ClampedKind(has_experts == "sparse", mask, *limits), table, of_index)
 
 
 LIMITS = "swiglu_limits", "swiglu_limits_shared"
@@ -367,8 +371,9 @@ MODULES: dict[str, Module | OverStreams] = {
         ("minimax_m3", "minimax_m3_vl_text"),
         Module(_minimax, "model.mtp.layers.{k}", block="transformer_layer", last_norm="final_layernorm", offset=1),
     ),
-    "step3p5": Module(
-        _step, last_norm="transformer.shared_head.norm", offset=1, head="transformer.shared_head.output.weight"
+    **dict.fromkeys(
+        ("step3p5", "step5", "step4"),
+        Module(_step, last_norm="transformer.shared_head.norm", offset=1, head="transformer.shared_head.output.weight"),
     ),
     "inkling_text": Module(
         _inkling,
@@ -384,7 +389,7 @@ MODULES: dict[str, Module | OverStreams] = {
     "hy_v4": Module(_hunyuan4, "model.mtp_layers.{k}", last_norm="final_layernorm"),
     "dots3_note_text": Module(_dots, usual=1, embedding="model.mtp.embed_tokens.weight"),
     "kimi_linear": Module(_kimi),
-    "pangu_ultra_moe": Module(_pangu),
+    **dict.fromkeys(("pangu_ultra_moe", "PanguProMoE"), Module(_pangu)),
     "mellum": OF_QWEN._replace(layer=_mellum, offset=0, usual=0),
     "exaone4": OF_QWEN._replace(layer=_exaone4, offset=0, usual=0),
     "glm_ocr_text": Module(_glm4),

@@ -1056,6 +1056,36 @@ def pangu_ultra(c):
     )
 
 
+def pangu_pro(c):
+    """Keys wider than values, and trained ones of both before the text."""
+    D, L, N, K = c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"], c["num_key_value_heads"]
+    H, V, S = c["qk_nope_dim"] + c["qk_rope_dim"], c["v_channels"], c["param_sink_number"]
+    n, W, b = c["n_routed_experts"], c["moe_intermediate_size"], c.get("attention_bias", False)
+    wide = N * H + K * (H + V)
+    layer = D * (wide + N * V) + (wide if c.get("qkv_bias", b) else 0) + (D if b else 0) + H
+    layer += S * K * (H + (V if c.get("param_sink_with_value") else 0)) + (4 if c.get("sandwich_norm") else 2) * D
+    moe = max(L - c["first_k_dense_replace"], 0)
+    part = n * (D + gated(D, W)) + gated(D, W * c["n_shared_experts"])
+    total = ends(c, False) + D + L * layer + moe * part
+    total += (L - moe) * gated(D, c["intermediate_size"], c.get("mlp_bias", False))
+    return Form(total, L * K * (H + V), moe * gated(D, W), (n, c["num_experts_per_tok"]))
+
+
+def step5(c):
+    """Step 3.5's under other words, and an indexer where a layer has no window."""
+    types, L, table = c["layer_types"], c["num_hidden_layers"], c["sparse_config"]
+    N, K, D = c["num_attention_heads"], c["num_attention_groups"], c["hidden_size"]
+    n, H, full = table["sparse_indexer_num_heads"], table["proxy_dim"], types.count("full_attention")
+    words = {"num_key_value_heads": K, "num_sliding_attention_heads": c.get("swa_num_attention_heads", N)}
+    moe = [i for i in map(int, c["moe_layers_enum"].split(",")) if i < L]
+    words |= {"mlp_layer_types": ["sparse" if i in moe else "dense" for i in range(L)]}
+    form = FORMS["step3p5"](c | words)
+    if not table.get("enabled", True):
+        return form
+    indexer = D * (n * H + 2 * H + n) + 3 * H
+    return form._replace(total=form.total + full * indexer)
+
+
 def step1(c):
     return llama_like(True, **ATTENTION, mlp=has("mlp_bias"))(c | {"num_key_value_heads": c["num_attention_groups"]})
 
@@ -1393,9 +1423,11 @@ FORMS |= {
     ),
     "sarvam_mla": sarvam_mla,
     "pangu_ultra_moe": pangu_ultra,
+    "PanguProMoE": pangu_pro,
     "PanguEmbedded": llama_like(qkv=has("bias"), out=has("bias"), mlp=has("mlp_bias")),
     "TeleFLM": llama_like(**ATTENTION, mlp=has("mlp_bias")),
     "step1": step1,
+    "step5": step5,
     "iquestloopcoder": iquest_loop,
     "nanbeige": nanbeige,
     "domynedge": domyn,
@@ -1452,6 +1484,7 @@ ALIASES = {
     "minimax_m3",
     "minimax_text_01",
     "deci",
+    "step4",
 }
 
 SLUGS = [
@@ -2180,6 +2213,21 @@ RANDOM |= {
         flags(moe_layer_freq=(1, 2)),
     ),
     "pangu_ultra_moe": both(LATENT_BLOCKS, fixed(sandwich_norm=BOOL)),
+    "PanguProMoE": both(
+        blocks().map(lambda c: renamed(c, head_dim="")),
+        fixed(
+            qk_nope_dim=(10, 14),
+            qk_rope_dim=(4, 6),
+            v_channels=(9, 15),
+            param_sink_number=(3, 5),
+            n_routed_experts=(5, 7),
+            num_experts_per_tok=(1, 2),
+            moe_intermediate_size=(29, 31),
+            n_shared_experts=(0, 1, 2),
+            first_k_dense_replace=(0, 1, 9),
+        ),
+        flags(param_sink_with_value=BOOL, qkv_bias=BOOL, attention_bias=BOOL, mlp_bias=BOOL, sandwich_norm=BOOL),
+    ),
     "PanguEmbedded": both(blocks(), flags(bias=BOOL, mlp_bias=BOOL)),
     "TeleFLM": both(blocks(), flags(attention_bias=BOOL, mlp_bias=BOOL, use_mup=BOOL)),
     "step1": both(
@@ -2344,6 +2392,41 @@ RANDOM |= {
         lambda c: (
             renamed(c, num_experts="moe_num_experts", num_experts_per_tok="")
             | {"num_sliding_attention_heads": 2 * c["num_attention_heads"]}
+        )
+    ),
+    "step5": both(
+        MIXED,
+        fixed(
+            share_expert_dim=(37, 41),
+            sliding_window=(4, 9),
+            moe_top_k=(1, 2),
+            moe_layers_enum=("0,2", "1,2,3"),
+            heads=(1, 3),
+            enabled=(True, True, False),
+            width=(24, 36),
+            size=(4, 6),
+        ),
+    ).map(
+        lambda c: (
+            renamed(
+                {k: v for k, v in c.items() if k not in ("enabled", "width", "size", "heads", "mlp_layer_types")},
+                num_experts="moe_num_experts",
+                num_experts_per_tok="",
+                num_key_value_heads="num_attention_groups",
+                attention_bias="",
+            )
+            | {"swa_num_attention_heads": 2 * c["num_attention_heads"]}
+            | {
+                "sparse_config": {
+                    "enabled": c["enabled"],
+                    "proxy_dim": c["width"],
+                    "region_block_size": c["size"],
+                    "sparse_indexer_rope_dim": 8,
+                    "sparse_indexer_num_heads": c["heads"] * c["num_key_value_heads"],
+                    "num_provider_groups": c["num_key_value_heads"],
+                    "topk": 2,
+                }
+            }
         )
     ),
     "mimo_v2_flash": both(MIXED, fixed(v_head_dim=(9, 15))).map(

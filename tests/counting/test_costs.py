@@ -26,7 +26,7 @@ from macros.counting.figures import ALIASES, FIGURES
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.counting.parts import Category, by_category
 from macros.engine.errors import Problem
-from macros.engine.ops import Chunked, Full, NoPE, PickedPools, SlidingWindow
+from macros.engine.ops import Chunked, Full, NoPE, PickedBlocks, PickedPools, SlidingWindow
 from macros.engine.steps import OF_SOURCE, Role
 from macros.views.costs import (
     bytes_moved,
@@ -490,9 +490,11 @@ def test_parts_and_kinds_add_up(slug):
         parts = costs.flops_by_part(T, S)
         assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
         assert all(0 <= p.causal_pairs <= p.pairs <= p.total for p in parts)
-        # A step has rows for the longest unfinished pool: where it is shorter, the mask hides the rest.
+        # A step has rows for a whole block or the longest unfinished pool: the mask hides what is not there.
         assert costs.causal_flops(1, S) == costs.counts.decode_flops(S) or any(
-            isinstance(k.mask, Chunked) or (isinstance(k.mask, PickedPools) and (S + 1) % k.mask.size)
+            isinstance(k.mask, Chunked)
+            or (isinstance(k.mask, PickedPools) and (S + 1) % k.mask.size)
+            or (isinstance(k.mask, PickedBlocks) and S % k.mask.size)
             for k in costs.counts.kept
         )
     assert sum(size for _, size in costs.cache_by_entry(4099)) == costs.counts.cache_bytes(4099)

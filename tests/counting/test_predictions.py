@@ -184,6 +184,12 @@ def test_keys_beside_the_text_part_say_what_its_modules_are():
     assert exaone.prediction.number == 1
 
 
+def test_step_3_7_has_the_modules_of_its_text_model():
+    inner = configs()["step3p5"] | {"num_nextn_predict_layers": 3, "mtp_layer_types": ["sliding_attention"] * 3}
+    whole = make("it", {"model_type": "step3p7", "text_config": inner}).prediction
+    assert whole.number == 3 and whole.total == make("it", inner).prediction.total
+
+
 def test_the_data_have_them_beside_the_towers():
     found = load("qwen3.5-0.8b").to_dict(collapse=True, components=True)["components"]
     assert found["prediction"]["parameters"] == rows("qwen3.5-0.8b") and found["prediction"]["modules"] == 1

@@ -274,6 +274,7 @@ BUFFERS = (
     "layer_multipliers",
     "heads_vocab_sizes",
     "heads_offsets",
+    "ssmax_s",
 )
 # transformers makes one shared expert of these, whatever the key says (of Nemotron-H, where there is a width for it).
 # Inkling's shared experts take their share of the chosen ones', and Cohere's are averaged with them, so that none is

@@ -7,6 +7,7 @@ from reference.configs import REMOTE, configs, remote
 
 from macros.catalogue.presets import make
 from macros.engine.architectures import baichuan
+from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 
@@ -133,3 +134,40 @@ def test_exaone_in_its_makers_names():
     }
     called = set(Layout(ours.architecture, theirs).called)
     assert called & dict(ours.counts.tensors()).keys() == called and len(called) == len(theirs)
+
+
+@pytest.mark.parametrize(
+    "model_type, changes, says",
+    [
+        ("PanguProMoE", {"param_sink_number": 0}, "param_sink_number = 0"),
+        ("PanguProMoE", {"qk_nope_dim": None}, "qk_nope_dim is missing"),
+        ("PanguProMoE", {"first_k_dense_replace": None, "mlp_only_layers": [0, 2]}, "mlp_only_layers = "),
+        (
+            "PanguProMoE",
+            {"n_shared_experts": None, "shared_expert_intermediate_size": 14},
+            "shared_expert_intermediate",
+        ),
+        ("PanguProMoE", {"router_enable_expert_bias": False}, "router_enable_expert_bias = "),
+        ("step5", {"sparse_config": None}, "sparse_config is missing"),
+        ("step5", {"sparse_config": {"num_provider_groups": 4}}, "sparse_config.num_provider_groups = 4"),
+        ("step5", {"sparse_config": {"num_provider_groups": 2, "attention_impl": "x"}}, "sparse_config.attention_impl"),
+        (
+            "step5",
+            {"sparse_config": {"num_provider_groups": 2, "sparse_indexer_rope_dim": 7}},
+            "sparse_indexer_rope_dim",
+        ),
+        ("step5", {"use_rope_layers": [True, False, True]}, "use_rope_layers = "),
+        ("step5", {"head_dim_full_attention": 64}, "head_dim_full_attention = 64"),
+        ("step5", {"zero_centered": False}, "zero_centered = "),
+    ],
+)
+def test_what_is_not_described_is_refused_by_its_key(model_type, changes, says):
+    with pytest.raises(Problem, match=says):
+        make("it", golden(model_type).raw | changes)
+
+
+def test_older_words_of_openpangu_say_the_same():
+    raw = golden("PanguProMoE").raw
+    older = {k: v for k, v in raw.items() if k not in ("first_k_dense_replace", "n_shared_experts", "n_routed_experts")}
+    older |= {"mlp_only_layers": [0], "shared_expert_intermediate_size": 26, "num_experts": 6}
+    assert make("it", older).counts.total == make("it", raw).counts.total

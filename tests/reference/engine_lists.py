@@ -54,6 +54,7 @@ TYPES = {
     "SarvamMLAForCausalLM": "sarvam_mla",
     "PanguEmbeddedForCausalLM": "PanguEmbedded",
     "PanguUltraMoEForCausalLM": "pangu_ultra_moe",
+    "PanguProMoEV2ForCausalLM": "PanguProMoE",
     "TeleFLMForCausalLM": "TeleFLM",
     "Step1ForCausalLM": "step1",
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
@@ -91,6 +92,9 @@ TYPES = {
     "TeleChat2ForCausalLM": "telechat",
     "TeleChat3ForCausalLM": "telechat3",
     "Step3p5ForCausalLM": "step3p5",
+    "Step5ForCausalLM": "step5",
+    "Step5ForConditionalGeneration": "step5_vl/text_config/step5",
+    "StepVLForConditionalGeneration": "step_robotics/text_config/qwen3",
     "InternLM3ForCausalLM": "internlm3",
     "IQuestCoderForCausalLM": "iquestcoder",
     "ExaoneMoEForCausalLM": "exaone_moe",
@@ -133,10 +137,7 @@ REASONS = {
         NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM
-        PanguProMoEV2ForCausalLM
         Phi4ForCausalLMV Phi4MMForCausalLM RForConditionalGeneration RadioMBartPrefixForCausalLM Rnj1ForCausalLM
-        Step5ForCausalLM
-        Step5ForConditionalGeneration StepVLForConditionalGeneration
     """,
     "a head of its own": """
         BertSpladeSparseEmbeddingModel BgeM3EmbeddingModel ClefFlashForJointSchema ClefOmniForJointSchema

@@ -18,6 +18,7 @@ import math
 import sys
 import types
 from collections.abc import Callable, Iterable
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,20 @@ LAYERS = "vllm.model_executor.layers"
 MODELS = "vllm.model_executor.models"
 # Layers that run as they are.
 LINEAR = f"{LAYERS}.mamba.linear"
-OF_LAYERS = (f"{LINEAR}.bailing_linear_attn", f"{LINEAR}.base")
+STEP5 = "vllm.models.step5.nvidia"
+STEP5_CONFIG = "vllm.transformers_utils.configs.step5"
+OF_LAYERS = (
+    f"{LINEAR}.bailing_linear_attn",
+    f"{LINEAR}.base",
+    *(f"{STEP5}.{name}" for name in ("config", "layernorm", "model", "mtp")),
+    STEP5_CONFIG,
+)
 
 
 class Linear(nn.Module):
     """A product, whose parts are loaded one by one; gives the bias beside the result, as vLLM's do."""
+
+    params_dtype, tp_size, tp_rank = torch.bfloat16, 1, 0
 
     def __init__(
         self,
@@ -59,6 +69,7 @@ class Linear(nn.Module):
     ) -> None:
         super().__init__()
         self.parts, self.return_bias, self.adds = parts, return_bias, not skip_bias_add
+        self.input_size_per_partition, self.output_size_per_partition = width, sum(parts.values())
         self.weight = nn.Parameter(torch.full((sum(parts.values()), width), torch.nan))
         self.register_parameter("bias", nn.Parameter(torch.full((sum(parts.values()),), torch.nan)) if bias else None)
         for parameter in self.parameters():
@@ -70,6 +81,15 @@ class Linear(nn.Module):
         here = parameter.data[first : first + self.parts[part]] if part is not None else parameter.data
         assert here.shape == loaded.shape, (here.shape, loaded.shape)
         here.copy_(loaded)
+
+    def weight_loader_v2(self, parameter: nn.Parameter, loaded: torch.Tensor, part: Any) -> None:
+        self.load(parameter, loaded, part)
+
+    def validate_shard_id(self, part: Any) -> bool:
+        return part in self.parts
+
+    def update_param_tp_status(self) -> None:
+        pass
 
     def forward(self, x: torch.Tensor) -> Any:
         out = F.linear(x, self.weight, self.bias if self.adds else None)
@@ -99,7 +119,13 @@ class Merged(Linear):
         super().__init__(input_size, dict(enumerate(output_sizes)), bias=bias, **chosen(options))
 
 
+class Unquantized:
+    pass
+
+
 class QKV(Linear):
+    quant_method = Unquantized()
+
     def __init__(
         self,
         hidden_size: int,
@@ -149,6 +175,16 @@ class SiluAndMul(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         gate, up = x.chunk(2, -1)
         return F.silu(gate) * up
+
+
+class ClampedSiluAndMul(nn.Module):
+    def __init__(self, limit: float) -> None:
+        super().__init__()
+        self.limit = limit
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        gate, up = x.chunk(2, -1)
+        return F.silu(gate).clamp(max=self.limit) * up.clamp(-self.limit, self.limit)
 
 
 def squared(x: torch.Tensor) -> torch.Tensor:
@@ -204,6 +240,10 @@ class Turn(nn.Module):
     def __init__(self, head: int, width: int, inverse: torch.Tensor, factor: float, halves: bool) -> None:
         super().__init__()
         self.head, self.width, self.inverse, self.factor, self.halves = head, width, inverse, factor, halves
+        self.is_neox_style, self.rotary_dim, self.use_flashinfer, self.cos_sin_cache = halves, width, False, self.turned
+
+    def enabled(self) -> bool:
+        return True
 
     def turned(self, positions: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
         shape = x.shape
@@ -227,10 +267,11 @@ def get_rope(
     theta = table.get("rope_theta", table.get("base", 10000.0))
     width = int(head_size * table.get("partial_rotary_factor", 1.0))
     inverse, factor = 1.0 / theta ** (torch.arange(0, width, 2, dtype=torch.float64) / width), 1.0
-    if table.get("rope_type") == "deepseek_yarn":  # which transformers calls yarn
-        config = PreTrainedConfig(hidden_size=head_size, num_attention_heads=1, max_position_embeddings=max_position)
-        config.rope_parameters = table | {"rope_type": "yarn", "rope_theta": theta}
-        inverse, factor = ROPE_INIT_FUNCTIONS["yarn"](config, None)
+    names = {"deepseek_yarn": "yarn", "llama3": "llama3"}  # vLLM's, and transformers'
+    if (name := names.get(table.get("rope_type", ""))) is not None:
+        config = PreTrainedConfig(hidden_size=width, num_attention_heads=1, max_position_embeddings=max_position)
+        config.rope_parameters = table | {"rope_type": name, "rope_theta": theta, "partial_rotary_factor": 1.0}
+        inverse, factor = ROPE_INIT_FUNCTIONS[name](config, None)
         inverse = inverse.double()
     else:
         assert table.get("rope_type", "default") == "default", table
@@ -254,9 +295,16 @@ class Attention(nn.Module):
         alibi_slopes: list[float] | None = None,
         use_alibi_sqrt: bool = False,
         sinks: torch.Tensor | None = None,
+        prefix: str = "",
+        sparse_config: Any = None,
         **__: Any,
     ) -> None:
         super().__init__()
+        self.layer_name, self.num_heads, self.num_kv_heads = prefix, num_heads, num_kv_heads or num_heads
+        self.head_size = self.head_size_v = head_size
+        self.attn_backend = types.SimpleNamespace(forward_includes_kv_cache_update=True)
+        self.impl = Regions(sparse_config, scale)
+        ATTENTIONS[prefix] = self
         self.n, self.k, self.h, self.scale = num_heads, num_kv_heads or num_heads, head_size, scale
         self.v, self.sinks, self.before = head_size_v or head_size, sinks, chunk_lookback
         self.window = per_layer_sliding_window or getattr(cache_config, "sliding_window", None)
@@ -285,6 +333,106 @@ class Attention(nn.Module):
             fit = torch.cat([fit, self.sinks[:, None, None].expand(-1, length, 1)], -1)
         shares = fit.softmax(-1)[..., :length]
         return torch.einsum("nts,snh->tnh", shares, v).reshape(length, self.n * self.v)
+
+
+ATTENTIONS: dict[str, Attention] = {}
+
+
+class Regions:
+    """What Step 5's kernels compute of a whole text: each token sees its own region and the best ones before it.
+
+    A region's key is the average of its tokens', by a softmax of gates for each element; a score is the sum of what
+    the small heads of a key/value head say, if it is above 0, by the token's weights.
+    """
+
+    num_speculative_tokens = 0
+
+    def __init__(self, sparse: Any, scale: float) -> None:
+        self.sparse, self.scale = sparse, scale
+
+    def supports_fused_swa_decode(self) -> bool:
+        return False
+
+    def forward(self, layer: Attention, q: Any, k: Any, v: Any, *_: Any, output: torch.Tensor, **index: Any) -> None:
+        size, repeats = self.sparse.region_block_size, layer.n // layer.k
+        z, keys = index["dsa_proxy_z"][:, 0], index["dsa_proxy_key"][:, 0]
+        whole = range(len(q) // size)
+        spans = [slice(r * size, (r + 1) * size) for r in whole]
+        regions = torch.stack([(z[span].softmax(0) * keys[span]).sum(0) for span in spans])
+        for t, g in itertools.product(range(len(q)), range(layer.k)):
+            own = t // size
+            fit = (index["dsa_proxy_query"][t, g] @ regions[:own].T).relu()
+            fit = (fit * index["dsa_proxy_weights"][t, g][:, None]).sum(0)
+            best = [int(r) for r in fit.sort(descending=True, stable=True)[1][: self.sparse.topk]]
+            seen = [s for r in [*best, own] for s in range(r * size, min((r + 1) * size, t + 1))]
+            mine = slice(g * repeats, (g + 1) * repeats)
+            shares = (q[t, mine] @ k[seen, g].T * self.scale).softmax(-1)
+            output[t, mine] = shares @ v[seen, g] * index["dsa_gate"][t, mine, None].sigmoid()
+
+
+def index_inputs(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    weights: torch.Tensor,
+    of_q: Any,
+    of_k: Any,
+    bias: Any,
+    turned: Any,
+    positions: Any,
+    eps: float,
+    is_centered: bool,
+    num_groups: int,
+    **_: Any,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """What Step 5's kernel makes of the indexer's queries, keys and weights: normed, turned, in groups."""
+    assert is_centered
+    width = len(of_q)
+    q = q.unflatten(-1, (-1, width))
+    q = q * torch.rsqrt(q.pow(2).mean(-1, keepdim=True) + eps) * (of_q + 1)
+    k = F.layer_norm(k, (width,), of_k, bias, eps)
+    q, k = turned(positions, q.flatten(1)).unflatten(-1, (num_groups, -1, width)), turned(positions, k)
+    weights = weights.unflatten(-1, (num_groups, -1))
+    return q, k[:, None], weights * weights.shape[-1] ** -0.5
+
+
+def gate_heads(x: torch.Tensor, gate: torch.Tensor, **_: Any) -> torch.Tensor:
+    return (x.unflatten(-1, (gate.shape[-1], -1)) * gate.sigmoid()[..., None]).flatten(1)
+
+
+def context_of(name: str) -> tuple[None, Attention, torch.Tensor, None]:
+    return None, ATTENTIONS[name], torch.empty(0), None
+
+
+def in_float32(data: torch.Tensor, weight_loader: Any, **_: Any) -> nn.Parameter:
+    parameter = nn.Parameter(torch.full_like(data, torch.nan, dtype=torch.float32))
+    parameter.weight_loader = weight_loader
+    return parameter
+
+
+class Module(nn.Module):
+    """A cache that nothing is kept in, or an engine's way to compute."""
+
+    def __init__(self, **_: Any) -> None:
+        super().__init__()
+
+    @staticmethod
+    def supports_compute_capability(_: Any) -> bool:
+        return True
+
+
+class SinkAttention(Attention):
+    """The same with keys and values that every token sees before the text."""
+
+    def update_sink_kv(self, key: torch.Tensor, value: torch.Tensor) -> None:
+        self.sink_kv = key, value
+
+    def forward(self, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, output_shape: Any = None) -> torch.Tensor:
+        sinks, (key, value) = len(self.sink_kv[0]), self.sink_kv
+        k = torch.cat([key, k.reshape(len(k), self.k, self.h)]).repeat_interleave(self.n // self.k, 1)
+        v = torch.cat([value, v.reshape(len(v), self.k, self.v)]).repeat_interleave(self.n // self.k, 1)
+        fit = torch.einsum("tnh,snh->nts", q.reshape(len(q), self.n, self.h), k) * self.scale
+        shown = torch.ones(len(q), len(k), dtype=torch.bool).tril(sinks)
+        return torch.einsum("nts,snh->tnh", fit.masked_fill(~shown, -torch.inf).softmax(-1), v).reshape(output_shape)
 
 
 class Latent(nn.Module):
@@ -380,7 +528,8 @@ class Experts(nn.Module):
         super().__init__()
         assert zero_expert_type in (None, "identity"), zero_expert_type
         self.moe_config = types.SimpleNamespace(hidden_dim=hidden_size)
-        self.act = None if activation == "silu" else activation
+        self.act = None if activation in ("silu", "swiglustep") else activation
+        self.gated = ClampedSiluAndMul(7.0) if activation == "swiglustep" else SiluAndMul()
         self.routed_experts = Routed(num_experts, hidden_size, intermediate_size, self.act is None)
         given = {"shared": shared_experts, "gate": gate, "bias": e_score_correction_bias}
         given |= {"into": routed_input_transform, "back": routed_output_transform}
@@ -424,7 +573,7 @@ class Experts(nn.Module):
                     out[t] += share * x
                     continue
                 wide = self.routed_experts.w13_weight[e] @ x
-                wide = SiluAndMul()(wide) if self.act is None else squared(wide)
+                wide = self.gated(wide) if self.act is None else squared(wide)
                 out[t] += share * (self.routed_experts.w2_weight[e] @ wide)
         out = out if self.back is None else self.back(out)[0]
         return out if self.shared is None else out + self.shared(hidden_states)
@@ -505,6 +654,8 @@ ONE: dict[str, Any] = {
     "get_pp_group": Alone,
     "get_pp_indices": lambda layers, *_: (0, layers),
     "get_ep_group": Alone,
+    "get_dp_group": Alone,
+    "get_tp_group": Alone,
     "get_tensor_model_parallel_world_size": lambda: 1,
     "get_tensor_model_parallel_rank": lambda: 0,
 }
@@ -593,11 +744,34 @@ class Registered(nn.Module):
 PARTS: dict[str, dict[str, Any]] = {
     "vllm": {"_custom_ops": types.SimpleNamespace(rms_norm=norm_into)},
     "vllm.compilation.decorators": {"support_torch_compile": decorated},
+    "vllm.compilation.breakable_cudagraph": {"eager_break_during_capture": decorated},
+    "vllm.config.utils": {"replace": lambda it, **new: types.SimpleNamespace(**vars(it) | new)},
     "vllm.distributed": ONE,
     "vllm.distributed.parallel_state": ONE,
     "vllm.distributed.utils": ONE,
-    f"{LAYERS}.activation": {"SiluAndMul": SiluAndMul, "GeluAndMul": GeluAndMul, "get_act_fn": {"relu2": squared}.get},
-    f"{LAYERS}.attention": {"Attention": Attention, "EncoderOnlyAttention": Attention},
+    f"{LAYERS}.attention.attention": {"get_attention_context": context_of},
+    f"{LAYERS}.attention.kv_transfer_utils": {"maybe_transfer_kv_layer": decorated},
+    f"{STEP5}.ops.add": {"add_fp32": torch.add},
+    f"{STEP5}.ops.attention_gate": {"headwise_sigmoid_gate": gate_heads},
+    f"{STEP5}.ops.indexer_norm_rope": {"indexer_norm_rope": index_inputs},
+    f"{STEP5}.csa_tail_ring": {"Step5CSATailRing": Module},
+    f"{STEP5}.sparse_summary_cache": {"Step5SparseSummaryCacheLayer": Module},
+    f"{STEP5}.sparse_attention": {
+        "Step5DSAAttentionBackend": Module,
+        "Step5SplitKVFlashAttentionBackend": Module,
+    },
+    "vllm.model_executor.parameter": {"ModelWeightParameter": in_float32},
+    f"{LAYERS}.activation": {
+        "SiluAndMul": SiluAndMul,
+        "SwigluStepAndMul": ClampedSiluAndMul,
+        "GeluAndMul": GeluAndMul,
+        "get_act_fn": {"relu2": squared}.get,
+    },
+    f"{LAYERS}.attention": {
+        "Attention": Attention,
+        "EncoderOnlyAttention": Attention,
+        "StaticSinkAttention": SinkAttention,
+    },
     f"{LAYERS}.fused_moe": {
         "FusedMoEFactory": Experts,
         "GateLinear": Gate,
@@ -613,6 +787,8 @@ PARTS: dict[str, dict[str, Any]] = {
         "QKVParallelLinear": QKV,
         "ReplicatedLinear": Plain,
         "RowParallelLinear": Plain,
+        "LinearBase": Plain,
+        "UnquantizedLinearMethod": Unquantized,
     },
     f"{LAYERS}.logits_processor": {"LogitsProcessor": Scores},
     f"{LAYERS}.mla": {"MLAModules": mla_modules, "MultiHeadLatentAttentionWrapper": Latent},
@@ -626,8 +802,14 @@ PARTS: dict[str, dict[str, Any]] = {
         "maybe_remap_kv_scale_name": lambda name, _: name,
     },
     f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
+    "vllm.platforms": {
+        "current_platform": MagicMock(current_device=lambda: "cpu", is_device_capability=lambda _: False)
+    },
     "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
     "vllm.model_executor.custom_op": {"PluggableLayer": Registered},
+    "vllm.v1.attention.backends.flash_attn_diffkv": {
+        "FlashAttentionDiffKVBackend": types.SimpleNamespace(set_head_size_v=id)
+    },
     "vllm.v1.attention.backends.linear_attn": {"LinearAttentionMetadata": OneText},
     f"{LINEAR}.minimax_linear_attn": {"MiniMaxText01LinearAttention": Slopes},
     "vllm.third_party.flash_linear_attention.ops.layernorm_guard": {
@@ -725,11 +907,16 @@ def settings(raw: dict[str, Any], **more: Any) -> Settings:
     return Settings(**(raw | {"rope_parameters": rope, "rope_scaling": None} | more))
 
 
-def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
-    """A model of vLLM's, its parameters NaN until they are loaded."""
+def find(folder: Path) -> None:
+    """Import vLLM's modules from its source from now on."""
     if not any(isinstance(one, Finder) for one in sys.meta_path):
         sys.meta_path.insert(0, Finder(folder))
         FOLDER.append(folder)
+
+
+def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
+    """A model of vLLM's, its parameters NaN until they are loaded."""
+    find(folder)
     if (
         "einops" not in sys.modules and importlib.util.find_spec("einops") is None
     ):  # which the layers that run here do without
@@ -742,18 +929,22 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
         enable_eplb=False,
         dcp_q_replicate=False,
         eplb_config=types.SimpleNamespace(num_redundant_experts=0),
+        pipeline_parallel_size=1,
+        enable_expert_parallel=False,
+        use_ubatching=False,
     )
     model_config = types.SimpleNamespace(hf_config=config, hf_text_config=config, max_model_len=64, dtype=torch.float32)
     vars(model_config).update(use_mla=True, multimodal_config=None)
     given = types.SimpleNamespace(
         model_config=model_config,
         speculative_config=types.SimpleNamespace(draft_model_config=model_config),
+        kv_transfer_config=None,
         load_config=None,
         with_hf_config=lambda _: given,
         cache_config=Cache(),
         quant_config=None,
         lora_config=None,
-        scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64),
+        scheduler_config=types.SimpleNamespace(max_num_batched_tokens=64, max_num_seqs=1),
         attention_config=types.SimpleNamespace(backend=backend),
         parallel_config=parallel,
         use_v2_model_runner=True,
@@ -762,7 +953,7 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     vars(importlib.import_module("vllm.config")).update(
         get_current_vllm_config=lambda: given, str_dtype_to_torch_dtype=lambda name: getattr(torch, name)
     )
-    code = importlib.import_module(f"{MODELS}.{module}")
+    code = importlib.import_module(module if module.startswith("vllm.") else f"{MODELS}.{module}")
     vars(code).update({kernel: plain for kernel, plain in KERNELS.items() if hasattr(code, kernel)})
     if (layers := sys.modules.get(OF_LAYERS[0])) is not None:
         told = OneText(num_prefill_tokens=PROMPT, num_decode_tokens=0, num_prefills=1, state_indices_tensor=None)
@@ -810,6 +1001,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "nemotron-nas": ("nemotron_nas", "DeciLMForCausalLM", {}),
     "PanguEmbedded": ("openpangu", "PanguEmbeddedForCausalLM", {}),
+    "PanguProMoE": ("openpangu", "PanguProMoEV2ForCausalLM", {"torch_dtype": torch.float32}),
     "TeleFLM": ("teleflm", "TeleFLMForCausalLM", {}),
     "nemotron_h_puzzle": ("nemotron_h", "NemotronHForCausalLM", PUZZLE),
     "pangu_ultra_moe": ("openpangu", "PanguUltraMoEForCausalLM", {}),
@@ -817,6 +1009,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
     "sarvam_moe": ("sarvam", "SarvamMoEForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
     "step1": ("step1", "Step1ForCausalLM", {}),
     "rnj1": ("rnj1", "Rnj1ForCausalLM", {}),
+    "step5": (f"{STEP5}.model", "Step5ForCausalLM", {}),
     "param2moe": ("param2moe", "Param2MoEForCausalLM", {}),
     "plamo3": ("plamo3", "Plamo3ForCausalLM", PLAMO3),
     "solar": ("solar", "SolarForCausalLM", {}),
@@ -826,8 +1019,18 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
+def step5_config(folder: Path, raw: dict[str, Any]) -> Any:
+    """vLLM's own class of it, which the engine replaces by its own for each layer's list."""
+    find(folder)
+    return importlib.import_module(STEP5_CONFIG).Step5Config(
+        **{k: v for k, v in deepcopy(raw).items() if k != "model_type"}
+    )
+
+
 def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     module, name, more = CLASSES[model_type]
+    if model_type == "step5":
+        return built(folder, module, name, step5_config(folder, raw))
     if model_type == "nemotron_h_puzzle":
         more = more | {"get_nemotron_h_config_for_layer": lambda i: settings(raw | PUZZLE | raw["block_configs"][i])}
     elif "block_configs" in raw:
@@ -837,9 +1040,20 @@ def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     return built(folder, module, name, settings(raw, **more))
 
 
+# Types whose norms hold the distance from 1.
+CENTERED = {"step5"}
+
+# Longer texts, where a choice is to be one: Step 5's regions have 8 tokens each.
+PROMPTS = {"step5": 37}
+
 # By the type: our names' parts, and the makers'.
 LAYOUTS = {
     "bailing_moe_v2_5": {"model.embed_tokens.": "model.word_embeddings.", "self_attn.": "attention."},
+    "step5": {
+        ".mlp.shared_experts.": ".share_expert.",
+        ".mlp.gate.e_score_correction_bias": ".moe.router_bias",
+        ".mlp.gate.": ".moe.gate.",
+    },
     "bailing_hybrid_latent": {
         "model.embed_tokens.": "model.word_embeddings.",
         "self_attn.o_proj.": "attention.dense.",
@@ -858,6 +1072,9 @@ def published(weights: dict[str, np.ndarray], layout: dict[str, str]) -> dict[st
             parts = {stack: array}
             if stack == "gate_up_proj":
                 parts = dict(zip(("gate_proj", "up_proj"), np.split(array, 2, axis=1)))
+            if ".mlp.shared_experts." in layout:  # Step 5's stacks
+                made |= {f"{at.removesuffix('.mlp')}.moe.{k}.weight": part for k, part in parts.items()}
+                continue
             made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
         elif layout:
             for here, there in layout.items():
@@ -880,7 +1097,7 @@ def compared(folder: Path, model_type: str) -> None:
     buffers = uncounted | buffers if model_type == "nemotron_h_puzzle" else buffers
     shapes = dict(ours.counts.tensors()) | buffers
     weights = {
-        name: (1 if len(shape) == 1 and name.endswith("norm.weight") else 0)
+        name: (1 if len(shape) == 1 and name.endswith("norm.weight") and model_type not in CENTERED else 0)
         + rng.normal(size=tuple(map(int, shape))).astype(np.float32) / (3 if len(shape) == 1 else shape[-1] ** 0.5)
         for name, shape in shapes.items()
     }
@@ -897,12 +1114,13 @@ def compared(folder: Path, model_type: str) -> None:
     left = [name for name, parameter in model.named_parameters() if parameter.isnan().any()]
     if left:
         sys.exit(f"{model_type}: nothing fills {', '.join(left)}")
-    ids = rng.integers(0, raw["vocab_size"], PROMPT)
+    length = PROMPTS.get(model_type, PROMPT)
+    ids = rng.integers(0, raw["vocab_size"], length)
     tokens, more = torch.from_numpy(ids), {}
     if model_type == "longcat_flash_ngram":
         tables = model.model.ngram_embeddings
         more["inputs_embeds"] = tables.embed_batched(tokens, rows_of_ngrams(tables, tokens, raw["eos_token_id"]))
-    hidden = model(tokens, torch.arange(PROMPT), None, **more)
+    hidden = model(tokens, torch.arange(length), None, **more)
     out = model.compute_logits(hidden).numpy()
     mine, _ = logits(ours.architecture, ours.config, Arrays(weights), ids)
     close(mine, out)

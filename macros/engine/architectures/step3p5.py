@@ -223,19 +223,17 @@ def _of_layer(value: Any, place: int | None) -> Any:
     return entries[place] if place is not None and place < len(entries) else None
 
 
-@architecture(
-    "step3p5",
-    config=Step3p5,
-    fused={f"mlp.experts.{part}.weight": (f"mlp.experts.{{e}}.{part}.weight",) for part in ("gate_proj", "up_proj")},
-    spellings=(
-        (".moe.gate.", ".mlp.gate."),
-        (".moe.router_bias", ".mlp.gate.e_score_correction_bias"),
-        (".moe.down_proj.weight", ".mlp.experts.down_proj"),
-        (".moe.", ".mlp.experts."),
-        (".share_expert.", ".mlp.shared_experts."),
-    ),
-    pieces=FUSED,
+SPELLINGS = (
+    (".moe.gate.", ".mlp.gate."),
+    (".moe.router_bias", ".mlp.gate.e_score_correction_bias"),
+    (".moe.down_proj.weight", ".mlp.experts.down_proj"),
+    (".moe.", ".mlp.experts."),
+    (".share_expert.", ".mlp.shared_experts."),
 )
+STACKS = {f"mlp.experts.{part}.weight": (f"mlp.experts.{{e}}.{part}.weight",) for part in ("gate_proj", "up_proj")}
+
+
+@architecture("step3p5", config=Step3p5, fused=STACKS, spellings=SPELLINGS, pieces=FUSED)
 def forward(w: Weights, ids: Array, c: Step3p5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -252,7 +250,11 @@ def forward(w: Weights, ids: Array, c: Step3p5, cache: KVCache, last: bool = Tru
 def layer(x: Array, w: Weights, cache: KVCache, c: Step3p5, kind: ClampedKind, table: RopeTable) -> Array:
     """One transformer block: [T D] -> [T D]."""
     y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
-    x = x + attention(y, w.at("self_attn"), cache, c, kind.mask, table)
+    return fed_forward(x + attention(y, w.at("self_attn"), cache, c, kind.mask, table), w, c, kind)
+
+
+def fed_forward(x: Array, w: Weights, c: Step3p5, kind: ClampedKind) -> Array:
+    """The half of a block after attention: [T D] -> [T D]."""
     y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)
     if kind.moe:
         return x + mixture_of_experts(y, w.at("mlp"), c, kind)
@@ -262,16 +264,27 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Step3p5, kind: ClampedKind, t
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: Step3p5, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from those before it, and gate each head's output: [T D] -> [T D]."""
+    q, k, v = queries_keys_values(x, w, cache, c, mask, table)
+    return read_out(attend(q, k, v, causal_mask(cache, q, k, mask), c.query_scalar**-0.5), x, w, c, q.shape[1])
+
+
+def queries_keys_values(
+    x: Array, w: Weights, cache: KVCache, c: Step3p5, mask: Mask, table: RopeTable
+) -> tuple[Array, Array, Array]:
+    """The new queries, and the keys and values that they see: [T D] -> [T N H], [S K H], [S K H]."""
     N, K, H = c.n_sliding_heads if isinstance(mask, SlidingWindow) else c.n_heads, c.n_kv_heads, c.d_head
     q = heads(linear(x, w, "q_proj", N * H, bias=c.attention_bias), N, H)
     k = heads(linear(x, w, "k_proj", K * H, bias=c.attention_bias), K, H)
     v = heads(linear(x, w, "v_proj", K * H, bias=c.attention_bias), K, H)
     q, k = rms_norm(q, w, "q_norm", c.norm_eps, offset=1), rms_norm(k, w, "k_norm", c.norm_eps, offset=1)
     q, k = apply_rope(q, table), apply_rope(k, table)
-    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    mixed = attend(q, k, v, causal_mask(cache, q, k, mask), c.query_scalar**-0.5)
-    mixed = (heads(mixed, N, H) * sigmoid(linear(x, w, "g_proj", N))[:, :, None]).reshape(x.shape[0], N * H)
-    return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
+    return q, cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+
+
+def read_out(mixed: Array, x: Array, w: Weights, c: Step3p5, n: int) -> Array:
+    """The heads' averages, each through its gate, as one vector: [T N·H], [T D] -> [T D]."""
+    mixed = heads(mixed, n, c.d_head) * sigmoid(linear(x, w, "g_proj", n))[:, :, None]
+    return linear(mixed.reshape(x.shape[0], n * c.d_head), w, "o_proj", c.d_model, bias=c.attention_bias)
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

@@ -58,34 +58,44 @@ def compress(
 
 
 def window_averages(
-    values: Array, gates: Array, bias: Array, cache: KVCache, names: Entries, every: int, *, overlap: bool = False
+    values: Array,
+    gates: Array,
+    bias: Array | None,
+    cache: KVCache,
+    names: Entries,
+    every: int,
+    *,
+    overlap: bool = False,
 ) -> Array:
     """The average of each window that is now full: [T H] values, [T H] gates, [M H] -> [new entries H].
 
-    With `overlap` the rows are 2·H wide: their first half counts in the next window's average, the other in their own.
+    A gate may have a bias by its place in the window. With `overlap` the rows are 2·H wide: their first half counts in
+    the next window's average, the other in their own.
     """
     width = values.shape[1] // 2 if overlap else values.shape[1]
     first, ends = cache.length // every, (cache.length + values.shape[0]) // every
     mine = np.stack([values[:, -width:], gates[:, -width:]], axis=1)
     rows = cache.hold_back(names.waiting, mine, Waiting(every))
-    values_in, gates_in = windows(rows, ends - first, every, bias[:, -width:])
+    values_in, gates_in = windows(rows, ends - first, every, None if bias is None else bias[:, -width:])
     if overlap:
         mask = Waiting(every, overlap=True)
         rows = cache.hold_back(names.before, np.stack([values[:, :width], gates[:, :width]], axis=1), mask)
         missing = every - mask.before(cache.length)
         nothing = np.full((missing, 1, width), -np.inf, dtype=np.float32, like=values)
         nothing = np.concatenate([np.zeros((missing, 1, width), dtype=np.float32, like=values), nothing], axis=1)
-        before = windows(np.concatenate([nothing, rows], axis=0), ends - first, every, bias[:, :width])
+        before = windows(
+            np.concatenate([nothing, rows], axis=0), ends - first, every, None if bias is None else bias[:, :width]
+        )
         values_in = np.concatenate([before[0], values_in], axis=1)
         gates_in = np.concatenate([before[1], gates_in], axis=1)
     shares = softmax(np.swapaxes(gates_in, 1, 2))
     return np.einsum("phm,pmh->ph", shares, values_in, optimize=True)
 
 
-def windows(rows: Array, n: int, every: int, bias: Array) -> tuple[Array, Array]:
+def windows(rows: Array, n: int, every: int, bias: Array | None) -> tuple[Array, Array]:
     """The first `n` windows of values and gates, each gate by its place: [R 2 H], [M H] -> [P M H], [P M H]."""
     both = rows[: n * every].reshape(n, every, 2, rows.shape[-1])
-    return both[:, :, 0], both[:, :, 1] + bias
+    return both[:, :, 0], both[:, :, 1] if bias is None else both[:, :, 1] + bias
 
 
 @step(Role.ROPE_PAIRS, keeps=Keeps.NOTHING)

@@ -98,7 +98,9 @@ MODULES: dict[tuple[str, str], str] = {
     **dict.fromkeys(((whole, "vision_config") for whole in ("instructblip", "instructblipvideo")), "instructblip"),
     ("granite4_vision", "vision_config"): "granite4_vision",
     ("t5gemma2", "vision_config"): "t5gemma2",
-    ("step3p7", "vision_config"): "step3p7",
+    **dict.fromkeys(
+        ((whole, "vision_config") for whole in ("step3p7", "step5_vl", "step3p5v", "step_robotics")), "step3p7"
+    ),
     ("muse_glimmer", "vision_config"): "muse_glimmer",
     ("minicpm_ocr", "vision_config"): "minicpm_ocr",
     **dict.fromkeys(((whole, "vision_config") for whole in ("minicpmv4_6", "minicpmv4_7")), "minicpmv4_6"),

@@ -1,10 +1,13 @@
 """The vision tower of Step 3.7: a ViT with 2D rotary embeddings, behind which two convolutions leave a sixteenth of it.
 
 An image is shown as a whole, and before that, if it is large or long, in square tiles. Positions are also a learned
-table, stretched over a tile. Source: transformers 5.23, modeling_step3p7.py and image_processing_step3p7.py.
+table, stretched over a tile. Step 5 and Step3-VL have the same. Sources: transformers 5.23, modeling_step3p7.py and
+image_processing_step3p7.py; vLLM 0.33, model_executor/models/step_vl.py.
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 from ..architectures.config import Positive, Raw, Size, config, derived, key
 from ..interface import Array, KVCache, RopeTable, Weights
@@ -46,12 +49,18 @@ class Step3p7Vision(OneSize):
     mlp_ratio: Positive = key("mlp_ratio", 8960 / 1536)
     d_ff: Size = derived(lambda c: int(c.d_model * c.mlp_ratio))
     activation: str = key("hidden_act", "quick_gelu")
+    has_class: Literal[False] = key("use_cls_token", False)
+    has_last_norm: Literal[False] = key("use_ln_post", False)
+    has_first_norm: Literal[True] = key("use_ln_pre", True)
+    has_table: Literal[True] = key("use_abs_posemb", True)
+    turns: Literal[True] = key("use_rope2d", True)
     # projector
     bias: bool = key("projector_bias", False)
     d_text: Size = key(TEXT_WIDTH)
 
     ignored = frozenset(
-        """intermediate_size layer_scale_init_value ls_init_value max_position_embeddings understand_projector_stride
+        """attn_pooler_heads drop_path intermediate_size layer_scale_init_value ls_init_value max_position_embeddings
+        output_dim pool_type ues_cls_token understand_projector_stride
         """.split()
     )
     checked = ("theta",)

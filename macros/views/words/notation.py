@@ -95,6 +95,7 @@ SYMBOLS = (
     Symbol("qk_nope_head_dim", "", "numbers of a query or key head that carry no position", "d_h"),
     Symbol("qk_rope_head_dim", "", "numbers of a query or key head that are rotated by position", "d_h^R"),
     Symbol("v_head_dim", "", "width of a value head", "d_h"),
+    Symbol("n_sinks", "", "trained keys that every token sees before the text"),
     Symbol("n_experts", "E", "routed experts of a mixture-of-experts layer", "N_r, n"),
     Symbol("n_experts_per_token", "", "experts that each token is sent to", "K_r, k"),
     Symbol("n_shared_experts", "", "experts that every token passes through", "N_s"),
