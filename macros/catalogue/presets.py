@@ -73,6 +73,11 @@ class Model:
         return self.preset.name if self.preset else self.slug
 
     @property
+    def where(self) -> str:
+        """Where the config is, for a message: the preset's file, or the given path."""
+        return place(file) if self.preset and (file := file_of(self.slug)) else self.slug
+
+    @property
     def depends_on(self) -> Dependency | None:
         """The dependency that invalidates cached results for this model."""
         return ("preset", self.slug) if self.preset else None
@@ -200,11 +205,11 @@ class Model:
             run = partial(trace, self.architecture, self.config, self.head)
             return fold(run, self.folds) if self.folds else run()
         except Problem as problem:
-            raise problem.at(self.slug) from None
+            raise problem.at(self.where) from None
         except ShapeError as error:
             if self.config.looks_both_ways:
-                raise only_forward(f"a part of {self.architecture.name}").at(self.slug) from None
-            raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.slug) from None
+                raise only_forward(f"a part of {self.architecture.name}").at(self.where) from None
+            raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.where) from None
 
     @cached_property
     def counts(self) -> Counts:
@@ -243,9 +248,9 @@ class Model:
     @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
         try:
-            return components_of(self.whole)
+            return components_of(self.whole, self.preset is not None)
         except Problem as problem:
-            raise problem.at(self.slug) from None
+            raise problem.at(self.where) from None
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -291,7 +296,8 @@ class Model:
         return bool(self.preset and self.preset.sources.names == "published")
 
     def verify(self) -> None:
-        """Raise `Problem` if the forward pass does not give an exact published total."""
+        """Raise `Problem` if the forward pass does not give an exact published total, or a part beside it is wrong."""
+        _ = self.components, self.prediction
         published = self.published
         if published and published.exact and published.parameters != (held := self.held(published.extra)):
             raise Problem(
@@ -458,8 +464,7 @@ def model(slug: str) -> Model:
             raise Problem("its maker has not disclosed its sizes", "only a model with a [config] can be counted")
         return make(slug, described.config, described)
     except Problem as problem:
-        file = file_of(slug)
-        raise (problem.at(place(file)) if file else problem) from None
+        raise with_file(problem, slug) from None
 
 
 def load(name: str) -> Model:
