@@ -220,12 +220,8 @@ class Model:
         """Drop the trace and what was counted from it. A trace that a view still holds a part of stays the model's:
         its parts are compared by identity."""
         mine = vars(self)
-        if (counts := mine.pop("counts", None)) is not None and counts.costs is not None:
-            from ..counting.costs import CACHED  # which has been imported, where there are costs
-
-            for name in CACHED:  # they hold the costs: without them, nothing has to look for garbage here
-                vars(counts.costs).pop(name, None)
-            counts.release()
+        self.release_costs()
+        mine.pop("counts", None)
         if (trace := mine.pop("trace", None)) is not None:
             mine["before"] = weakref.ref(trace)
         if mine.get("drawn", self) is not self:
@@ -234,6 +230,15 @@ class Model:
             component.release()
         if (prediction := mine.get("prediction")) is not None:
             vars(prediction).pop("counts", None)
+
+    def release_costs(self) -> None:
+        """Drop the costs, and what of them is cached: it holds them, and nothing is to look for garbage here."""
+        if (counts := vars(self).get("counts")) is not None and counts.costs is not None:
+            from ..counting.costs import CACHED  # which has been imported, where there are costs
+
+            for name in CACHED:
+                vars(counts.costs).pop(name, None)
+            counts.release()
 
     @cached_property
     def drawn(self) -> Model:
@@ -426,15 +431,6 @@ def preset(slug: str) -> Preset:
 def readable() -> list[str]:
     """The slugs whose preset can be read; the errors of others are reported where they are used."""
     return [slug for slug in paths() if family_of(slug) is not None]
-
-
-def verify_names(slug: str) -> None:
-    """Raise `Problem` if the tensor names are neither the published file's nor those of its program."""
-    if (names := preset(slug).sources.names) not in NAMES:
-        raise Problem(
-            f"sources.names = {shorten(names)}",
-            nearest(names, NAMES, 'write "published" or "transformers"'),
-        )
 
 
 def family_of(slug: str) -> str | None:
