@@ -46,7 +46,7 @@ BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
     "mkdocs_macros": ("page_errors",),
     "material": (),
     "jinja2": ("page_arguments", "page_errors", "mkdocs.preview."),
-    "markdown": ("extensions.", "page_frames"),
+    "markdown": ("extensions.", "page_frames", "mkdocs.preview."),
     "pymdownx": ("extensions.",),
 }
 

@@ -7,7 +7,7 @@ import json
 import re
 import string
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,12 +103,13 @@ def _source(name: str) -> _Source | None:
     return source
 
 
-def _in_order(entries: Iterable[str], seen: dict[str, _Source]) -> dict[str, _Source]:
+def _in_order(entries: Iterable[str], seen: dict[str, _Source], go_on: Callable[[], object]) -> dict[str, _Source]:
     """These modules and all that they import, each after its imports."""
     for name in entries:
+        go_on()
         source = None if name in seen or name in LEFT_OUT else _source(name)
         if source is not None:
-            _in_order((n for n in imports(source.tree, source.name) if n != name and n), seen)
+            _in_order((n for n in imports(source.tree, source.name) if n != name and n), seen, go_on)
             seen[name] = source
     return seen
 
@@ -146,17 +147,18 @@ def _with_letters(script: str) -> str:
     return f"{head}const{{{','.join(f'{name}:{letter}' for name, letter in short.items())}}}=py;{newline}{body}"
 
 
-def files() -> dict[str, str]:
+def files(go_on: Callable[[], object] = lambda: None) -> dict[str, str]:
     """Every file by its name: the runtime that implements Python's meaning, one for each layer, and one for each other
-    module: of an architecture, of what few of them use, or of one tool."""
+    module: of an architecture, of what few of them use, or of one tool. `go_on` is called all the time: what it raises
+    ends the work."""
     sources: dict[str, _Source] = {}
     homes: dict[str, str] = {}  # the file of each module
     for file, entries in LAYERS.items():
-        sources = _in_order(entries, sources)
+        sources = _in_order(entries, sources, go_on)
         homes |= {name: file for name in sources if name not in homes}
     folder = PACKAGE.joinpath(*ARCHITECTURES.split("."))
     architectures = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py")))
-    sources = _in_order([*OF_ONE_TOOL, *architectures], sources)
+    sources = _in_order([*OF_ONE_TOOL, *architectures], sources, go_on)
     sources |= {name: source for name in WITH_NUMBERS if (source := _source(name))}
     homes |= {name: name.rpartition(".")[2] for name in sources if name not in homes}
     trees = [source.tree for source in sources.values()]
@@ -183,6 +185,7 @@ def files() -> dict[str, str]:
         elif HEADS in members:
             text += f"export const CLASSES={json.dumps(class_names())};"
         for name, source in members.items():
+            go_on()
             body = compile_module(source.tree, source.name, methods, keywords, asked)
             at, made = json.dumps(name), f"()=>{{{body}}}"
             text += f"\npy.later(M,{at},{made});" if file in LAYERS else f"\npy.running={at};M[{at}]=({made})();"

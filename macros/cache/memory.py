@@ -32,6 +32,12 @@ _under_way: ContextVar[set[Dependency] | None] = ContextVar("under way", default
 before_each_call: list[Callable[[], None]] = []
 
 
+def go_on() -> None:
+    """For long work without such a call: ends it, if nobody waits for it."""
+    for each in before_each_call:
+        each()
+
+
 # What is used
 
 

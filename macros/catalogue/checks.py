@@ -11,10 +11,10 @@ import msgspec
 from msgspec import Struct
 
 from ..counting.parameters import Counts
-from ..engine.errors import Problem
+from ..engine.errors import Problem, nearest, shorten
 from ..engine.tensors import Weight
 from .families import verify_family
-from .presets import Model, model, preset, verify_names, with_file
+from .presets import NAMES, Model, model, preset, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -49,6 +49,15 @@ def check(slug: str) -> Result:
         return Result("ok" if counted.published else "counted", "; ".join(said))
     except Problem as problem:
         return Result("off", str(with_file(problem, slug)))
+
+
+def verify_names(slug: str) -> None:
+    """Raise `Problem` if the tensor names are neither the published file's nor those of its program."""
+    if (names := preset(slug).sources.names) not in NAMES:
+        raise Problem(
+            f"sources.names = {shorten(names)}",
+            nearest(names, NAMES, 'write "published" or "transformers"'),
+        )
 
 
 def results(slugs: list[str]) -> Generator[Result, None, None]:

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from ..counting.parameters import Counts
-from ..engine.errors import Problem, shorten
+from ..engine.architectures.config import fields_of
+from ..engine.errors import Problem, nearest, shorten
 from ..engine.keys import language_part
 from ..engine.rules import ShapeError
 from ..engine.towers import WITHOUT_TABLE, Grid, Tower, TowerConfig, find, read_config, table_around, trace
@@ -106,10 +107,10 @@ class Component:
         return Seen(grid.count, grid.count * patches, grid.count * tokens, grid.count * counts.flops_at(1, 1))
 
 
-def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tuple[str, ...]]:
+def components_of(whole: Mapping[str, Any], is_strict: bool = False) -> tuple[tuple[Component, ...], tuple[str, ...]]:
     """The towers of a whole config.json, and the keys of its other parts, for which no tower is known here.
 
-    Raises `Problem` for a tower whose config is wrong.
+    Raises `Problem` for a tower whose config is wrong, or, if strict, has a key that it does not know.
     """
     found: list[Component] = []
     others: list[str] = []
@@ -123,7 +124,12 @@ def components_of(whole: Mapping[str, Any]) -> tuple[tuple[Component, ...], tupl
             others.append(name)
             continue
         try:
-            found.append(Component(name, tower, *read_config(tower, inner, part)))
+            config, unknown = read_config(tower, inner, part)
+            if is_strict and unknown:
+                known = [k.key for k in fields_of(tower.config) if k.key]
+                mend = nearest(unknown[0], known, "remove it, or add it to the tower's keys")
+                raise Problem(f"{unknown[0]}: unknown key of {tower.name}", mend)
+            found.append(Component(name, tower, config, unknown))
         except Problem as problem:
             raise Problem(f"{name}: {problem.what}", problem.mend) from None
     beside = {name for component in found for name in component.config.beside}

@@ -80,5 +80,5 @@ def _modules(model: Any) -> tuple[str, int, bool]:
     try:
         key, number, module = modules(model.model_type, raw, KEYS)
     except Problem as problem:
-        raise problem.at(model.slug) from None
+        raise problem.at(model.where) from None
     return key, number, module is not None

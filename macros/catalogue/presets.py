@@ -73,6 +73,11 @@ class Model:
         return self.preset.name if self.preset else self.slug
 
     @property
+    def where(self) -> str:
+        """Where the config is, for a message: the preset's file, or the given path."""
+        return place(file) if self.preset and (file := file_of(self.slug)) else self.slug
+
+    @property
     def depends_on(self) -> Dependency | None:
         """The dependency that invalidates cached results for this model."""
         return ("preset", self.slug) if self.preset else None
@@ -200,11 +205,11 @@ class Model:
             run = partial(trace, self.architecture, self.config, self.head)
             return fold(run, self.folds) if self.folds else run()
         except Problem as problem:
-            raise problem.at(self.slug) from None
+            raise problem.at(self.where) from None
         except ShapeError as error:
             if self.config.looks_both_ways:
-                raise only_forward(f"a part of {self.architecture.name}").at(self.slug) from None
-            raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.slug) from None
+                raise only_forward(f"a part of {self.architecture.name}").at(self.where) from None
+            raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.where) from None
 
     @cached_property
     def counts(self) -> Counts:
@@ -215,12 +220,8 @@ class Model:
         """Drop the trace and what was counted from it. A trace that a view still holds a part of stays the model's:
         its parts are compared by identity."""
         mine = vars(self)
-        if (counts := mine.pop("counts", None)) is not None and counts.costs is not None:
-            from ..counting.costs import CACHED  # which has been imported, where there are costs
-
-            for name in CACHED:  # they hold the costs: without them, nothing has to look for garbage here
-                vars(counts.costs).pop(name, None)
-            counts.release()
+        self.release_costs()
+        mine.pop("counts", None)
         if (trace := mine.pop("trace", None)) is not None:
             mine["before"] = weakref.ref(trace)
         if mine.get("drawn", self) is not self:
@@ -229,6 +230,15 @@ class Model:
             component.release()
         if (prediction := mine.get("prediction")) is not None:
             vars(prediction).pop("counts", None)
+
+    def release_costs(self) -> None:
+        """Drop the costs, and what of them is cached: it holds them, and nothing is to look for garbage here."""
+        if (counts := vars(self).get("counts")) is not None and counts.costs is not None:
+            from ..counting.costs import CACHED  # which has been imported, where there are costs
+
+            for name in CACHED:
+                vars(counts.costs).pop(name, None)
+            counts.release()
 
     @cached_property
     def drawn(self) -> Model:
@@ -243,9 +253,9 @@ class Model:
     @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
         try:
-            return components_of(self.whole)
+            return components_of(self.whole, self.preset is not None)
         except Problem as problem:
-            raise problem.at(self.slug) from None
+            raise problem.at(self.where) from None
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -291,7 +301,8 @@ class Model:
         return bool(self.preset and self.preset.sources.names == "published")
 
     def verify(self) -> None:
-        """Raise `Problem` if the forward pass does not give an exact published total."""
+        """Raise `Problem` if the forward pass does not give an exact published total, or a part beside it is wrong."""
+        _ = self.components, self.prediction
         published = self.published
         if published and published.exact and published.parameters != (held := self.held(published.extra)):
             raise Problem(
@@ -422,15 +433,6 @@ def readable() -> list[str]:
     return [slug for slug in paths() if family_of(slug) is not None]
 
 
-def verify_names(slug: str) -> None:
-    """Raise `Problem` if the tensor names are neither the published file's nor those of its program."""
-    if (names := preset(slug).sources.names) not in NAMES:
-        raise Problem(
-            f"sources.names = {shorten(names)}",
-            nearest(names, NAMES, 'write "published" or "transformers"'),
-        )
-
-
 def family_of(slug: str) -> str | None:
     """A preset's family; None if it cannot be read."""
     try:
@@ -458,8 +460,7 @@ def model(slug: str) -> Model:
             raise Problem("its maker has not disclosed its sizes", "only a model with a [config] can be counted")
         return make(slug, described.config, described)
     except Problem as problem:
-        file = file_of(slug)
-        raise (problem.at(place(file)) if file else problem) from None
+        raise with_file(problem, slug) from None
 
 
 def load(name: str) -> Model:

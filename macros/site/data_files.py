@@ -79,7 +79,7 @@ def conformance_file(slugs: tuple[str, ...]) -> str:
 def _conforming(slug: str) -> dict[str, object]:
     model = presets.model(slug)
     row = conformance.of_model(model)
-    model.counts.release()  # this file is the last that needs its costs
+    model.release_costs()  # this file is the last that needs its costs
     return row
 
 

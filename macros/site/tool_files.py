@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from ..browser.bundle import files
-from ..cache import second_process
+from ..cache import memory, second_process
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import capitals, page_paths, presets, training_runs
@@ -53,7 +53,14 @@ DATA = f"{FOLDER}/data.json"
 SMALL = "assets/capitals"
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
 ENGINE = "engine"  # the task of a second process
-compiled = cached_on_disk(files)
+
+
+@cached_on_disk
+def compiled() -> dict[str, str]:
+    """The engine for the browser, file by file."""
+    return files(memory.go_on)
+
+
 _compiled = cache(partial(second_process.computed, ENGINE, compiled))
 
 

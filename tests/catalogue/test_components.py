@@ -15,6 +15,7 @@ from sampling import fewer
 
 import macros
 from macros.catalogue import presets
+from macros.catalogue.checks import check
 from macros.catalogue.components import components_of
 from macros.cli.commands import main
 from macros.cli.skeleton import skeleton
@@ -137,6 +138,30 @@ def test_a_wrong_tower_is_named(change, says):
     presets.make(
         "config", {**preset.components, "vision_config": tower, "text_config": preset.config}
     )  # is not refused
+
+
+@pytest.mark.parametrize(
+    "slug, old, new, says",
+    [
+        ("gemma3-4b", "patch_size = 14", 'patch_size = "x"', "vision_config: patch_size = 'x': expected"),
+        ("gemma3-4b", "patch_size", "patch_siz", "vision_config: patch_size is missing; the file has"),
+        ("inkling-975b", "temporal_patch_size", "temporal_patch_siz", "vision_config: temporal_patch_siz: unknown"),
+        ("deepseek-v3", "predict_layers = 1", "predict_layers = -1", "num_nextn_predict_layers = -1: expected"),
+    ],
+)
+def test_a_wrong_part_of_a_preset_is_named_with_its_file(tmp_path, slug, old, new, says):
+    """And an unknown key is refused, as in the rest of a preset."""
+    text = presets.paths()[slug].read_text("utf-8")
+    assert old in text
+    path = tmp_path / "of-ours.toml"
+    path.write_text(text.replace(old, new, 1), "utf-8")
+    try:
+        presets.read_also(tmp_path)
+        found = check("of-ours")
+    finally:
+        presets.read_also(None)
+    assert found.state == "off"
+    assert found.text.startswith(f"{path}: {says}")
 
 
 def test_the_part_that_writes_has_the_towers_of_a_whole_that_also_speaks():

@@ -647,7 +647,7 @@ def test_a_save_before_any_page_was_opened_is_built():
 def test_the_other_pages_wait_while_a_tab_loads():
     served = Served.__new__(Served)
     served.preview = SimpleNamespace(is_abandoned=False)
-    served.is_interruptible, served.rest = True, threading.current_thread()
+    served.is_interruptible, served.is_looking, served.rest = True, False, threading.current_thread()
     served.loading = served.told_at = start = time.monotonic()
     served.give_way()
     assert GAP <= time.monotonic() - start < PATIENCE

@@ -8,6 +8,7 @@ MkDocs builds the whole site at each save. The preview follows that build throug
     elsewhere.py  lists what a page shows of the others
     modules.py    has an edited Python module imported anew, with those that import it
     server.py     has the open pages built first and the others in the background; shows what is wrong in the open tab
+    heap.py       keeps the process's memory without gaps
     requests.py   says which requests are answered
     lines.py      makes one line of what a build logs and how it fails
     stand_ins.py  notes what is asked of MkDocs' files and Jinja's templates

@@ -34,6 +34,7 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_markdown_title, meta
 
+from ....cache import memory
 from ....cache.memory import (
     Dependency,
     Latest,
@@ -49,7 +50,7 @@ from .inputs import Inputs, below, digest
 from .lines import Errors, one_line
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
 from .server import Abandoned, Served, address
-from .stand_ins import Compiled, Templates, Unknown, Watched, WatchedLoader, spare
+from .stand_ins import Compiled, Interruptible, Templates, Unknown, Watched, WatchedLoader, spare
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -65,10 +66,10 @@ MARKDOWN = "macros.site.mkdocs.markdown", "macros.site.extensions."
 
 
 def clear(pages: int, is_all_new: bool) -> None:
-    """Limits garbage collection to once in so many pages. Where all pages are built anew, objects that are alive then
-    stay, and this build does not scan them again. What models can compute again stays until no page waits: a save in
-    between would count it anew."""
+    """Limits memory and garbage collection: after this many pages, what models can compute again goes. Where all pages
+    are built anew, objects that are alive then stay, and this build does not scan them again."""
     if pages % AT_ONCE == 0:
+        memory.release()
         gc.collect()
         if is_all_new:
             gc.freeze()
@@ -263,6 +264,8 @@ class Preview:
 
     def on_config_early(self, config):
         self.is_under_way = True
+        if self.first is None:
+            gc.enable()  # nobody waits
         if "macros" not in config.plugins:
             raise PluginError("mkdocs.yml: plugins: macros is missing; add it: every figure comes from it")
         spare(config.plugins["macros"], config.plugins)
@@ -288,6 +291,7 @@ class Preview:
     def on_pre_build_late(self, config):
         env = config.plugins["macros"].env
         env.loader = WatchedLoader(env.loader)
+        config.markdown_extensions.append(Interruptible(self.go_on))
 
     def on_nav_late(self, nav, config, files):
         """The addresses of link targets; macros get files that record which of them they ask for."""
@@ -355,7 +359,8 @@ class Preview:
     def count(self) -> None:
         """A step that ran again."""
         self.steps += 1
-        clear(self.steps, not self.is_complete or self.is_imported_anew)
+        if self.first is None:  # else somebody waits
+            clear(self.steps, not self.is_complete or self.is_imported_anew)
 
     def on_page_markdown_early(self, markdown, page, config, files):
         steps = self.start(page)

@@ -9,7 +9,6 @@ top of each page, and so in each open tab.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import html
 import logging
@@ -30,6 +29,7 @@ from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
 from ....cache import memory
+from .heap import keep_memory_whole, trim
 from .inputs import CHECKED, below
 from .lines import Errors, Once, one_line
 from .modules import PACKAGE
@@ -109,6 +109,7 @@ class Served:
         self.tried: set[str] = set()  # and those that a build was for, since the last save
         self.absent: frozenset[str] = frozenset()  # and that are no page
         self.is_interruptible = False  # all pages are being built
+        self.is_looking = False  # what was saved is being read
         self.is_stopped = False  # something was saved: what the background does is to end
         self.state: dict = {}  # the inputs of the last save that is being built
         self.noticed: dict = {}  # and of the last one that was noticed
@@ -252,7 +253,11 @@ class Served:
 
     def rebuild(self) -> None:
         """The function that MkDocs calls at a save; it then has the open tabs reload."""
-        state = self.noticed = self.preview.inputs.read()
+        self.is_looking = True  # thousands of files, before each of which a thread that computes would run
+        try:
+            state = self.noticed = self.preview.inputs.read()
+        finally:
+            self.is_looking = False
         is_saved = state != self.state
         if not is_saved and not self.is_cautious and not self.told:
             self.is_in_doubt = True
@@ -367,8 +372,13 @@ class Served:
         return True
 
     def give_way(self) -> None:
-        """While tabs load a page that was just built, the build of the other pages waits."""
-        if self.is_interruptible and threading.current_thread() is self.rest:
+        """While a save is looked at, and while tabs load a page that was just built, the build of the other pages
+        waits."""
+        if threading.current_thread() is not self.rest:
+            return
+        while self.is_looking and not self.preview.is_abandoned:
+            time.sleep(0.002)
+        if self.is_interruptible:
             while (now := time.monotonic()) < min(self.loading + GAP, self.told_at + PATIENCE):
                 if self.preview.is_abandoned:
                     return
@@ -453,23 +463,6 @@ class Served:
                 re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape"
             )
             marked.replace(path)
-
-
-ARENA_MAX, MMAP_THRESHOLD = -8, -3  # of glibc's malloc.h
-
-
-def keep_memory_whole() -> None:
-    """One heap for all threads, and large texts beside it: what they no longer need does not lie between the rest."""
-    with suppress(OSError, AttributeError, TypeError):
-        library = ctypes.CDLL(None)
-        library.mallopt(ARENA_MAX, 1)
-        library.mallopt(MMAP_THRESHOLD, 1 << 18)
-
-
-def trim() -> None:
-    """Give the system the memory that texts no longer need, where the C library keeps it for the next ones (glibc)."""
-    with suppress(OSError, AttributeError, TypeError):
-        ctypes.CDLL(None).malloc_trim(0)
 
 
 def pages_of_presets() -> list[str]:

@@ -1,14 +1,21 @@
-"""Replacements for MkDocs' and Jinja's own objects, which record who asks for them, and compile or list things once."""
+"""Replacements for MkDocs' and Jinja's own objects, which record who asks for them, and compile or list things once;
+and what has Markdown stop where nobody waits for a page any more."""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
 import jinja2
+from markdown import Markdown
+from markdown.blockparser import BlockParser
+from markdown.blockprocessors import BlockProcessor
+from markdown.extensions import Extension
+from markdown.inlinepatterns import InlineProcessor
 from mkdocs.structure.files import File, Files
 
 from ....cache.memory import depends_on
@@ -76,6 +83,43 @@ class Later(Mapping):
 
     def __repr__(self):
         return repr(self.there)
+
+
+class Interruptible(Extension):
+    """Has Markdown call a function before each block and each text: a long page takes seconds, which nobody may wait
+    for any more."""
+
+    def __init__(self, go_on: Callable[[], None]):
+        super().__init__()
+        self.go_on = go_on
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        md.parser.blockprocessors.register(EachBlock(md.parser, self.go_on), "preview-each-block", 1000)
+        md.inlinePatterns.register(EachText(self.go_on), "preview-each-text", 1000)
+
+
+class EachBlock(BlockProcessor):
+    """Called before each block, of which it is none."""
+
+    def __init__(self, parser: BlockParser, go_on: Callable[[], None]):
+        super().__init__(parser)
+        self.go_on = go_on
+
+    def test(self, parent, block) -> bool:
+        self.go_on()
+        return False
+
+
+class EachText(InlineProcessor):
+    """Asked for before each text, in which it finds nothing."""
+
+    def __init__(self, go_on: Callable[[], None]):
+        super().__init__("(?!)")
+        self.go_on = go_on
+
+    def getCompiledRegExp(self) -> re.Pattern[str]:
+        self.go_on()
+        return self.compiled_re
 
 
 class Compiled(jinja2.BytecodeCache):
