@@ -298,6 +298,15 @@ def on_page_context(context, page, config, nav):
         models.children = [models.children[0], family]
 
 
+def on_page_content(html, page, config, files):
+    """Under live preview, what was counted of a model goes with its page, while nobody waits: little asks for it
+    again."""
+    slug = Path(page.file.src_uri).stem
+    if preview.serving and preview.first is None and isinstance(page.file, Generated) and slug in presets.paths():
+        with suppress(Problem):
+            presets.model(slug).release()
+
+
 def on_post_page(output, page, config):
     put_back()
 

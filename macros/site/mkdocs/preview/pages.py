@@ -34,7 +34,6 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.utils import get_markdown_title, meta
 
-from ....cache import memory
 from ....cache.memory import (
     Dependency,
     Latest,
@@ -66,10 +65,10 @@ MARKDOWN = "macros.site.mkdocs.markdown", "macros.site.extensions."
 
 
 def clear(pages: int, is_all_new: bool) -> None:
-    """Limits memory and garbage collection: after this many pages, what models can compute again goes. Where all pages
-    are built anew, objects that are alive then stay, and this build does not scan them again."""
+    """Limits garbage collection to once in so many pages. Where all pages are built anew, objects that are alive then
+    stay, and this build does not scan them again. What models can compute again stays until no page waits: a save in
+    between would count it anew."""
     if pages % AT_ONCE == 0:
-        memory.release()
         gc.collect()
         if is_all_new:
             gc.freeze()
