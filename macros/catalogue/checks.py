@@ -14,7 +14,7 @@ from ..counting.parameters import Counts
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .families import verify_family
-from .presets import Model, model, preset, verify_names, with_file
+from .presets import Model, model, preset, read_also, verify_names, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -50,6 +50,17 @@ def check(slug: str) -> Result:
         return Result("ok" if counted.published else "counted", "; ".join(said))
     except Problem as problem:
         return Result("off", str(with_file(problem, slug)))
+
+
+def check_file(path: Path) -> Result:
+    """Compare the preset in a file that is not ours with its published figures. Our presets are read beside it."""
+    read_also(path)
+    try:
+        return check(path.stem)
+    except Problem as problem:  # a name that no preset can have
+        return Result("off", str(problem))
+    finally:
+        read_also(None)
 
 
 def results(slugs: list[str]) -> Generator[Result, None, None]:
