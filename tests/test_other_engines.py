@@ -16,14 +16,16 @@ from copies import ROOT
 from test_package import CONSTRAINTS, DEPENDENCIES, environment, run, uv
 
 from macros.catalogue import page_paths, presets
+from macros.cli.publish_check import finds
 from macros.site import links, model_pages
 from macros.site.other_engines import command, sources
+from macros.views.kit.html import anchor
 
 # Zensical does without MkDocs, ProperDocs has plugins of it in its place. Newer ones are tried by hand.
 ZENSICAL, PROPERDOCS = ("zensical==0.0.73",), ("properdocs==1.6.7", "mkdocs-macros-plugin", "mkdocs-material")
 OF_MKDOCS = {"mkdocs", "mkdocs-macros-plugin", "mkdocs-material"}
-# Of the models' pages, which are made alike; the written pages are all there.
-KEPT = ("gpt2", "llama3-8b", "gpt-4", "mamba-130m", "gemma3-27b", "mixtral-8x7b")
+# Of the models' pages, which are made alike; the written pages are all there, and lead to the first three.
+KEPT = ("gpt2", "llama-7b", "llama3-8b", "gpt-4", "mamba-130m", "gemma3-27b", "mixtral-8x7b")
 QUIET = {**os.environ, "SITE_URL": "", "PYTHONDONTWRITEBYTECODE": "1", "NO_MKDOCS_2_WARNING": "1"}
 LEFT_OUT = "the whole site, built by another engine in an environment of its own"
 
@@ -59,12 +61,28 @@ def test_links_are_written_as_an_author_does():
         ("a/b.md", "https://x.example/c/", "https://x.example/c/"),
     ):
         given = f'<a class="x" href="{address}">x</a><a xlink:href="{address}">'
-        assert links.with_source_links(given, source, files) == given.replace(
+        assert unescape(links.with_source_links(given, source, files)) == given.replace(
             f' href="{address}"', f' href="{written}"'
         ), (
             source,
             address,
         )
+
+
+def test_links_of_a_tag_are_written_so_too():
+    """A tag writes each character that some syntax may read as a reference."""
+    files = frozenset({"models/llama/a.md", "models/gpt/b_c.md"})
+    for address, written in (
+        ("../../gpt/b_c/", "../gpt/b_c.md"),
+        ("../../gpt/b_c/#k", "../gpt/b_c.md#k"),
+        ("../../gpt/b_c/?a=1&b=%22", "../gpt/b_c.md?a=1&b=%22"),
+    ):
+        html = anchor("x", address)
+        assert "&#47;" in html
+        (said,) = re.findall('href="([^"]*)"', links.with_source_links(html, "models/llama/a.md", files))
+        assert unescape(said) == written and re.split("[?#]", said)[0] == re.split("[?#]", written)[0]
+    elsewhere = anchor("x", "https://x.example/models/gpt/b_c/")
+    assert links.with_source_links(elsewhere, "models/llama/a.md", files) == elsewhere
 
 
 def test_a_folder_that_holds_something_is_left_alone(tmp_path, capsys, monkeypatch):
@@ -170,6 +188,9 @@ def test_every_number_is_that_of_mkdocs(engine, asked, few, tmp_path, site_folde
     assert different == []
     run(sys.executable, "-m", "macros.site", "--finish", folder, tmp_path / "finished", cwd=ROOT, env=QUIET)
     assert_finished(tmp_path / "finished", site_folder, pages)
+    of_no_host = "sitemap.xml"
+    found = [str(wrong) for wrong in finds(tmp_path / "finished", 5_000_000) if wrong.where != of_no_host]
+    assert found == [], "links that the engine did not resolve"
     around = re.sub(r"<article\b.*?</article>", "", (site / "models/index.html").read_text("utf-8"), flags=re.S)
     assert {"gpt", "llama"} <= set(re.findall(r'href="(?:\./)?(\w+)/"', around)), "the navigation has no families"
     glossary = (site / "reference/glossary/index.html").read_text("utf-8")

@@ -14,7 +14,7 @@ from ..counting.parameters import Counts
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.tensors import Weight
 from .families import verify_family
-from .presets import NAMES, Model, model, preset, with_file
+from .presets import NAMES, Model, model, preset, read_also, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 
@@ -58,6 +58,17 @@ def verify_names(slug: str) -> None:
             f"sources.names = {shorten(names)}",
             nearest(names, NAMES, 'write "published" or "transformers"'),
         )
+
+
+def check_file(path: Path) -> Result:
+    """Compare the preset in a file that is not ours with its published figures. Our presets are read beside it."""
+    read_also(path)
+    try:
+        return check(path.stem)
+    except Problem as problem:  # a name that no preset can have
+        return Result("off", str(problem))
+    finally:
+        read_also(None)
 
 
 def results(slugs: list[str]) -> Generator[Result, None, None]:

@@ -14,7 +14,7 @@ import msgspec
 
 from ..engine.architectures.config import plain_words
 from ..engine.errors import UNSEEN, Problem, nearest, shorten
-from ..engine.files import read_text
+from ..engine.files import place, read_text
 from ..engine.json_data import check_data
 from .names import LONGEST, check_family, check_hub, check_name
 
@@ -169,7 +169,9 @@ def read_preset(path: Path) -> Preset:
     blanks, wrong = blanks_of(table), list(_wrong(table, Preset))
     if blanks or wrong:
         said = [f"fill in: {', '.join(blanks)}"] if blanks else []
-        raise Problem("; ".join([*said, *wrong]), "docs/reference/adding-a-model.md says what each key holds")
+        is_ours = place(path) != str(path)  # otherwise the repository's pages may not be there
+        said_in = "docs/reference/adding-a-model.md" if is_ours else "`every-parameter schema`"
+        raise Problem("; ".join([*said, *wrong]), f"{said_in} says what each key holds")
     try:
         preset = msgspec.convert(table, Preset)
     except msgspec.ValidationError as error:  # what a class of its own refuses, in its own words

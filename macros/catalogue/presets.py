@@ -369,7 +369,7 @@ def paths() -> dict[str, Path]:
     folder."""
     depends_on("presets")
     files: dict[str, Path] = {}
-    for folder, path in ((one, p) for one in (FOLDER, *also) for p in sorted(one.rglob(TOML))):
+    for folder, path in ((one, p) for one in (FOLDER, *also) for p in _files(one)):
         slug = path.stem
         if any(part.startswith(".") for part in path.relative_to(folder).parts):
             continue  # an editor's, or a system's
@@ -387,13 +387,18 @@ def paths() -> dict[str, Path]:
     return dict(sorted(files.items()))
 
 
+def _files(place: Path) -> list[Path]:
+    """The presets of a folder, at any depth; or the one file."""
+    return [place] if place.suffix == ".toml" and not os.path.isdir(place) else sorted(place.rglob(TOML))
+
+
 def read_also(folder: Path | None) -> None:
-    """Add the presets of this folder, at any depth; None for ours alone. Drops cached results of an earlier folder's
-    presets."""
+    """Add the presets of this folder, at any depth, or this one file; None for ours alone. Drops cached results of
+    those added before."""
     folders = {*also, *([folder] if folder else [])}
     also[:] = [folder] if folder else []
     if folders:
-        slugs = {path.stem for one in folders for path in one.rglob(TOML)}
+        slugs = {path.stem for one in folders for path in _files(one)}
         invalidate({("presets", None), *(("preset", slug) for slug in slugs)})
 
 

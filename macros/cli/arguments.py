@@ -327,7 +327,12 @@ def _check(commands) -> None:
         "One line per preset, then a summary. Exit status 0 if all agree, 1 if any is off, 2 for an unknown slug.",
         "every-parameter check gpt2 llama3-8b",
     )
-    checking.add_argument("models", nargs="*", metavar="MODEL", help="slugs of presets; without one, the whole catalog")
+    checking.add_argument(
+        "models",
+        nargs="*",
+        metavar="MODEL",
+        help="slugs of presets, or paths of their files; without one, the whole catalog",
+    )
 
 
 def _run(commands) -> None:
@@ -386,8 +391,8 @@ def _add(commands) -> None:
         "write the skeleton of a preset from a config.json",
         "Writes TOML with the config's keys, in the presets' order, and lists what to fill in. If a key of the "
         "config is\n"
-        "not known, it names the key. With --family, the file goes to its place below macros/presets. Several\n"
-        "files give a preset each, all or none of them.",
+        "not known, it names the key. With --family, the file goes to its place below macros/presets of a\n"
+        "clone; elsewhere, name it with --output. Several files give a preset each, all or none of them.",
         "every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny",
     )
     adding.add_argument("config", nargs="+", metavar="config.json", help="the published file, or its folder")

@@ -15,6 +15,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterable
 from importlib import import_module
+from pathlib import Path
 from typing import TextIO
 
 from ..catalogue import presets
@@ -114,13 +115,13 @@ def check(options) -> int:
     states: list[str] = []
     status = 0
     known = presets.paths()
-    asked = options.models or [*known]
+    asked = [_slug_of(name) if _is_file(name) else name for name in options.models or known]
     results = checks.results([slug for slug in asked if slug in known])
     for slug in asked:
-        if slug not in known:
+        if slug not in known and not _is_file(slug):
             status = fail(presets.unknown(slug))
             continue
-        result = next(results)
+        result = next(results) if slug in known else checks.check_file(Path(slug))
         states.append(result.state)
         print(f"{'off' if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
     results.close()
@@ -129,6 +130,18 @@ def check(options) -> int:
     models = f"{len(states)} model{'' if len(states) == 1 else 's'}"
     print(f"{models}, {published} as published, {without}{undisclosed} undisclosed, {off} off")
     return status or int(off > 0)
+
+
+def _is_file(name: str) -> bool:
+    """Whether a name is the path of a preset's file, and not a slug."""
+    return name.endswith(".toml") and "\0" not in name
+
+
+def _slug_of(file: str) -> str:
+    """The slug of a preset of ours by its file; another file's path as it is."""
+    slug = Path(file).stem
+    ours = presets.paths().get(slug)
+    return slug if ours and os.path.realpath(file) == os.path.realpath(ours) else file
 
 
 def _stand_in_for_closed() -> None:

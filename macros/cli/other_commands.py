@@ -29,7 +29,7 @@ from ..counting.training_plan import asked as training_asked
 from ..data.costs import Asked
 from ..data.model import beyond, line
 from ..engine.errors import Problem, named
-from ..engine.files import place, write
+from ..engine.files import is_repository, place, write
 from . import differences, engines, fits, parallel, publish_check, sides
 from . import training as trained
 from .commands import fail, warn
@@ -235,6 +235,8 @@ def add(options) -> int:
                 raise Problem(f"--{name} with several files", "add them one by one")
     made = [skeleton(file, options.slug, options.family, options.hub, options.like) for file in options.config]
     outputs = [Path(options.output) if options.output else one.path for one in made]
+    if not options.output and any(outputs) and not is_repository():
+        raise Problem("outside a clone of the repository, no folder is a family's", "name the file with --output")
     if twice := [output for output, n in Counter(filter(None, outputs)).items() if n > 1]:
         raise Problem(f"{place(twice[0])} is the preset of several files", "add them one by one, with --slug")
     for file, one, output in zip(options.config, made, outputs):

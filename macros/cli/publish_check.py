@@ -5,6 +5,7 @@ Only the files are read. The home page gives the site's own address.
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Iterable, Iterator
 from html import unescape
@@ -199,6 +200,9 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
                 f"{text} is relative", "it would lead elsewhere from each wrong address: start it with /", source
             )
             continue
+        if not to.netloc and _is_above(source, to.path):
+            yield Problem(f"{text} leads above the site", "take out what is too many of ../", source)
+            continue
         whole = urljoin(here, text)
         path = site.inside(whole)
         if path is None:
@@ -215,6 +219,13 @@ def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Probl
             yield Problem(f"{text} does not exist", "correct the link, or add the file", source)
         elif to.fragment and file in site.pages and not _has(site.pages[file], to.fragment):
             yield Problem(f"{text}: {file} has no such anchor", "correct the part after #", source)
+
+
+def _is_above(source: str, path: str) -> bool:
+    """Whether a path relative to a file leads above the site's folder; a browser stops at a host's root, and finds the
+    page only where the site is not below another path."""
+    folder = posixpath.dirname(source) or "."
+    return not path.startswith("/") and f"{posixpath.normpath(posixpath.join(folder, path))}/".startswith("../")
 
 
 def _has(page: Page, fragment: str) -> bool:

@@ -25,6 +25,11 @@ def place(path: Path) -> str:
         return str(path)
 
 
+def is_repository() -> bool:
+    """Whether the package is the folder of a clone, and not installed from a wheel: what it writes is kept."""
+    return (PACKAGE.parent / "pyproject.toml").is_file()
+
+
 def size_of(path: Path, most: int | None = None) -> int:
     """A file's bytes. Raises `Problem` for one that cannot be read, is endless, or is larger than `most`."""
     try:

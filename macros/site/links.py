@@ -5,14 +5,16 @@ from __future__ import annotations
 import posixpath
 import re
 from functools import cache, lru_cache
+from html import unescape
 from pathlib import Path
 from urllib.parse import quote
 
 from ..catalogue import page_paths
 from ..engine.errors import Problem
+from ..views.kit.html import text
 from .editors import is_an_editors
 
-_HREF = re.compile(r'(?<=\s)href="([^"#?:]+)(?=["#?])')
+_HREF = re.compile(r'(?<=\s)href="([^"]+)"')
 
 
 @lru_cache(maxsize=4096)
@@ -75,9 +77,14 @@ def with_source_links(html: str, source: str, files: frozenset[str], has_folders
     here = posixpath.dirname(page_address(source, has_folders))
 
     def written(m: re.Match[str]) -> str:
-        address = posixpath.normpath(posixpath.join("/", here, m[1]))[1:]
+        whole = unescape(m[1])  # a tag's `/` is a character reference, which Zensical does not read
+        path = re.split("[?#]", whole, maxsplit=1)[0]
+        rest = whole[len(path) :]
+        if not path or ":" in path:
+            return m[0]
+        address = posixpath.normpath(posixpath.join("/", here, path))[1:]
         target = next((known[a] for a in (address, f"{address}/" if address else "") if a in known), None)
-        return f'href="{posixpath.relpath(target, folder or ".")}' if target else m[0]
+        return f'href="{posixpath.relpath(target, folder or ".")}{rest[:1]}{text(rest[1:])}"' if target else m[0]
 
     return _HREF.sub(written, html)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
 
@@ -38,9 +40,10 @@ def printable(value: object, page: str) -> object:
     return value
 
 
-def register(names: set[str], only_ours: bool = False) -> None:
+def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = False) -> None:
     """One line for an error in a page: mkdocs-macros prints it, and under live preview shows it instead of the page;
-    only for our macros, if the other macros belong to another site.
+    only for our macros and for unknown names, if the other macros belong to another site. `variables` are those of the
+    pages.
 
     Indented, so that Markdown treats it as code and nothing in it as markup. Another builder has its own way.
     """
@@ -74,10 +77,27 @@ def register(names: set[str], only_ours: bool = False) -> None:
             line_of(error, markdown, page),
         )
 
+    def theirs(error, markdown, page):
+        """An error of another site's macro, as mkdocs-macros tells it."""
+        return format_error.dispatch(Exception)(error, markdown, page)
+
+    def hidden(error, markdown, page):
+        """A macro whose name a variable has: what is called is no function."""
+        values = {**variables, **page.meta} if "not callable" in str(error) else {}
+        called = (name for name in re.findall(r"\b(\w+)\(", markdown) if name in names and name in values)
+        name = next((name for name in called if not callable(values[name])), None)
+        if name is None:
+            return (theirs if only_ours else unexpected)(error, markdown, page)
+        mend = "rename the variable, or give the macros a prefix" if only_ours else "rename the variable"
+        return line(page, f"a variable {name} hides the macro of that name", mend, line_of(error, markdown, page))
+
     def undefined(error, markdown, page):
         name = re.search(r"'([^']*)' is undefined", str(error))
+        if only_ours and not name:
+            return theirs(error, markdown, page)
+        known = {*names, *(variables.get("macros") or ())}
         otherwise = "the macro reference lists the macros; write {% raw %} around braces that are meant as text"
-        mend = nearest(name[1], names, otherwise) if name else ""
+        mend = nearest(name[1], known, otherwise) if name else ""
         return line(page, str(error), mend, line_of(error, markdown, page))
 
     def syntax(error, markdown, page):
@@ -85,10 +105,11 @@ def register(names: set[str], only_ours: bool = False) -> None:
         return line(page, mend.what, mend.how, mend.line + header_lines(markdown, page))
 
     format_error.register(Problem, problem)
+    format_error.register(TypeError, hidden)
+    format_error.register(UndefinedError, undefined)
     if only_ours:
         return
     format_error.register(Exception, unexpected)
-    format_error.register(UndefinedError, undefined)
     format_error.register(TemplateSyntaxError, syntax)
 
 

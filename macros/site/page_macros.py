@@ -307,7 +307,7 @@ def register(env) -> None:
             known = {name: with_links_of_sources(function, env) for name, function in known.items()}
     for name, function in known.items():
         env.macro(with_call_errors(name, function, place), name)
-    page_errors.register(set(known), only_ours=is_elsewhere(env))
+    page_errors.register(set(known), env.variables, only_ours=is_elsewhere(env))
 
 
 def with_glossary_links(function: Callable, env) -> Callable:

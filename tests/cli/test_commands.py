@@ -262,6 +262,38 @@ def test_two_processes_check_what_one_does(monkeypatch):
     assert here in processes and len(processes) == 2
 
 
+def test_check_of_a_file(run, tmp_path):
+    """A preset that is not ours, by its path; one of ours by the path of its file is itself."""
+    ours = presets.paths()["gpt2"]
+    text = ours.read_text("utf-8")
+    files = {
+        "theirs": text,
+        "off": text.replace("n_layer = 12", "n_layer = 13"),
+        "blank": 'name = ""\n',
+        "gpt2": text,
+        "none": None,
+    }
+    for name, content in files.items():
+        if content is not None:
+            (tmp_path / f"{name}.toml").write_text(content, "utf-8")
+    paths = [tmp_path / f"{name}.toml" for name in files]
+    status, out, err = run("check", *paths, ours)
+    *lines, last = out.splitlines()
+    assert status == 1 and not err and last == "6 models, 2 as published, 0 undisclosed, 4 off"
+    said = (
+        (f"ok   {paths[0]}  ", "exact, 12,582,912 more than the parameters by name"),
+        ("off", f"{paths[1]}: published.parameters = 137,022,720, and the forward pass gives"),
+        ("off", f"{paths[2]}: fill in: name, family, "),
+        ("off", f"{paths[3]}: duplicate slug, also in macros/presets/gpt/gpt2.toml"),
+        ("off", f"{paths[4]}: cannot be read: No such file"),
+        ("ok   gpt2  ", "148 tensors as in the reference list"),
+    )
+    for line, (begin, inside) in zip(lines, said, strict=True):
+        assert line.startswith(begin) and inside in line
+    assert "`every-parameter schema` says what each key holds" in lines[2]
+    assert presets.also == [] and "theirs" not in presets.paths()
+
+
 def test_check_of_an_unknown_slug(run):
     status, out, err = run("check", "gpt2", "lama3-8b")
     assert status == 2 and 'did you mean "llama3-8b"' in err and "gpt2" in out
@@ -742,6 +774,7 @@ def new_presets(tmp_path, monkeypatch) -> Path:
     folder = tmp_path / "macros" / "presets"
     (folder / "llama").mkdir(parents=True)
     (folder / "llama" / "llama3-8b.toml").write_bytes(presets.paths()["llama3-8b"].read_bytes())
+    (tmp_path / "pyproject.toml").touch()  # a clone has it, an installed package does not
     monkeypatch.setattr(presets, "FOLDER", folder)
     monkeypatch.setattr("macros.engine.files.PACKAGE", tmp_path / "macros")
     memory.invalidate({("presets", None)})
@@ -871,6 +904,15 @@ def test_add_writes_a_file_once(run, tmp_path):
     assert run("add", tmp_path, "--slug", "x", "--output", target)[:2] == (0, "") and 'name = "x"' in target.read_text()
     assert "exists already" in refused(run("add", tmp_path, "--slug", "x", "--output", target))
     assert "cannot be written" in refused(run("add", tmp_path, "--slug", "x", "--output", tmp_path / "none" / "x.toml"))
+
+
+def test_an_installed_package_is_no_place_for_a_preset(run, tmp_path, new_presets):
+    (tmp_path / "config.json").write_text(json.dumps(presets.preset("llama3-8b").config))
+    (tmp_path / "pyproject.toml").unlink()
+    asked = "add", tmp_path, "--slug", "x", "--family", "Llama"
+    assert "name the file with --output" in refused(run(*asked))
+    assert [path.stem for path in new_presets.rglob("*.toml")] == ["llama3-8b"]
+    assert run(*asked, "--output", tmp_path / "x.toml")[:2] == (0, "") and (tmp_path / "x.toml").is_file()
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,10 @@ WRONG = {
         "a/index.html: leads to http://localhost:8000/",
     ),
     "above the site": ({"a/index.html": HEAD + '<p id=b><a href="/other/">'}, "a/index.html: /other/ is outside"),
+    "above the site, and back": (
+        {"a/index.html": HEAD + '<p id=b><a href="../../below/a/">'},
+        "a/index.html: ../../below/a/ leads above",
+    ),
     "no policy": ({"a/index.html": "<p id=b>"}, "a/index.html: no content security policy"),
     "no 404.html": ({"404.html": None}, "404.html: no 404.html"),
     "a relative address in 404.html": ({"404.html": HEAD + '<a href="a/">'}, "404.html: a/ is relative"),
@@ -103,6 +107,15 @@ def test_a_site_without_an_address_is_read_from_its_own_root(tmp_path):
     write(tmp_path, {"index.html": home, "a/index.html": page, "404.html": lost, "sitemap.xml": "<loc>./a/</loc>"})
     (find,) = finds(tmp_path, largest=2000)
     assert "without a host" in find.what
+
+
+def test_a_link_above_the_root_of_a_host_is_one_above_the_site(tmp_path):
+    """A browser stops at the root, and so finds the page: until the site is below another path."""
+    write(tmp_path, {"a/index.html": HEAD + '<p id=b><a href="../../a/#b">'})
+    for page in ("index.html", "404.html", "sitemap.xml"):
+        (tmp_path / page).write_text(SITE[page].replace("/below/", "/"), "utf-8")
+    (find,) = finds(tmp_path, largest=2000)
+    assert str(find).startswith("a/index.html: ../../a/#b leads above the site")
 
 
 @pytest.mark.processes

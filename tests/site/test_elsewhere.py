@@ -200,3 +200,48 @@ def test_a_build_that_is_refused_prints_one_line(tmp_path):
     assert built.returncode == 1 and "Traceback" not in built.stderr
     [line] = [line for line in built.stderr.splitlines() if line.strip()]
     assert said in line
+
+
+WRONG_CALLS = {
+    "misspelt": ('---\ntitle: x\n---\n{{ parms("gpt2") }}', "4: 'parms' is undefined; did you mean \"params\"?"),
+    "theirs": ("\n{{ doubeld(2) }}", "2: 'doubeld' is undefined; did you mean \"doubled\"?"),
+    "unlike": ("{{ xyzzy(2) }}", "1: 'xyzzy' is undefined; the macro reference lists the macros"),
+    "extra": (
+        '{{ value("gpt2", "d_model") }}',
+        "1: a variable value hides the macro of that name; rename the variable",
+    ),
+    "meta": ('---\nparams: 1\n---\n{{ params("gpt2") }}', "4: a variable params hides the macro of that name"),
+    "argument": ('{{ params("gpt3") }}', "1: params('gpt3'): unknown model 'gpt3'; did you mean \"gpt2\"?"),
+}
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_wrong_call_is_one_line(tmp_path, fails):
+    """In the place of the page, or at the end of the build; an error of a macro of theirs stays as it is."""
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "main.py").write_text("def define_env(env):\n    env.macro(lambda n: 2 * n, 'doubled')\n")
+    for name, (page, _) in list(WRONG_CALLS.items())[: 1 if fails else None]:
+        (tmp_path / "docs" / f"{name}.md").write_text(page, "utf-8")
+    if not fails:
+        (tmp_path / "docs" / "own.md").write_text("{{ doubled() }}", "utf-8")
+        (tmp_path / "docs" / "kept.md").write_text("{{ parms }}", "utf-8")
+    end = ", on_error_fail: true, on_undefined: strict" if fails else ""
+    (tmp_path / "mkdocs.yml").write_text(
+        f"site_name: x\ntheme: mkdocs\nplugins: [{{macros: {{modules: [macros]{end}}}}}]\nextra: {{value: 5}}\n"
+    )
+    built = subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build"],
+        cwd=tmp_path,
+        env=environment(PYTHONPATH=str(ROOT)),
+        capture_output=True,
+        text=True,
+    )
+    if fails:
+        (line,) = [line for line in built.stderr.splitlines() if "undefined" in line]
+        assert built.returncode != 0 and WRONG_CALLS["misspelt"][1] in line and "Traceback" not in built.stderr
+        return
+    pages = {path.parent.name: path.read_text("utf-8") for path in (tmp_path / "site").rglob("index.html")}
+    for name, (_, line) in WRONG_CALLS.items():
+        assert f"docs/{name}.md:{line}" in unescape(pages[name]) and "Traceback" not in pages[name]
+    assert "Traceback" in pages["own"] and "{{ parms }}" in pages["kept"]
