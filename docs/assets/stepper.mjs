@@ -115,9 +115,14 @@ export function mount(walk, number) {
     if (top < middle && bottom > middle) keys(event)
   }
 
-  // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view.
+  // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view. A page may
+  // have diagrams of other models, too.
   function light(/** @type {Element} */ step, /** @type {Element?} */ where) {
-    const diagrams = [...document.querySelectorAll("figure.diagram .ep-drawing")].filter(d => !d.closest(".ep-stepper"))
+    /** @type {NodeListOf<HTMLElement>} */
+    const figures = document.querySelectorAll("figure.diagram")
+    const diagrams = [...figures]
+      .filter(figure => figure.dataset.model === walk.dataset.model)
+      .flatMap(figure => figure.querySelector(".ep-drawing") ?? [])
     const layers = [...walk.querySelectorAll("li.ep-layer")],
       title = titleOf(step)
     const ofLayers = diagrams.length > 1 ? diagrams.slice(1) : diagrams

@@ -166,7 +166,8 @@
       table.replaceWith(frame)
       inner.append(table)
     }
-    for (const code of all("pre > code", content)) {
+    const copied = location.protocol === "file:" ? [] : all("pre > code", content) // from a disk, no module comes
+    for (const code of copied) {
       const button = made("button", "md-code__button")
       button.title = "Copy to clipboard"
       button.dataset.mdType = "copy"

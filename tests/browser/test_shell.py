@@ -11,6 +11,7 @@ from mkdocs.config import load_config
 
 from macros.catalogue import presets
 from macros.views.diagrams import model_diagrams
+from macros.views.trace.walkthrough import walkthrough
 
 pytestmark = pytest.mark.browser
 
@@ -83,6 +84,7 @@ def f(x: int) -> str:  # a comment
 
 FIGURE Far below: ../../
 """,
+    "walks.md": "# Walks\n\nFIGURE Of GPT-2: ../\n\nWALK llama3-8b\n\nWALK gpt2\n",
 }
 
 
@@ -93,6 +95,7 @@ def shell(tmp_path_factory):
     for name, text in PAGES.items():
         (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         text = re.sub(r"^FIGURE (.*): (.*)$", lambda m: figure(m[1], m[2]), text, flags=re.M)
+        text = re.sub(r"^WALK (.*)$", lambda m: walkthrough(m[1]), text, flags=re.M)
         (folder / "docs" / name).write_text(text, encoding="utf-8")
     shutil.copytree(ROOT / "docs" / "assets", folder / "docs" / "assets")
     with served(folder / "site") as address:
@@ -105,7 +108,7 @@ def shell(tmp_path_factory):
             plugins=[],
             hooks=[],
             strict=True,
-            nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}],
+            nav=[{"Home": "index.md"}, {"Deep": "deep/page.md"}, {"Walks": "walks.md"}],
         )
         build(config)
         yield address
@@ -245,6 +248,24 @@ def test_scripts_come_too_where_no_paint_is_told(open_page, shell, hidden):
     page = open_page(shell, before=lambda page: page.add_init_script(where))
     until(page, "document.documentElement.classList.contains('js')")
     assert page.evaluate("delays.includes(3000)") == (hidden == "false")
+
+
+def test_a_walk_lights_no_diagram_of_another_model(open_page, shell):
+    """Not even where a slug is no selector; without a diagram of its model it shows none."""
+    page = open_page(urljoin(shell, "walks/"), viewport={"width": 1280, "height": 800})
+    other, own = page.locator(".ep-stepper").first, page.locator(".ep-stepper").last
+    own.get_by_text("Step 1 of ").wait_for()
+    for _ in range(4):  # into a layer, which is what is drawn
+        own.get_by_role("button", name="Next").click()
+    assert own.locator(".node.lit").count() == 1
+    assert other.get_by_text("Step 1 of ").is_visible() and not other.locator(".ep-drawing").count()
+    walks = page.locator("ol.ep-walk, figure.diagram")
+    assert walks.evaluate_all("all => all.map(e => e.dataset.model)") == ["gpt2", "llama3-8b", "gpt2"]
+    odd = """all => all.forEach(e => { if (e.dataset.model === "gpt2") e.dataset.model = `"]</script>` })"""
+    walks.evaluate_all(odd)
+    own.get_by_role("button", name="Back").click()
+    other.get_by_role("button", name="Next").click()
+    assert own.locator(".ep-drawing").count() == 1 and not other.locator(".ep-drawing").count()
 
 
 @pytest.mark.parametrize("path", ["", "deep/page/"])

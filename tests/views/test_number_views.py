@@ -17,6 +17,7 @@ from macros.engine.forward import logits
 from macros.engine.ops import layer_norm, softmax
 from macros.views.guide import capitals as views
 from macros.views.guide import real_numbers as real
+from macros.views.kit.model_mark import model_mark
 
 TEXT = real.TEXT
 
@@ -143,6 +144,12 @@ def test_the_walk_has_every_step_of_every_layer(small):
     for title in ("Softmax", "Up projection", "Output projection"):
         assert walk.count(f'<strong class="ep-name">{title}</strong>') == small.model.config.n_layers
     assert 'aria-label="LM head &#40;unembedding&#41;"' in walk
+
+
+def test_the_walk_is_of_the_model_that_is_drawn(small):
+    """Both name it, and neither says where its config is."""
+    marks = [re.findall('data-model="(.*?)"', str(html)) for html in (real.number_walk(), real.layer_drawing())]
+    assert marks == [[model_mark(small.model)]] * 2 and re.fullmatch("[0-9a-f]{12}", marks[0][0])
 
 
 def test_habits_are_shares_and_the_named_head_has_most():

@@ -205,6 +205,14 @@ def test_a_model_that_caches_no_token_has_no_peers(slug):
     assert presets.model(slug).counts.cache_bytes_per_token() == 0 and cache_peers.cache_peers(slug) == ""
 
 
+@pytest.mark.parametrize("slug", ["gpt2", "llama3-8b", "mamba-2.8b", "deepseek-v3"])
+def test_the_memory_chart_names_the_lines_that_are_drawn(slug):
+    said = unescape(memory_chart.memory_chart(slug))
+    lines = said.count('stroke-dasharray="5 4"') // 2  # in each of the two frames
+    named = re.search(r"Dashed lines?: the memory of (.*?)\.</", said)
+    assert lines and named and len(re.findall(r" [GT]B\)", named[1])) == lines
+
+
 @pytest.mark.parametrize("slug", ["llama3-8b", "gpt-oss-20b", "mamba-2.8b", "bert-base"])
 def test_the_memory_chart_has_the_costs_as_a_table(slug):
     counts, said = presets.model(slug).counts, memory_chart.memory_chart(slug)

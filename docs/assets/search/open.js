@@ -22,14 +22,8 @@
 
   if (!location.protocol.startsWith("http")) {
     link?.setAttribute("data-lists", "")
-    for (const tool of document.querySelectorAll(".ep-tool:not([data-tool=station])")) {
-      const said = document.createElement("p")
-      said.className = "ep-problem"
-      said.textContent =
-        "Your browser runs no tool from a disk, so you see an example. To use the tool, run “python3 -m http.server” " +
-        "in the folder of the site and open http://localhost:8000. The command line gives the same answers."
-      tool.prepend(said)
-    }
+    const disk = Object.assign(document.createElement("script"), { src: `${new URL("disk.js", script)}` })
+    document.head.append(disk)
   } else if (link) {
     link.href = catalogue // whole, for it stays while pages change
     link.addEventListener("click", event => {

@@ -41,13 +41,14 @@ def memory_chart(model: Model) -> Html:
         rows,
         name=f"Memory of {model.name} by context",
     )
+    drawn, lines = _drawn(model)
     caption = html(
-        "Weights and KV cache of one sequence by context length, cache at 2 bytes per element, both axes logarithmic. "
-        "Dashed lines: the memory of {}.",
-        ", ".join(_device(slug, n) for slug, n in DEVICES),
+        "Weights and KV cache of one sequence by context length, cache at 2 bytes per element, both axes "
+        "logarithmic.{}",
+        f" Dashed line{'s' if len(lines) > 1 else ''}: the memory of {', '.join(lines)}." if lines else "",
     )
     notes = [html("{}.", GB), beyond_note_of_model(model, contexts[-1]), caveat([model.slug])]
-    return figure([_drawn(model)], caption, block(as_table, conventions(*notes)), is_wide=True)
+    return figure([drawn], caption, block(as_table, conventions(*notes)), is_wide=True)
 
 
 def _formats(model: Model) -> dict[str, int]:
@@ -73,7 +74,8 @@ def _device(slug: str, n: int) -> str:
 
 
 @memoized
-def _drawn(model: Model) -> Html:
+def _drawn(model: Model) -> tuple[Html, list[str]]:
+    """The chart, and the devices whose lines are in it."""
     formats = _formats(model)
     most = max(2 * LEAST, min(MOST, model.longest_context[0] or 2**17))
     contexts = [LEAST * (most / LEAST) ** (k / 40) for k in range(41)]
@@ -108,7 +110,8 @@ def _drawn(model: Model) -> Html:
         described = f"From {LEAST:,} to {most:,} tokens; the numbers are in the table."
         return svg(frame.height, joined(drawn), title, described, frame.width, frame.cls)
 
-    return html('<div class="ep-frames">{}{}</div>', draw(TEXT), draw(PHONE))
+    chart = html('<div class="ep-frames">{}{}</div>', draw(TEXT), draw(PHONE))
+    return chart, [_device(slug, n) for slug, n, _ in shown]
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:

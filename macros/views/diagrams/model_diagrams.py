@@ -17,6 +17,7 @@ from ...engine.dims import Dim, Free
 from ..kit import disclosure
 from ..kit.arguments import unknown
 from ..kit.html import Html, Link, anchor, html, joined, tag, terms_beside
+from ..kit.model_mark import model_mark
 from ..kit.shapes import in_first_step, in_symbols
 from ..trace.guide_links import link_to_section
 from ..trace.layers import layers_by_kind
@@ -102,6 +103,7 @@ def figure(drawing: Drawing, name: str, link: Link | None) -> Html:
         ),
         cls="diagram",
         aria_label=name,
+        data_model=model_mark(drawing.model),
     )
 
 

@@ -101,7 +101,7 @@ def any_config() -> Html:
     """A config.json of the reader's own; without a script, the command that reads it."""
     return _tool(
         "config",
-        html("<p>This page needs JavaScript. Without it, the command line does the same:</p>"),
+        html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
         tag("pre", code("every-parameter describe path/to/config.json")),
     )
 
@@ -110,7 +110,7 @@ def run_checkpoint() -> Html:
     """A checkpoint's folder of the reader's own, run in the browser; without a script, the command that does it."""
     return _tool(
         "run",
-        html("<p>This page needs JavaScript. Without it, the command line does the same:</p>"),
+        html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
         tag("pre", code('every-parameter run path/to/folder --text "The capital of France is" --trace')),
     )
 

@@ -22,6 +22,7 @@ from ..kit.conventions import FLOP_CONVENTIONS, caveat
 from ..kit.equations import math
 from ..kit.html import Html, block, conventions, heading, html, joined, made, small, table, tag, terms_beside, text
 from ..kit.mathml import prepare
+from ..kit.model_mark import model_mark
 from ..kit.shapes import expression, in_numbers, in_symbols, of_expressions, tensor_name
 from ..words import descriptions
 from ..words.descriptions import Words
@@ -66,6 +67,7 @@ def walkthrough(
             tag("li", _what("In all"), _meta(said), cls="ep-step total"),
             cls="ep-walk",
             aria_label=f"{'One forward pass' if part is None else shown.words.title} of {model.name}",
+            data_model=model_mark(model),
         ),
         conventions(
             html(
@@ -87,7 +89,13 @@ def _nothing(operation: Operation) -> str:
 def annotated_steps(whole: Section, model: Model, tokens: int, more: Callable[[Operation], object]) -> Html:
     """Each operation of a forward pass, with an addition to each."""
     entries = _content(whole, model, symbol_values(model, tokens, None), "steps", {}, more)
-    return tag("ol", _each_explained_once(entries), cls="ep-walk", aria_label="One forward pass, step by step")
+    return tag(
+        "ol",
+        _each_explained_once(entries),
+        cls="ep-walk",
+        aria_label="One forward pass, step by step",
+        data_model=model_mark(model),
+    )
 
 
 def _section_of(whole: Section, part: str, model: Model) -> Section:
