@@ -37,7 +37,7 @@ from .stored import types_of
 FOLDER = Path(__file__).parent.parent / "presets"
 # What configs call the longest context that a model is made for.
 LENGTHS = "max_position_embeddings", "max_seq_len", "n_positions", "model_max_length", "context_length"
-NAMES = "published", "transformers"  # whose the tensor names of a preset may be
+NAMES = "published", "transformers", "own"  # whose the tensor names of a preset may be
 TOML = "*.[tT][oO][mM][lL]"
 also: list[Path] = []  # the folder of a site that has models of its own
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"

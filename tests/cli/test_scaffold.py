@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from small import counts
 
 import macros.engine.architectures as registry
 from macros.__main__ import main
-from macros.cli import scaffold
+from macros.cli import scaffold, skeleton
 from macros.engine.architectures import architectures
 
 TYPES = [t for t in all_configs() if t.isidentifier() and t not in MULTIMODAL]
@@ -132,3 +133,12 @@ def test_missing_words_and_forgotten_tables_are_open(tmp_path, monkeypatch):
         (scaffold.ABSENT, "ABSENT"),
         (scaffold.INDEPENDENT, "[absent]"),
     ]
+
+
+@pytest.mark.parametrize("absent, names", [({}, "transformers"), ({"llama": scaffold.REASON}, "own")])
+def test_add_says_whose_the_names_are(absent, names, tmp_path, monkeypatch):
+    """Of an architecture that no library has, they are its module's."""
+    monkeypatch.setattr(skeleton, "comparison", lambda: SimpleNamespace(absent=absent))
+    (tmp_path / "config.json").write_text(json.dumps(scaffold.small_config("llama")), "utf-8")
+    made = skeleton.skeleton(str(tmp_path / "config.json"), "my-own", "My own")
+    assert f'\nnames = "{names}"\n' in made.text

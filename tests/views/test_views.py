@@ -15,6 +15,7 @@ import unicodedata
 import weakref
 from fractions import Fraction
 from importlib.metadata import version
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import jinja2
@@ -575,6 +576,12 @@ def test_every_type_of_ones_own_has_words():
     made = [presets.make(model_type, small_configs()[model_type]) for model_type in own]
     lacking = [f"{model.slug}: {line}" for model in made for line in descriptions.lacking(model.trace)]
     assert not lacking, "\n" + "\n".join(lacking)
+
+
+def test_the_names_of_an_architecture_of_ones_own_are_its_modules():
+    sources = SimpleNamespace(names="own")
+    made = SimpleNamespace(preset=SimpleNamespace(sources=sources, hub=None), names_verified=False)
+    assert str(parameters.names_line(made)).startswith("The names are those of the architecture’s own module")
 
 
 def test_a_weight_and_a_step_without_words_are_named_with_the_file(monkeypatch):
