@@ -43,7 +43,7 @@ OF_ONE_TOOL = (
 )
 # What runs a forward pass on numbers, for which NUMPY makes the arrays.
 WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published")
-LEFT_OUT = frozenset({"engine.checkpoint", "engine.files", *WITH_NUMBERS})
+LEFT_OUT = frozenset({"engine.checkpoint", "engine.files", "engine.mistakes", *WITH_NUMBERS})
 ARCHITECTURES = "engine.architectures"
 HEADS = f"{ARCHITECTURES}.heads"  # with what makers call their classes, which stands in a file
 RUNTIME, NUMPY = "python.mjs", "numpy.mjs"

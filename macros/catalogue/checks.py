@@ -56,7 +56,7 @@ def verify_names(slug: str) -> None:
     if (names := preset(slug).sources.names) not in NAMES:
         raise Problem(
             f"sources.names = {shorten(names)}",
-            nearest(names, NAMES, 'write "published" or "transformers"'),
+            nearest(names, NAMES, 'write "published", "transformers" or "own"'),
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from ..cache.memory import Dependency, depends_on, invalidate, memoized, untracked
 from ..counting import quantization
 from ..counting.parameters import Counts
-from ..engine.architectures import Architecture, architectures, find, is_known, modules_by_type
+from ..engine.architectures import Architecture, architectures, find, is_known, modules_by_type, unregistered
 from ..engine.architectures.config import Config, fields_of
 from ..engine.architectures.drafts import is_draft
 from ..engine.architectures.heads import Head, described, find_head, of_whole
@@ -24,6 +24,7 @@ from ..engine.errors import Problem, nearest, only_forward, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
 from ..engine.keys import Parts, head_read_otherwise, named_keys, sizes_among
+from ..engine.mistakes import WRONG_NAMES, wrong_name, wrong_sizes
 from ..engine.rules import ShapeError
 from ..engine.trace import Trace
 from .components import Component, components_of, uncounted, with_counts
@@ -36,7 +37,7 @@ from .stored import types_of
 FOLDER = Path(__file__).parent.parent / "presets"
 # What configs call the longest context that a model is made for.
 LENGTHS = "max_position_embeddings", "max_seq_len", "n_positions", "model_max_length", "context_length"
-NAMES = "published", "transformers"  # whose the tensor names of a preset may be
+NAMES = "published", "transformers", "own"  # whose the tensor names of a preset may be
 TOML = "*.[tT][oO][mM][lL]"
 also: list[Path] = []  # the folder of a site that has models of its own
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
@@ -209,7 +210,9 @@ class Model:
         except ShapeError as error:
             if self.config.looks_both_ways:
                 raise only_forward(f"a part of {self.architecture.name}").at(self.where) from None
-            raise Problem(f"the sizes do not fit together: {error}", "correct the config", self.where) from None
+            raise wrong_sizes(error).at(self.where) from None
+        except WRONG_NAMES as error:
+            raise wrong_name(error) from error
 
     @cached_property
     def counts(self) -> Counts:
@@ -340,7 +343,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     try:
         if not isinstance(raw["model_type"], str) or not is_known(raw["model_type"]):
-            raise unknown_type(raw, architectures())
+            raise unregistered(raw["model_type"]) or unknown_type(raw, architectures())
         architecture = find(raw["model_type"])
         config, unknown = architecture.config.read(raw)
         head = find_head(architecture.name, raw, class_names().get(raw["model_type"], ()))

@@ -14,15 +14,18 @@ import re
 import subprocess
 import sys
 import textwrap
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ..catalogue.presets import make
 from ..engine.architectures import Architecture, architectures, find, modules_by_type
 from ..engine.errors import Problem, nearest
 from ..engine.files import PACKAGE, read_text, write
+from ..views.words import descriptions
 
 ROOT = PACKAGE.parent
 MODULES = PACKAGE / "engine/architectures"
@@ -210,10 +213,11 @@ def still_open(model_type: str) -> list[str]:
     ]
     small = {raw["model_type"]: raw for raw in json.loads(read_text(SMALL))}
     if raw := small.get(model_type):
+        unread = ()
         try:
             unread = find(model_type).config.read(dict(raw))[1]
+            found += descriptions.lacking(make(model_type, raw).trace)
         except Problem as problem:  # a new key, as yet only in the module
-            unread = ()
             found.append(f"{shown(SMALL)}: {model_type}: {problem}")
         found += [f"{shown(SMALL)}: {model_type}: {key}: the config does not read it" for key in unread]
         if any({**raw, "model_type": other} == small_config(other) for other in others(model_type)):
@@ -226,11 +230,40 @@ def still_open(model_type: str) -> list[str]:
     if stub := re.search(rf'^def {model_type}\(c\):\n    """{OPEN}', forms, re.M):
         line = forms[: stub.start()].count("\n") + 1
         found.append(f"{shown(FORMS)}:{line}: write the closed form by hand: the stub is that of another type")
+    found += [f"{shown(path)}: {model_type} {mend}" for path, mend in forgotten(model_type)]
     if not (ROOT / f"tests/golden/{model_type}.npz").is_file():
         found.append(
             f"tests/golden/{model_type}.npz: no logits to compare with: "
             f"python -m tests.reference.own {model_type} your_model.py:build"
         )
+    return found
+
+
+def forgotten(model_type: str) -> Iterator[tuple[Path, str]]:
+    """The tables of the tests that lack a type: the file of each, and what to add to it."""
+    forms = [FORMS, *sorted(FORMS.parent.glob("closed_forms_*.py"))]
+    if model_type not in words_of("ALIASES", FORMS):
+        if model_type not in words_of("FORMS", *forms):
+            yield FORMS, "has no closed form: add one to FORMS"
+        if model_type not in words_of("RANDOM", *forms):
+            yield FORMS, "has no random configs: add some to RANDOM"
+    independent, reasons = tomllib.loads(read_text(INDEPENDENT)), words_of("ABSENT", ABSENT)
+    if model_type in independent["types"]:
+        return
+    if model_type not in reasons:
+        yield ABSENT, "has no reason why nothing is compared: add one to ABSENT"
+    if model_type not in independent["absent"]:
+        yield INDEPENDENT, "has no reason why nothing is compared: add one to [absent]"
+
+
+def words_of(name: str, *paths: Path) -> set[str]:
+    """All strings in what a module assigns to a name, or to an entry of it."""
+    found = set[str]()
+    for node in (node for path in paths for node in ast.parse(read_text(path)).body):
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        if target and name in names_in(target):
+            constants = (one.value for one in ast.walk(node) if isinstance(one, ast.Constant))
+            found |= {value for value in constants if isinstance(value, str)}
     return found
 
 

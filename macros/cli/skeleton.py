@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalogue import families, presets
+from ..catalogue.independent import comparison
 from ..catalogue.names import check_family, check_hub, check_slug, family_slug
 from ..catalogue.preset_file import NULL, blanks_of
 from ..catalogue.presets import Model, make, paths
@@ -23,6 +24,7 @@ from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
 from ..engine.keys import FORMATS, Parts
+from .scaffold import REASON
 
 # Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings", "quantization_config"})
@@ -114,7 +116,7 @@ def skeleton(
         f"config = {toml_value(f'{hub}, {described}' if hub else '')}",
         *([f"components = {toml_value(f'{hub}, config.json, {towers}' if hub else '')}"] if towers else []),
         f"verified = {datetime.date.today()}",
-        'names = "transformers"',
+        f'names = "{"own" if comparison().absent.get(model.model_type) == REASON else "transformers"}"',
         *_parts(model.parts),
         "",
     ]

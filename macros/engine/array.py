@@ -21,6 +21,7 @@ from .interface import Array
 from .rules import (
     RULES,
     DType,
+    NoContent,
     Rule,
     Shape,
     ShapeError,
@@ -247,7 +248,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def _leak(self, what: str) -> NoReturn:
         place = self.__tracer__.place()
-        raise ShapeError(f"{self!r} has a shape and no content{place}: {what} would need its numbers")
+        raise NoContent(f"{self!r} has a shape and no content{place}: {what} would need its numbers")
 
     def __bool__(self) -> NoReturn:
         self._leak("bool()")

@@ -50,6 +50,10 @@ class ShapeError(TypeError):
     """A call for which shapes have no rule: the message names the function, the shapes and the tensors."""
 
 
+class NoContent(ShapeError):
+    """A call that needs the numbers of an array, which shapes have not."""
+
+
 def show(shape: Iterable[int]) -> str:
     """A shape in symbols and numbers: `[T=5, d_model=768]`."""
     sizes = (f"{d!s}={int(d)}" if isinstance(d, Dim) and d.expr.constant is None else str(int(d)) for d in shape)

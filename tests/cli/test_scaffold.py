@@ -6,6 +6,7 @@ import importlib.util
 import json
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from small import counts
 
 import macros.engine.architectures as registry
 from macros.__main__ import main
-from macros.cli import scaffold
+from macros.cli import scaffold, skeleton
 from macros.engine.architectures import architectures
 
 TYPES = [t for t in all_configs() if t.isidentifier() and t not in MULTIMODAL]
@@ -115,3 +116,29 @@ def test_a_key_that_the_small_config_lacks_is_open(tmp_path, monkeypatch):
     scaffold.SMALL.write_text(json.dumps([raw]), "utf-8")
     line, *_ = scaffold.still_open("llama")
     assert line.startswith("configs.json: llama: vocab_size is missing")
+
+
+def test_missing_words_and_forgotten_tables_are_open(tmp_path, monkeypatch):
+    """The weights that have no words, and the type in none of the tables of the tests."""
+    small = scaffold.small_config("llama")
+    monkeypatch.setattr(scaffold.descriptions, "lacking", lambda trace: [f"no words: {w}" for w in trace.weights][:1])
+    monkeypatch.setattr(scaffold, "SMALL", tmp_path / "configs.json")
+    monkeypatch.setattr(scaffold, "shown", lambda path: path.name)
+    scaffold.SMALL.write_text(json.dumps([small]), "utf-8")
+    assert "no words: model.embed_tokens.weight" in scaffold.still_open("llama")
+    assert not [*scaffold.forgotten("llama"), *scaffold.forgotten("dflash"), *scaffold.forgotten("kimi_k2")]
+    assert [(path, mend.split()[-1]) for path, mend in scaffold.forgotten("my_llama")] == [
+        (scaffold.FORMS, "FORMS"),
+        (scaffold.FORMS, "RANDOM"),
+        (scaffold.ABSENT, "ABSENT"),
+        (scaffold.INDEPENDENT, "[absent]"),
+    ]
+
+
+@pytest.mark.parametrize("absent, names", [({}, "transformers"), ({"llama": scaffold.REASON}, "own")])
+def test_add_says_whose_the_names_are(absent, names, tmp_path, monkeypatch):
+    """Of an architecture that no library has, they are its module's."""
+    monkeypatch.setattr(skeleton, "comparison", lambda: SimpleNamespace(absent=absent))
+    (tmp_path / "config.json").write_text(json.dumps(scaffold.small_config("llama")), "utf-8")
+    made = skeleton.skeleton(str(tmp_path / "config.json"), "my-own", "My own")
+    assert f'\nnames = "{names}"\n' in made.text

@@ -27,6 +27,12 @@ ONE_OF_EACH = list({presets.model(slug).raw["model_type"]: slug for slug in KNOW
 GLOSSARY = {term.lower() for entry in entries(ROOT / "docs/includes/glossary.md") for term in entry.terms}
 
 
+MEND = (
+    "has no term; give its weight words with one, by the end of its name in the `names` of a table of "
+    "macros/views/words/weights.toml, or its role a term in macros/engine/steps.py, and see docs/includes/glossary.md"
+)
+
+
 def every(section: Section) -> list[Operation | Section]:
     """All that a walkthrough has an entry for."""
     return [one for item in section.content for one in (item, *(every(item) if isinstance(item, Section) else ()))]
@@ -38,9 +44,9 @@ def terms(said: str) -> list[str]:
 
 @pytest.mark.parametrize("slug", KNOWN)
 def test_each_step_has_a_term_of_the_glossary(slug):
-    """Mend: give its role, weight or call a term; write the term into docs/includes/glossary.md."""
     steps = every(operations.sections(presets.model(slug)))
-    assert [one.words.title for one in steps if not one.words.term] == []
+    lacking = dict.fromkeys(one.words.title for one in steps if not one.words.term)
+    assert not lacking, "\n" + "\n".join(f"{title}: {MEND}" for title in lacking)
     assert sorted({t for one in steps for t in terms(one.words.term) if t.lower() not in GLOSSARY}) == []
 
 
@@ -64,7 +70,7 @@ def test_walkthrough_diagram_and_table_show_it(slug):
     labels = re.findall(r'<div class="ep-what"><strong[^>]*>(.*?)</strong>(.*?)</div>', walkthrough.walkthrough(slug))
     for title, rest in labels[:-1]:  # the last one is the sum
         has_term = 'class="ep-term"' in rest or says_a_term(title)
-        assert has_term, title
+        assert has_term, f"{title}: {MEND}"
     for drawing in (
         model_diagrams.whole(model, None),
         *(model_diagrams.layer(model, k, None) for k in model_diagrams.layer_kinds(model)),

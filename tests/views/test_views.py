@@ -15,6 +15,7 @@ import unicodedata
 import weakref
 from fractions import Fraction
 from importlib.metadata import version
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import jinja2
@@ -24,10 +25,12 @@ import pytest
 from copies import ROOT
 from reference import golden, goldens
 
-from macros.catalogue import preset_file, presets
+from macros.catalogue import independent, preset_file, presets
 from macros.catalogue.presets import Model, make
+from macros.catalogue.small_configs import small_configs
 from macros.cli import printing
 from macros.cli.describe import as_table
+from macros.cli.scaffold import REASON
 from macros.counting.costs import of as costs_of
 from macros.data.model import as_json
 from macros.engine import forward as run
@@ -563,11 +566,33 @@ def test_the_walkthrough_leaves_no_weight_and_no_flop_out(slug):
 
 @pytest.mark.parametrize("slug", DISCLOSED)
 def test_every_weight_and_step_has_words(slug):
-    """Mend: add a table to weights.toml or steps.toml in macros/views/words/."""
-    model = presets.model(slug)
-    assert [w.name for w in model.trace.weights.values() if descriptions.of_weight(w.name) is None] == []
-    roles = {n.role for n in model.trace.root.walk() if n.step}
-    assert sorted(roles - set(descriptions.steps()) - descriptions.NAMED_BY_WEIGHT - {Role.INDEXER}) == []
+    lacking = descriptions.lacking(presets.model(slug).trace)
+    assert not lacking, "\n" + "\n".join(lacking)
+
+
+def test_every_type_of_ones_own_has_words():
+    """Before it has a preset: those that no library has, as `scaffold` writes them."""
+    own = [model_type for model_type, reason in independent.comparison().absent.items() if reason == REASON]
+    made = [presets.make(model_type, small_configs()[model_type]) for model_type in own]
+    lacking = [f"{model.slug}: {line}" for model in made for line in descriptions.lacking(model.trace)]
+    assert not lacking, "\n" + "\n".join(lacking)
+
+
+def test_the_names_of_an_architecture_of_ones_own_are_its_modules():
+    sources = SimpleNamespace(names="own")
+    made = SimpleNamespace(preset=SimpleNamespace(sources=sources, hub=None), names_verified=False)
+    assert str(parameters.names_line(made)).startswith("The names are those of the architecture’s own module")
+
+
+def test_a_weight_and_a_step_without_words_are_named_with_the_file(monkeypatch):
+    trace = presets.model("gpt2").trace
+    monkeypatch.setattr(descriptions, "of_weight", lambda name: None if name == "transformer.wpe.weight" else "words")
+    monkeypatch.setattr(descriptions, "steps", lambda: {role: "words" for role in Role if role is not Role.ATTENTION})
+    assert descriptions.lacking(trace) == [
+        "macros/views/words/weights.toml: transformer.wpe.weight has no words: "
+        "add the end of its name to the `names` of a table",
+        "macros/views/words/steps.toml: attention has no words: add a table",
+    ]
 
 
 @pytest.mark.exhaustive

@@ -13,6 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
+from ..mistakes import WRONG_NAMES, wrong_name
 from .config import Config
 
 
@@ -129,12 +130,23 @@ def is_known(model_type: str) -> bool:
     return model_type in known or f"{model_type}_text" in known
 
 
+def unregistered(model_type: object) -> Problem | None:
+    """The message about a type whose module is there and registers nothing."""
+    name = model_type if isinstance(model_type, str) and model_type.isidentifier() else ""
+    if not Path(__path__[0], f"{name}.py").is_file() or name in modules_by_type().values():
+        return None
+    return Problem(f"{name}.py registers nothing", f'add @architecture("{name}", config=…) above its forward pass')
+
+
 def find(model_type: object) -> Architecture:
     """The architecture of a model type, for a multimodal model that of its text; only its module is imported. Raises
     `Problem` for others."""
     for name in (model_type, f"{model_type}_text") if isinstance(model_type, str) else ():
         if name not in _registered and (module := modules_by_type().get(name)):
-            importlib.import_module(f"{__name__}.{module}")
+            try:
+                importlib.import_module(f"{__name__}.{module}")
+            except WRONG_NAMES as error:
+                raise wrong_name(error) from error
         if name in _registered:
             return _registered[name]
     raise Problem(

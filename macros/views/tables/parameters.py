@@ -161,6 +161,8 @@ def names_line(model: Model) -> Html:
         return html("Tensor names are those of transformers for this architecture; no file was compared.")
     if model.names_verified:
         return html("Names and shapes were compared with the published file’s, tensor by tensor.")
+    if model.preset.sources.names == "own":
+        return html("The names are those of the architecture’s own module; no library has it.")
     if model.preset.hub is None:
         return html(
             "No file with these weights was published: the names are those of the same architecture’s published files."

@@ -24,6 +24,7 @@ from ...engine.array import Node
 from ...engine.errors import Problem, nearest
 from ...engine.files import place
 from ...engine.steps import Role
+from ...engine.trace import Trace
 
 FOLDER = Path(__file__).parent
 STEPS, WEIGHTS = FOLDER / "steps.toml", FOLDER / "weights.toml"
@@ -202,6 +203,19 @@ def kinds() -> dict[str, str]:
 NAMED_BY_WEIGHT = frozenset(
     {Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR, Role.LAYER_NORM, Role.RMS_NORM, Role.HEAD_NORMS, Role.GATED_RMS_NORM}
 )
+
+
+def lacking(trace: Trace) -> list[str]:
+    """A line for each weight and step of a model that has no words, with the file and what to add to it."""
+    weights = dict.fromkeys(w.name for w in trace.weights.values() if of_weight(w.name) is None)
+    roles = {n.step.role for n in trace.root.walk() if n.step} - NAMED_BY_WEIGHT - {Role.INDEXER} - set(steps())
+    return [
+        *(
+            f"{place(WEIGHTS)}: {name} has no words: add the end of its name to the `names` of a table"
+            for name in weights
+        ),
+        *(f"{place(STEPS)}: {role.name.lower()} has no words: add a table" for role in sorted(roles)),
+    ]
 
 
 def of_kind(kind: object) -> str:

@@ -1,0 +1,38 @@
+"""Mistakes in the module of an architecture: one line that names the module's file and line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .errors import Problem
+from .files import PACKAGE, place
+from .rules import NoContent, ShapeError
+
+# What Python raises for a name that a module does not have.
+WRONG_NAMES = AttributeError, NameError, ImportError
+
+
+def wrong_sizes(error: ShapeError) -> Problem:
+    """The message about sizes that do not fit together, and about a call that needs an array's numbers."""
+    where = _line_of(error)
+    if isinstance(error, NoContent):
+        return Problem(str(error), "do not branch on values; branch on the config, or use np.where", where)
+    mend = "correct the config, or this line" if where else "correct the config"
+    return Problem(f"the sizes do not fit together: {error}", mend, where)
+
+
+def wrong_name(error: Exception) -> Exception:
+    """The message about a name that a module does not have; of other modules than architectures', the error itself."""
+    where = _line_of(error)
+    return Problem(f"{type(error).__name__}: {error}", "correct the line", where) if where else error
+
+
+def _line_of(error: BaseException) -> str:
+    """The deepest line of an architecture's module that an error went through, `file:line`; empty if there is none."""
+    found, step = "", error.__traceback__
+    while step is not None:
+        path = Path(step.tb_frame.f_code.co_filename)
+        if path.parent == PACKAGE / "engine/architectures" and path.name != "__init__.py":
+            found = f"{place(path)}:{step.tb_lineno}"
+        step = step.tb_next
+    return found

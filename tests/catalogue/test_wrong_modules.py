@@ -1,0 +1,63 @@
+"""Mistakes in an architecture's module: one line, with the module's file and line."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from reference import golden
+
+import macros.engine.architectures as registry
+from macros.catalogue import presets
+from macros.engine.errors import Problem
+
+HERE = r"macros/engine/architectures/a_wrong\.py"
+
+
+@pytest.fixture
+def a_wrong(monkeypatch):
+    """Register `body` as the forward pass of a type, as if its file were beside the others."""
+
+    def made(line: str):
+        file = f"{registry.__path__[0]}/a_wrong.py"
+        text = f"import numpy as np\ndef forward(w, ids, c, cache, last=True):\n    {line}\n"
+        module = {}
+        exec(compile(text, file, "exec"), module)
+        like = registry.find("llama")
+        this = registry.Architecture("a_wrong", ("llama",), like.config, module["forward"], "")
+        monkeypatch.setitem(registry._registered, "llama", this)
+        return presets.make("a-wrong", golden("llama").raw)
+
+    return made
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("return ids.reshape(3, 7)", f"{HERE}:3: the sizes do not fit together: .*; correct the config, or this line"),
+        ("return ids if ids[0] > 0 else ids", f"{HERE}:3: .*bool.*; do not branch on values"),
+        ("return c.no_such_key", f"{HERE}:3: AttributeError: .*no_such_key.*; correct the line"),
+        ("return no_such_step(ids)", f"{HERE}:3: NameError: .*no_such_step.*; correct the line"),
+    ],
+)
+def test_a_mistake_in_a_forward_pass_names_its_line(a_wrong, line, said):
+    with pytest.raises(Problem) as raised:
+        a_wrong(line).trace
+    assert re.search(said, str(raised.value)), str(raised.value)
+
+
+def test_a_module_without_its_registration_is_named():
+    problem = registry.unregistered("likeness")
+    assert str(problem).startswith("likeness.py registers nothing; add @architecture(")
+    assert registry.unregistered("llama") is None and registry.unregistered("no_such_type") is None
+    with pytest.raises(Problem, match="likeness.py registers nothing"):
+        presets.make("x", {"model_type": "likeness"})
+
+
+@pytest.mark.parametrize("line", ["from numpy import no_such_call", "import no_such_module", "no_such_role.NORM"])
+def test_a_module_that_cannot_be_imported_names_its_line(line, monkeypatch):
+    code = compile(f"\n{line}\n", f"{registry.__path__[0]}/a_wrong.py", "exec")
+    monkeypatch.setattr(registry, "modules_by_type", lambda: {"a_wrong": "a_wrong"})
+    monkeypatch.setattr(registry.importlib, "import_module", lambda name: exec(code, {}))
+    with pytest.raises(Problem, match=rf"{HERE}:2: \w+Error: .*no_such.*; correct the line"):
+        registry.find("a_wrong")
