@@ -18,6 +18,7 @@ from ..engine.architectures.config import Config, fields_of
 from ..engine.architectures.drafts import is_draft
 from ..engine.architectures.heads import Head, described, find_head, of_whole
 from ..engine.architectures.likeness import unknown_type
+from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.class_names import class_names
 from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, only_forward, shorten
@@ -342,6 +343,8 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         if not isinstance(raw["model_type"], str) or not is_known(raw["model_type"]):
             raise unknown_type(raw, architectures())
         architecture = find(raw["model_type"])
+        if preset is not None:
+            check_rope_tables(raw)
         config, unknown = architecture.config.read(raw)
         head = find_head(architecture.name, raw, class_names().get(raw["model_type"], ()))
     except Problem as problem:
@@ -354,7 +357,8 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
             or nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
         )
     if preset is not None:
-        quantization.read(raw)
+        check_sections(raw, config)
+        quantization.check(raw)
     if strange and (sizes := sizes_among(unknown, raw)):
         raise of_whole(strange, raw["model_type"], f"unknown keys that name a size: {_some(sizes)}")
     made = Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head, whole)

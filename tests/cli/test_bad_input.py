@@ -173,6 +173,32 @@ PRESETS = {
         'vocab_size = 97\nrope_scaling = { type = "linear" }',
         r"rope_scaling\.factor is missing",
     ),
+    "a misspelt key of a rope": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_scaling = { type = "yarn", foctar = 2.0, original_max_position_embeddings = 9 }',
+        r'config\.rope_scaling\.foctar: unknown key; did you mean "factor"\?',
+    ),
+    "an unknown key of a rope": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_parameters = { rope_type = "default", colour = 1 }',
+        r"config\.rope_parameters\.colour: unknown key; known ones: .*factor",
+    ),
+    "a yarn whose factor is left out": (
+        "vocab_size = 97",
+        "vocab_size = 97\nmax_position_embeddings = 90\n"
+        'rope_scaling = { type = "yarn", original_max_position_embeddings = 9 }',
+        r"config\.rope_scaling\.factor is missing; rope type yarn needs it",
+    ),
+    "parts of an image's places that are not a head": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_scaling = { type = "mrope", mrope_section = [1, 1, 1] }',
+        r"config\.rope_scaling\.mrope_section = \[1, 1, 1\]: its sum is not 4, the pairs of a head that turn",
+    ),
+    "a misspelt key of a quantization": (
+        "vocab_size = 97",
+        'vocab_size = 97\nquantization_config = { quant_method = "fp8", weigth_block_size = [128, 128] }',
+        r'config\.quantization_config\.weigth_block_size: unknown key; did you mean "weight_block_size"\?',
+    ),
     "broken TOML": ("[sources]", "[sources", r"broken TOML: .*line 1\d"),
     "a key twice": ("vocab_size = 97", "vocab_size = 97\nvocab_size = 98", r"broken TOML"),
     "a misspelt part": ("[sources]", "[source]", r'source: unknown key; did you mean "sources"\?'),
