@@ -77,7 +77,14 @@ def catalogue(tmp_path, monkeypatch):
     """A catalogue of its own: `catalogue(text)` writes tiny.toml and loads the model of that slug."""
 
     def clear():
-        for cached in (presets.paths, families._by_letters, presets.preset, presets.model, model_pages.problem):
+        for cached in (
+            presets.paths,
+            families._by_letters,
+            families._readable,
+            presets.preset,
+            presets.model,
+            model_pages.problem,
+        ):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
@@ -436,6 +443,28 @@ def test_a_family_is_spelt_in_one_way(catalogue):
 
 
 @pytest.mark.parametrize(
+    "old, new, found",
+    [
+        ("2024-04-18", "2127-12-18", "released = 2127-12-18: a day to come; correct it"),
+        ("2024-04-18", '"2099-12"', "released = 2099-12: a day to come"),
+        ("2024-04-18", '"2024"', None),
+        ('"Someone"', '"SomeOne"', "organization = 'SomeOne': other presets spell it 'Someone'; write \"Someone\""),
+        ("", "", "name = 'Tiny', and that of macros/presets/llama/tiny.toml is the same; give each a name of its own"),
+    ],
+)
+def test_what_two_presets_cannot_say_is_refused_of_each_and_of_all(catalogue, capsys, old, new, found):
+    """By `check` of all presets, and of the one that is named."""
+    changed = TOML.replace(old, new, 1)
+    catalogue(TOML)
+    catalogue(changed if old == "" else changed.replace('"Tiny"', '"Tinier"'), slug="tinier")
+    for asked in ([], ["tinier"]):
+        commands.main(["check", *asked])
+        out = capsys.readouterr().out
+        assert (found is None) == (" off" not in out.split("undisclosed,")[0] and "0 off" in out), out
+        assert found is None or found in out, out
+
+
+@pytest.mark.parametrize(
     "odd, folder, mend",
     [
         ("Llama", "deepseek", "move the file to macros/presets/llama"),
@@ -445,7 +474,7 @@ def test_a_family_is_spelt_in_one_way(catalogue):
 )
 def test_the_spelling_of_the_fewer_is_wrong(catalogue, odd, folder, mend):
     for slug in ("tiny", "tinier"):
-        catalogue(TOML.replace('"Llama"', '"DeepSeek"'), "deepseek", slug)
+        catalogue(TOML.replace('"Llama"', '"DeepSeek"').replace('"Tiny"', f'"{slug}"'), "deepseek", slug)
     with contextlib.suppress(Problem):
         catalogue(TOML.replace('"Llama"', f'"{odd}"'), folder, "odd")
     assert list(model_pages.problems()) == ["odd"] and mend in one_line(model_pages.problems()["odd"])
