@@ -159,10 +159,20 @@ PRESETS = {
         r"num_hidden_layers = 1000000000: expected at most",
     ),
     "an odd head": ("vocab_size = 97", "vocab_size = 97\nhead_dim = 7", r"even number"),
-    "an unknown architecture": (
+    "a misspelt architecture": (
         '"llama"',
         '"lama"',
-        r"model_type = 'lama' is not known; it is another architecture than those covered; nearest by its keys is \w+",
+        r"model_type = 'lama' is not known; did you mean \"llama\"\?",
+    ),
+    "an architecture with a hyphen": (
+        '"llama"',
+        '"granite-moe"',
+        r"model_type = 'granite-moe' is not known; did you mean \"granitemoe\"\?",
+    ),
+    "an unknown architecture": (
+        '"llama"',
+        '"koala"',
+        r"model_type = 'koala' is not known; it is another architecture than those covered; nearest by its keys is \w+",
     ),
     "no architecture": ('model_type = "llama"\n', "", r"model_type is missing"),
     "an unknown activation": (
