@@ -178,7 +178,7 @@ PRESETS = {
     "an unknown activation": (
         "vocab_size = 97",
         'vocab_size = 97\nhidden_act = "sillu"',
-        r'unknown activation .sillu.; did you mean "silu"',
+        r'hidden_act: unknown activation .sillu.; did you mean "silu"',
     ),
     "an unknown rope": (
         "vocab_size = 97",
@@ -217,6 +217,11 @@ PRESETS = {
         r'config\.quantization_config\.weigth_block_size: unknown key; did you mean "weight_block_size"\?',
     ),
     "broken TOML": ("[sources]", "[sources", r"broken TOML: .*line 1\d"),
+    "a truth value of Python's": (
+        "vocab_size = 97",
+        "vocab_size = 97\ntie_word_embeddings = True",
+        r"broken TOML: Invalid value .*; fix the line: .*true and false, null is \{ __null__ = true \}",
+    ),
     "a key twice": ("vocab_size = 97", "vocab_size = 97\nvocab_size = 98", r"broken TOML"),
     "a misspelt part": ("[sources]", "[source]", r'source: unknown key; did you mean "sources"\?'),
     "a misspelt key of a part": ("exact =", "exakt =", r'published\.exakt: unknown key; did you mean "exact"\?'),
