@@ -488,7 +488,7 @@ COUNTED = {
     "the LM head": {Role.UNEMBED},
     "attention scores and weighted sums of values": {Role.SCORES, Role.RELATIVE_LOGITS, Role.WEIGHTED_SUM},
     "including those over latents": {Role.LATENT_SCORES, Role.LATENT_WEIGHTED_SUM},
-    "an indexer’s": {Role.INDEX_SCORES},
+    "an indexer’s": {Role.INDEX_SCORES, Role.INDEXER},
     "the weighted sum of the selected experts": {Role.COMBINE},
     "the mixing of residual streams": {
         Role.READ_STREAMS,

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..counting.parameters import Counts
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.tensors import Weight
-from .families import verify_family
+from .families import verify_about, verify_family
 from .presets import NAMES, Model, model, preset, read_also, with_file
 
 REFERENCES = Path(__file__).parent / "references"
@@ -38,6 +38,7 @@ def check(slug: str) -> Result:
     """Compare one preset with its published figures and, if there is one, its reference list."""
     try:
         verify_family(slug)
+        verify_about(slug)
         verify_names(slug)
         if preset(slug).config is None:
             return Result("undisclosed", "undisclosed, nothing to count")

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime
+from collections import Counter
+
 from ..cache.memory import memoized
 from ..engine.errors import Problem, shorten
 from ..engine.files import place
 from . import presets
 from .names import family_slug
-from .presets import FOLDER, family_of, paths, preset
+from .presets import FOLDER, family_of, paths, preset, readable
 
 
 def verify_family(slug: str) -> None:
@@ -24,6 +27,33 @@ def verify_family(slug: str) -> None:
                 f"family = {shorten(family)}, and that of {place(paths()[others[0]])} is {shorten(spelling)}",
                 f'write family = "{spelling}"{moved}',
             )
+
+
+def verify_about(slug: str) -> None:
+    """Raise `Problem` for a release to come, for a name that another preset has, and for a maker whom more presets
+    spell in another case."""
+    mine = preset(slug)
+    today = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)  # it may be tomorrow where it is
+    said = mine.released.isoformat() if isinstance(mine.released, datetime.date) else str(mine.released)
+    if said > today.isoformat()[: len(said)]:
+        raise Problem(f"released = {said}: a day to come", "correct it; a preset is of a model that is out")
+    others = [other for other in _readable() if other != slug]
+    if twice := next((other for other in others if preset(other).name == mine.name), None):
+        raise Problem(
+            f"name = {shorten(mine.name)}, and that of {place(paths()[twice])} is the same",
+            "give each a name of its own",
+        )
+    maker = mine.organization
+    spelt = Counter(found for other in others if (found := preset(other).organization).casefold() == maker.casefold())
+    usual, times = next(iter(spelt.most_common(1)), (maker, 0))
+    if usual != maker and times >= spelt[maker] + 1:
+        raise Problem(f"organization = {shorten(maker)}: other presets spell it {shorten(usual)}", f'write "{usual}"')
+
+
+@memoized
+def _readable() -> list[str]:
+    """The presets that can be read."""
+    return readable()
 
 
 def spellings(family: str) -> dict[str, str]:

@@ -157,7 +157,8 @@ def read_preset(path: Path) -> Preset:
     try:
         table = tomllib.loads(read_text(path))
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise Problem(f"broken TOML: {error}", "fix the line") from None
+        mend = "fix the line: text is in quotes, the truth values are true and false, null is { __null__ = true }"
+        raise Problem(f"broken TOML: {error}", mend if "Invalid value" in str(error) else "fix the line") from None
     check_data(table)
     if isinstance(table.get("config"), dict):
         table["config"] = _with_nulls(table["config"])

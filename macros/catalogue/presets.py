@@ -18,6 +18,7 @@ from ..engine.architectures.config import Config, fields_of
 from ..engine.architectures.drafts import is_draft
 from ..engine.architectures.heads import Head, described, find_head, of_whole
 from ..engine.architectures.likeness import unknown_type
+from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.class_names import class_names
 from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, only_forward, shorten
@@ -32,7 +33,7 @@ from .folded import Fold, drawn, fold
 from .names import check_slug, family_slug
 from .predictions import Prediction, prediction_of, uncounted_modules
 from .preset_file import Extra, Preset, Published, place_above_tables, read_preset
-from .stored import types_of
+from .stored import types_of, with_format
 
 FOLDER = Path(__file__).parent.parent / "presets"
 # What configs call the longest context that a model is made for.
@@ -345,6 +346,8 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         if not isinstance(raw["model_type"], str) or not is_known(raw["model_type"]):
             raise unregistered(raw["model_type"]) or unknown_type(raw, architectures())
         architecture = find(raw["model_type"])
+        if preset is not None:
+            check_rope_tables(raw)
         config, unknown = architecture.config.read(raw)
         head = find_head(architecture.name, raw, class_names().get(raw["model_type"], ()))
     except Problem as problem:
@@ -357,7 +360,8 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
             or nearest(unknown[0], known, "remove it, or add it to the architecture's keys"),
         )
     if preset is not None:
-        quantization.read(raw)
+        check_sections(raw, config)
+        quantization.check(raw)
     if strange and (sizes := sizes_among(unknown, raw)):
         raise of_whole(strange, raw["model_type"], f"unknown keys that name a size: {_some(sizes)}")
     made = Model(slug, raw, architecture, config, preset, tuple(unknown), parts, head, whole)
@@ -481,21 +485,11 @@ def load(name: str) -> Model:
     if path.suffix != ".json" and not os.path.exists(path):  # nor can be: a name too long for a path
         return model(name)
     try:
-        made = make(name, _with_format(read_json(path), path.parent))
+        made = make(name, with_format(read_json(path), path.parent))
         made.folder = folder
         return made
     except Problem as problem:
         raise problem.at(str(path)) from None
-
-
-def _with_format(raw: dict[str, Any], folder: Path) -> Mapping[str, Any]:
-    """The keys of a config.json, and the quantization of its weights if a file next to it states it."""
-    beside, inner = folder / quantization.OTHER_FILE, raw.get("text_config")
-    is_said = any(isinstance(keys, dict) and keys.get(quantization.KEY) is not None for keys in (raw, inner))
-    if is_said or not os.path.isfile(beside):
-        return raw
-    said = read_json(beside).get(quantization.OTHER_KEY)
-    return {**raw, quantization.KEY: {"quant_method": "modelopt", **said} if isinstance(said, dict) else said}
 
 
 @cache

@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..engine.architectures.config import listed
-from ..engine.errors import Problem, shorten
+from ..engine.errors import Problem, nearest, shorten
 from .formats import FORMATS, Format
 from .modules import MEND, Modules
 
@@ -72,6 +72,31 @@ def read(raw: Keys) -> Quantization | None:
         known = ", ".join(METHODS)
         raise Problem(f"{KEY}: quant_method = {shorten(method)} is not known", f"known are {known}; or {MEND}")
     return METHODS[method](keys, raw)
+
+
+def check(raw: Keys) -> None:
+    """Raise `Problem` for an unknown quantization, and for a key of it that is nearly a known one. Programs write many
+    that change no byte, so that one that is like none is taken as such."""
+    read(raw)
+    for name in _table(raw[KEY], KEY) if raw.get(KEY) is not None else ():
+        if name not in KNOWN_KEYS and (mend := nearest(name, KNOWN_KEYS)):
+            raise Problem(f"config.{KEY}.{name}: unknown key", mend)
+
+
+# Keys that a method reads here, and those that programs write besides.
+KNOWN_KEYS = frozenset(
+    """quant_method quant_algo activation_scheme weight_block_size fmt format scale_fmt expert_dtype store_dtype
+    modules_to_not_convert ignored_layers exclude_modules ignore config_groups quantized_layers quantization_status
+    bits group_size dynamic mode quant_type include_input_output_embeddings version
+    dequantize weight_per_tensor activation_scale_ub kv_cache_scheme kv_cache_quant_algo global_compression_ratio
+    sparsity_config transform_config checkpoint_format
+    damp_percent desc_act static_groups sym true_sequential lm_head meta model_file_base_name model_name_or_path
+    block_name_to_quantize pack_dtype zero_point backend do_fuse exllama_config modules_to_fuse
+    load_in_4bit load_in_8bit bnb_4bit_compute_dtype bnb_4bit_quant_storage bnb_4bit_quant_type
+    bnb_4bit_use_double_quant llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight llm_int8_skip_modules
+    llm_int8_threshold _load_in_4bit _load_in_8bit producer quant_type_kwargs untie_embedding_weights
+    """.split()
+)
 
 
 def _mxfp4(keys: Keys, raw: Keys) -> Quantization:

@@ -77,7 +77,14 @@ def catalogue(tmp_path, monkeypatch):
     """A catalogue of its own: `catalogue(text)` writes tiny.toml and loads the model of that slug."""
 
     def clear():
-        for cached in (presets.paths, families._by_letters, presets.preset, presets.model, model_pages.problem):
+        for cached in (
+            presets.paths,
+            families._by_letters,
+            families._readable,
+            presets.preset,
+            presets.model,
+            model_pages.problem,
+        ):
             cached.cache_clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
@@ -152,16 +159,26 @@ PRESETS = {
         r"num_hidden_layers = 1000000000: expected at most",
     ),
     "an odd head": ("vocab_size = 97", "vocab_size = 97\nhead_dim = 7", r"even number"),
-    "an unknown architecture": (
+    "a misspelt architecture": (
         '"llama"',
         '"lama"',
-        r"model_type = 'lama' is not known; it is another architecture than those covered; nearest by its keys is \w+",
+        r"model_type = 'lama' is not known; did you mean \"llama\"\?",
+    ),
+    "an architecture with a hyphen": (
+        '"llama"',
+        '"granite-moe"',
+        r"model_type = 'granite-moe' is not known; did you mean \"granitemoe\"\?",
+    ),
+    "an unknown architecture": (
+        '"llama"',
+        '"koala"',
+        r"model_type = 'koala' is not known; it is another architecture than those covered; nearest by its keys is \w+",
     ),
     "no architecture": ('model_type = "llama"\n', "", r"model_type is missing"),
     "an unknown activation": (
         "vocab_size = 97",
         'vocab_size = 97\nhidden_act = "sillu"',
-        r'unknown activation .sillu.; did you mean "silu"',
+        r'hidden_act: unknown activation .sillu.; did you mean "silu"',
     ),
     "an unknown rope": (
         "vocab_size = 97",
@@ -173,7 +190,38 @@ PRESETS = {
         'vocab_size = 97\nrope_scaling = { type = "linear" }',
         r"rope_scaling\.factor is missing",
     ),
+    "a misspelt key of a rope": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_scaling = { type = "yarn", foctar = 2.0, original_max_position_embeddings = 9 }',
+        r'config\.rope_scaling\.foctar: unknown key; did you mean "factor"\?',
+    ),
+    "an unknown key of a rope": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_parameters = { rope_type = "default", colour = 1 }',
+        r"config\.rope_parameters\.colour: unknown key; known ones: .*factor",
+    ),
+    "a yarn whose factor is left out": (
+        "vocab_size = 97",
+        "vocab_size = 97\nmax_position_embeddings = 90\n"
+        'rope_scaling = { type = "yarn", original_max_position_embeddings = 9 }',
+        r"config\.rope_scaling\.factor is missing; rope type yarn needs it",
+    ),
+    "parts of an image's places that are not a head": (
+        "vocab_size = 97",
+        'vocab_size = 97\nrope_scaling = { type = "mrope", mrope_section = [1, 1, 1] }',
+        r"config\.rope_scaling\.mrope_section = \[1, 1, 1\]: its sum is not 4, the pairs of a head that turn",
+    ),
+    "a misspelt key of a quantization": (
+        "vocab_size = 97",
+        'vocab_size = 97\nquantization_config = { quant_method = "fp8", weigth_block_size = [128, 128] }',
+        r'config\.quantization_config\.weigth_block_size: unknown key; did you mean "weight_block_size"\?',
+    ),
     "broken TOML": ("[sources]", "[sources", r"broken TOML: .*line 1\d"),
+    "a truth value of Python's": (
+        "vocab_size = 97",
+        "vocab_size = 97\ntie_word_embeddings = True",
+        r"broken TOML: Invalid value .*; fix the line: .*true and false, null is \{ __null__ = true \}",
+    ),
     "a key twice": ("vocab_size = 97", "vocab_size = 97\nvocab_size = 98", r"broken TOML"),
     "a misspelt part": ("[sources]", "[source]", r'source: unknown key; did you mean "sources"\?'),
     "a misspelt key of a part": ("exact =", "exakt =", r'published\.exakt: unknown key; did you mean "exact"\?'),
@@ -410,6 +458,28 @@ def test_a_family_is_spelt_in_one_way(catalogue):
 
 
 @pytest.mark.parametrize(
+    "old, new, found",
+    [
+        ("2024-04-18", "2127-12-18", "released = 2127-12-18: a day to come; correct it"),
+        ("2024-04-18", '"2099-12"', "released = 2099-12: a day to come"),
+        ("2024-04-18", '"2024"', None),
+        ('"Someone"', '"SomeOne"', "organization = 'SomeOne': other presets spell it 'Someone'; write \"Someone\""),
+        ("", "", "name = 'Tiny', and that of macros/presets/llama/tiny.toml is the same; give each a name of its own"),
+    ],
+)
+def test_what_two_presets_cannot_say_is_refused_of_each_and_of_all(catalogue, capsys, old, new, found):
+    """By `check` of all presets, and of the one that is named."""
+    changed = TOML.replace(old, new, 1)
+    catalogue(TOML)
+    catalogue(changed if old == "" else changed.replace('"Tiny"', '"Tinier"'), slug="tinier")
+    for asked in ([], ["tinier"]):
+        commands.main(["check", *asked])
+        out = capsys.readouterr().out
+        assert (found is None) == (" off" not in out.split("undisclosed,")[0] and "0 off" in out), out
+        assert found is None or found in out, out
+
+
+@pytest.mark.parametrize(
     "odd, folder, mend",
     [
         ("Llama", "deepseek", "move the file to macros/presets/llama"),
@@ -419,7 +489,7 @@ def test_a_family_is_spelt_in_one_way(catalogue):
 )
 def test_the_spelling_of_the_fewer_is_wrong(catalogue, odd, folder, mend):
     for slug in ("tiny", "tinier"):
-        catalogue(TOML.replace('"Llama"', '"DeepSeek"'), "deepseek", slug)
+        catalogue(TOML.replace('"Llama"', '"DeepSeek"').replace('"Tiny"', f'"{slug}"'), "deepseek", slug)
     with contextlib.suppress(Problem):
         catalogue(TOML.replace('"Llama"', f'"{odd}"'), folder, "odd")
     assert list(model_pages.problems()) == ["odd"] and mend in one_line(model_pages.problems()["odd"])

@@ -826,8 +826,20 @@ def test_without_a_cache_there_is_a_batch_that_compute_limits(slug):
     """Weights alone: the accelerator's FLOPs for each byte; of experts as many times as are held for each that is used,
     at most.
     """
-    costs, h100 = of(slug), accelerators.accelerator("h100")
+    check_the_batch_that_compute_limits(of(slug), presets.model(slug).raw)
+
+
+def test_the_batch_that_compute_limits_of_weights_in_float32():
+    """As many FLOPs for twice the bytes."""
+    raw = {**presets.preset("llama3-8b").config, "torch_dtype": "float32"}
+    check_the_batch_that_compute_limits(made(**raw), raw)
+
+
+def check_the_batch_that_compute_limits(costs: Costs, raw: dict):
+    h100 = accelerators.accelerator("h100")
     batch, even = costs.critical_batch(Conditions(accelerator=h100)), h100.peak() / h100.bytes_per_second
+    if "float32" in (raw.get("dtype"), raw.get("torch_dtype")):
+        even *= 2  # FLOPs for 4 bytes
     total = costs.counts.total
     assert (
         0.8 * even * total / (total + used_again(costs))

@@ -170,9 +170,18 @@ class Config:
                     raise Problem(f"{what}: expected at least 1", "correct those")
                 value = Dim(int(value), k.field)
             object.__setattr__(self, k.field, value)
-        self.check()
+        try:
+            self.check()
+        except Problem as problem:
+            raise self._with_key(problem) from None
         for name in self.checked:
             getattr(self, name, None)
+
+    def _with_key(self, problem: Problem) -> Problem:
+        """A problem with the key of the activation that it is about, if it is about one."""
+        what, named = problem.what, [k for k in fields_of(type(self)) if k.key]
+        keys = [k.key for k in named if what == _unknown_activation(getattr(self, k.field))]
+        return Problem(f"{keys[0]}: {problem.what}", problem.mend) if keys else problem
 
     def check(self) -> None:
         """Raise `Problem` if values that are each possible do not fit together."""
@@ -327,9 +336,12 @@ def activation(name: str) -> Activation:
     try:
         return ACTIVATIONS[name]
     except KeyError:
-        raise Problem(
-            f"unknown activation {name!r}", nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")
-        ) from None
+        known = nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")
+        raise Problem(_unknown_activation(name), known) from None
+
+
+def _unknown_activation(name: object) -> str:
+    return f"unknown activation {name!r}"
 
 
 def full_every(interval: int, n_layers: int) -> list[str]:

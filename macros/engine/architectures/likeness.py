@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,11 +14,29 @@ SHOWN = 6  # keys of each kind
 
 
 def unknown_type(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> Problem:
-    """The message about a config of an unknown type: how its keys differ from those of the nearest known one."""
+    """The message about a config of an unknown type: the known one that is spelled nearly so; if there is none, how its
+    keys differ from those of the nearest known one."""
+    if meant := _misspelled(str(raw.get("model_type")), known):
+        return Problem(f"model_type = {shorten(raw.get('model_type'))} is not known", f'did you mean "{meant}"?')
     return Problem(
         f"model_type = {shorten(raw.get('model_type'))} is not known",
         f"{_compared(raw, known)}every-parameter describe --types prints the known ones",
     )
+
+
+def _misspelled(model_type: str, known: Mapping[str, Architecture]) -> str:
+    """The known type of the same letters and digits, or one that differs in a letter of a long name; else empty: the
+    version at its end makes a type another one."""
+    from difflib import get_close_matches  # only a wrong word asks for it
+
+    letters = re.sub(r"[^a-z0-9]", "", model_type.lower())
+    digits = re.sub(r"[^0-9]", "", letters)
+    for name in sorted(known):
+        plain = re.sub(r"[^a-z0-9]", "", name.lower())
+        if plain == letters:
+            return name
+    alike = [name for name in sorted(known) if re.sub(r"[^0-9]", "", name) == digits]
+    return next(iter(get_close_matches(model_type, alike, n=1, cutoff=0.85)), "")
 
 
 def _compared(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> str:

@@ -130,6 +130,58 @@ _ROPE_KEYS: dict[str, tuple[str, ...]] = {
 _ROPE_DIVISORS = {"longrope": ("short_factor", "long_factor")}
 
 
+# Keys that a table may have besides those: which embedding it is, what an architecture of its own reads, the parts of
+# an image's places, and what changes nothing.
+_OTHER_ROPE_KEYS = frozenset(
+    """rope_type type rope_theta partial_rotary_factor factor attention_factor mscale mscale_all_dim truncate
+    llama_4_scaling_beta mrope_section mrope_interleaved alpha short_mscale long_mscale finetuned""".split()
+)
+_KNOWN_ROPE_KEYS = sorted(_OTHER_ROPE_KEYS.union(*_ROPE_KEYS.values(), *_ROPE_DIVISORS.values()))
+
+
+def check_rope_tables(raw: Mapping[str, Any]) -> None:
+    """Raise `Problem` for an unknown key of `rope_scaling` or `rope_parameters`, and for a YaRN without its factor,
+    which would otherwise follow from the lengths."""
+    for name, whole in _tables(raw):
+        inner = {
+            f"{name}.{kind}": cast("Mapping[str, Any]", part)
+            for kind, part in whole.items()
+            if isinstance(part, Mapping)
+        }
+        for where, table in (inner or {name: whole}).items():
+            if unknown := next((key for key in table if key not in _KNOWN_ROPE_KEYS), None):
+                mend = nearest(unknown, _KNOWN_ROPE_KEYS, f"known ones: {', '.join(_KNOWN_ROPE_KEYS)}")
+                raise Problem(f"config.{where}.{unknown}: unknown key", mend)
+            if "yarn" in (table.get("rope_type"), table.get("type")) and table.get("factor") is None:
+                raise Problem(f"config.{where}.factor is missing", "rope type yarn needs it")
+
+
+def check_sections(raw: Mapping[str, Any], config: Any) -> None:
+    """Raise `Problem` unless the parts of an `mrope_section` are, together, the pairs of a head that turn."""
+    for name, table in _tables(raw):
+        parts = table.get("mrope_section")
+        rope = None if parts is None else getattr(config, "rope", None)
+        if not isinstance(rope, Rope):
+            continue
+        pairs = int(rope.turning(config.d_head)) // 2
+        numbers = cast("list[object]", parts) if isinstance(parts, list) else []
+        if sum(_whole(name, number) for number in numbers) != pairs:
+            what = f"config.{name}.mrope_section = {shorten(cast('object', parts))}"
+            raise Problem(f"{what}: its sum is not {pairs}, the pairs of a head that turn", "correct the value")
+
+
+def _tables(raw: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """The tables of a config that describe its rotary embedding, by their keys."""
+    named = ((name, raw.get(name)) for name in ("rope_scaling", "rope_parameters"))
+    return [(name, cast("Mapping[str, Any]", table)) for name, table in named if isinstance(table, Mapping)]
+
+
+def _whole(name: str, value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise Problem(f"config.{name}.mrope_section has {shorten(value)}: expected whole numbers", "correct the value")
+    return value
+
+
 def _amplitude(
     kind: str, factor: float, more: Mapping[str, float], table: Mapping[str, Any], number: Callable[[str], float]
 ) -> float:
