@@ -213,6 +213,13 @@ def test_the_memory_chart_names_the_lines_that_are_drawn(slug):
     assert lines and named and len(re.findall(r" [GT]B\)", named[1])) == lines
 
 
+@pytest.mark.parametrize(
+    ("slug", "end"), [("bge-base-en-v1.5", 512), ("gpt2", 1024), ("llama3-8b", 8192), ("opt-125m", 2048)]
+)
+def test_the_memory_chart_ends_at_the_longest_context(slug, end):
+    assert f" to {end:,} tokens; the numbers are in the table." in unescape(memory_chart.memory_chart(slug))
+
+
 @pytest.mark.parametrize("slug", ["llama3-8b", "gpt-oss-20b", "mamba-2.8b", "bert-base"])
 def test_the_memory_chart_has_the_costs_as_a_table(slug):
     counts, said = presets.model(slug).counts, memory_chart.memory_chart(slug)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import ceil, floor, log10
+from math import ceil, floor, log2, log10
 
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
@@ -25,7 +25,7 @@ TEXT, PHONE = Frame("wide", 640, 250, (56, 10, 520, 214)), Frame("narrow", 340, 
 
 @disclosure.view("its memory")
 def memory_chart(model: Model) -> Html:
-    """The memory of weights and cache from 1K tokens to the longest context, as a chart and the same as a table."""
+    """The memory of weights and cache up to the longest context, as a chart and the same as a table."""
     formats = _formats(model)
     contexts = _contexts(model)
     rows = [
@@ -68,6 +68,12 @@ def _contexts(model: Model) -> list[int]:
     return [4**k for k in range(5, 11) if 4**k <= most] or [most]
 
 
+def limits(model: Model) -> tuple[int, int]:
+    """Where the axis begins and ends, in tokens: at 1K and at the longest context, or below both for a short one."""
+    most = max(min(MOST, model.longest_context[0] or 2**17), 2)
+    return LEAST if most >= 2 * LEAST else max(most // 16, 1), most
+
+
 def _device(slug: str, n: int) -> str:
     name, memory = accelerator(slug).name, rounding.decimal_bytes(n * accelerator(slug).memory_bytes)
     return f"{n} × {name} ({memory})" if n > 1 else f"{name} ({memory})"
@@ -77,8 +83,8 @@ def _device(slug: str, n: int) -> str:
 def _drawn(model: Model) -> tuple[Html, list[str]]:
     """The chart, and the devices whose lines are in it."""
     formats = _formats(model)
-    most = max(2 * LEAST, min(MOST, model.longest_context[0] or 2**17))
-    contexts = [LEAST * (most / LEAST) ** (k / 40) for k in range(41)]
+    least, most = limits(model)
+    contexts = [least * (most / least) ** (k / 40) for k in range(41)]
     cached = [model.counts.cache_bytes(round(c)) for c in contexts]
     memory = {name: [n + size for size in cached] for name, n in formats.items()}
     sizes = [n for ns in memory.values() for n in ns]
@@ -89,8 +95,8 @@ def _drawn(model: Model) -> tuple[Html, list[str]]:
 
     def draw(frame: Frame) -> Html:
         left, top, right, bottom = frame.plot
-        x, y = Scale(LEAST, most, left, right), Scale(low, high, bottom, top)
-        x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2) if 2**k <= most]
+        x, y = Scale(least, most, left, right), Scale(low, high, bottom, top)
+        x_ticks = [(2**k, _tokens(2**k)) for k in range(ceil(log2(least)), 21, 2) if 2**k <= most]
         drawn = [axes(x, y, x_ticks, _ticks(low, high), "context, tokens", "")]
         across = x.each(contexts)
         written = [f"{px:.1f} " for px in across]
@@ -107,11 +113,16 @@ def _drawn(model: Model) -> tuple[Html, list[str]]:
         places = spread([end for end, _ in ends], 13, top + 4, bottom)
         drawn += [label(right + 8, place + 4, name, size=10.5) for (_, name), place in zip(ends, places)]
         title = f"Memory of {model.name} against context"
-        described = f"From {LEAST:,} to {most:,} tokens; the numbers are in the table."
+        described = f"From {least:,} to {most:,} tokens; the numbers are in the table."
         return svg(frame.height, joined(drawn), title, described, frame.width, frame.cls)
 
     chart = html('<div class="ep-frames">{}{}</div>', draw(TEXT), draw(PHONE))
     return chart, [_device(slug, n) for slug, n, _ in shown]
+
+
+def _tokens(n: int) -> str:
+    """A power of two: 512, 4K, 1M."""
+    return f"{n >> 20}M" if n >= 2**20 else f"{n >> 10}K" if n >= 2**10 else str(n)
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
