@@ -85,7 +85,7 @@ BY_HAND = {
     "engine/dims:self._is_free": "pure: with slots there is no cached_property",
     "engine/dims:self._symbols": "pure: with slots there is no cached_property",
     "engine/dims:self._text": "pure: with slots there is no cached_property",
-    "engine/trace:self._leaves": "the trace itself: a weight is one leaf",
+    "engine/trace:here.weights": "the trace itself: the weights that a call has asked for",
     "site/mkdocs/other_sites:_tools": "of the build under way",
     "site/mkdocs/markdown:glossary": "of the build under way",
     "site/mkdocs/markdown:lines": "of the page under way",

@@ -154,7 +154,7 @@ def test_a_wrong_part_of_a_preset_is_named_with_its_file(tmp_path, slug, old, ne
     text = presets.paths()[slug].read_text("utf-8")
     assert old in text
     path = tmp_path / "of-ours.toml"
-    path.write_text(text.replace(old, new, 1), "utf-8")
+    path.write_text(text.replace(old, new, 1).replace('name = "', 'name = "Our ', 1), "utf-8")
     try:
         presets.read_also(tmp_path)
         found = check("of-ours")

@@ -266,9 +266,10 @@ def test_check_of_a_file(run, tmp_path):
     """A preset that is not ours, by its path; one of ours by the path of its file is itself."""
     ours = presets.paths()["gpt2"]
     text = ours.read_text("utf-8")
+    theirs = text.replace('name = "', 'name = "Their ', 1)
     files = {
-        "theirs": text,
-        "off": text.replace("n_layer = 12", "n_layer = 13"),
+        "theirs": theirs,
+        "off": theirs.replace("n_layer = 12", "n_layer = 13").replace("Their", "Another", 1),
         "blank": 'name = ""\n',
         "gpt2": text,
         "none": None,

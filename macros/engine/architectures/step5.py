@@ -106,7 +106,7 @@ class Step5(Step3p5):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """The table `sparse_config` as keys of its own, and lists under the names that Step 3.5 has for them."""
-        if raw.get("sparse_config") is None and "sparse_config.topk" not in raw:
+        if "num_attention_groups" in raw and raw.get("sparse_config") is None and "sparse_config.topk" not in raw:
             raise Problem("sparse_config is missing", "the published code has no Step 5 without it")
         types, experts = raw.pop("layer_types_with_mtp", None), raw.pop("moe_layer_list", None)
         if types is not None:

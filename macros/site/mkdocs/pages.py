@@ -175,7 +175,8 @@ def written_out(markdown: str, page, config) -> str | None:
         return None
     written = with_macros_called(config.plugins["macros"], markdown, page)
     if written is not None:
-        page.meta["render_macros"] = False  # for the plugin
+        page.meta["render_macros"] = False  # for the plugin, until `on_page_content`
+        page.is_written_out = True
     return written
 
 
@@ -299,8 +300,10 @@ def on_page_context(context, page, config, nav):
 
 
 def on_page_content(html, page, config, files):
-    """Under live preview, what was counted of a model goes with its page, while nobody waits: little asks for it
-    again."""
+    """What only the plugin was to see goes. Under live preview, what was counted of a model goes with its page, while
+    nobody waits: little asks for it again."""
+    if vars(page).pop("is_written_out", False):
+        del page.meta["render_macros"]
     slug = Path(page.file.src_uri).stem
     if preview.serving and preview.first is None and isinstance(page.file, Generated) and slug in presets.paths():
         with suppress(Problem):

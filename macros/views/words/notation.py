@@ -156,6 +156,7 @@ SYMBOLS = (
     Symbol("ngram_rows", "", "rows of the first table of n-grams, each further one has two more"),
     Symbol("d_ngram_conv", "", "tokens that the convolution after a table of n-grams mixes"),
     Symbol("d_state", "", "numbers of state for each inner channel of a state-space layer", "N"),
+    Symbol("taps", "", "tokens that the convolution beside the first layer mixes"),
     Symbol("d_conv", "", "tokens that a short convolution looks back on, the token itself included"),
     Symbol("dt_rank", "", "width that the step size of a state-space layer is computed from", "R"),
     Symbol("d_both", "", "width of the vector that a shared block sees, with the token’s embedding beside it"),
