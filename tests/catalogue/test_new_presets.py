@@ -45,7 +45,7 @@ def config(model_type: str, D: int, F: int, L: int, N: int, K: int, V: int, more
 NEW = {
     # Families that are there: a model among others, one that is larger than all and new, one that is smaller and old.
     "llama/novel-3b": preset("Novel 3B", "Llama", "2025-03-14", config("llama", 2560, 6912, 30, 20, 4, 50432)),
-    "llama/novel-2t": preset("Novel 2T", "Llama", "2031-03-14", config("llama", 32768, 131072, 128, 256, 8, 50432)),
+    "llama/novel-2t": preset("Novel 2T", "Llama", "2026-10-14", config("llama", 32768, 131072, 128, 256, 8, 50432)),
     "qwen/novel-5m": preset("Novel 5M", "Qwen", '"2017"', config("qwen2", 64, 172, 2, 4, 1, 40960)),
     # A family of its own: an exact total, experts, nothing disclosed.
     "novel/novel-0.5b": preset("Novel 0.5B", "Novel", '"2025"', config("qwen2", 1216, 3392, 26, 19, 1, 40960, TOTAL)),
