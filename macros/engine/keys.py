@@ -81,10 +81,11 @@ WRITER = "thinker_config"
 BOTH_WAYS = "_bidirec", "_bidirectional"
 
 
-# Types that a class tells apart, where a config.json has one name for several.
+# Types that a class tells apart, where a config.json has one name for several, or a name of its own for one.
 TYPE_OF_CLASS = {
     ("bailing_hybrid", "BailingMoeV2_5ForCausalLM"): "bailing_moe_v2_5",
     ("gemma3_text", "Rnj1ForCausalLM"): "rnj1",
+    ("deepseek_ref", "DeepseekV4ForCausalLM"): "deepseek_v4",  # sgl-project/DeepSeek-V4-Flash-FP8, config.json
 }
 
 

@@ -171,3 +171,12 @@ def test_older_words_of_openpangu_say_the_same():
     older = {k: v for k, v in raw.items() if k not in ("first_k_dense_replace", "n_shared_experts", "n_routed_experts")}
     older |= {"mlp_only_layers": [0], "shared_expert_intermediate_size": 26, "num_experts": 6}
     assert make("it", older).counts.total == make("it", raw).counts.total
+
+
+def test_a_publishers_own_name_for_a_known_architecture_is_read_by_its_class():
+    """sgl-project/DeepSeek-V4-Flash-FP8, config.json, as AIConfigurator 0.12.0 has it."""
+    raw = golden("deepseek_v4").raw
+    theirs = {**raw, "model_type": "deepseek_ref", "architectures": ["DeepseekV4ForCausalLM"]}
+    assert make("theirs", theirs).counts.total == make("ours", raw).counts.total
+    with pytest.raises(Problem, match="deepseek_ref"):
+        make("theirs", {**theirs, "architectures": ["OtherForCausalLM"]})
