@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +9,7 @@ from ..errors import Problem, named, shorten
 from . import Architecture
 from .config import COMMON_IGNORED, REQUIRED, fields_of, keys_of
 
+LETTERS, DIGITS = "abcdefghijklmnopqrstuvwxyz", "0123456789"
 SHOWN = 6  # keys of each kind
 
 
@@ -29,14 +29,16 @@ def _misspelled(model_type: str, known: Mapping[str, Architecture]) -> str:
     version at its end makes a type another one."""
     from difflib import get_close_matches  # only a wrong word asks for it
 
-    letters = re.sub(r"[^a-z0-9]", "", model_type.lower())
-    digits = re.sub(r"[^0-9]", "", letters)
+    letters, digits = _only(LETTERS + DIGITS, model_type), _only(DIGITS, model_type)
     for name in sorted(known):
-        plain = re.sub(r"[^a-z0-9]", "", name.lower())
-        if plain == letters:
+        if letters and _only(LETTERS + DIGITS, name) == letters:
             return name
-    alike = [name for name in sorted(known) if re.sub(r"[^0-9]", "", name) == digits]
+    alike = [name for name in sorted(known) if _only(DIGITS, name) == digits]
     return next(iter(get_close_matches(model_type, alike, n=1, cutoff=0.85)), "")
+
+
+def _only(characters: str, word: str) -> str:
+    return "".join([c for c in word.lower() if c in characters])
 
 
 def _compared(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> str:
