@@ -8,11 +8,10 @@ model of a multimodal one, whose file calls it step4.
 
 from __future__ import annotations
 
-import dataclasses
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
-from msgspec import structs
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -152,7 +151,7 @@ class Step5(Step3p5):
     def index_rope(self) -> Rope:
         """The rotary embedding of the indexer: of layers that see all, over fewer of a head's numbers."""
         rope = rope_of_mask(self.rope_parameters, Full())
-        return dataclasses.replace(rope, partial=self.index_rotary / int(self.index_head_dim))
+        return replace(rope, partial=self.index_rotary / int(self.index_head_dim))
 
     @property
     def picked(self) -> Mask:
@@ -161,7 +160,10 @@ class Step5(Step3p5):
 
     @property
     def kinds(self) -> list[ClampedKind]:
-        return [structs.replace(kind, mask=self.picked) if kind.mask == Full() else kind for kind in super().kinds]
+        return [
+            ClampedKind(kind.moe, self.picked, kind.limit, kind.shared_limit) if kind.mask == Full() else kind
+            for kind in super().kinds
+        ]
 
 
 def _only(raw: Raw, name: str, known: list[Any]) -> None:
