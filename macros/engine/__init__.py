@@ -1,1 +1,1 @@
-"""The forward passes, and the traces that they leave on shapes. Knows only NumPy."""
+"""The forward passes, and the traces that they leave on shapes. Knows only NumPy, and msgspec for small values."""
