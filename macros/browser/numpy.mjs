@@ -841,6 +841,7 @@ const FUNCTIONS = {
     return wholeNumbers(Array.from({ length: Math.max(0, Math.ceil((to - from) / by)) }, (_, i) => from + i * by))
   }),
   zeros: made("shape dtype", (shape, dtype) => filled(shape, 0, typed(dtype, DOUBLE))),
+  ones: made("shape dtype", (shape, dtype) => filled(shape, 1, typed(dtype, DOUBLE))),
   empty: made("shape dtype", (shape, dtype) => filled(shape, 0, typed(dtype, DOUBLE))),
   full: made("shape value dtype", (shape, value, dtype) => filled(shape, value, typed(dtype, common([value])))),
 }

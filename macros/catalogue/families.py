@@ -37,7 +37,7 @@ def verify_about(slug: str) -> None:
     said = mine.released.isoformat() if isinstance(mine.released, datetime.date) else str(mine.released)
     if said > today.isoformat()[: len(said)]:
         raise Problem(f"released = {said}: a day to come", "correct it; a preset is of a model that is out")
-    others = [other for other in _readable() if other != slug]
+    others = [other for other in readable() if other != slug]
     if twice := next((other for other in others if preset(other).name == mine.name), None):
         raise Problem(
             f"name = {shorten(mine.name)}, and that of {place(paths()[twice])} is the same",
@@ -46,14 +46,8 @@ def verify_about(slug: str) -> None:
     maker = mine.organization
     spelt = Counter(found for other in others if (found := preset(other).organization).casefold() == maker.casefold())
     usual, times = next(iter(spelt.most_common(1)), (maker, 0))
-    if usual != maker and times >= spelt[maker] + 1:
+    if usual != maker and times > spelt[maker]:
         raise Problem(f"organization = {shorten(maker)}: other presets spell it {shorten(usual)}", f'write "{usual}"')
-
-
-@memoized
-def _readable() -> list[str]:
-    """The presets that can be read."""
-    return readable()
 
 
 def spellings(family: str) -> dict[str, str]:

@@ -440,6 +440,7 @@ def preset(slug: str) -> Preset:
         raise problem.at(place(path)) from None
 
 
+@memoized
 def readable() -> list[str]:
     """The slugs whose preset can be read; the errors of others are reported where they are used."""
     return [slug for slug in paths() if family_of(slug) is not None]

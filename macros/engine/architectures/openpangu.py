@@ -187,7 +187,7 @@ def sink_attention(x: Array, w: Weights, cache: KVCache, c: PanguProMoE, table: 
     size = c.n_sinks, K, V
     sink_v = w("param_sink_value", *size) if c.has_sink_values else np.zeros(size, dtype=np.float32, like=x)
     if shown is not None:
-        shown = np.concatenate([np.zeros((T, c.n_sinks), dtype=np.float32, like=x) == 0, shown], axis=1)
+        shown = np.concatenate([np.ones((T, c.n_sinks), dtype=bool, like=shown), shown], axis=1)
     mixed = attend(q, np.concatenate([sink_k, k], axis=0), np.concatenate([sink_v, v], axis=0), shown, H**-0.5)
     return linear(mixed, w, "o_proj", c.d_model, bias=c.attention_bias)
 
