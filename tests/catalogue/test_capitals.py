@@ -19,8 +19,8 @@ from macros.engine.loaded import Arrays
 
 MOST_BYTES = 300_000
 
-# Where the table has another word than the CLDR in English: another spelling, or a language that the CLDR does not have
-# as official in that country.
+# Where the table has another word than the CLDR in English: another spelling, a language that the CLDR does not have as
+# official in that country, or a currency that Babel before 2.19 still has.
 CURRENCY = {
     "Belarus": "ruble", "Bulgaria": "lev", "Mongolia": "tugrik", "Paraguay": "guarani", "Poland": "zloty",
     "Russia": "ruble", "Samoa": "tala", "Tonga": "paʻanga",
@@ -141,7 +141,8 @@ def test_currencies_and_languages_are_those_of_the_cldr():
         country = facts["country"]
         code = codes.get(country) or codes[country.removeprefix("the ")]
         coins = [get_currency_name(coin, locale="en").lower() for coin in get_territory_currencies(code)]
-        assert any(CURRENCY.get(country, facts["currency"]) in coin for coin in coins), (country, coins)
+        words = {facts["currency"], CURRENCY.get(country, facts["currency"])}
+        assert any(word in coin for coin in coins for word in words), (country, coins)
         spoken = get_official_languages(code, regional=False, de_facto=True)
         spoken = [english.languages.get(tag.split("_")[0], tag) for tag in spoken]
         assert any(LANGUAGE.get(country, facts["language"]) in name for name in spoken), (country, spoken)

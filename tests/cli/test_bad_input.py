@@ -80,7 +80,7 @@ def catalogue(tmp_path, monkeypatch):
         for cached in (
             presets.paths,
             families._by_letters,
-            families._readable,
+            presets.readable,
             presets.preset,
             presets.model,
             model_pages.problem,

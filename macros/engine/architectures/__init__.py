@@ -131,11 +131,14 @@ def is_known(model_type: str) -> bool:
 
 
 def unregistered(model_type: object) -> Problem | None:
-    """The message about a type whose module is there and registers nothing."""
-    name = model_type if isinstance(model_type, str) and model_type.isidentifier() else ""
-    if not Path(__path__[0], f"{name}.py").is_file() or name in modules_by_type().values():
+    """The message about a type whose module is there, with a forward pass, and registers nothing."""
+    module = next((path for path in Path(__path__[0]).glob("*.py") if path.stem == model_type), None)
+    if module is None or model_type in modules_by_type().values():
         return None
-    return Problem(f"{name}.py registers nothing", f'add @architecture("{name}", config=…) above its forward pass')
+    if "\ndef forward(" not in module.read_text("utf-8"):
+        return None
+    mend = f'add @architecture("{model_type}", config=…) above its forward pass'
+    return Problem(f"{module.name} registers nothing", mend)
 
 
 def find(model_type: object) -> Architecture:
