@@ -28,7 +28,6 @@ from .rules import (
     access_of,
     argument,
     astype,
-    elementwise,
     getitem,
     keeps_of,
     show,
@@ -140,6 +139,8 @@ class Tracer(steps.Tracer, Protocol):
     def numpy(
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
     ) -> Any: ...
+
+    def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> Any: ...
 
     def place(self) -> str:
         """The layers and steps of the next call, for a message."""
@@ -303,14 +304,14 @@ def _called(function: Callable[..., Any], a: ShapeArray, *args: object, **kwargs
 
 def _elementwise(a: ShapeArray, ufunc: np.ufunc, *args: object) -> ShapeArray:
     """The result of a function that works element by element, of which `a` is an argument."""
-    return a.__tracer__.numpy(ufunc.__name__, ufunc, args, {}, elementwise(ufunc))
+    return a.__tracer__.elementwise(ufunc, args)
 
 
 def arrays_in(args: Iterable[object]) -> list[ShapeArray]:
     """The shape-only arrays among some arguments, also inside lists and tuples."""
     arrays: list[ShapeArray] = []
     for a in args:
-        if isinstance(a, ShapeArray):
+        if type(a) is ShapeArray:
             arrays.append(a)
         elif isinstance(a, (list, tuple)):
             arrays += arrays_in(cast("Iterable[object]", a))

@@ -47,7 +47,11 @@ class Poly:
     __slots__ = ("terms", "_hash", "_symbols", "_is_free", "_text")
 
     def __init__(self, terms: Mapping[Monomial, Number]):
-        self.terms = {m: c if type(c) is int else _whole(c) for m, c in terms.items() if c}
+        if len(terms) == 1:  # as most have
+            [(m, c)] = terms.items()
+            self.terms = {m: c if type(c) is int else _whole(c)} if c else {}
+        else:
+            self.terms = {m: c if type(c) is int else _whole(c) for m, c in terms.items() if c}
         self._hash: int | None = None
         self._symbols: frozenset[str] | None = None
         self._is_free: bool | None = None
@@ -433,7 +437,7 @@ def product(dims: Iterable[int]) -> Dim:
 def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
     """A shape whose every size is a dimension: itself if it is one."""
     for d in shape:
-        if not isinstance(d, Dim):
+        if type(d) is not Dim:
             return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
     return cast("tuple[Dim, ...]", shape)
 

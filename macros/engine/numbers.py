@@ -57,6 +57,9 @@ class Numbers(Trace):
             self.hold(array, numbers)
         return outputs
 
+    def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
+        return self.hold(super().elementwise(ufunc, args), ufunc(*self._real(args)))
+
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (super() if self.ablation is None else self.ablation).call(step, args, kwargs)
 

@@ -60,24 +60,19 @@ def show(shape: Iterable[int]) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-@cache
-def elementwise(ufunc: np.ufunc) -> Rule:
-    """The rule of `ufunc`, which works element by element."""
-
-    def rule(record: Record, *args: Any) -> Result:
-        whole: Shape | None = None
-        dtypes: list[DType | type[int] | type[float]] = []
-        for a in args:
-            shape: Shape | None = getattr(a, "shape", None)
-            if shape is None:
-                dtypes.append(_type_of_number(a))
-            else:
-                dtypes.append(a.dtype)
-                whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
-        assert whole is not None
-        return whole, _dtype(ufunc, tuple(dtypes))
-
-    return rule
+def elementwise(ufunc: np.ufunc, args: Sequence[Any]) -> Result:
+    """The result of `ufunc`, which works element by element."""
+    whole: Shape | None = None
+    dtypes: list[DType | type[int] | type[float]] = []
+    for a in args:
+        shape: Shape | None = getattr(a, "shape", None)
+        if shape is None:
+            dtypes.append(_type_of_number(a))
+        else:
+            dtypes.append(a.dtype)
+            whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
+    assert whole is not None
+    return whole, _dtype(ufunc, tuple(dtypes))
 
 
 @cache
@@ -109,12 +104,12 @@ def _broadcast_two(a: Shape, b: Shape) -> Shape:
         b = a[:more] + b
     elif more < 0:
         a = b[:-more] + a
-    return tuple([d if d is other else _size_of_two(d, other) for d, other in zip(a, b)])
+    return tuple([d if d is other or other is ONE else _size_of_two(d, other) for d, other in zip(a, b)])
 
 
 def _size_of_two(d: int, other: int) -> int:
     # A named 1 (one key/value head) stays named.
-    if d == 1 and (other != 1 or Poly.of(d).constant is not None):
+    if d is ONE or d == 1 and (other != 1 or Poly.of(d).constant is not None):
         return other
     return d if other == 1 else same(d, other)
 
@@ -300,24 +295,28 @@ def _filled(
     return tuple(_sizes(shape)), np.dtype(dtype or np.float64)
 
 
-def _reduction(result: Callable[[DType], DTypeLike]) -> Rule:
+def _reduction(result: Callable[[DType], DType]) -> Rule:
     def rule(
         record: Record, a: Shaped, axis: int | tuple[int, ...] | None = None, keepdims: bool = False, **_: object
     ) -> Result:
-        listed = range(a.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
-        axes = [_axis(i, a.ndim) for i in listed]
-        sizes = [ONE if i in axes else d for i, d in enumerate(a.shape) if keepdims or i not in axes]
-        return tuple(sizes), np.dtype(result(a.dtype))
+        one = (ONE,) if keepdims else ()
+        if isinstance(axis, int):
+            along = _axis(axis, a.ndim)
+            return (*a.shape[:along], *one, *a.shape[along + 1 :]), result(a.dtype)
+        axes = range(a.ndim) if axis is None else [_axis(i, a.ndim) for i in axis]
+        return tuple([x for i, d in enumerate(a.shape) for x in (one if i in axes else (d,))]), result(a.dtype)
 
     return rule
 
 
-def _summed(dtype: DType) -> DTypeLike:
-    return np.int64 if dtype.kind == "b" else dtype
+@cache
+def _summed(dtype: DType) -> DType:
+    return np.dtype(np.int64) if dtype.kind == "b" else dtype
 
 
-def _averaged(dtype: DType) -> DTypeLike:
-    return np.float64 if dtype.kind in "bi" else dtype
+@cache
+def _averaged(dtype: DType) -> DType:
+    return np.dtype(np.float64) if dtype.kind in "bi" else dtype
 
 
 def _where(record: Record, condition: Shaped, *choices: Any) -> Result:
@@ -385,9 +384,9 @@ RULES: dict[Callable[..., Any], Rule] = {
     np.max: _reduction(lambda dtype: dtype),
     np.min: _reduction(lambda dtype: dtype),
     np.prod: _reduction(_summed),
-    np.any: _reduction(lambda _: bool),
-    np.all: _reduction(lambda _: bool),
-    np.argmax: _reduction(lambda _: np.int64),
+    np.any: _reduction(lambda _: np.dtype(bool)),
+    np.all: _reduction(lambda _: np.dtype(bool)),
+    np.argmax: _reduction(lambda _: np.dtype(np.int64)),
     np.broadcast_to: _broadcast_to,
     np.where: _where,
 }

@@ -10,7 +10,7 @@ from numpy.typing import DTypeLike
 
 from .array import Node, ShapeArray, arrays_in
 from .dims import Dim, Poly
-from .rules import Result, Rule, Shape, ShapeError, argument, show
+from .rules import Result, Rule, Shape, ShapeError, argument, elementwise, show
 from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
 
@@ -144,17 +144,28 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
         node.inputs = arrays_in(args)
-        if function is np.multiply:
-            for a in args:
-                if isinstance(a, (int, float)):
-                    node.factor = float(a)
-                    break
         if isinstance(results[-1], tuple):  # several of (shape, dtype), and not one
             outputs = [ShapeArray(self, s, t, node, name) for s, t in cast("list[Result]", results)]
             node.outputs = outputs
             return outputs
         shape, dtype = cast("Result", results)
         output = ShapeArray(self, shape, dtype, node, name)
+        node.outputs = (output,)
+        return output
+
+    def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
+        """One NumPy call that works element by element, as most do: a leaf of the tree."""
+        node = self._below(ufunc.__name__, ufunc)
+        try:
+            shape, dtype = elementwise(ufunc, args)
+        except ValueError as error:
+            raise ShapeError(f"{node.name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
+        node.inputs = inputs = [a for a in args if isinstance(a, ShapeArray)]
+        if ufunc is np.multiply and len(inputs) < len(args):
+            for a in args:
+                if isinstance(a, (int, float)):
+                    node.factor = float(a)
+        output = ShapeArray(self, shape, dtype, node, node.name)
         node.outputs = (output,)
         return output
 

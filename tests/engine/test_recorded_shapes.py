@@ -63,6 +63,11 @@ class Carrying(Trace):
             self.carry(s, r)
         return out
 
+    def elementwise(self, ufunc, args):
+        out = super().elementwise(ufunc, args)
+        with np.errstate(all="ignore"):
+            return self.carry(out, ufunc(*self.real(args)))
+
     def primitive(self, step, args, kwargs):
         out = super().primitive(step, args, kwargs)
         real = step.function(*self.real(args), **kwargs)
