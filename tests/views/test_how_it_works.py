@@ -192,3 +192,8 @@ def test_the_html_of_a_piece_is_shown_as_text():
 def test_an_undisclosed_model_has_no_stations():
     assert "undisclosed" in trace_steps.trace_steps("gpt-4", "feed_forward")
     assert trace_steps.part_formula("gpt-4", "feed_forward") == "undisclosed"
+
+
+def test_a_formatted_string_is_one_string_in_every_version_of_python():
+    [shown] = [str(part) for part in excerpts.coloured('f"{b[0]:{d}} {{}}"') if str(part)]
+    assert shown.startswith('<span class="s">') and shown.count("<span") == 1

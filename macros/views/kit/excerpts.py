@@ -74,7 +74,7 @@ def coloured(source: str) -> Iterator[Html]:
         between = [lines[row - 1][column:], *lines[row : last_row - 1], lines[last_row - 1][:last_column]]
         return joined(map(_plain, between), LINE_END)
 
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+    for token in _tokens(source):
         cls = _class_of(token, before)
         if cls is not None:
             yield until(token.start)
@@ -83,6 +83,21 @@ def coloured(source: str) -> Iterator[Html]:
             place = token.end
         before = token.string
     yield until((len(lines), len(lines[-1])))
+
+
+def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
+    """The tokens, each string one of them: Python 3.12 and later give a formatted one in parts."""
+    start, depth = (0, 0), 0
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        kind = tokenize.tok_name[token.type]
+        if kind in ("FSTRING_START", "TSTRING_START"):
+            start, depth = (start if depth else token.start), depth + 1
+        elif kind in ("FSTRING_END", "TSTRING_END"):
+            depth -= 1
+            if not depth:
+                yield token._replace(type=tokenize.STRING, start=start)
+        elif not depth:
+            yield token
 
 
 def _class_of(token: tokenize.TokenInfo, before: str) -> str | None:
