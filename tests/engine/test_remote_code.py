@@ -180,3 +180,22 @@ def test_a_publishers_own_name_for_a_known_architecture_is_read_by_its_class():
     assert make("theirs", theirs).counts.total == make("ours", raw).counts.total
     with pytest.raises(Problem, match="deepseek_ref"):
         make("theirs", {**theirs, "architectures": ["OtherForCausalLM"]})
+
+
+def test_the_flat_file_of_step_3_7_is_its_text_model_with_a_note_on_heads():
+    """stepfun-ai/Step-3.7-Flash, config.json, as AIConfigurator 0.12.0 has it: its keys, and other sizes."""
+    raw = golden("step3p5").raw
+    theirs = {
+        name: value for name, value in raw.items() if name not in ("num_sliding_attention_heads", "mlp_layer_types")
+    }
+    theirs |= {"model_type": "step3p7", "architectures": ["Step3p7FlashForCausalLM"], "first_k_dense_replace": 1}
+    theirs |= {"n_shared_experts": 1, "scoring_func": "sigmoid", "use_moe_router_bias": True}
+    read = make("theirs", theirs)
+    kinds = ["dense"] + ["sparse"] * (raw["num_hidden_layers"] - 1)
+    ours = raw | {"num_sliding_attention_heads": raw["num_attention_heads"], "mlp_layer_types": kinds}
+    assert read.counts.total == make("ours", ours).counts.total and not read.unknown
+    assert [line.split(" is missing")[0] for line in read.warnings] == ["num_sliding_attention_heads"]
+    assert not make("ours", ours).warnings
+    for wrong in ({"scoring_func": "softmax"}, {"n_shared_experts": 2}):
+        with pytest.raises(Problem, match=next(iter(wrong))):
+            make("theirs", theirs | wrong)
