@@ -1,10 +1,14 @@
 """Types of remote code that transformers does not have: they compute what the type does that they equal."""
 
+import json
+
 import numpy as np
 import pytest
 from reference import close, golden
 from reference.configs import REMOTE, configs, remote
+from safetensors.numpy import save_file
 
+from macros.catalogue.checkpoints import Checkpoint
 from macros.catalogue.presets import make
 from macros.engine.architectures import baichuan
 from macros.engine.errors import Problem
@@ -148,6 +152,12 @@ def test_exaone_in_its_makers_names():
             "shared_expert_intermediate",
         ),
         ("PanguProMoE", {"router_enable_expert_bias": False}, "router_enable_expert_bias = "),
+        ("alice_ai", {"linear_num_value_heads": 10}, "linear_num_value_heads = 10, and linear_num_key_heads = 5"),
+        ("alice_ai", {"kda_allow_negative_eigenvalues": True}, "kda_allow_negative_eigenvalues = "),
+        ("alice_ai", {"block_attn_res_block_size": None}, "block_attn_res_block_size is missing"),
+        ("dory", {"recurrent_kv_cache_mode": "last_loop"}, "recurrent_kv_cache_mode = "),
+        ("dory", {"n_output_layers": 3}, "n_output_layers are 2, 4, 3"),
+        ("dory", {"layer_types": ["mlp", "mamba"] * 4}, "layer_types has 'mamba'"),
         ("step5", {"sparse_config": None}, "sparse_config is missing"),
         ("step5", {"sparse_config": {"num_provider_groups": 4}}, "sparse_config.num_provider_groups = 4"),
         ("step5", {"sparse_config": {"num_provider_groups": 2, "attention_impl": "x"}}, "sparse_config.attention_impl"),
@@ -199,3 +209,19 @@ def test_the_flat_file_of_step_3_7_is_its_text_model_with_a_note_on_heads():
     for wrong in ({"scoring_func": "softmax"}, {"n_shared_experts": 2}):
         with pytest.raises(Problem, match=next(iter(wrong))):
             make("theirs", theirs | wrong)
+
+
+def test_alice_ai_is_read_under_the_names_that_its_maker_gives(tmp_path):
+    """As vLLM’s loader reads them: each convolution by itself, and no inner name of the decay."""
+    ours = golden("alice_ai")
+    theirs = {}
+    for name, array in ours.tensors.items():
+        name = name.replace("forget_gate.A_log", "a_log_bias").replace("forget_gate.", "")
+        parts = dict(zip("qkv", np.split(array, 3))) if "linear_attn.conv1d" in name else {}
+        theirs |= {name.replace("conv1d", f"{part}_conv1d"): one for part, one in parts.items()} or {name: array}
+    assert len(theirs) == len(ours.tensors) + 2 * ours.raw["layer_types"].count("linear_attention")
+    (tmp_path / "config.json").write_text(json.dumps(ours.raw), "utf-8")
+    save_file({name: np.ascontiguousarray(array) for name, array in theirs.items()}, tmp_path / "model.safetensors")
+    model = make("it", ours.raw)
+    scores, _ = logits(model.architecture, model.config, Checkpoint("it", tmp_path).weights(), ours.npz["input_ids"][0])
+    close(scores, ours.npz["logits"][0])
