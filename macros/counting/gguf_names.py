@@ -739,9 +739,9 @@ WITHOUT: dict[str, str] = {
     "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
     **dict.fromkeys(
         """
-        albert aria_text axk1 axk2 bailing_moe_v2_5 bart beam bert-generation big_bird bigbird_pegasus biogpt
+        albert alice_ai aria_text axk1 axk2 bailing_moe_v2_5 bart beam bert-generation big_bird bigbird_pegasus biogpt
         blenderbot blenderbot-small blip_text_model codegen cohere_compass_text cosmos3_edge_text cpmant ctrl cwm
-        data2vec-text deberta deberta-v2 deepseek_ocr2_text diffllama diffusion_gemma_text doge domynedge electra
+        data2vec-text deberta deberta-v2 deepseek_ocr2_text diffllama diffusion_gemma_text doge domynedge dory electra
         emu3_text_model ernie ernie4_5_vl_moe_text flaubert flex_olmo flint fsmt git gpt_neo gpt_neox_japanese gptj
         gte helium hyperclovax ibert inkling2_text inkling_text iquestloopcoder jetmoe k2_horizon kolibri1
         kosmos_2_5_text_model kosmos_2_text_model led lfm3 longcat_flash longcat_flash_ngram longt5 m2m_100 marian

@@ -85,6 +85,7 @@ BOTH_WAYS = "_bidirec", "_bidirectional"
 TYPE_OF_CLASS = {
     ("bailing_hybrid", "BailingMoeV2_5ForCausalLM"): "bailing_moe_v2_5",
     ("gemma3_text", "Rnj1ForCausalLM"): "rnj1",
+    ("step3p7", "Step3p7FlashForCausalLM"): "step3p5",  # flat, as aiconfigurator has it: its text model alone
     ("deepseek_ref", "DeepseekV4ForCausalLM"): "deepseek_v4",  # sgl-project/DeepSeek-V4-Flash-FP8, config.json
 }
 

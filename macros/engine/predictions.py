@@ -6,7 +6,7 @@ kind. Embedding and LM head are the model's, except where a file has a module's 
 mimo_v2_mtp.py, bailing_moe_mtp.py, ernie_mtp.py, exaone_moe_mtp.py, hy_v3_mtp.py, longcat_flash_mtp.py,
 nemotron_h_mtp.py, step3p5_mtp.py and openpangu_mtp.py, and models/deepseek_v4, minimax_m3, inkling, glm5next, hy_v4,
 qwen4_exp, dots3_note, kimi_k3 and step5; inclusionAI/Ling-V2, models/modeling_bailing_moe_v2.py; transformers 5.23,
-modeling_layers.py, `MtpModel`.
+modeling_layers.py, `MtpModel`; of Alice AI pull request 57963 of vLLM, model_executor/models/alice_ai_mtp.py.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from .architectures import (
+    alice_ai,
     bailing_hybrid,
     bailing_moe,
     deepseek_v3,
@@ -134,6 +135,13 @@ def _glm(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) ->
 def _qwen(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
     kind = Mixed("attention", "moe" if isinstance(c, qwen3_next.WithExperts) and c.n_experts else "dense")
     return qwen3_next.layer(x, w, cache, c, kind, _angles(ids, cache, c.d_head, c.rope))
+
+
+def _alice(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
+    x = x + qwen3_next.attention(y, w.at("self_attn"), cache, c, _angles(ids, cache, c.d_head, c.rope))
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)
+    return x + alice_ai.mixture_of_experts(y, w.at("mlp"), c)
 
 
 def _mimo(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
@@ -390,6 +398,7 @@ MODULES: dict[str, Module | OverStreams] = {
     "dots3_note_text": Module(_dots, usual=1, embedding="model.mtp.embed_tokens.weight"),
     "kimi_linear": Module(_kimi),
     **dict.fromkeys(("pangu_ultra_moe", "PanguProMoE"), Module(_pangu)),
+    "alice_ai": OF_QWEN._replace(layer=_alice, usual=0),
     "mellum": OF_QWEN._replace(layer=_mellum, offset=0, usual=0),
     "exaone4": OF_QWEN._replace(layer=_exaone4, offset=0, usual=0),
     "glm_ocr_text": Module(_glm4),

@@ -230,6 +230,8 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
     untied = {"tie_word_embeddings": False}
     given += [small[name] | untied for name in ("marian", "led", "prophetnet", "switch_transformers")]
     given += [{"model_type": "florence2", "text_config": small["bart"] | keys} for keys in ({}, untied)]
+    flat = {"model_type": "step3p7", "architectures": ["Step3p7FlashForCausalLM"], "num_sliding_attention_heads": None}
+    given += [small["step3p5"] | flat, all_configs()["alice_ai"] | {"linear_num_value_heads": 10}]
     both_ways = {"is_causal": False}
     given += [small[name] | both_ways for name in ("llama", "gemma2", "deepseek_v3", "qwen3_next", "mamba", "t5")]
     given += [small["gemma3_text"] | {"use_bidirectional_attention": True}, all_configs()["longcat_flash_ngram"]]

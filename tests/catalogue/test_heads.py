@@ -149,6 +149,21 @@ def test_a_whole_has_the_class_of_its_own_name():
         make("it", strange | {"model_type": "llava", "architectures": ["LlavaModel"]})
 
 
+@pytest.mark.parametrize(
+    ("whole", "name", "text"),
+    [
+        ("blip", "BlipForConditionalGeneration", "blip_text_model"),
+        ("pix2struct", "Pix2StructForConditionalGeneration", "pix2struct_text_model"),
+        ("florence2", "Florence2ForConditionalGeneration", "bart"),
+    ],
+)
+def test_a_whole_has_its_own_head_also_where_its_text_model_is_no_causal_one(whole, name, text):
+    alone = configs()[text] | {"tie_word_embeddings": True}
+    raw = {"model_type": whole, "text_config": alone, "tie_word_embeddings": True}
+    read = make("it", raw | {"architectures": [name]})
+    assert read.head is None and read.counts.total == make("it", raw).counts.total
+
+
 # --- on real arrays ---------------------------------------------------------------------------------------------------
 
 

@@ -142,6 +142,19 @@ def lightning_layers(c: dict) -> tuple[int, int]:
     return own, c["num_hidden_layers"] // c["layer_group_size"]
 
 
+def alice(c):
+    """Delta attention with low-rank gates, or gated attention; experts everywhere, and a query of the depth for each
+    part."""
+    D, L, N, K, H, _ = sizes(c)
+    full = c["layer_types"].count("full_attention") if "layer_types" in c else L // c["full_attention_interval"]
+    heads, h, E, k = c["linear_num_key_heads"], c["linear_key_head_dim"], c["num_experts"], c["num_experts_per_tok"]
+    delta = kimi_delta(D, heads, h, c["linear_conv_kernel_dim"], 2 * (D * h + h * heads * h))
+    one = gated(D, c["moe_intermediate_size"])
+    layer = E * (one + D) + gated(D, c["shared_expert_intermediate_size"]) + D + 2 * D + 2 * 2 * D
+    mixers = full * (attention(D, 2 * N, K, H) - N * H * D + 2 * H) + (L - full) * delta
+    return Form(2 * c["vocab_size"] * D + L * layer + mixers + D, 2 * full * K * H, L * one, (E, k))
+
+
 def olmo_hybrid(c):
     D, L, N, K, H, F = sizes(c)
     full, b = sum(attends(c)), c.get("attention_bias", False)
@@ -264,6 +277,7 @@ FORMS = {
     ),
     "bailing_hybrid": with_delta(ling_layers, ling_gate),
     "bailing_moe_v2_5": with_delta(lightning_layers),
+    "alice_ai": alice,
     "olmo_hybrid": olmo_hybrid,
     "falcon_h1": falcon_h1,
     "mamba2": mamba2_alone,
@@ -335,6 +349,20 @@ RANDOM = {
         fixed(sliding_window=(4, 9)),
         flags(use_sandwich_norm=BOOL, use_attention_gate=BOOL, attention_bias=BOOL),
     ).map(in_turn("layer_types", "conv", "full_attention", "conv", "sliding_attention")),
+    "alice_ai": both(
+        blocks(),
+        fixed(block_attn_res_block_size=(1, 2, 3), heads=(3, 5), width=(7, 9), linear_conv_kernel_dim=(3, 4)),
+        fixed(num_experts=(5, 7), moe_intermediate_size=(29, 31), shared_expert_intermediate_size=(37, 0), **MOE),
+        flags(norm_topk_prob=BOOL),
+    )
+    .map(in_turn("layer_types", "linear_attention", "full_attention", "linear_attention"))
+    .map(
+        lambda c: (
+            without("heads", "width", "tie_word_embeddings")(c)
+            | dict.fromkeys(("linear_num_key_heads", "linear_num_value_heads"), c["heads"])
+            | dict.fromkeys(("linear_key_head_dim", "linear_value_head_dim"), c["width"])
+        )
+    ),
     "kimi_linear": both(
         blocks(square=True),
         MLA_AND_EXPERTS,

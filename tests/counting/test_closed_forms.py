@@ -1104,6 +1104,21 @@ def nanbeige(c):
     return Form(form.total, form.cache * runs)
 
 
+def dory(c):
+    """Attention with a gate and three scales, or a feed-forward network with three; each run of a loop keeps keys and
+    values."""
+    D, L, N, K, H, F = sizes(c)
+    begin, times = c["n_input_layers"], c["n_recurrent_loops"]
+    loop = range(begin, begin + c["n_recurrent_layers"])
+    attends = [i for i, kind in enumerate(c["layer_types"]) if kind != "mlp"]
+    total = len(attends) * (attention(D, N, K, H) + N * H * D + 2 * N * H + D)
+    total += (L - len(attends)) * (gated(D, F) + 2 * F + D)
+    return Form(
+        total + 2 * c["vocab_size"] * D + c["vocab_size"],
+        2 * K * H * sum(times if i in loop else 1 for i in attends),
+    )
+
+
 def iquest_loop(c):
     """Llama's, and a gate for each head of each layer; every run of the layers keeps keys and values."""
     form, N, H = llama_like()(c), c["num_attention_heads"], c["head_dim"]
@@ -1430,6 +1445,7 @@ FORMS |= {
     "step5": step5,
     "iquestloopcoder": iquest_loop,
     "nanbeige": nanbeige,
+    "dory": dory,
     "domynedge": domyn,
     "nemotron_h_puzzle": puzzle,
     "param2moe": mixture(
@@ -2267,6 +2283,17 @@ RANDOM |= {
         lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
     ),
     "nanbeige": both(blocks(), fixed(num_loops=(1, 2, 3)), flags(loop_loss_weights=([], [0.3, 0.7]))),
+    "dory": both(
+        blocks(),
+        fixed(before=(0, 1), after=(0, 2), inside=(1, 2, 4), n_recurrent_loops=(1, 2, 3), sliding_window=(4, 9)),
+    ).map(
+        lambda c: (
+            {k: v for k, v in c.items() if k not in ("before", "after", "inside", "tie_word_embeddings")}
+            | {"n_input_layers": c["before"], "n_output_layers": c["after"], "n_recurrent_layers": c["inside"]}
+            | {"num_hidden_layers": (layers := c["before"] + c["inside"] + c["after"])}
+            | {"layer_types": (["mlp", "sliding_attention", "full_attention"] * 3)[:layers]}
+        )
+    ),
     "iquestloopcoder": both(blocks(), fixed(loop_num=(2, 3), loop_window_size=(4, 64))),
     "param2moe": both(
         blocks(),

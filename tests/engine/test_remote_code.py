@@ -1,10 +1,14 @@
 """Types of remote code that transformers does not have: they compute what the type does that they equal."""
 
+import json
+
 import numpy as np
 import pytest
 from reference import close, golden
 from reference.configs import REMOTE, configs, remote
+from safetensors.numpy import save_file
 
+from macros.catalogue.checkpoints import Checkpoint
 from macros.catalogue.presets import make
 from macros.engine.architectures import baichuan
 from macros.engine.errors import Problem
@@ -148,6 +152,12 @@ def test_exaone_in_its_makers_names():
             "shared_expert_intermediate",
         ),
         ("PanguProMoE", {"router_enable_expert_bias": False}, "router_enable_expert_bias = "),
+        ("alice_ai", {"linear_num_value_heads": 10}, "linear_num_value_heads = 10, and linear_num_key_heads = 5"),
+        ("alice_ai", {"kda_allow_negative_eigenvalues": True}, "kda_allow_negative_eigenvalues = "),
+        ("alice_ai", {"block_attn_res_block_size": None}, "block_attn_res_block_size is missing"),
+        ("dory", {"recurrent_kv_cache_mode": "last_loop"}, "recurrent_kv_cache_mode = "),
+        ("dory", {"n_output_layers": 3}, "n_output_layers are 2, 4, 3"),
+        ("dory", {"layer_types": ["mlp", "mamba"] * 4}, "layer_types has 'mamba'"),
         ("step5", {"sparse_config": None}, "sparse_config is missing"),
         ("step5", {"sparse_config": {"num_provider_groups": 4}}, "sparse_config.num_provider_groups = 4"),
         ("step5", {"sparse_config": {"num_provider_groups": 2, "attention_impl": "x"}}, "sparse_config.attention_impl"),
@@ -180,3 +190,38 @@ def test_a_publishers_own_name_for_a_known_architecture_is_read_by_its_class():
     assert make("theirs", theirs).counts.total == make("ours", raw).counts.total
     with pytest.raises(Problem, match="deepseek_ref"):
         make("theirs", {**theirs, "architectures": ["OtherForCausalLM"]})
+
+
+def test_the_flat_file_of_step_3_7_is_its_text_model_with_a_note_on_heads():
+    """stepfun-ai/Step-3.7-Flash, config.json, as AIConfigurator 0.12.0 has it: its keys, and other sizes."""
+    raw = golden("step3p5").raw
+    theirs = {
+        name: value for name, value in raw.items() if name not in ("num_sliding_attention_heads", "mlp_layer_types")
+    }
+    theirs |= {"model_type": "step3p7", "architectures": ["Step3p7FlashForCausalLM"], "first_k_dense_replace": 1}
+    theirs |= {"n_shared_experts": 1, "scoring_func": "sigmoid", "use_moe_router_bias": True}
+    read = make("theirs", theirs)
+    kinds = ["dense"] + ["sparse"] * (raw["num_hidden_layers"] - 1)
+    ours = raw | {"num_sliding_attention_heads": raw["num_attention_heads"], "mlp_layer_types": kinds}
+    assert read.counts.total == make("ours", ours).counts.total and not read.unknown
+    assert [line.split(" is missing")[0] for line in read.warnings] == ["num_sliding_attention_heads"]
+    assert not make("ours", ours).warnings
+    for wrong in ({"scoring_func": "softmax"}, {"n_shared_experts": 2}):
+        with pytest.raises(Problem, match=next(iter(wrong))):
+            make("theirs", theirs | wrong)
+
+
+def test_alice_ai_is_read_under_the_names_that_its_maker_gives(tmp_path):
+    """As vLLM’s loader reads them: each convolution by itself, and no inner name of the decay."""
+    ours = golden("alice_ai")
+    theirs = {}
+    for name, array in ours.tensors.items():
+        name = name.replace("forget_gate.A_log", "a_log_bias").replace("forget_gate.", "")
+        parts = dict(zip("qkv", np.split(array, 3))) if "linear_attn.conv1d" in name else {}
+        theirs |= {name.replace("conv1d", f"{part}_conv1d"): one for part, one in parts.items()} or {name: array}
+    assert len(theirs) == len(ours.tensors) + 2 * ours.raw["layer_types"].count("linear_attention")
+    (tmp_path / "config.json").write_text(json.dumps(ours.raw), "utf-8")
+    save_file({name: np.ascontiguousarray(array) for name, array in theirs.items()}, tmp_path / "model.safetensors")
+    model = make("it", ours.raw)
+    scores, _ = logits(model.architecture, model.config, Checkpoint("it", tmp_path).weights(), ours.npz["input_ids"][0])
+    close(scores, ours.npz["logits"][0])

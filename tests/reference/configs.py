@@ -115,6 +115,8 @@ ABSENT = {
     "sarvam_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "rnj1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "alice_ai": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "dory": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "nanbeige": "remote code: compared with the maker’s (tests/reference/own.py)",
     "step5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step4": "a name in published files: vLLM has it as step5, which is compared",

@@ -60,6 +60,8 @@ TYPES = {
     "IQuestLoopCoderForCausalLM": "iquestloopcoder",
     "Rnj1ForCausalLM": "rnj1",
     "NanbeigeForCausalLM": "nanbeige",
+    "AliceAIForCausalLM": "alice_ai",
+    "DoryForCausalLM": "dory",
     "LongcatFlashNgramForCausalLM": "longcat_flash_ngram",
     "BailingMoeV2_5ForCausalLM": "bailing_moe_v2_5",
     "Phi3VForCausalLM": "phi3_v",
@@ -126,14 +128,14 @@ TYPES = {
 
 REASONS = {
     "remote code, not read": """
-        AliceAIForCausalLM BagelForConditionalGeneration
+        BagelForConditionalGeneration
         BailingMoeV3VLForConditionalGeneration Cosmos3ForConditionalGeneration DeepseekOCRForCausalLM
-        DeepseekVLV2ForCausalLM DoryForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
+        DeepseekVLV2ForCausalLM DotsOCRForCausalLM GLM4VForCausalLM
         HfMoondream InternS1ProForConditionalGeneration InternS2MobiusForConditionalGeneration
         InternS2PreviewForConditionalGeneration IsaacForConditionalGeneration KananaVForConditionalGeneration
         KeyeForConditionalGeneration KeyeVL1_5ForConditionalGeneration
         Llama_Nemotron_Nano_VL LlavaOnevision2ForConditionalGeneration
-        MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM NanbeigeForCausalLM
+        MiMoV2OmniForCausalLM MiniCPMO MiniCPMV MolmoForCausalLM Moondream3ForCausalLM
         NemotronH_Nano_Omni_Reasoning_V3 NemotronH_Nano_VL_V2
         NemotronH_Super_Omni_Reasoning_V3 NemotronParseForConditionalGeneration
         OpenPanguVLForConditionalGeneration Ovis Ovis2_5 Ovis2_6ForCausalLM Ovis2_6_MoeForCausalLM

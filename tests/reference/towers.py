@@ -1791,7 +1791,7 @@ OF_PARTS = {
 }
 OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
 # What makes images.
-DRAWING = {"janus": ("vqmodel.", "generation_"), "emu3": ("vqmodel.decoder.", "post_quant_conv.")}
+DRAWING = {"janus": ("vqmodel.", "generation_")}
 OF_TEXT_ALONE = (
     *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
     *("git.encoder.", "git.embeddings.", "output.", "projection_head."),
@@ -1799,7 +1799,8 @@ OF_TEXT_ALONE = (
 
 
 def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
-    return any(of in name for of in (*OF_TEXT, *others)) or name.startswith(OF_TEXT_ALONE)
+    plain = name.replace("vqmodel.decoder.", "")  # Emu3's, which draws
+    return any(of in plain for of in OF_TEXT) or any(of in name for of in others) or name.startswith(OF_TEXT_ALONE)
 
 
 def of_others(raw: dict[str, Any], part: str) -> tuple[str, ...]:

@@ -45,11 +45,17 @@ MODELS = "vllm.model_executor.models"
 LINEAR = f"{LAYERS}.mamba.linear"
 STEP5 = "vllm.models.step5.nvidia"
 STEP5_CONFIG = "vllm.transformers_utils.configs.step5"
+DORY_CONFIG = "vllm.transformers_utils.configs.dory"
+KIMI_K3 = "vllm.models.kimi_k3.nvidia.ops"
+MAMBA = f"{LAYERS}.mamba"
 OF_LAYERS = (
     f"{LINEAR}.bailing_linear_attn",
     f"{LINEAR}.base",
     *(f"{STEP5}.{name}" for name in ("config", "layernorm", "model", "mtp")),
     STEP5_CONFIG,
+    DORY_CONFIG,
+    f"{MAMBA}.gdn.base",
+    f"{MAMBA}.gdn.kimi_gdn_linear_attn",
 )
 
 
@@ -229,8 +235,8 @@ class Scores(nn.Module):
         super().__init__()
         self.scale, self.cap = scale, soft_cap
 
-    def forward(self, head: Table, x: torch.Tensor) -> torch.Tensor:
-        out = F.linear(x, head.weight)
+    def forward(self, lm_head: Table, hidden_states: torch.Tensor) -> torch.Tensor:
+        out = F.linear(hidden_states, lm_head.weight)
         return (out if self.cap is None else self.cap * (out / self.cap).tanh()) * self.scale
 
 
@@ -658,6 +664,7 @@ ONE: dict[str, Any] = {
     "get_tp_group": Alone,
     "get_tensor_model_parallel_world_size": lambda: 1,
     "get_tensor_model_parallel_rank": lambda: 0,
+    "divide": lambda a, b: a // b,
 }
 
 
@@ -699,6 +706,70 @@ def fading(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, slope_rate: torch.
     return torch.einsum("nts,snh->tnh", torch.einsum("tnh,snh->nts", q, k) * fade, v).flatten(1)
 
 
+class GatedNorm(nn.Module):
+    """A norm of each head's numbers, through a gate."""
+
+    def __init__(self, hidden_size: int, activation: str) -> None:
+        super().__init__()
+        assert activation == "sigmoid"
+        self.eps, self.weight = torch.nan, nn.Parameter(torch.full((hidden_size,), torch.nan))
+
+    def forward(self, x: torch.Tensor, gate: torch.Tensor) -> torch.Tensor:
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight * gate.sigmoid()
+
+
+def convolved(x: torch.Tensor, weight: torch.Tensor, bias: None, activation: str, **_: Any) -> torch.Tensor:
+    """What the kernel of short convolutions computes of a whole text: [C T], [C K] -> [C T]."""
+    assert bias is None and activation == "silu"
+    taps = weight.shape[1]
+    return F.silu(F.conv1d(F.pad(x, (taps - 1, 0))[None], weight[:, None], groups=len(x))[0])
+
+
+def by_channel(
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    raw_g: torch.Tensor,
+    raw_beta: torch.Tensor,
+    A_log: torch.Tensor,
+    g_bias: torch.Tensor,
+    lower_bound: None,
+    initial_state: None,
+    use_qk_l2norm_in_kernel: bool,
+    **_: Any,
+) -> tuple[torch.Tensor, None]:
+    """What the kernel of Kimi Delta Attention computes of one text, token by token: [1 T N H] each -> [1 T N H]."""
+    assert lower_bound is None and initial_state is None and use_qk_l2norm_in_kernel
+    q, k = (x[0] * torch.rsqrt(x[0].pow(2).sum(-1, keepdim=True) + 1e-6) for x in (q, k))
+    keep = torch.exp(-A_log.exp()[:, None] * F.softplus(raw_g[0] + g_bias.view(raw_g.shape[2:])))
+    strength, memory, out = raw_beta[0].sigmoid(), torch.zeros(*q.shape[1:], v.shape[-1]), []
+    for t in range(len(q)):
+        memory = memory * keep[t, :, :, None]
+        wrong = v[0, t] - torch.einsum("nkv,nk->nv", memory, k[t])
+        memory = memory + torch.einsum("nk,nv->nkv", k[t], wrong * strength[t, :, None])
+        out.append(torch.einsum("nkv,nk->nv", memory, q[t]) * q.shape[-1] ** -0.5)
+    return torch.stack(out)[None], None
+
+
+def over_depth(
+    prefix: torch.Tensor,
+    delta: None,
+    blocks: torch.Tensor,
+    norm_weight: torch.Tensor,
+    qk_weight: torch.Tensor,
+    output_norm_weight: None,
+    num_blocks: int,
+    block_write_idx: int,
+    eps: float,
+    output_norm_eps: float,
+) -> torch.Tensor:
+    """What the kernel of attention residuals computes: an average of earlier sums by their fit to a query."""
+    assert delta is None and output_norm_weight is None and block_write_idx == -1
+    sources = torch.cat([blocks[:, :num_blocks], prefix[:, None]], 1)
+    normed = sources * torch.rsqrt(sources.pow(2).mean(-1, keepdim=True) + eps) * norm_weight
+    return (sources * (normed @ qk_weight).softmax(1)[..., None]).sum(1)
+
+
 class Slopes:
     """How fast the memory of a head fades: vLLM's own function, without the rest of its module."""
 
@@ -732,6 +803,23 @@ class Told(dict[str, Any]):
 
 class OneText(types.SimpleNamespace):
     """What a layer is told of the text."""
+
+
+# The same for Kimi Delta Attention.
+ONE_TEXT = OneText(
+    num_prefills=1,
+    num_decodes=0,
+    num_actual_tokens=PROMPT,
+    has_initial_state=False,
+    non_spec_state_indices_tensor=0,
+    non_spec_query_start_loc=None,
+    non_spec_token_indx=None,
+    spec_sequence_masks=None,
+    spec_token_indx=None,
+    spec_state_indices_tensor=None,
+    spec_query_start_loc=None,
+    num_accepted_tokens=None,
+)
 
 
 class Registered(nn.Module):
@@ -778,7 +866,18 @@ PARTS: dict[str, dict[str, Any]] = {
         "fused_moe_make_expert_params_mapping": expert_mapping,
     },
     f"{LAYERS}.fused_moe.router.gate_linear": {"GateLinear": Gate},
-    f"{LAYERS}.fused_moe.utils": {"is_model_fused_shared_expert_compatible": lambda *_: False},
+    f"{LAYERS}.fused_moe.utils": {
+        "is_model_fused_shared_expert_compatible": lambda *_, **__: False,
+        "resolve_layer_fused_shared_expert": lambda *_, **__: False,
+    },
+    f"{LAYERS}.quantization.utils.config_utils": {"get_quark_ocp_mx_group_size": lambda *_, **__: None},
+    f"{MAMBA}.ops.causal_conv1d": {"causal_conv1d_fn": convolved},
+    f"{MAMBA}.ops.gather_initial_states": {"gather_initial_states": lambda *_: None},
+    KIMI_K3: {"attn_res": over_depth},
+    f"{KIMI_K3}.third_party.kda": {"chunk_kda_with_fused_gate": by_channel},
+    "vllm.forward_context": {"get_forward_context": lambda: types.SimpleNamespace(attn_metadata=Told(ONE_TEXT))},
+    "vllm.third_party.flash_linear_attention.ops.kda": {"FusedRMSNormGated": GatedNorm},
+    "vllm.v1.attention.backends.gdn_attn": {"GDNAttentionMetadata": OneText},
     f"{LAYERS}.fusion.fused_act_quant": {"maybe_fused_act_quant": lambda act, x, _: act(x)},
     f"{LAYERS}.layernorm": {"RMSNorm": Norm, "GemmaRMSNorm": GemmaNorm},
     f"{LAYERS}.linear": {
@@ -800,10 +899,13 @@ PARTS: dict[str, dict[str, Any]] = {
         "default_weight_loader": load,
         "make_attention_sink": lambda n: nn.Parameter(torch.full((n,), torch.nan)),
         "maybe_remap_kv_scale_name": lambda name, _: name,
+        "sharded_weight_loader": lambda _: load,
     },
     f"{MODELS}.interfaces": {"EagleModelMixin": Observed},
     "vllm.platforms": {
-        "current_platform": MagicMock(current_device=lambda: "cpu", is_device_capability=lambda _: False)
+        "current_platform": MagicMock(
+            current_device=lambda: "cpu", is_device_capability=lambda _: False, is_rocm=lambda: False
+        )
     },
     "vllm.model_executor.offloader": {"get_offloader": lambda: types.SimpleNamespace(wrap_modules=list)},
     "vllm.model_executor.custom_op": {"PluggableLayer": Registered},
@@ -937,7 +1039,8 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
     vars(model_config).update(use_mla=True, multimodal_config=None)
     given = types.SimpleNamespace(
         model_config=model_config,
-        speculative_config=types.SimpleNamespace(draft_model_config=model_config),
+        speculative_config=types.SimpleNamespace(draft_model_config=model_config, num_speculative_tokens=0),
+        additional_config={},
         kv_transfer_config=None,
         load_config=None,
         with_hf_config=lambda _: given,
@@ -964,7 +1067,11 @@ def built(folder: Path, module: str, name: str, config: Settings) -> nn.Module:
             MiniMaxText01LinearKernel=MagicMock(),
         )
         layers.BailingMoELinearAttention.forward = whole_text
-    return getattr(code, name)(vllm_config=given, prefix="").eval()
+    model = getattr(code, name)(vllm_config=given, prefix="").eval()
+    for part in model.modules():
+        if hasattr(part, "in_proj_qkvgfab"):
+            part.kv_cache = torch.empty(part.conv1d.weight.shape[0], 0), {}
+    return model
 
 
 # Functions of the modules that call a kernel themselves.
@@ -981,6 +1088,7 @@ PUZZLE = {"hybrid_override_pattern": "E*E-E", "n_shared_experts": 1}
 
 # By the type: vLLM's module and class, and what its config has otherwise.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "alice_ai": ("alice_ai", "AliceAIForCausalLM", {}),
     "bailing_moe_v2": ("bailing_moe", "BailingMoeV2ForCausalLM", {"embedding_dropout": 0.0, "use_rmsnorm": True}),
     "bailing_moe_v2_5": ("bailing_moe_linear", "BailingMoeV25ForCausalLM", {}),
     "bailing_hybrid_latent": (
@@ -988,6 +1096,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "BailingMoeV3ForCausalLM",
         {"num_experts_per_tok": 3, "moe_shared_expert_intermediate_size": 13, "n_group": 4, "use_bias": False},
     ),
+    "dory": ("dory", "DoryForCausalLM", {}),
     "domynedge": ("domyn_edge", "DomynEdgeForCausalLM", {}),
     "iquestloopcoder": ("iquest_loopcoder", "IQuestLoopCoderForCausalLM", {}),
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
@@ -1019,18 +1128,21 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 
-def step5_config(folder: Path, raw: dict[str, Any]) -> Any:
-    """vLLM's own class of it, which the engine replaces by its own for each layer's list."""
+# Types whose config is vLLM's own class of it.
+OWN_CONFIG = {"step5": (STEP5_CONFIG, "Step5Config"), "dory": (DORY_CONFIG, "DoryConfig")}
+
+
+def own_config(folder: Path, raw: dict[str, Any]) -> Any:
     find(folder)
-    return importlib.import_module(STEP5_CONFIG).Step5Config(
-        **{k: v for k, v in deepcopy(raw).items() if k != "model_type"}
-    )
+    module, name = OWN_CONFIG[raw["model_type"]]
+    keys = {k: v for k, v in deepcopy(raw).items() if k != "model_type"}
+    return getattr(importlib.import_module(module), name)(**keys)
 
 
 def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     module, name, more = CLASSES[model_type]
-    if model_type == "step5":
-        return built(folder, module, name, step5_config(folder, raw))
+    if model_type in OWN_CONFIG:
+        return built(folder, module, name, own_config(folder, raw))
     if model_type == "nemotron_h_puzzle":
         more = more | {"get_nemotron_h_config_for_layer": lambda i: settings(raw | PUZZLE | raw["block_configs"][i])}
     elif "block_configs" in raw:
@@ -1041,13 +1153,14 @@ def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
 
 
 # Types whose norms hold the distance from 1.
-CENTERED = {"step5"}
+CENTERED = {"alice_ai", "step5"}
 
 # Longer texts, where a choice is to be one: Step 5's regions have 8 tokens each.
 PROMPTS = {"step5": 37}
 
 # By the type: our names' parts, and the makers'.
 LAYOUTS = {
+    "alice_ai": {".forget_gate.A_log": ".a_log_bias", ".forget_gate.": "."},
     "bailing_moe_v2_5": {"model.embed_tokens.": "model.word_embeddings.", "self_attn.": "attention."},
     "step5": {
         ".mlp.shared_experts.": ".share_expert.",
@@ -1076,6 +1189,9 @@ def published(weights: dict[str, np.ndarray], layout: dict[str, str]) -> dict[st
                 made |= {f"{at.removesuffix('.mlp')}.moe.{k}.weight": part for k, part in parts.items()}
                 continue
             made |= {f"{at}.experts.{e}.{k}.weight": one for k, part in parts.items() for e, one in enumerate(part)}
+        elif name.endswith("linear_attn.conv1d.weight"):
+            parts = zip("qkv", np.split(array, 3))
+            made |= {name.replace("conv1d", f"{part}_conv1d"): one for part, one in parts}
         elif layout:
             for here, there in layout.items():
                 name = name.replace(here, there)

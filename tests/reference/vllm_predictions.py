@@ -10,6 +10,7 @@ asks for and has to fill every parameter with them, and both have to give the sa
 
 from __future__ import annotations
 
+import importlib
 import json
 import sys
 from pathlib import Path
@@ -24,11 +25,12 @@ from macros.catalogue.presets import make
 from . import TESTS, close, drafted
 from .configs import PROMPT, all_configs
 from .own import SEED
-from .vllm_models import STEP5, Settings, built, published, settings, step5_config
+from .vllm_models import MODELS, STEP5, Settings, built, own_config, published, settings
 
 FILE = TESTS / "golden" / "predictions_of_vllm.json"
 # By the type: vLLM's module and class, and what its config has besides.
 CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "alice_ai": ("qwen3_next_mtp", "Qwen3NextMTP", {"decoder_sparse_step": 1}),
     "exaone4": ("exaone4_5_mtp", "Exaone4_5_MTP", {}),
     "exaone_moe": ("exaone_moe_mtp", "ExaoneMoeMTP", {}),
     "glm_ocr_text": (
@@ -80,10 +82,13 @@ def compared(folder: Path, model_type: str) -> dict[str, Any]:
     arrays, mine, states = drafted(ours, ids)
     keys = {n: value for n, value in raw.items() if n != "model_type"}
     default = CONFIG_MAPPING[model_type](**keys).to_dict() if model_type in CONFIG_MAPPING else {}
-    config = step5_config(folder, raw) if model_type == "step5" else settings(default | raw, **more)
+    config = own_config(folder, raw) if model_type == "step5" else settings(default | raw, **more)
     if isinstance(config, Settings):
         config.text_config = config
     model = built(folder, module, name, config)
+    if model_type == "alice_ai":  # Qwen3-Next's module with the experts of the model itself, as the file's total has it
+        experts = importlib.import_module(f"{MODELS}.alice_ai").AliceAISparseMoeBlock
+        model.model.layers[0].mlp = experts(model.vllm_config, prefix="mtp.layers.0.mlp")
     for part in model.modules():
         part.use_sequence_parallel_moe = False  # which openPangu's layers do not say
     model.load_weights((n, torch.from_numpy(array.copy())) for n, array in in_file(raw, arrays).items())

@@ -85,7 +85,7 @@ def test_walkthrough_diagram_and_table_show_it(slug):
         r"<th[^>]*><code>[^/]*?</code>(?:<a [^>]*>¶</a>)?<br>(.*?)</th>",
         parameters.parameter_table(slug).replace("<wbr>", ""),
     )
-    assert len(rows) >= len(model.counts.weights)
+    assert len(rows) >= len(model.drawn.counts.weights)
     assert [row for row in rows if "ep-term" not in row and not says_a_term(row)] == []
 
 

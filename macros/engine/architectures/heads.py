@@ -557,8 +557,8 @@ def described(
     if named_classes and named_classes[0] in names.get(whole, ()):
         end = "ForConditionalGeneration"
     if end is not None:
-        named_classes = [f"{text}{'ForCausalLM' if ends[end] is OWN else end}"]
-    if named_classes:
+        named_classes = [] if ends[end] is OWN else [f"{text}{end}"]
+    if named_classes or end is not None:
         of_head = {name: raw[name] for name in ("id2label", "num_labels") if name in raw}
         keys = {**keys, **of_head, "architectures": named_classes}
     return keys, parts, whole if is_strange else None

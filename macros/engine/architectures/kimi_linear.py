@@ -256,12 +256,15 @@ def deep_layer(
 
 
 @step(Role.ATTENTION_RESIDUALS)
-def average_over_depth(sources: list[Array], w: Weights, name: str, eps: float) -> Array:
-    """The average of the sums of blocks of layers, by the fit of each to a trained query: [T D] each -> [T D]."""
+def average_over_depth(sources: list[Array], w: Weights, name: str, eps: float, norm: str = "_norm.weight") -> Array:
+    """The average of the sums of blocks of layers, by the fit of each to a trained query: [T D] each -> [T D].
+
+    `norm`: how the name of the norm's scale ends.
+    """
     D = sources[0].shape[1]
     x = np.stack(sources, axis=1)
     keys = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
-    query = w(f"{name}_norm.weight", D) * w(f"{name}_proj.weight", 1, D)[0]
+    query = w(f"{name}{norm}", D) * w(f"{name}_proj.weight", 1, D)[0]
     shares = softmax(np.einsum("tmd,d->tm", keys, query, optimize=True))
     return np.einsum("tm,tmd->td", shares, x, optimize=True)
 

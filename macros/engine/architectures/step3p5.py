@@ -6,7 +6,8 @@ weights are stored as the distance from 1.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -64,6 +65,11 @@ BY_LAYER = (
     "partial_rotary_factors",
 )
 
+HEADS_NOT_STATED = (
+    "num_sliding_attention_heads is missing: layers that see a window are counted with num_attention_heads, and the "
+    "published files of Step 3.5 and 3.7 state more for them"
+)
+
 
 class ClampedKind(Struct, frozen=True):
     """Whether a layer has experts, its mask, and where its gates end: those of experts, and of all others."""
@@ -86,7 +92,8 @@ class Step3p5(Llama):
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     sliding_window: Size | None = key("sliding_window", None)
     layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
-    mlp_layer_types: list[str] = key("mlp_layer_types", lambda c: dense_first(3, c.n_layers))
+    dense_layers: int = key("first_k_dense_replace", 3)
+    mlp_layer_types: list[str] = key("mlp_layer_types", lambda c: dense_first(c.dense_layers, c.n_layers))
     # attention
     n_kv_heads: Size = key("num_key_value_heads", 8, also=("num_attention_groups",))
     n_sliding_heads: Size = key("num_sliding_attention_heads", lambda c: c.n_heads)
@@ -99,12 +106,14 @@ class Step3p5(Llama):
     # experts
     n_experts: Size = key("n_routed_experts", also=("moe_num_experts", "num_local_experts", "num_experts"))
     n_experts_per_token: Size = key("num_experts_per_tok", also=("moe_top_k",))
+    scoring: Literal["sigmoid"] = key("scoring_func", "sigmoid", also=("moe_router_activation",))
     n_expert_groups: int = fixed(1)
     n_groups_kept: int = fixed(1)
     normalise: bool = fixed(True)
     routed_scale: Positive = key("moe_router_scaling_factor", 1.0)
     d_ff_expert: Size = key("moe_intermediate_size")
     d_ff_shared: Count = key("share_expert_dim", also=("share_expert_dims",))
+    n_shared_experts: Literal[1] = key("n_shared_experts", 1)
 
     rewritten = Llama.rewritten | {
         "num_nextn_predict_layers",
@@ -127,7 +136,6 @@ class Step3p5(Llama):
         "need_fp32_gate",
         "norm_expert_weight",
         "moe_every_n_layer",
-        "moe_router_activation",
         "att_impl_type",
         "yarn_only_types",
         "zero_centered",
@@ -149,6 +157,13 @@ class Step3p5(Llama):
             sparse = enumerated_layers(enumerated)
             raw["mlp_layer_types"] = ["sparse" if i in sparse else "dense" for i in range(layers)]
         return fold_rope_of_kinds(*_ropes(raw))
+
+    @classmethod
+    def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
+        """Those lines, and one if the layers that see a window are counted without a number of heads of their own."""
+        said = raw.get("num_sliding_attention_heads") or tabled(raw.get("attention_other_setting"))
+        windowed = "sliding_attention" in (listed(raw.get("layer_types")) or ())
+        return [*super().read_otherwise(raw), *([HEADS_NOT_STATED] if windowed and not said else [])]
 
     def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")

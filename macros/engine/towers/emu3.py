@@ -1,8 +1,9 @@
 """The vision tower of Emu3: VQGAN's encoder for films, which makes tokens of the text's vocabulary.
 
 An image is shown as several equal frames, of which convolutions over time leave one. Each vector becomes the nearest of
-a codebook, and its number there a token; one more token ends each row. The decoder, which draws images, is not counted.
-Source: transformers 5.23, modeling_emu3.py and image_processing_emu3.py (arXiv 2409.18869, 2012.09841).
+a codebook, and its number there a token; one more token ends each row. The decoder, which draws images, is stored, and
+nothing of it is computed. Source: transformers 5.23, modeling_emu3.py and image_processing_emu3.py (arXiv 2409.18869,
+2012.09841).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import linear
 from ..steps import Role, Ruling, step
 from . import Grid
-from .patches import whole_blocks
+from .patches import stored, whole_blocks
 from .sounds import batch_norm
 from .vqgan import Vqgan, block, coded, convolved, group_norm, halved, in_frames, swish
 
@@ -36,8 +37,8 @@ class Emu3Vision(Vqgan):
     batch_eps: Positive = fixed(1e-5)
     d_code: Size = key("embed_dim", 4)
     n_codes: Size = key("codebook_size", 32768)
-
-    ignored = frozenset({"out_channels"})
+    # decoder
+    n_drawn_channels: Size = key("out_channels", 3)
 
     def check(self) -> None:
         super().check()
@@ -78,6 +79,7 @@ CONFIG = Emu3Vision
 def forward(w: Weights, x: Array, grid: Grid, c: Emu3Vision, cache: KVCache) -> list[Array]:
     """The codebook's vectors of an image, each a token of the text: [H W 3] -> [M E]."""
     tower = w.at("model.vqmodel")
+    decoder(tower, c)
     encoder = tower.at("encoder")
     x = convolved(np.broadcast_to(x[None], (int(c.n_frames), *x.shape)), encoder, "conv_in", c.d_base)
     for level in range(len(c.multipliers)):
@@ -156,3 +158,65 @@ def convolve_frames(x: Array, kernel: Array, stride: int) -> Array:
                 part = padded[t : t + (F - 1) * stride + 1 : stride, i : i + R, j : j + C]
                 total += np.einsum("frci,oi->frco", part, kernel[:, :, t, i, j], optimize=True)
     return total
+
+
+def decoder(w: Weights, c: Emu3Vision) -> None:
+    """The tensors of what draws images: the encoder's the other way round, with norms that see the codes."""
+    latent, code, deepest = c.d_latent, c.d_code, c.widths(len(c.multipliers) - 1)[1]
+    stored(w, "post_quant_conv.conv", latent, code, STEADY, 1, 1)
+    w = w.at("decoder")
+    for number in range(int(c.n_blocks)):
+        for part in (1, 2):
+            stored_batch_norm(w.at(f"time_res_stack.{number}.norm{part}"), latent)
+            stored(w, f"time_res_stack.{number}.conv{part}.conv", latent, latent, STEADY, 3, 3)
+    for number in range(c.n_halvings):
+        stored(w, f"time_conv.{number}.conv.conv", latent, latent, 3, 3, 3)
+    stored(w, "conv_in", deepest, latent, 3, 3)
+    middle = w.at("middle_block")
+    stored_block(middle.at("block_1"), c, deepest, deepest)
+    stored_attention(middle, "attn_1", "attn_norm", c)
+    stored_block(middle.at("block_2"), c, deepest, deepest)
+    before = deepest
+    for level in reversed(range(len(c.multipliers))):
+        up, width = w.at(f"up_block.up.{level}"), c.widths(level)[1]
+        for number in range(int(c.n_blocks) + 1):
+            stored_block(up.at(f"block.{number}"), c, before, width)
+            if c.attends(level):
+                stored_attention(up, f"attn.{number}", f"attn_norms.{number}", c)
+            before = width
+        if level:
+            stored(up, "upsample.conv", width, width, 3, 3)
+    stored_norm(w.at("norm_out"), c, before)
+    stored(w, "conv_out", c.n_drawn_channels, before, 3, 3)
+
+
+def stored_block(w: Weights, c: Emu3Vision, before: int, width: int) -> None:
+    """Two convolutions, each behind its norm."""
+    for part, inner in ((1, before), (2, width)):
+        stored_norm(w.at(f"norm{part}"), c, inner)
+        stored(w, f"conv{part}", width, inner, 3, 3)
+    if before != width:
+        stored(w, "nin_shortcut", width, before, 1, 1)
+
+
+def stored_attention(w: Weights, name: str, norm: str, c: Emu3Vision) -> None:
+    """Attention among places, and its norm."""
+    stored_norm(w.at(norm), c, c.d_model)
+    for part in ("q_proj", "k_proj", "v_proj", "out_proj"):
+        stored(w, f"{name}.{part}", c.d_model, c.d_model)
+
+
+def stored_norm(w: Weights, c: Emu3Vision, width: int) -> None:
+    """A norm whose scale and shift are made of the codes."""
+    stored(w, "norm_layer", width)
+    stored(w, "conv_y", width, c.d_code, 1, 1)
+    stored(w, "conv_b", width, c.d_code, 1, 1)
+
+
+def stored_batch_norm(w: Weights, width: int) -> None:
+    """A norm by each channel's mean and spread in training."""
+    for name in ("weight", "bias"):
+        w(name, width)
+    for name in ("running_mean", "running_var"):
+        w.buffer(name, width)
+    w.buffer("num_batches_tracked", whole=True)

@@ -48,6 +48,7 @@ class GraniteSpeechEncoder(TowerConfig):
     # Q-Former
     window: Size = key("window_size", 15)
     downsample: Size = key("downsample_rate", 5)
+    d_seen: Size = key(PROJECTOR + "encoder_hidden_size", lambda c: c.d_model)
     n_queries: Size = derived(lambda c: c.window // c.downsample)
     d_qformer: Size = key(PROJECTOR + "hidden_size", 768)
     n_qformer_layers: Size = key(PROJECTOR + "num_hidden_layers", 12)
@@ -59,9 +60,8 @@ class GraniteSpeechEncoder(TowerConfig):
     d_text: Size = key(TEXT_WIDTH)
 
     ignored = frozenset(
-        f"""has_lora_adapter {PROJECTOR}encoder_hidden_size {PROJECTOR}hidden_dropout_prob
-        {PROJECTOR}attention_probs_dropout_prob {PROJECTOR}max_position_embeddings {PROJECTOR}vocab_size
-        {PROJECTOR}use_qformer_text_input""".split()
+        f"""has_lora_adapter {PROJECTOR}hidden_dropout_prob {PROJECTOR}attention_probs_dropout_prob
+        {PROJECTOR}max_position_embeddings {PROJECTOR}vocab_size {PROJECTOR}use_qformer_text_input""".split()
     )
 
     def check(self) -> None:
@@ -69,8 +69,17 @@ class GraniteSpeechEncoder(TowerConfig):
         self.must_divide("n_qformer_heads", "d_qformer")
         self.must_not_exceed("block", "reach")
         activation(self.qformer_activation)
+        if int(self.d_seen) != int(self.d_model) * self.vectors_seen:
+            raise Problem(
+                f"{PROJECTOR}encoder_hidden_size = {int(self.d_seen)}", "it is that of all vectors which it sees"
+            )
         if int(self.n_layers) < 2:
             raise Problem(f"num_layers = {int(self.n_layers)}", "characters are scored in the middle: give at least 2")
+
+    @property
+    def vectors_seen(self) -> int:
+        """The vectors of a moment that the Q-Former sees side by side."""
+        return 1
 
     @property
     def kept(self) -> list[int]:

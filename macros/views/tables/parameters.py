@@ -167,7 +167,9 @@ def names_line(model: Model) -> Html:
         return html(
             "No file with these weights was published: the names are those of the same architecture’s published files."
         )
-    return html("Names are those of transformers; they were not compared with the published file’s.")
+    return html(
+        "Names are those of transformers, where it has the type; they were not compared with the published file’s."
+    )
 
 
 def _tied(model: Model) -> list[Weight]:
