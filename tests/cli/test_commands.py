@@ -320,7 +320,7 @@ def folder_of(
     path.mkdir(exist_ok=True)
     stored = g.packed if packed else g.tensors
     as_stored = {n: t if t.dtype.kind == "i" else t.astype(dtype) for n, t in stored.items()}
-    tensors = {rename(n): np.ascontiguousarray(t) for n, t in as_stored.items()} | (extra or {})
+    tensors = {rename(n): np.asarray(t, order="C") for n, t in as_stored.items()} | (extra or {})
     (path / "config.json").write_text(json.dumps(g.raw))
     if kind == "one file":
         safetensors.save_file(tensors, path / "model.safetensors")
@@ -432,7 +432,9 @@ def mixtral_names(name, array):
 )
 def test_run_on_the_published_spelling(run, tmp_path, name, published):
     folder, g = folder_of(name, tmp_path / "m"), golden(name)
-    tensors = {n: np.ascontiguousarray(t) for old, array in g.tensors.items() for n, t in published(old, array).items()}
+    tensors = {
+        n: np.asarray(t, order="C") for old, array in g.tensors.items() for n, t in published(old, array).items()
+    }
     assert set(tensors) != set(g.tensors)
     safetensors.save_file(tensors, folder / "model.safetensors")
     status, _, err = run("run", folder, "--tokens", ids(name), "--logits", tmp_path / "out.npy")
