@@ -256,10 +256,7 @@ class Model:
 
     @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
-        try:
-            return components_of(self.whole, self.preset is not None)
-        except Problem as problem:
-            raise problem.at(self.where) from None
+        return components_of(self.whole, self.where, self.preset is not None)
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -276,7 +273,7 @@ class Model:
     def published(self) -> Published | None:
         """The published number of parameters; None if the preset has none, and for a foreign config."""
         published = self.preset.published if self.preset else None
-        return published and with_counts(published, lambda: self.components)
+        return published and with_counts(published, lambda: self.components, self.where)
 
     @property
     def published_file(self) -> Published | None:
