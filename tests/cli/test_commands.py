@@ -1024,6 +1024,22 @@ def test_a_published_total_is_read_from_a_header_and_written(run, small):
     assert said in refused(run("totals", CAPITALS, "--preset", "capitals"))
 
 
+def test_a_total_is_written_into_a_preset_that_is_not_ours(run, tmp_path):
+    """By its file, as a site of somebody else's has it."""
+    ours = tmp_path / "ours.toml"
+    run("add", CAPITALS, "--output", ours, "--hub", "us/capitals", "--family", "Ours")
+    ours.write_text(ours.read_text("utf-8").replace('= ""', '= "2024"'), "utf-8")
+    try:
+        status, _, err = run("totals", CAPITALS, "--preset", ours)
+        assert status == 0 and "the same names and shapes in both directions" in err
+        assert tomllib.loads(ours.read_text("utf-8"))["published"]["parameters"] == 114_000
+    finally:
+        presets.read_also(None)
+    assert "114,000; exact" in run("check", ours)[1]
+    said = "theirs.toml: there is no such file; name a preset's file, or its slug"
+    assert said in refused(run("totals", CAPITALS, "--preset", tmp_path / "theirs.toml"))
+
+
 def header_of(tensors: dict) -> bytes:
     """The beginning of a file with these tensors, one behind the other."""
     end = 0
