@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from ..counting.parameters import Counts
 from ..engine.architectures.config import fields_of
 from ..engine.errors import Problem, nearest, shorten
-from ..engine.keys import language_part
+from ..engine.keys import language_part, text_table
 from ..engine.rules import ShapeError
 from ..engine.towers import (
     MODULES,
@@ -152,6 +152,18 @@ def components_of(
     if is_strict and (others or not found) and len(whole) > 1:  # more than the text part
         raise _no_tower(whole, others).at(where)
     return tuple(found), tuple(others)
+
+
+def without_text(raw: Mapping[str, Any]) -> Problem | None:
+    """The message about a config of a model with towers that has no text part; None for any other."""
+    model_type = raw["model_type"]
+    if not isinstance(model_type, str) or not has_tower(model_type) or text_table(raw) is not None:
+        return None
+    found = f"model_type = {shorten(model_type)} is a model of several parts"
+    return Problem(
+        f"{found}, and the config has no table for its text part",
+        "give the whole config.json, with those keys in a table such as text_config",
+    )
 
 
 def _no_tower(whole: Mapping[str, Any], tables: Sequence[str]) -> Problem:

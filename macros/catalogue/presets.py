@@ -28,7 +28,7 @@ from ..engine.keys import Parts, head_read_otherwise, named_keys, sizes_among
 from ..engine.mistakes import WRONG_NAMES, wrong_name, wrong_sizes
 from ..engine.rules import ShapeError
 from ..engine.trace import Trace
-from .components import Component, components_of, uncounted, with_counts
+from .components import Component, components_of, uncounted, with_counts, without_text
 from .folded import Fold, drawn, fold
 from .names import check_slug, family_slug
 from .predictions import Prediction, prediction_of, uncounted_modules
@@ -341,7 +341,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     try:
         if not isinstance(raw["model_type"], str) or not is_known(raw["model_type"]):
-            raise unregistered(raw["model_type"]) or unknown_type(raw, architectures())
+            raise unregistered(raw["model_type"]) or without_text(raw) or unknown_type(raw, architectures())
         architecture = find(raw["model_type"])
         if preset is not None:
             check_rope_tables(raw)

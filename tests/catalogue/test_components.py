@@ -194,6 +194,16 @@ def test_the_command_prints_towers_on_request(capsys):
     assert "an image of 640 × 999999" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("more", [{"hidden_size": 64, "vocab_size": 100}, {"vision_config": {"hidden_size": 64}}])
+def test_a_known_whole_without_its_text_part_is_not_called_another_architecture(more):
+    with pytest.raises(Problem) as wrong:
+        presets.make("config.json", {"model_type": "llava", **more})
+    assert str(wrong.value) == (
+        "model_type = 'llava' is a model of several parts, and the config has no table for its text part; "
+        "give the whole config.json, with those keys in a table such as text_config"
+    )
+
+
 SCOUT = (presets.FOLDER / "llama/llama4-scout.toml").read_text("utf-8")
 
 
