@@ -153,6 +153,8 @@ class Store:
 
     def put(self, key: bytes, value: object, used: Iterable[Dependency]) -> None:
         used = {("preset" if kind == "beside" else kind, name) for kind, name in used}
+        if ("about presets", "") in used:
+            used = {one for one in used if one[0] != "about presets"} | {("preset", slug) for slug in self.presets}
         if self.now and all(kind in ("preset", "presets") for kind, _ in used):
             uses = json.dumps(sorted(used, key=str))
             try:

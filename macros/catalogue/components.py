@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -11,9 +11,20 @@ from msgspec.structs import replace
 from ..counting.parameters import Counts
 from ..engine.architectures.config import fields_of
 from ..engine.errors import Problem, nearest, shorten
-from ..engine.keys import language_part
+from ..engine.keys import language_part, text_table
 from ..engine.rules import ShapeError
-from ..engine.towers import WITHOUT_TABLE, Grid, Tower, TowerConfig, find, read_config, table_around, trace
+from ..engine.towers import (
+    MODULES,
+    WITHOUT_TABLE,
+    Grid,
+    Tower,
+    TowerConfig,
+    find,
+    has_tower,
+    read_config,
+    table_around,
+    trace,
+)
 from .preset_file import Extra, Published
 
 # What a table of figures asks about where nobody says: the sides of an image, the seconds of a sound.
@@ -31,10 +42,10 @@ class Seen(NamedTuple):
 
 
 class Component:
-    """A tower of a model: `part` is the key of its table in config.json."""
+    """A tower of a model: `part` is the key of its table in config.json, `where` says where that is."""
 
-    def __init__(self, part: str, tower: Tower, config: TowerConfig, unknown: list[str]):
-        self.part, self.tower, self.config, self.unknown = part, tower, config, unknown
+    def __init__(self, part: str, tower: Tower, config: TowerConfig, unknown: list[str], where: str):
+        self.part, self.tower, self.config, self.unknown, self.where = part, tower, config, unknown, where
         self._traced: dict[Grid, Counts] = {}
 
     @property
@@ -68,7 +79,8 @@ class Component:
             try:
                 self._traced[one] = Counts(trace(self.tower, self.config, one))
             except ShapeError as error:
-                raise Problem(f"{self.part}: the sizes do not fit together: {error}", "correct the config") from None
+                what = f"{self.part}: the sizes do not fit together: {error}"
+                raise Problem(what, f"correct the sizes in {self.part}", self.where) from None
         return self._traced[one]
 
     def release(self) -> None:
@@ -107,8 +119,11 @@ class Component:
         return Seen(grid.count, grid.count * patches, grid.count * tokens, grid.count * counts.flops_at(1, 1))
 
 
-def components_of(whole: Mapping[str, Any], is_strict: bool = False) -> tuple[tuple[Component, ...], tuple[str, ...]]:
-    """The towers of a whole config.json, and the keys of its other parts, for which no tower is known here.
+def components_of(
+    whole: Mapping[str, Any], where: str = "", is_strict: bool = False
+) -> tuple[tuple[Component, ...], tuple[str, ...]]:
+    """The towers of a whole config.json, and the keys of its other parts, for which no tower is known here. `where`:
+    its place, for messages.
 
     Raises `Problem` for a tower whose config is wrong, or, if strict, has a key that it does not know.
     """
@@ -129,11 +144,48 @@ def components_of(whole: Mapping[str, Any], is_strict: bool = False) -> tuple[tu
                 known = [k.key for k in fields_of(tower.config) if k.key]
                 mend = nearest(unknown[0], known, "remove it, or add it to the tower's keys")
                 raise Problem(f"{unknown[0]}: unknown key of {tower.name}", mend)
-            found.append(Component(name, tower, config, unknown))
+            found.append(Component(name, tower, config, unknown, where))
         except Problem as problem:
-            raise Problem(f"{name}: {problem.what}", problem.mend) from None
+            raise Problem(f"{name}: {problem.what}", problem.mend, where) from None
     beside = {name for component in found for name in component.config.beside}
-    return tuple(found), tuple(name for name in others if name.rpartition(".")[2] not in beside)
+    others = [name for name in others if name.rpartition(".")[2] not in beside]
+    if is_strict and (others or not found) and len(whole) > 1:  # more than the text part
+        raise _no_tower(whole, others).at(where)
+    return tuple(found), tuple(others)
+
+
+def without_text(raw: Mapping[str, Any]) -> Problem | None:
+    """The message about a config of a model with towers that has no text part; None for any other."""
+    model_type = raw["model_type"]
+    if not isinstance(model_type, str) or not has_tower(model_type) or text_table(raw) is not None:
+        return None
+    found = f"model_type = {shorten(model_type)} is a model of several parts"
+    return Problem(
+        f"{found}, and the config has no table for its text part",
+        "give the whole config.json, with those keys in a table such as text_config",
+    )
+
+
+def _no_tower(whole: Mapping[str, Any], tables: Sequence[str]) -> Problem:
+    """The message about a preset's [components] in which no tower is known."""
+    model_type = whole.get("model_type")
+    if not isinstance(model_type, str) or not has_tower(model_type):
+        mend = "write the model_type of the whole config.json, such as llama4"
+        if model_type is None:
+            return Problem("components.model_type is missing", mend)
+        mend = nearest(str(model_type), (kind for kind, _ in MODULES), mend)
+        return Problem(f"components.model_type = {shorten(model_type)}: no tower of this type is known", mend)
+    parts = [part for kind, part in MODULES if kind == model_type]
+    if not tables:
+        return Problem("components: has no table of a tower", f"{model_type} has {', '.join(parts)}")
+    wrong = next((name for name in tables if name not in parts), None)
+    if wrong is None:
+        inner = shorten(whole[tables[0]].get("model_type"))
+        return Problem(
+            f"components.{tables[0]}.model_type = {inner}: no such tower of {model_type} is known", "correct it"
+        )
+    mend = nearest(wrong, parts, f"{model_type} has {', '.join(parts)}")
+    return Problem(f"components.{wrong}: {model_type} has no such tower", mend)
 
 
 def uncounted(found: Iterable[Component], others: Iterable[str], named: Iterable[str]) -> tuple[str, ...]:
@@ -142,19 +194,33 @@ def uncounted(found: Iterable[Component], others: Iterable[str], named: Iterable
     return tuple(dict.fromkeys(name for name in (*others, *named) if name not in parts))
 
 
-def with_counts(published: Published, components: Callable[[], tuple[Component, ...]]) -> Published:
+def with_counts(published: Published, components: Callable[[], tuple[Component, ...]], where: str) -> Published:
     """A published total whose rows have their counts, where these are those of tensors of the components."""
 
-    def counted(row: Extra) -> Extra:
-        if row.tensors is None:
-            return row
-        count = sum(component.below(row.tensors) for component in components())
-        if not count:
-            raise Problem(
-                f"published.extra: no component has tensors that begin with {shorten(row.tensors)}",
-                "correct the prefix or [components]",
-            )
-        return replace(row, count=count, tensors=None)
+    def counted(key: str, rows: tuple[Extra, ...]) -> tuple[Extra, ...]:
+        return tuple(
+            row if row.tensors is None else replace(row, count=below(f"{key}[{n}]", row.tensors), tensors=None)
+            for n, row in enumerate(rows)
+        )
 
-    other = tuple(replace(figure, extra=tuple(map(counted, figure.extra))) for figure in published.other)
-    return replace(published, extra=tuple(map(counted, published.extra)), other=other)
+    def below(key: str, prefix: str) -> int:
+        count = sum(component.below(prefix) for component in components())
+        if not count:
+            raise _no_tensors(f"{key}.tensors = {shorten(prefix)}", prefix, components()).at(where)
+        return count
+
+    other = tuple(
+        replace(figure, extra=counted(f"published.other[{n}].extra", figure.extra))
+        for n, figure in enumerate(published.other)
+    )
+    return replace(published, extra=counted("published.extra", published.extra), other=other)
+
+
+def _no_tensors(what: str, prefix: str, components: Iterable[Component]) -> Problem:
+    """The message about a prefix that no tensor of the towers has."""
+    names = [weight.name.split(".") for component in components for weight in component.counts.weights]
+    depth = 1 if len({first for first, *_ in names}) > 1 else 2
+    known = list(dict.fromkeys(".".join(parts[:depth]) + "." for parts in names))
+    if not known:
+        return Problem(f"{what}, and the preset has no [components]", "add the tower's table, or write its count")
+    return Problem(f"{what}: no tensor of a tower begins with it", nearest(prefix, known, f"known: {', '.join(known)}"))

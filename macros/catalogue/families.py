@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections import Counter
 
-from ..cache.memory import memoized
+from ..cache.memory import Compared, memoized
 from ..engine.errors import Problem, shorten
 from ..engine.files import place
 from . import presets
@@ -37,17 +37,54 @@ def verify_about(slug: str) -> None:
     said = mine.released.isoformat() if isinstance(mine.released, datetime.date) else str(mine.released)
     if said > today.isoformat()[: len(said)]:
         raise Problem(f"released = {said}: a day to come", "correct it; a preset is of a model that is out")
-    others = [other for other in readable() if other != slug]
-    if twice := next((other for other in others if preset(other).name == mine.name), None):
+    if twice := next((other for other in _by_name()[mine.name] if other != slug), None):
         raise Problem(
             f"name = {shorten(mine.name)}, and that of {place(paths()[twice])} is the same",
             "give each a name of its own",
         )
     maker = mine.organization
-    spelt = Counter(found for other in others if (found := preset(other).organization).casefold() == maker.casefold())
-    usual, times = next(iter(spelt.most_common(1)), (maker, 0))
-    if usual != maker and times > spelt[maker]:
+    spelt = _by_maker()[maker.casefold()]
+    usual, times = next((one for one in spelt.most_common() if one[0] != maker), (maker, 0))
+    if times >= spelt[maker]:
         raise Problem(f"organization = {shorten(maker)}: other presets spell it {shorten(usual)}", f'write "{usual}"')
+
+
+@memoized
+def _by_name() -> dict[str, list[str]]:
+    """The presets with each name."""
+    named: dict[str, list[str]] = {}
+    for slug in readable():
+        named.setdefault(preset(slug).name, []).append(slug)
+    return named
+
+
+@memoized
+def _by_maker() -> dict[str, Counter[str]]:
+    """How often presets spell each maker in which case."""
+    spelt: dict[str, Counter[str]] = {}
+    for slug in readable():
+        maker = preset(slug).organization
+        spelt.setdefault(maker.casefold(), Counter())[maker] += 1
+    return spelt
+
+
+def _wrong_about(_: str) -> dict[str, tuple[str, str]]:
+    wrong: dict[str, tuple[str, str]] = {}
+    for slug in readable():
+        try:
+            verify_about(slug)
+        except Problem as problem:
+            wrong[slug] = problem.what, problem.mend
+    return wrong
+
+
+_all_about = Compared("about presets", _wrong_about)  # which stays, whatever else changes in a preset
+
+
+def wrong_about(slug: str) -> Problem | None:
+    """What `verify_about` finds, for a build that asks of every preset."""
+    found = _all_about("").get(slug)
+    return Problem(*found) if found else None
 
 
 def spellings(family: str) -> dict[str, str]:

@@ -25,10 +25,11 @@ AT = 4096  # the context, in tokens, that a draft is counted at
 
 
 class Prediction:
-    """The modules of one model; `key` is that of config.json with their number. Embedding and head are the model's."""
+    """The modules of one model; `key` is that of config.json with their number, `where` says where that is. Embedding
+    and head are the model's."""
 
-    def __init__(self, key: str, number: int, model_type: str, config: Config, raw: Mapping[str, Any]):
-        self.key, self.number = key, number
+    def __init__(self, key: str, number: int, where: str, model_type: str, config: Config, raw: Mapping[str, Any]):
+        self.key, self.number, self.where = key, number, where
         self._of = model_type, config, raw
 
     @cached_property
@@ -40,7 +41,8 @@ class Prediction:
         try:
             return Counts(trace(model_type, config, raw, self.number))
         except ShapeError as error:
-            raise Problem(f"{self.key}: the sizes do not fit together: {error}", "correct the config") from None
+            what = f"the sizes of the modules that {self.key} counts do not fit together: {error}"
+            raise Problem(what, f"correct those sizes, or leave {self.key} out", self.where) from None
 
     @property
     def total(self) -> int:
@@ -51,7 +53,11 @@ class Prediction:
 def prediction_of(model: Any) -> Prediction | None:
     """The modules of a model; None if it has none, or if no source of theirs was read."""
     key, number, is_known = _modules(model)
-    return Prediction(key, number, model.model_type, model.config, _keys(model)) if number and is_known else None
+    return (
+        Prediction(key, number, model.where, model.model_type, model.config, _keys(model))
+        if number and is_known
+        else None
+    )
 
 
 def uncounted_modules(model: Any) -> tuple[str, ...]:

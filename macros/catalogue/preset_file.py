@@ -216,7 +216,9 @@ def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[s
         except msgspec.ValidationError as error:
             inner = str(error).partition(" - at `$")[2].rstrip("`")
             found = where + inner if inner else f"{where} = {shorten(value)}"
-            yield f"{found}: {plain_words(str(error))}"
+            name = inner.rpartition(".")[2]  # of a row's key
+            kind = next((f.type for row in ROWS.values() for f in struct_fields(row) if f.name == name), kind)
+            yield f"{found}: {plain_words(str(error), kind)}"
 
 
 def _keys(table: Mapping[str, Any], struct: type[msgspec.Struct], where: str = "") -> Iterator[tuple[str, Any, Any]]:

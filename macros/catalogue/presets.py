@@ -28,7 +28,7 @@ from ..engine.keys import Parts, head_read_otherwise, named_keys, sizes_among
 from ..engine.mistakes import WRONG_NAMES, wrong_name, wrong_sizes
 from ..engine.rules import ShapeError
 from ..engine.trace import Trace
-from .components import Component, components_of, uncounted, with_counts
+from .components import Component, components_of, uncounted, with_counts, without_text
 from .folded import Fold, drawn, fold
 from .names import check_slug, family_slug
 from .predictions import Prediction, prediction_of, uncounted_modules
@@ -256,10 +256,7 @@ class Model:
 
     @cached_property
     def _components(self) -> tuple[tuple[Component, ...], tuple[str, ...]]:
-        try:
-            return components_of(self.whole, self.preset is not None)
-        except Problem as problem:
-            raise problem.at(self.where) from None
+        return components_of(self.whole, self.where, self.preset is not None)
 
     @property
     def components(self) -> tuple[Component, ...]:
@@ -276,7 +273,7 @@ class Model:
     def published(self) -> Published | None:
         """The published number of parameters; None if the preset has none, and for a foreign config."""
         published = self.preset.published if self.preset else None
-        return published and with_counts(published, lambda: self.components)
+        return published and with_counts(published, lambda: self.components, self.where)
 
     @property
     def published_file(self) -> Published | None:
@@ -344,7 +341,7 @@ def make(slug: str, raw: Mapping[str, Any], preset: Preset | None = None) -> Mod
         raise Problem("model_type is missing", 'add the published one, such as "llama"')
     try:
         if not isinstance(raw["model_type"], str) or not is_known(raw["model_type"]):
-            raise unregistered(raw["model_type"]) or unknown_type(raw, architectures())
+            raise unregistered(raw["model_type"]) or without_text(raw) or unknown_type(raw, architectures())
         architecture = find(raw["model_type"])
         if preset is not None:
             check_rope_tables(raw)

@@ -439,7 +439,9 @@ def _totals(commands) -> None:
         "every-parameter totals path/to/llama4-tiny --preset llama4-tiny",
     )
     adding.add_argument("path", metavar="PATH")
-    adding.add_argument("--preset", metavar="SLUG", help="add the lines to this preset")
+    adding.add_argument(
+        "--preset", metavar="SLUG", help="add the lines to this preset; also a preset's file, models/ours-1b.toml"
+    )
     adding.add_argument(
         "--hub", metavar="REPOSITORY", help="source of the files (default: the preset's, or from their folder)"
     )

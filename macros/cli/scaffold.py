@@ -17,14 +17,17 @@ import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_origin
 
 import numpy as np
 
 from ..catalogue.presets import make
 from ..engine.architectures import Architecture, architectures, find, modules_by_type
+from ..engine.architectures.config import fields_of
+from ..engine.architectures.rope_config import OLDER_ROPE_KEYS
 from ..engine.errors import Problem, nearest
 from ..engine.files import PACKAGE, read_text, write
+from ..engine.forward import trace
 from ..views.words import descriptions
 
 ROOT = PACKAGE.parent
@@ -213,13 +216,15 @@ def still_open(model_type: str) -> list[str]:
     ]
     small = {raw["model_type"]: raw for raw in json.loads(read_text(SMALL))}
     if raw := small.get(model_type):
-        unread = ()
+        unread, no_step = list[str](), list[str]()
         try:
             unread = find(model_type).config.read(dict(raw))[1]
             found += descriptions.lacking(make(model_type, raw).trace)
+            no_step = unused(find(model_type), raw)
         except Problem as problem:  # a new key, as yet only in the module
             found.append(f"{shown(SMALL)}: {model_type}: {problem}")
         found += [f"{shown(SMALL)}: {model_type}: {key}: the config does not read it" for key in unread]
+        found += [f"{shown(SMALL)}: {model_type}: {key}: no step reads it: remove it" for key in no_step]
         if any({**raw, "model_type": other} == small_config(other) for other in others(model_type)):
             found.append(f"{shown(SMALL)}: {model_type}: give the keys that are new unusual values")
         if json.loads(read_text(DRAWN)).get(model_type, raw) != raw:
@@ -237,6 +242,30 @@ def still_open(model_type: str) -> list[str]:
             f"python -m tests.reference.own {model_type} your_model.py:build"
         )
     return found
+
+
+def unused(architecture: Architecture, raw: dict[str, Any]) -> list[str]:
+    """The keys of a config whose values neither the forward pass nor a size derived from them reads."""
+    seen = set[str]()
+
+    class Watched(architecture.config):
+        def __getattribute__(self, name: str) -> Any:
+            seen.add(name)
+            return super().__getattribute__(name)
+
+    config, _ = Watched.read(dict(raw))
+    keys = fields_of(architecture.config)
+    for name in vars(config).keys() - {k.field for k in keys} & set(config.checked):
+        vars(config).pop(name)  # computed with the config
+    seen.clear()
+    spelt = {k: {k.key, *k.also, *(OLDER_ROPE_KEYS if k.key == "rope_parameters" else ())} & raw.keys() for k in keys}
+    for k in keys:
+        if callable(k.default) and not spelt[k]:
+            k.default(config)
+    trace(architecture, config)
+    return [
+        name for k in keys if k.field not in seen and get_origin(k.type) is not Literal for name in sorted(spelt[k])
+    ]
 
 
 def forgotten(model_type: str) -> Iterator[tuple[Path, str]]:

@@ -16,12 +16,14 @@ from .skeleton import hub_of, toml_value
 
 
 def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False) -> tuple[str, list[str], bool]:
-    """The lines of [published], the other messages, and whether everything agrees. With a slug they are added to this
-    preset, and if its tensor names agree, `names` becomes `"published"`.
+    """The lines of [published], the other messages, and whether everything agrees. With a slug, or the file of a preset
+    that is not ours, they are added to this preset, and if its tensor names agree, `names` becomes `"published"`.
 
     Raises `Problem` for a preset that has another [published], and with `is_strict` for a file that violates its
     format.
     """
+    if slug and slug.endswith(".toml"):
+        slug = _of_file(Path(slug))
     model = presets.model(slug) if slug else None
     preset = model.preset if model else None
     there = stored(Path(path), is_strict)
@@ -53,6 +55,15 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
         if not is_same:
             said.append("correct [config], or name the difference in [[published.extra]]")
     return lines, said, is_same
+
+
+def _of_file(path: Path) -> str:
+    """The slug of a preset's file, ours or another, which is read beside ours from now on."""
+    if not path.is_file():
+        raise Problem("there is no such file", "name a preset's file, or its slug", place(path))
+    if path.resolve() not in presets.paths().values():
+        presets.read_also(path.resolve())
+    return path.stem
 
 
 def published(there: Stored, hub: str | None) -> str:

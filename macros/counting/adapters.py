@@ -241,14 +241,15 @@ def modules(counts: Counts, architecture: Architecture, model_type: str) -> tupl
             found[name, w.layers] = joined
             continue
         sizes = [int(d) for d in w.shape]
-        outputs, inputs = (sizes[0], sizes[1]) if len(sizes) == 2 else (sizes[0], 1)
+        outputs, inputs = (sizes[0], sizes[1]) if len(sizes) == 2 else (sizes[0] if sizes else 1, 1)
         if w in transposed:
             outputs, inputs = inputs, outputs
         is_matrix = name.endswith(".weight") and len(sizes) == 2
         kind = next((kind for kind, weights in read.items() if w in weights), Kind.LINEAR) if is_matrix else Kind.OTHER
-        if kind is Kind.HEAD and w.shape[0].expr.symbols.isdisjoint(_VOCABULARY):
+        rows = w.shape[0].expr.symbols if w.shape else frozenset[str]()
+        if kind is Kind.HEAD and rows.isdisjoint(_VOCABULARY):
             kind = Kind.LINEAR  # what a head does before its scores
-        is_router = not w.shape[0].expr.symbols.isdisjoint(experts)
+        is_router = not rows.isdisjoint(experts)
         if kind is Kind.LINEAR and is_router and model_type not in LINEAR_ROUTERS:
             kind = Kind.OTHER
         is_subclass = w in grouped or model_type in OWN_LINEAR or (is_router and model_type in OWN_ROUTER)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import page_paths, presets
-from ..catalogue.families import verify_family
+from ..catalogue.families import verify_family, wrong_about
 from ..cli.arguments import PROGRAM
 from ..engine.array import Node
 from ..engine.errors import Problem
@@ -119,7 +119,7 @@ def _total(slug: str) -> int:
 
 
 def problems() -> dict[str, Problem]:
-    """The errors of presets, by slug: they cannot be read, or do not give the published total."""
+    """The errors of presets, by slug: they cannot be read, or `check` refuses them."""
     return {slug: wrong for slug in presets.paths() if (wrong := problem(slug))}
 
 
@@ -130,7 +130,8 @@ def problem(slug: str) -> Problem | None:
         _verified(slug)
     except Problem as wrong:
         return presets.with_file(wrong, slug)
-    return None
+    wrong = wrong_about(slug)
+    return wrong and presets.with_file(wrong, slug)
 
 
 @memoized

@@ -14,14 +14,15 @@ import pytest
 from sampling import fewer
 
 import macros
-from macros.catalogue import presets
-from macros.catalogue.checks import check
+from macros.catalogue import components, presets
+from macros.catalogue.checks import check, check_file
 from macros.catalogue.components import components_of
 from macros.cli.commands import main
 from macros.cli.skeleton import skeleton
 from macros.data.components import with_text
 from macros.data.schema import model as schema
 from macros.engine.errors import Problem
+from macros.engine.rules import ShapeError
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
 TOKENS = json.loads((GOLDEN / "tokens.json").read_bytes())
@@ -191,3 +192,72 @@ def test_the_command_prints_towers_on_request(capsys):
     assert "'640' is not the size of an image" in capsys.readouterr().err
     assert main(["describe", "gemma3-4b", "--image", "640x999999"]) == 2
     assert "an image of 640 × 999999" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("more", [{"hidden_size": 64, "vocab_size": 100}, {"vision_config": {"hidden_size": 64}}])
+def test_a_known_whole_without_its_text_part_is_not_called_another_architecture(more):
+    with pytest.raises(Problem) as wrong:
+        presets.make("config.json", {"model_type": "llava", **more})
+    assert str(wrong.value) == (
+        "model_type = 'llava' is a model of several parts, and the config has no table for its text part; "
+        "give the whole config.json, with those keys in a table such as text_config"
+    )
+
+
+SCOUT = (presets.FOLDER / "llama/llama4-scout.toml").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (
+            ('[components]\nmodel_type = "llama4"', '[components]\nmodel_type = "lama4"'),
+            "components.model_type = 'lama4': no tower of this type is known; did you mean \"llama4\"?",
+        ),
+        (
+            ('[components]\nmodel_type = "llama4"\n', "[components]\n"),
+            "components.model_type is missing; write the model_type of the whole config.json, such as llama4",
+        ),
+        (
+            ("[components.vision_config]", "[components.visual_config]"),
+            'components.visual_config: llama4 has no such tower; did you mean "vision_config"?',
+        ),
+        (
+            ('tensors = "vision_model."', 'tensors = "vison_model."'),
+            "published.extra[0].tensors = 'vison_model.': no tensor of a tower begins with it; "
+            'did you mean "vision_model."?',
+        ),
+        (
+            ('tensors = "vision_model."', 'tensors = "x"'),
+            "published.extra[0].tensors = 'x': no tensor of a tower begins with it; "
+            "known: vision_model., multi_modal_projector.",
+        ),
+        (
+            ('part = "vision"', 'part = "visual"'),
+            "published.extra[0].part: expected 'vision' or 'prediction'; "
+            "`every-parameter schema` says what each key holds",
+        ),
+    ],
+)
+def test_a_wrong_tower_of_a_preset_names_file_key_and_mend(change, said, tmp_path):
+    path = tmp_path / "ours.toml"
+    text = SCOUT.replace("Llama 4 Scout", "Ours").replace('hub = "meta-llama', 'hub = "ours')
+    assert change[0] in text
+    path.write_text(text.replace(*change, 1), "utf-8")
+    assert check_file(path).text == f"{path}: {said}"
+
+
+def test_a_tower_whose_sizes_clash_names_the_file(monkeypatch):
+    """In a preset that is traced as its total is computed, and in a model whose tower alone is."""
+
+    def clash(*of):
+        raise ShapeError("linear: [T 3] against [2 3]")
+
+    model = presets.make("llama4-scout", presets.preset("llama4-scout").config, presets.preset("llama4-scout"))
+    monkeypatch.setattr(components, "trace", clash)
+    file = "macros/presets/llama/llama4-scout.toml: "
+    for call in (lambda: model.published, lambda: model.components[0].total):
+        with pytest.raises(Problem) as wrong:
+            call()
+        said = "vision_config: the sizes do not fit together: linear: [T 3] against [2 3]"
+        assert str(wrong.value) == f"{file}{said}; correct the sizes in vision_config"

@@ -80,12 +80,15 @@ def catalogue(tmp_path, monkeypatch):
         for cached in (
             presets.paths,
             families._by_letters,
+            families._by_name,
+            families._by_maker,
             presets.readable,
             presets.preset,
             presets.model,
             model_pages.problem,
         ):
             cached.cache_clear()
+        families._all_about.results.clear()
 
     monkeypatch.setattr(presets, "FOLDER", tmp_path / "macros" / "presets")
     monkeypatch.setattr("macros.engine.files.PACKAGE", tmp_path / "macros")
@@ -468,7 +471,7 @@ def test_a_family_is_spelt_in_one_way(catalogue):
     ],
 )
 def test_what_two_presets_cannot_say_is_refused_of_each_and_of_all(catalogue, capsys, old, new, found):
-    """By `check` of all presets, and of the one that is named."""
+    """By `check` of all presets, and of the one that is named; and by the build."""
     changed = TOML.replace(old, new, 1)
     catalogue(TOML)
     catalogue(changed if old == "" else changed.replace('"Tiny"', '"Tinier"'), slug="tinier")
@@ -477,6 +480,8 @@ def test_what_two_presets_cannot_say_is_refused_of_each_and_of_all(catalogue, ca
         out = capsys.readouterr().out
         assert (found is None) == (" off" not in out.split("undisclosed,")[0] and "0 off" in out), out
         assert found is None or found in out, out
+    problem = model_pages.problem("tinier")
+    assert problem is None if found is None else found in one_line(problem)
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,7 @@ def folder_of(
     path.mkdir(exist_ok=True)
     stored = g.packed if packed else g.tensors
     as_stored = {n: t if t.dtype.kind == "i" else t.astype(dtype) for n, t in stored.items()}
-    tensors = {rename(n): np.ascontiguousarray(t) for n, t in as_stored.items()} | (extra or {})
+    tensors = {rename(n): np.asarray(t, order="C") for n, t in as_stored.items()} | (extra or {})
     (path / "config.json").write_text(json.dumps(g.raw))
     if kind == "one file":
         safetensors.save_file(tensors, path / "model.safetensors")
@@ -432,7 +432,9 @@ def mixtral_names(name, array):
 )
 def test_run_on_the_published_spelling(run, tmp_path, name, published):
     folder, g = folder_of(name, tmp_path / "m"), golden(name)
-    tensors = {n: np.ascontiguousarray(t) for old, array in g.tensors.items() for n, t in published(old, array).items()}
+    tensors = {
+        n: np.asarray(t, order="C") for old, array in g.tensors.items() for n, t in published(old, array).items()
+    }
     assert set(tensors) != set(g.tensors)
     safetensors.save_file(tensors, folder / "model.safetensors")
     status, _, err = run("run", folder, "--tokens", ids(name), "--logits", tmp_path / "out.npy")
@@ -1020,6 +1022,22 @@ def test_a_published_total_is_read_from_a_header_and_written(run, small):
     memory.invalidate({("preset", "capitals")})
     said = "published.parameters = 114,001, and the file has 114,000; remove [published], or"
     assert said in refused(run("totals", CAPITALS, "--preset", "capitals"))
+
+
+def test_a_total_is_written_into_a_preset_that_is_not_ours(run, tmp_path):
+    """By its file, as a site of somebody else's has it."""
+    ours = tmp_path / "ours.toml"
+    run("add", CAPITALS, "--output", ours, "--hub", "us/capitals", "--family", "Ours")
+    ours.write_text(ours.read_text("utf-8").replace('= ""', '= "2024"'), "utf-8")
+    try:
+        status, _, err = run("totals", CAPITALS, "--preset", ours)
+        assert status == 0 and "the same names and shapes in both directions" in err
+        assert tomllib.loads(ours.read_text("utf-8"))["published"]["parameters"] == 114_000
+    finally:
+        presets.read_also(None)
+    assert "114,000; exact" in run("check", ours)[1]
+    said = "theirs.toml: there is no such file; name a preset's file, or its slug"
+    assert said in refused(run("totals", CAPITALS, "--preset", tmp_path / "theirs.toml"))
 
 
 def header_of(tensors: dict) -> bytes:

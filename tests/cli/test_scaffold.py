@@ -118,6 +118,18 @@ def test_a_key_that_the_small_config_lacks_is_open(tmp_path, monkeypatch):
     assert line.startswith("configs.json: llama: vocab_size is missing")
 
 
+@pytest.mark.parametrize("model_type, keys", [("granitemoehybrid", ["rope_theta"]), ("gpt_neox_japanese", [])])
+def test_a_key_that_no_step_reads_is_open(model_type, keys, tmp_path, monkeypatch):
+    """As rope_theta where nothing rotates; a key that gives a size, as `intermediate_multiple_size`, is read."""
+    raw = all_configs()[model_type]
+    monkeypatch.setattr(scaffold, "SMALL", tmp_path / "configs.json")
+    monkeypatch.setattr(scaffold, "shown", lambda path: path.name)
+    scaffold.SMALL.write_text(json.dumps([raw]), "utf-8")
+    said = "configs.json: {}: {}: no step reads it: remove it"
+    found = [line for line in scaffold.still_open(model_type) if "no step reads" in line]
+    assert all(said.format(model_type, key) in found for key in keys) and bool(found) == bool(keys)
+
+
 def test_missing_words_and_forgotten_tables_are_open(tmp_path, monkeypatch):
     """The weights that have no words, and the type in none of the tables of the tests."""
     small = scaffold.small_config("llama")

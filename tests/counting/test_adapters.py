@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from reference import golden
 
 from macros.catalogue import presets
 from macros.counting.adapters import (
@@ -23,6 +24,7 @@ from macros.counting.adapters import (
     modules,
 )
 from macros.counting.training_setup import nf4_bytes
+from macros.engine.architectures import llama
 from macros.engine.errors import Problem
 from macros.views.costs.fine_tuning import adapter_table
 
@@ -206,3 +208,12 @@ def test_nf4_is_as_bitsandbytes_stores_it(shape, single, double):
 def test_a_table_takes_names_of_modules_alone():
     with pytest.raises(Problem, match="targets = 1: expected the name of a module"):
         adapter_table(["gpt2"], targets=[1, "c_attn"])
+
+
+def test_a_weight_without_dimensions_is_no_matrix(monkeypatch):
+    """A single number that a checkpoint stores as []."""
+    feed_forward = llama.feed_forward
+    monkeypatch.setattr(llama, "feed_forward", lambda x, w, c: w("scale") * feed_forward(x, w, c))
+    model = presets.make("llama", golden("llama").raw)
+    scale = next(m for m in modules(model.counts, model.architecture, "llama") if m.name.endswith("scale"))
+    assert (scale.kind, scale.outputs, scale.inputs) == (Kind.OTHER, 1, 1)

@@ -11,6 +11,7 @@ from macros.api.model import load
 from macros.catalogue import presets
 from macros.catalogue.presets import make
 from macros.engine.errors import Problem
+from macros.engine.rules import ShapeError
 
 DISCLOSED = [slug for slug in presets.readable() if presets.preset(slug).config is not None]
 
@@ -197,3 +198,17 @@ def test_the_data_have_them_beside_the_towers():
     assert (drafts.modules, drafts.total, len(drafts.table)) == (1, rows("mimo-7b"), 16)
     assert drafts.draft_flops(9) == presets.model("mimo-7b").prediction.counts.decode_flops(9)
     assert found["parameters"] == load("qwen3.5-0.8b").parameters.total + sum(t["parameters"] for t in found["towers"])
+
+
+def test_modules_whose_sizes_clash_name_the_file_and_the_key(monkeypatch):
+    def clash(*of):
+        raise ShapeError("linear: [T 3] against [2 3]")
+
+    model = make("theirs/config.json", presets.model("deepseek-v3").raw)
+    monkeypatch.setattr("macros.engine.predictions.trace", clash)
+    with pytest.raises(Problem) as wrong:
+        model.prediction.total
+    assert str(wrong.value) == (
+        "theirs/config.json: the sizes of the modules that num_nextn_predict_layers counts do not fit together: "
+        "linear: [T 3] against [2 3]; correct those sizes, or leave num_nextn_predict_layers out"
+    )

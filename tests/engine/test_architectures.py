@@ -35,8 +35,15 @@ def test_hidden_states(name):
     logits(g.architecture, g.config, g.weights(watch), g.ids, g.start())
     assert len(watch.seen) == (len(g.blocks) if g.source is not None else g.config.n_layers + 1)
     assert len(g.blocks) >= len(watch.seen) - 1
-    for ours, reference in zip(watch.seen, g.blocks):
-        close(ours, reference)
+    for n, (ours, reference) in enumerate(zip(watch.seen, g.blocks)):
+        close(ours, reference, what=f"{name}: after {n} blocks, the first difference: ")
+
+
+@pytest.mark.parametrize("name", goldens())
+def test_every_key_of_the_small_config_is_read(name):
+    g = golden(name)
+    unread = g.architecture.config.read(g.raw)[1]
+    assert not unread, f"{name}: {', '.join(unread)}: {g.architecture.name} does not read it; remove it from the config"
 
 
 @pytest.mark.parametrize("name", goldens())

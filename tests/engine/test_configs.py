@@ -81,3 +81,10 @@ def test_a_whole_whose_head_is_null_has_one_of_its_own():
     tied, null = (make("gemma3", whole | keys).counts.total for keys in ({}, {"tie_word_embeddings": None}))
     text = configs()["gemma3_text"]
     assert null - tied == text["vocab_size"] * text["hidden_size"]
+
+
+def test_an_impossible_word_names_the_possible_ones():
+    config = architectures()["granitemoehybrid"].config
+    with pytest.raises(Problem) as wrong:
+        config.read(configs()["granitemoehybrid"] | {"position_embedding_type": "alibi"})
+    assert str(wrong.value) == "position_embedding_type = 'alibi': expected 'rope' or 'nope'; correct the value"

@@ -61,11 +61,12 @@ KEY_OF_GEMMA = "use_bidirectional_attention"
 BOTH_WAYS = ("cpmant",)
 
 
-def close(ours, reference, tolerance=TOLERANCE):
-    """Fail unless max|Δ| ≤ tolerance · max(1, max|reference|), and unless the shapes are equal."""
-    assert np.shape(ours) == np.shape(reference), f"{np.shape(ours)} against {np.shape(reference)}"
+def close(ours, reference, tolerance=TOLERANCE, what=""):
+    """Fail unless max|Δ| ≤ tolerance · max(1, max|reference|), and unless the shapes are equal; `what` begins the
+    message."""
+    assert np.shape(ours) == np.shape(reference), f"{what}{np.shape(ours)} against {np.shape(reference)}"
     off, allowed = np.abs(ours - reference).max(), tolerance * max(1, np.abs(reference).max())
-    assert off <= allowed, f"differs by {off:.3g}, allowed {allowed:.3g}"  # NaN fails too
+    assert off <= allowed, f"{what}differs by {off:.3g}, allowed {allowed:.3g}"  # NaN fails too
 
 
 def digest(tensors):

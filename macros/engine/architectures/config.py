@@ -289,7 +289,9 @@ class Config:
             try:
                 values[k.field] = msgspec.convert(value, k.type)
             except msgspec.ValidationError as error:
-                raise Problem(f"{name} = {shorten(value)}: {plain_words(str(error))}", "correct the value") from None
+                raise Problem(
+                    f"{name} = {shorten(value)}: {plain_words(str(error), k.type)}", "correct the value"
+                ) from None
         classes = listed(given.get("architectures")) or [None]
         values["looks_both_ways"] = raw.get("is_causal") is False
         values["is_bidirectional"] = isinstance(classes[0], str) and BOTH_WAYS_CLASS in classes[0]
@@ -443,11 +445,20 @@ def take_table(raw: Raw, name: str) -> Raw:
     return dict(cast("Mapping[str, Any]", table))
 
 
-def plain_words(message: str) -> str:
-    """msgspec's message in plain words.
+def choices(kind: Any) -> list[Any]:
+    """The values that the literals of a type allow: `Literal["rope", "nope"] | None` -> ["rope", "nope"]."""
+    if isinstance(kind, (str, int)):
+        return [kind]
+    return [one for inner in get_args(kind) for one in choices(inner)]
+
+
+def plain_words(message: str, kind: Any = None) -> str:
+    """msgspec's message in plain words; `kind` is the type that was expected, for the choices that it has.
 
     "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text".
     """
+    if message.startswith("Invalid enum value") and (known := choices(kind)):
+        return f"expected {' or '.join(map(repr, known))}"
     words = {
         "int": "a whole number",
         "float": "a number",
