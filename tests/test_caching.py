@@ -41,6 +41,7 @@ OF_PLAIN_VALUES = set(
     views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_head views/kit/html:_inert views/kit/html:attribute_name
     views/kit/mathml:_terms
+    views/kit/rounding:binary_bytes views/kit/rounding:decimal_bytes views/kit/rounding:flops views/kit/rounding:short
     views/kit/shapes:expression views/kit/shapes:of_expressions views/kit/shapes:tensor_name views/kit/shapes:var
     views/kit/svg:_escaped views/kit/svg:_log
     views/kit/text_width:held views/kit/text_width:text_width views/kit/values:_parsed
@@ -81,6 +82,7 @@ BY_HAND = {
     "engine/array:self._flops": "pure: with slots there is no cached_property",
     "engine/array:self._walked": "pure: with slots there is no cached_property",
     "engine/array:self._weights": "pure: with slots there is no cached_property",
+    "engine/terms:node.term": "pure: of a call that has ended, and goes with it",
     "engine/dims:self._hash": "pure: with slots there is no cached_property",
     "engine/dims:self._is_free": "pure: with slots there is no cached_property",
     "engine/dims:self._symbols": "pure: with slots there is no cached_property",

@@ -30,6 +30,7 @@ CACHED = (
     "causal_flops",
     "expanded_flops",
     "weight_bytes",
+    "converted_weight_bytes",
     "weight_bytes_read",
     "read_by",
     "cache_by_entry",

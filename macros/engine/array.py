@@ -55,6 +55,7 @@ class Node:
     _flops: Poly | None = None
     _weights: tuple[Weight, ...] | None = None
     _walked: tuple[Node, ...] | None = None
+    term: str | None = None  # the field's, once `terms` has found it
 
     def __init__(
         self,
@@ -64,11 +65,8 @@ class Node:
         step: Step | None = None,
     ):
         self.name, self.parent, self.function, self.step = name, parent, function, step
-
-    @property
-    def role(self) -> Role | None:
-        """The role of the step; None for a NumPy call."""
-        return Role.FORWARD if self.parent is None else self.step.role if self.step else None
+        # The role of the step; None for a NumPy call. Views ask for it hundreds of thousands of times.
+        self.role: Role | None = Role.FORWARD if parent is None else step.role if step else None
 
     @property
     def doc(self) -> str:

@@ -9,7 +9,7 @@ Equal groups recur in most models of an architecture, and are laid out once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import accumulate, combinations
@@ -140,24 +140,33 @@ class _Net(NamedTuple):
     is_out: bool
 
 
-def _placed(group: Group, first: int, flows: tuple[Flow, ...]) -> tuple[_Level, list[int], list[int]]:
+def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, list[int], list[int]]:
     """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter, and those that
     leave."""
-    children: list[Leaf | _Level] = []
     child_of: dict[int, int] = {}
-    openings: list[tuple[list[int], list[int]]] = []
+    firsts: list[int] = []
     n = first
-    for child in group.content:
-        size = _size(child)
-        child_of.update(dict.fromkeys(range(n, n + size), len(children)))
+    for i, child in enumerate(group.content):
+        firsts.append(n)
+        n += _size(child)
+        child_of.update(dict.fromkeys(range(firsts[-1], n), i))
+    of_child: list[list[Flow]] = [[] for _ in group.content]  # a group looks only through what reaches into it
+    for flow in flows:
+        here, there = child_of.get(flow.source), child_of.get(flow.target)
+        if here is not None:
+            of_child[here].append(flow)
+        if there is not None and there != here:
+            of_child[there].append(flow)
+    children: list[Leaf | _Level] = []
+    openings: list[tuple[list[int], list[int]]] = []
+    for child, n, own in zip(group.content, firsts, of_child):
         if isinstance(child, Leaf):
             children.append(child)
             openings.append(([], []))
         else:
-            level, ins, outs = _placed(child, n, flows)
+            level, ins, outs = _placed(child, n, own)
             children.append(level)
             openings.append((ins, outs))
-        n += size
     taken: dict[int, dict[int, bool]] = {}  # by source: the children that take it, and whether as what goes around
     leaves: set[int] = set()
     for source, target, is_around in flows:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from ...cache.memory import memoized
@@ -12,7 +14,6 @@ from ...engine.steps import Role
 from ..kit.html import Html, Link, number, table, tag
 from . import real_numbers
 from .live_numbers import FOLDER, PAGE, TEXT, live
-from .real_numbers import Run
 
 SAMPLE = ("France", "Japan", "Peru")  # the countries that the heads are measured by
 NAMED_FROM = 0.4  # the share from which on a head has the name of what it looks at
@@ -58,12 +59,12 @@ def _sentence_table(country: str, page: str | None) -> Html:
         raise Problem(f"country = {country!r}", nearest(country, known, "it is not one of those that the model knows"))
     rows = []
     for sentence in capitals.sentences():
-        here = real_numbers.run(FOLDER, sentence.prompt(facts))
+        here = _last_word(sentence.prompt(facts))
         shares = softmax(here.scores.astype(np.float64))
         best, share = int(np.argmax(shares)), f"{100 * shares.max():.1f}%"
         ask = live(lambda _: page, text=here.text)
         said = share if ask is None else ask.number(share, f"chance/{best}", not rows)
-        rows.append([f"{here.text} …", facts[sentence.asks], here.asked.tokenizer.token(best), said])
+        rows.append([f"{here.text} …", facts[sentence.asks], real_numbers.opened(FOLDER).tokenizer.token(best), said])
     name = f"The sentences for {country}"
     return table(name, ["Prompt", "Fact", "Prediction", number("Probability")], rows, name=name)
 
@@ -91,11 +92,11 @@ def mean_attention() -> dict[tuple[int, int], dict[str, float]]:
     telling, sums, n = _telling_words(), dict[tuple[int, int], dict[str, float]](), 0
     for sentence in capitals.sentences():
         for facts in chosen:
-            here = real_numbers.run(FOLDER, sentence.prompt(facts))
+            here = _last_word(sentence.prompt(facts))
             kinds = [_kind(word, i, len(here.words), set(facts.values()), telling) for i, word in enumerate(here.words)]
             n += 1
-            for layer, shares in enumerate(_shares(here)):
-                for head, last in enumerate(shares[:, -1]):
+            for layer, heads in enumerate(here.attention):
+                for head, last in enumerate(heads):
                     known = sums.setdefault((layer, head), dict.fromkeys(LOOKS_AT, 0.0))
                     for kind, share in zip(kinds, last):
                         known[kind] += float(share)
@@ -121,10 +122,22 @@ def _kind(word: str, place: int, length: int, facts: set[str], telling: frozense
     return "first" if place == 0 else "other"
 
 
-def _shares(here: Run) -> list[np.ndarray]:
-    """The attention weights of each layer's heads: [N T S] each."""
-    nodes = [n for n in here.trace.root.walk() if n.role is Role.SOFTMAX]
-    return [here.trace.of(n.outputs[0]) for n in nodes]
+class LastWord(NamedTuple):
+    """What a text's last word comes to: the attention weights of each layer's heads, [N S] each, and the scores of the
+    next word, [V]."""
+
+    text: str
+    words: list[str]
+    attention: list[np.ndarray]
+    scores: np.ndarray
+
+
+@memoized
+def _last_word(text: str) -> LastWord:
+    """Of a whole run, what is asked of more texts than stay in memory."""
+    here = real_numbers.run(FOLDER, text)
+    weights = (here.trace.of(n.outputs[0]) for n in here.trace.root.walk() if n.role is Role.SOFTMAX)
+    return LastWord(here.text, here.words, [of_layer[:, -1].copy() for of_layer in weights], here.scores.copy())
 
 
 def choose_country(page_link: Link | None = None) -> Html:

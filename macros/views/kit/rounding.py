@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from functools import lru_cache
 
 from .arguments import unknown
 
@@ -68,11 +69,13 @@ def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -
     return number, unit
 
 
+@lru_cache(maxsize=16384)
 def short(n: int, digits: int = DIGITS) -> str:
     """A count in short form: `8.03B`, `124M`."""
     return "".join(scaled(n, SCALES, digits))
 
 
+@lru_cache(maxsize=16384)
 def decimal_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of ten: `16.1 GB`."""
     return " ".join(scaled(n, DECIMAL, digits))
@@ -87,11 +90,13 @@ def decimal_range(least: int | Fraction, most: int | Fraction, about: str = "~ "
     return f"{number if high.endswith(f' {unit}') else low} to {high}"
 
 
+@lru_cache(maxsize=16384)
 def binary_bytes(n: int | Fraction, digits: int = DIGITS) -> str:
     """Bytes in powers of two: `1.00 GiB`."""
     return " ".join(scaled(n, BINARY, digits))
 
 
+@lru_cache(maxsize=16384)
 def flops(n: int | Fraction, digits: int = DIGITS) -> str:
     """FLOPs: `15.0 GFLOP`."""
     return " ".join(scaled(n, FLOPS, digits))
