@@ -225,3 +225,16 @@ def test_alice_ai_is_read_under_the_names_that_its_maker_gives(tmp_path):
     model = make("it", ours.raw)
     scores, _ = logits(model.architecture, model.config, Checkpoint("it", tmp_path).weights(), ours.npz["input_ids"][0])
     close(scores, ours.npz["logits"][0])
+
+
+def test_dory_has_the_layers_that_its_class_would_make():
+    """vLLM 0.33, transformers_utils/configs/dory.py: attention and networks in turns, all of them inside the loop."""
+    given = ("layer_types", "n_input_layers", "n_recurrent_layers", "n_output_layers", "n_recurrent_loops")
+    raw = {name: value for name, value in golden("dory").raw.items() if name not in given}
+    turns = ["sliding_attention", "mlp"] * 3 + ["full_attention", "mlp"]
+    whole = {"n_input_layers": 0, "n_recurrent_layers": 8, "n_output_layers": 0, "n_recurrent_loops": 1}
+    model, spelt = make("it", raw), make("it", raw | whole | {"layer_types": turns})
+    assert model.config.kinds == spelt.config.kinds and model.counts.total == spelt.counts.total
+    assert int(make("it", raw | {"n_input_layers": 3, "n_recurrent_loops": 4}).config.n_layers) == 3 + 4 * 5
+    with pytest.raises(Problem, match="some layers are in the middle"):
+        make("it", raw | {"n_input_layers": 8})

@@ -1,5 +1,6 @@
 """Types of remote code as vLLM's own modules compute them: `python -m tests.reference.vllm_models VLLM [TYPE...]`, from
-the repository. VLLM is the folder of vLLM's source distribution; torch and transformers are installed.
+the repository. VLLM is the folder of vLLM's source distribution; torch and transformers are installed, and for Alice AI
+einops.
 
 A module of `vllm/model_executor/models` runs as it is: what a layer holds, in which order it computes, how its loader
 reads the published names. Its kernels have no processor's version, so plain torch stands in for the layers below:
@@ -271,7 +272,7 @@ def get_rope(
 ) -> Turn:
     table = rope_parameters or {}
     theta = table.get("rope_theta", table.get("base", 10000.0))
-    width = int(head_size * table.get("partial_rotary_factor", 1.0))
+    width = table.get("rope_dim", int(head_size * table.get("partial_rotary_factor", 1.0)))
     inverse, factor = 1.0 / theta ** (torch.arange(0, width, 2, dtype=torch.float64) / width), 1.0
     names = {"deepseek_yarn": "yarn", "llama3": "llama3"}  # vLLM's, and transformers'
     if (name := names.get(table.get("rope_type", ""))) is not None:
@@ -875,7 +876,7 @@ PARTS: dict[str, dict[str, Any]] = {
     f"{MAMBA}.ops.gather_initial_states": {"gather_initial_states": lambda *_: None},
     KIMI_K3: {"attn_res": over_depth},
     f"{KIMI_K3}.third_party.kda": {"chunk_kda_with_fused_gate": by_channel},
-    "vllm.forward_context": {"get_forward_context": lambda: types.SimpleNamespace(attn_metadata=Told(ONE_TEXT))},
+    "vllm.forward_context": {"get_forward_context": lambda: MagicMock(attn_metadata=Told(ONE_TEXT))},
     "vllm.third_party.flash_linear_attention.ops.kda": {"FusedRMSNormGated": GatedNorm},
     "vllm.v1.attention.backends.gdn_attn": {"GDNAttentionMetadata": OneText},
     f"{LAYERS}.fusion.fused_act_quant": {"maybe_fused_act_quant": lambda act, x, _: act(x)},

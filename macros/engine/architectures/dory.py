@@ -65,7 +65,7 @@ class Dory(Llama):
     layer_types: list[str] = key("layer_types", lambda c: in_turns(c.n_stored_layers))
     before: int = key("n_input_layers", 0)
     after: int = key("n_output_layers", 0)
-    repeated: Interval = key("n_recurrent_layers", lambda c: int(c.n_stored_layers) - c.before - c.after)
+    inside: Interval | None = key("n_recurrent_layers", None)
     loops: Interval = key("n_recurrent_loops", 1)
     n_layers: Size = derived(lambda c: c.n_stored_layers + (c.loops - 1) * c.repeated)
     norm_eps: Positive = fixed(1e-6)
@@ -99,14 +99,19 @@ class Dory(Llama):
         super().check()
         check_layer_types(self.layer_types, self.n_stored_layers, LAYER_TYPES)
         parts = self.before, self.repeated, self.after
-        if min(parts) < 0 or sum(parts) != self.n_stored_layers:
+        if min(parts) < 0 or not self.repeated or sum(parts) != self.n_stored_layers:
             raise Problem(
                 f"n_input_layers, n_recurrent_layers and n_output_layers are {', '.join(map(str, parts))}, and "
                 f"num_hidden_layers = {int(self.n_stored_layers)}",
-                "correct one of them: they add up to it",
+                "correct one of them: they add up to it, and some layers are in the middle",
             )
         for mask in self.masks:
             rope_of_mask(self.rope_parameters, mask).turning(self.d_head)
+
+    @property
+    def repeated(self) -> int:
+        """The layers that run several times."""
+        return int(self.n_stored_layers) - self.before - self.after if self.inside is None else self.inside
 
     @property
     def rope(self) -> Rope:
