@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal
 
 from ..catalogue import presets
 from ..catalogue.names import check_hub
+from ..catalogue.preset_file import Extra
+from ..catalogue.presets import Model
 from ..catalogue.stored import Stored, differences, stored
 from ..engine.errors import Problem
 from ..engine.files import place, read_text, write
 from ..engine.forward import renaming
 from ..engine.layouts import Layout
 from .skeleton import hub_of, toml_value
+
+PART: dict[str, Literal["vision"]] = {"vision": "vision"}  # of a row, by what its tower reads with
 
 
 def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False) -> tuple[str, list[str], bool]:
@@ -44,6 +50,12 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
         said.append(f"{there.parameters:,} in all, and the forward pass gives {model.held():,}{of_them}")
         extra = known.extra if known else ()
         is_same = there.parameters == model.held(extra)
+        counts = {} if known else towers(model)
+        if counts and there.parameters == model.held() + sum(counts.values()):
+            extra, is_same = tuple(counts), True
+            lines += rows(extra)
+            counted = ", ".join(f"{count:,} in {row.tensors}" for row, count in counts.items())
+            said.append(f"the file has the towers, too, now rows of extra: {counted}")
         if there.shapes is not None:
             renamed = renaming(model.architecture, model.config, model.head)
             found = differences(model.counts, Layout(model.architecture, there.shapes, renamed))
@@ -79,6 +91,31 @@ def published(there: Stored, hub: str | None) -> str:
             "",
         ]
     )
+
+
+def towers(model: Model) -> dict[Extra, int]:
+    """The rows of [[published.extra]] for the towers of a model, one for each beginning of their tensors' names, the
+    largest of a tower first; and their counts."""
+    found: dict[Extra, int] = {}
+    for component in model.components:
+        counts = {prefix: component.below(prefix) for prefix in component.prefixes}
+        largest, *others = sorted(counts, key=lambda prefix: -counts[prefix])
+        for prefix in (largest, *others):
+            name = f"the {component.name} tower"
+            if prefix != largest:
+                name += f"’s {prefix.split('.')[-2]}"
+            row = Extra(name, part=PART.get(component.name), tensors=prefix)
+            found[row] = counts[prefix]
+    return found
+
+
+def rows(extra: Iterable[Extra]) -> str:
+    """The lines of rows that count tensors of towers."""
+    lines = ["extra = ["]
+    for row in extra:
+        part = f", part = {toml_value(row.part)}" if row.part else ""
+        lines.append(f"  {{ name = {toml_value(row.name)}, tensors = {toml_value(row.tensors)}{part} }},")
+    return "\n".join([*lines, "]", ""])
 
 
 def _types(there: Stored) -> str:
