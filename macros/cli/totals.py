@@ -36,7 +36,10 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
     hub = hub or (preset.hub if preset else None) or hub_of(Path(path))
     if hub:
         check_hub(hub)
-    lines, said = published(there, hub), [*([_types(there)] if there.by_type else []), *there.odd]
+    lines, said = (
+        published(there, hub, bool(hub or not model)),
+        [*([_types(there)] if there.by_type else []), *there.odd],
+    )
     is_same = True
     if model and slug:
         file = presets.paths()[slug]
@@ -45,6 +48,8 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
             found = f"published.parameters = {known.parameters:,}, and the file has {there.parameters:,}"
             raise Problem(found, "remove [published], or give the file that it is of", place(file))
         text = read_text(file).rstrip("\n") + "\n"
+        if hub and preset and not preset.hub:
+            text = re.sub(r"(?m)^(released = .*\n)", rf"\1hub = {toml_value(hub)}\n", text, count=1)
         buffers = model.counts.buffer_elements
         of_them = f", {buffers:,} of them stored and not trained" if buffers else ""
         said.append(f"{there.parameters:,} in all, and the forward pass gives {model.held():,}{of_them}")
@@ -74,19 +79,19 @@ def _of_file(path: Path) -> str:
     if not path.is_file():
         raise Problem("there is no such file", "name a preset's file, or its slug", place(path))
     if path.resolve() not in presets.paths().values():
-        presets.read_also(path.resolve())
+        presets.read_also(path)
     return path.stem
 
 
-def published(there: Stored, hub: str | None) -> str:
-    """The [published] table of a preset."""
+def published(there: Stored, hub: str | None, has_hub: bool) -> str:
+    """The [published] table of a preset; without a hub, the file is no published one."""
     source = f"{hub} on the Hugging Face Hub, {there.source}" if hub else ""
     return "\n".join(
         [
             "[published]",
             f"parameters = {there.parameters:_}",
             "exact = true",
-            *(["file = true"] if there.is_of_file else []),
+            *(["file = true"] if there.is_of_file and has_hub else []),
             f"source = {toml_value(source)}",
             "",
         ]
