@@ -335,7 +335,8 @@ def their_site(folder: Path, theme: str) -> list[str]:
         (folder / "docs" / (f"page{n}.md" if n else "index.md")).write_text(first + "\n".join(page), "utf-8")
     (folder / "main.py").write_text("def define_env(env):\n    env.macro(lambda n: 2 * n, 'doubled')\n")
     (folder / "models").mkdir()
-    shutil.copy(ROOT / "macros/presets/gpt/gpt2.toml", folder / "models" / "theirs.toml")
+    preset = (ROOT / "macros/presets/gpt/gpt2.toml").read_text("utf-8").replace("GPT-2 Small", "Theirs")
+    (folder / "models" / "theirs.toml").write_text(preset, "utf-8")
     (folder / "mkdocs.yml").write_text(
         f"site_name: Theirs\ntheme: {json.dumps({'name': theme, **THEMES[theme]})}\n"
         "plugins:\n  - search\n  - macros: {modules: [every_parameter], on_error_fail: true, on_undefined: strict}\n"
@@ -361,6 +362,23 @@ EMPTY = """() => {
     }
     return wrong.map(element => element.outerHTML.slice(0, 120))
 }"""
+# A ¶ that nobody points at, a summary lower than the theme's icon in it, a heading that touches what is above it.
+SQUEEZED = """() => {
+    const box = element => element.getBoundingClientRect()
+    const isLow = (element, icon) => {
+        const { position, top, height } = getComputedStyle(element, icon)
+        return position === "absolute" && parseFloat(top) + parseFloat(height) > element.offsetHeight + 1
+    }
+    const seen = selector => [...document.querySelectorAll(selector)].filter(element => element.checkVisibility())
+    return [
+        ...seen(".ep-table .headerlink").filter(element => getComputedStyle(element).opacity !== "0"),
+        ...seen("[class^=ep-] summary").filter(e => isLow(e, "::before") || isLow(e, "::after")),
+        ...seen("* + h2").filter(element => {
+            const { height, bottom } = box(element.previousElementSibling)
+            return height && box(element).top < bottom + 8
+        })
+    ].map(element => element.outerHTML.slice(0, 120))
+}"""
 TOOLS_ARE_THERE = """() =>
     [...document.querySelectorAll(".ep-tool")].every(e => e.querySelector("select, textarea, input, button"))"""
 
@@ -383,7 +401,7 @@ def test_on_another_site_every_macro_works(theme, unpacked, open_page, tmp_path)
         for page in map(open_page, (address + page for page in pages)):
             until(page, TOOLS_ARE_THERE)
             page.wait_for_load_state("networkidle")  # the theme's search worker complains of a page that closes before
-            assert not page.evaluate(EMPTY) and not page.evaluate(BLACK)
+            assert not page.evaluate(EMPTY) and not page.evaluate(BLACK) and not page.evaluate(SQUEEZED)
             size = "document.querySelector('.ep-table').computedStyleMap().get('font-size').value"
             assert 13 < page.evaluate(size) < 16
             page.emulate_media(color_scheme="dark")

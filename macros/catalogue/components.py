@@ -97,6 +97,12 @@ class Component:
         """The parameters whose tensors' names begin like this."""
         return sum(int(w.count) for w in self.counts.weights if w.name.startswith(prefix))
 
+    @property
+    def prefixes(self) -> list[str]:
+        """How the names of its tensors begin: `model.visual.`, or `vision_model.` and `multi_modal_projector.`."""
+        names = [weight.name.split(".") for weight in self.counts.weights]
+        return list(dict.fromkeys(".".join(parts[: 1 + (parts[0] == "model")]) + "." for parts in names))
+
     def image(self, width: int, height: int) -> Seen:
         """What it makes of an image of so many pixels. Raises `Problem` for an impossible size."""
         if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
@@ -218,9 +224,7 @@ def with_counts(published: Published, components: Callable[[], tuple[Component, 
 
 def _no_tensors(what: str, prefix: str, components: Iterable[Component]) -> Problem:
     """The message about a prefix that no tensor of the towers has."""
-    names = [weight.name.split(".") for component in components for weight in component.counts.weights]
-    depth = 1 if len({first for first, *_ in names}) > 1 else 2
-    known = list(dict.fromkeys(".".join(parts[:depth]) + "." for parts in names))
+    known = [known for component in components for known in component.prefixes]
     if not known:
         return Problem(f"{what}, and the preset has no [components]", "add the tower's table, or write its count")
     return Problem(f"{what}: no tensor of a tower begins with it", nearest(prefix, known, f"known: {', '.join(known)}"))

@@ -28,6 +28,7 @@ from ..engine.architectures.rope_config import OLDER_ROPE_KEYS
 from ..engine.errors import Problem, nearest
 from ..engine.files import PACKAGE, read_text, write
 from ..engine.forward import trace
+from ..engine.mistakes import WRONG_STEPS, wrong_name
 from ..views.words import descriptions
 
 ROOT = PACKAGE.parent
@@ -221,8 +222,10 @@ def still_open(model_type: str) -> list[str]:
             unread = find(model_type).config.read(dict(raw))[1]
             found += descriptions.lacking(make(model_type, raw).trace)
             no_step = unused(find(model_type), raw)
-        except Problem as problem:  # a new key, as yet only in the module
-            found.append(f"{shown(SMALL)}: {model_type}: {problem}")
+        except Problem as problem:  # a new key, as yet only in the module; or a mistake in that
+            found.append(str(problem if ".py:" in problem.where else problem.at(f"{shown(SMALL)}: {model_type}")))
+        except WRONG_STEPS as error:
+            found.append(str(wrong_name(error)))
         found += [f"{shown(SMALL)}: {model_type}: {key}: the config does not read it" for key in unread]
         found += [f"{shown(SMALL)}: {model_type}: {key}: no step reads it: remove it" for key in no_step]
         if any({**raw, "model_type": other} == small_config(other) for other in others(model_type)):

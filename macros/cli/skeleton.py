@@ -23,7 +23,7 @@ from ..data.model import escaped
 from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
-from ..engine.keys import FORMATS, Parts
+from ..engine.keys import FORMATS, Parts, text_table
 from .scaffold import REASON
 
 # Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
@@ -175,7 +175,12 @@ def _components(model: Model) -> Iterator[str]:
     whole, towers = model.whole, model.components
     if not towers:
         return
-    needed = {name for tower in towers for name in keys_of(type(tower.config))} - COMMON_IGNORED - {"model_type"}
+    needed = {
+        name
+        for tower in towers
+        for name in (keys_of(type(tower.config)) if text_table(whole) else tower.config.among_text)
+        if name in tower.config.of_whole or name not in whole[tower.part]
+    } - (COMMON_IGNORED | {"model_type"})
     yield "[components]"
     yield f"model_type = {toml_value(whole['model_type'])}"
     beside = {name: value for name, value in whole.items() if name in needed and _is_plain(value)}

@@ -10,6 +10,9 @@ from .rules import NoContent, ShapeError
 
 # What Python raises for a name that a module does not have.
 WRONG_NAMES = AttributeError, NameError, ImportError
+# And for a module that cannot be imported; and for a step that goes wrong in a module that is being written.
+WRONG_MODULES = *WRONG_NAMES, SyntaxError, TypeError, ValueError
+WRONG_STEPS = *WRONG_NAMES, TypeError, ValueError, LookupError, ArithmeticError
 
 
 def wrong_sizes(error: ShapeError) -> Problem:
@@ -22,17 +25,21 @@ def wrong_sizes(error: ShapeError) -> Problem:
 
 
 def wrong_name(error: Exception) -> Exception:
-    """The message about a name that a module does not have; of other modules than architectures', the error itself."""
+    """The message about a name that a module does not have, or another mistake in it; of other modules than
+    architectures', the error itself."""
     where = _line_of(error)
     return Problem(f"{type(error).__name__}: {error}", "correct the line", where) if where else error
 
 
 def _line_of(error: BaseException) -> str:
     """The deepest line of an architecture's module that an error went through, `file:line`; empty if there is none."""
-    found, step = "", error.__traceback__
+    lines: list[tuple[str, int]] = []
+    step = error.__traceback__
     while step is not None:
-        path = Path(step.tb_frame.f_code.co_filename)
-        if path.parent == PACKAGE / "engine/architectures" and path.name != "__init__.py":
-            found = f"{place(path)}:{step.tb_lineno}"
+        lines.append((step.tb_frame.f_code.co_filename, step.tb_lineno))
         step = step.tb_next
-    return found
+    if isinstance(error, SyntaxError):
+        lines.append((error.filename or "", error.lineno or 1))
+    folder = PACKAGE / "engine/architectures"
+    found = [(Path(file), line) for file, line in lines if Path(file).parent == folder]
+    return next((f"{place(path)}:{line}" for path, line in reversed(found) if path.name != "__init__.py"), "")

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import tomllib
 from pathlib import Path
 
 import jsonschema
+import msgspec
 import numpy as np
 import pytest
 from sampling import fewer
@@ -17,6 +19,8 @@ import macros
 from macros.catalogue import components, presets
 from macros.catalogue.checks import check, check_file
 from macros.catalogue.components import components_of
+from macros.catalogue.preset_file import Extra, Published
+from macros.cli import totals
 from macros.cli.commands import main
 from macros.cli.skeleton import skeleton
 from macros.data.components import with_text
@@ -27,6 +31,7 @@ from macros.engine.rules import ShapeError
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
 TOKENS = json.loads((GOLDEN / "tokens.json").read_bytes())
 pytestmark = pytest.mark.filterwarnings("ignore:a config of several parts")
+SCOUT = (presets.FOLDER / "llama/llama4-scout.toml").read_text("utf-8")
 WITH_TOWERS = [slug for slug in presets.paths() if presets.preset(slug).components]
 
 
@@ -194,6 +199,38 @@ def test_the_command_prints_towers_on_request(capsys):
     assert "an image of 640 × 999999" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("slug", WITH_TOWERS)
+def test_totals_writes_rows_that_count_each_tensor_of_the_towers_once(slug):
+    model = presets.model(slug)
+    found = totals.towers(model)
+    written = tomllib.loads(totals.rows(found))["extra"]
+    assert [row["tensors"] for row in written] == [row.tensors for row in found]
+    figure = Published(parameters=1, exact=True, source="theirs", extra=tuple(msgspec.convert(written, list[Extra])))
+    counted = components.with_counts(figure, lambda: model.components, "")
+    assert [row.count for row in counted.extra] == [*found.values()]
+    assert sum(found.values()) == sum(component.total for component in model.components)
+
+
+def test_totals_writes_the_towers_of_a_file_into_its_preset(tmp_path, capsys):
+    """A file cut off after its header."""
+    text = SCOUT.replace("Llama 4 Scout", "Ours").replace('hub = "meta-llama', 'hub = "ours')
+    (tmp_path / "ours.toml").write_text(text.partition("[published]")[0], "utf-8")
+    tensors, end = {}, 0
+    model = presets.model("llama4-scout")
+    for counts in (model.counts, model.components[0].counts):
+        for name, shape in counts.tensors():
+            begin, end = end, end + 2 * math.prod(map(int, shape))
+            tensors[name] = {"dtype": "BF16", "shape": [*map(int, shape)], "data_offsets": [begin, end]}
+    header = json.dumps(tensors).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    try:
+        assert main(["totals", str(tmp_path), "--preset", str(tmp_path / "ours.toml")]) == 0
+    finally:
+        presets.read_also(None)
+    assert "the file has the towers, too, now rows of extra: " in capsys.readouterr().err
+    assert check_file(tmp_path / "ours.toml").text.startswith("107,769,861,120; exact, 871,932,416 more")
+
+
 @pytest.mark.parametrize("more", [{"hidden_size": 64, "vocab_size": 100}, {"vision_config": {"hidden_size": 64}}])
 def test_a_known_whole_without_its_text_part_is_not_called_another_architecture(more):
     with pytest.raises(Problem) as wrong:
@@ -202,9 +239,6 @@ def test_a_known_whole_without_its_text_part_is_not_called_another_architecture(
         "model_type = 'llava' is a model of several parts, and the config has no table for its text part; "
         "give the whole config.json, with those keys in a table such as text_config"
     )
-
-
-SCOUT = (presets.FOLDER / "llama/llama4-scout.toml").read_text("utf-8")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -9,6 +10,8 @@ from reference import golden
 
 import macros.engine.architectures as registry
 from macros.catalogue import presets
+from macros.cli import scaffold
+from macros.cli.commands import main
 from macros.engine.errors import Problem
 
 HERE = r"macros/engine/architectures/a_wrong\.py"
@@ -67,3 +70,34 @@ def test_a_module_that_cannot_be_imported_names_its_line(line, monkeypatch):
     monkeypatch.setattr(registry.importlib, "import_module", lambda name: exec(code, {}))
     with pytest.raises(Problem, match=rf"{HERE}:2: \w+Error: .*no_such.*; correct the line"):
         registry.find("a_wrong")
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [("def step((x):", "2: SyntaxError: "), ("1 + None", "2: TypeError: "), ("key", "2: NameError: name 'key'")],
+)
+def test_a_wrong_module_is_one_line_where_every_type_is_listed(line, said, monkeypatch, capsys):
+    file = f"{registry.__path__[0]}/a_wrong.py"
+
+    def wrong(name):
+        exec(compile(f"\n{line}\n", file, "exec"), {})
+
+    registry.architectures.cache_clear()
+    monkeypatch.setattr(registry.importlib, "import_module", wrong)
+    try:
+        assert main(["describe", "--types"]) == 2
+    finally:
+        registry.architectures.cache_clear()
+    assert re.search(f"^every-parameter: {HERE}:{said}.*; correct the line$", capsys.readouterr().err.strip())
+
+
+def test_a_step_that_raises_is_open(a_wrong, monkeypatch, tmp_path):
+    monkeypatch.setattr(scaffold, "SMALL", tmp_path / "configs.json")
+    monkeypatch.setattr(scaffold, "shown", lambda path: path.name)
+    scaffold.SMALL.write_text(json.dumps([golden("llama").raw]), "utf-8")
+    a_wrong("return {}['x']")
+    assert any(
+        re.fullmatch(f"{HERE}:3: KeyError: 'x'; correct the line", line) for line in scaffold.still_open("llama")
+    )
+    a_wrong("return ids.reshape(3, 7)")
+    assert any(re.match(f"llama: {HERE}:3: the sizes do not", line) for line in scaffold.still_open("llama"))

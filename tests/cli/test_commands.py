@@ -1027,15 +1027,20 @@ def test_a_published_total_is_read_from_a_header_and_written(run, small):
 def test_a_total_is_written_into_a_preset_that_is_not_ours(run, tmp_path):
     """By its file, as a site of somebody else's has it."""
     ours = tmp_path / "ours.toml"
-    run("add", CAPITALS, "--output", ours, "--hub", "us/capitals", "--family", "Ours")
-    ours.write_text(ours.read_text("utf-8").replace('= ""', '= "2024"'), "utf-8")
-    try:
-        status, _, err = run("totals", CAPITALS, "--preset", ours)
+    run("add", CAPITALS, "--output", ours, "--family", "Ours")
+    text = ours.read_text("utf-8").replace('= ""', '= "2024"')
+    # With a repository and without one, whose file nobody can look up.
+    for hub in ["us/capitals"], []:
+        ours.write_text(text, "utf-8")
+        try:
+            status, _, err = run("totals", CAPITALS, "--preset", ours, *(["--hub", *hub] if hub else []))
+        finally:
+            presets.read_also(None)
         assert status == 0 and "the same names and shapes in both directions" in err
-        assert tomllib.loads(ours.read_text("utf-8"))["published"]["parameters"] == 114_000
-    finally:
-        presets.read_also(None)
-    assert "114,000; exact" in run("check", ours)[1]
+        made = tomllib.loads(ours.read_text("utf-8"))
+        assert (made["published"]["parameters"], [made["hub"]] if "hub" in made else []) == (114_000, hub)
+        ours.write_text(ours.read_text("utf-8").replace('source = ""', 'source = "our card"'), "utf-8")
+        assert "114,000; exact" in run("check", ours)[1]
     said = "theirs.toml: there is no such file; name a preset's file, or its slug"
     assert said in refused(run("totals", CAPITALS, "--preset", tmp_path / "theirs.toml"))
 

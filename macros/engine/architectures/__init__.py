@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
-from ..mistakes import WRONG_NAMES, wrong_name
+from ..mistakes import WRONG_MODULES, wrong_name
 from .config import Config
 
 
@@ -105,8 +105,16 @@ def architecture(
 def architectures() -> dict[str, Architecture]:
     """Every known architecture, by model type."""
     for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
+        _import(module.name)
     return dict(sorted(_registered.items()))
+
+
+def _import(module: str) -> None:
+    """Import a module of this folder. Raises `Problem` with the line of it that is wrong."""
+    try:
+        importlib.import_module(f"{__name__}.{module}")
+    except WRONG_MODULES as error:
+        raise wrong_name(error) from error
 
 
 # The model types at the beginning of a call that registers a forward pass.
@@ -146,10 +154,7 @@ def find(model_type: object) -> Architecture:
     `Problem` for others."""
     for name in (model_type, f"{model_type}_text") if isinstance(model_type, str) else ():
         if name not in _registered and (module := modules_by_type().get(name)):
-            try:
-                importlib.import_module(f"{__name__}.{module}")
-            except WRONG_NAMES as error:
-                raise wrong_name(error) from error
+            _import(module)
         if name in _registered:
             return _registered[name]
     raise Problem(
