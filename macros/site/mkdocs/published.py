@@ -21,6 +21,7 @@ from ...views.kit.mathml import without_tex
 from .. import hashed, links
 from ..plain_markdown import markdown
 from ..published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
+from . import search
 from .markdown import title_text
 from .pages import Generated, made_later, put_back
 
@@ -101,18 +102,30 @@ def on_post_template(output, template_name, config):
 
 
 def write_in_both(env, config, files) -> None:
-    """The second process, which has no page left to read, writes generated pages, the last ones first."""
+    """The second process, which has no page left to read, makes the index of the search, and writes generated pages,
+    the last ones first."""
     pages = [file for file in files.documentation_pages() if not file.inclusion.is_excluded()]
     own = [file.page for file in reversed(pages) if isinstance(file, Generated) and file.page]
     mathml.close()  # a process with threads is not to be copied
     contents.flush()
-    if second_process.start({task_of(page): partial(written, page, env, config, pages) for page in own}):
+    tasks = {task_of(page): partial(written, page, env, config, pages) for page in own}
+    if second_process.start({search.INDEX: partial(indexed, config, pages), **tasks}):
         for page in own:
             page.meta["template"] = WRITTEN
 
 
 def task_of(page) -> str:
     return f"written {page.file.src_uri}"
+
+
+def indexed(config, files) -> dict[str, str]:
+    """The search's files, in the second process."""
+    for file in files:
+        if not isinstance(file, Generated):
+            file.page.content = contents.get(waiting[file.src_uri]).decode()
+            search.on_page_context({}, file.page, config, None)
+            file.page.content = None
+    return search.index(config)
 
 
 def written(page, env, config, pages) -> tuple[str, int, Listed]:

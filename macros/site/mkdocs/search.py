@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 
+from ...cache import second_process
 from .. import links
 from ..search.index import index_files
 from ..search.records import GLOSSARY, Page, glossary_terms
@@ -13,6 +15,7 @@ from .markdown import glossary, title_text
 from .preview import preview
 
 entries: list[Page] = []  # of the written pages that this build has come to; the live preview gives those that it kept
+INDEX = "search"  # the task of a second process, which finds the pages' content before they are written
 
 
 def on_pre_build(config):
@@ -32,13 +35,17 @@ def on_post_build(config):
         return
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)
+    for path, content in second_process.computed(INDEX, partial(index, config)).items():
+        (folder / path).write_text(content, "utf-8")
+
+
+def index(config) -> dict[str, str]:
+    """The files of the search, by their paths."""
     is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
-    written = index_files(
+    return index_files(
         entries,
         glossary_terms(glossary, GLOSSARY),
         lambda source: links.page_address(source, config.use_directory_urls),
         lambda source: any(page.source == source for page in entries),
         is_preview,
     )
-    for path, content in written.items():
-        (folder / path).write_text(content, "utf-8")
