@@ -525,7 +525,7 @@ CONFIGS = {
     "no architecture": ('{"hidden_size": 3}', "model_type is missing"),
     "a null architecture": ('{"model_type": null}', "model_type is missing"),
     "a list as architecture": ('{"model_type": ["llama"]}', "model_type = ['llama'] is not known"),
-    "an image model": ('{"model_type": "llava", "text_config": 3}', "model_type = 'llava' is not known"),
+    "an image model": ('{"model_type": "llava", "text_config": 3}', "the config has no table for its text part"),
     "an inner error": (
         json.dumps({"model_type": "llava", "text_config": {**GOOD, "hidden_size": -1}}),
         "hidden_size = -1: expected",
