@@ -92,6 +92,7 @@ BY_HAND = {
     "site/mkdocs/markdown:glossary": "of the build under way",
     "site/mkdocs/markdown:lines": "of the page under way",
     "site/mkdocs/output:under_way": "of the build under way",
+    "site/mkdocs/pages:counted": "the models of the last pages, which are released together",
     "site/mkdocs/pages:whole": "of the page under way",
     "site/mkdocs/published:listed": "of the build under way",
     "site/mkdocs/published:navigation": "of the build under way",

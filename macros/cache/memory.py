@@ -121,9 +121,12 @@ class _Results:
         for key in stale:
             del self.by_arguments[key]
 
-    def release(self) -> None:
+    def drop_large(self) -> None:
         while self.large:
             self.by_arguments.pop(self.large.popleft(), None)
+
+    def release(self) -> None:
+        self.drop_large()
         for value, _ in self.by_arguments.values():
             if release := getattr(value, "release", None):
                 release()
@@ -260,6 +263,26 @@ def limit_large_results(most: int = 20) -> None:
 def pack_long_texts() -> None:
     """From now on, long texts stay compressed: a live preview has all of them, and asks for few."""
     _packs[:] = [True]
+
+
+_holders: weakref.WeakSet[Any] = weakref.WeakSet()
+
+
+def can_release(one: object) -> None:
+    """Record a value most of whose memory can be computed again."""
+    _holders.add(one)
+
+
+def holders() -> list[Any]:
+    """All values of which this was recorded, and that somebody still has."""
+    return list(_holders)
+
+
+def drop_large() -> None:
+    """Drop large results."""
+    for results in list(_tracked):
+        if isinstance(results, _Results):
+            results.drop_large()
 
 
 def release() -> None:

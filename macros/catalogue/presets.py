@@ -10,7 +10,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any
 
-from ..cache.memory import Dependency, depends_on, invalidate, memoized, untracked
+from ..cache.memory import Dependency, can_release, depends_on, invalidate, memoized, untracked
 from ..counting import quantization
 from ..counting.parameters import Counts
 from ..engine.architectures import Architecture, architectures, find, is_known, modules_by_type, unregistered
@@ -69,6 +69,7 @@ class Model:
         self.preset, self.unknown, self.parts, self.head = preset, unknown, parts, head
         self.folder: Path | None = None  # that its files are in, where it is of a folder
         self.folds: Sequence[Fold] = ()  # kinds of layers that are drawn as one
+        can_release(self)
 
     @property
     def name(self) -> str:

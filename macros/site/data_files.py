@@ -61,6 +61,14 @@ def model_files(slug: str) -> tuple[str, str]:
     return as_json(model, True), f"{CSV_PATTERNS}\n{as_csv(model, True)}"
 
 
+def prepare(slug: str) -> None:
+    """Compute what these files say of a model, while it is counted. Raises `Problem`."""
+    if presets.preset(slug).config is not None:
+        model_files(slug)
+        _conforming(slug)
+    _row(slug)
+
+
 @memoized
 def catalogue_files(slugs: tuple[str, ...]) -> tuple[str, str]:
     """The catalog as JSON and as CSV."""
@@ -77,10 +85,7 @@ def conformance_file(slugs: tuple[str, ...]) -> str:
 @memoized
 @cached_on_disk
 def _conforming(slug: str) -> dict[str, object]:
-    model = presets.model(slug)
-    row = conformance.of_model(model)
-    model.release_costs()  # this file is the last that needs its costs
-    return row
+    return conformance.of_model(presets.model(slug))
 
 
 @memoized

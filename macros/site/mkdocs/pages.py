@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import json
 import logging
 import re
@@ -27,6 +28,7 @@ from ...engine.files import write
 from .. import data_files, model_pages, tool_files
 from ..editors import is_an_editors
 from ..page_frames import Frames, Rendered
+from ..search import records
 from .markdown import glossary
 from .preview import preview
 from .preview.inputs import Inputs
@@ -58,6 +60,8 @@ class Generated(File):
 
 
 frames = [Frames()]  # of this build
+AT_ONCE = 20  # models that are released together
+counted: list[presets.Model] = []  # with a page since then
 whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, while a page has a part of it
 
 
@@ -300,14 +304,41 @@ def on_page_context(context, page, config, nav):
 
 
 def on_page_content(html, page, config, files):
-    """What only the plugin was to see goes. Under live preview, what was counted of a model goes with its page, while
-    nobody waits: little asks for it again."""
+    """What only the plugin was to see goes; so does what was counted for the page, unless somebody waits, or a second
+    process counts the rest."""
     if vars(page).pop("is_written_out", False):
         del page.meta["render_macros"]
-    slug = Path(page.file.src_uri).stem
-    if preview.serving and preview.first is None and isinstance(page.file, Generated) and slug in presets.paths():
+    if preview.first is None and not second_process.is_under_way():
+        release_after(page.file)
+
+
+def release_after(file: File) -> None:
+    """Little asks again for the costs of all models with a written page, nor for all of a model behind the next pages
+    of its family. Its data are computed from the same counts."""
+    slug = Path(file.src_uri).stem
+    if not isinstance(file, Generated):
+        release_costs()
+    elif slug in presets.paths():
         with suppress(Problem):
-            presets.model(slug).release()
+            data_files.prepare(slug)
+            records.prepare(slug)
+            counted.append(presets.model(slug))
+        if len(counted) < AT_ONCE:
+            return
+        while counted:
+            counted.pop().release()
+    memory.drop_large()
+    if not preview.serving:  # which collects garbage at its own steps
+        gc.collect(1)  # of what is new: traces have references in circles
+
+
+def release_costs() -> None:
+    """Drop the costs of all models, which are most of them in memory, and all of those that only stand in a drawing."""
+    for model in memory.holders():
+        if model.preset is None or model.folds:
+            model.release()
+        else:
+            model.release_costs()
 
 
 def on_post_page(output, page, config):

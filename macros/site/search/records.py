@@ -170,6 +170,13 @@ def _rows(slug: str) -> dict[str, str]:
     return rows
 
 
+def prepare(slug: str) -> None:
+    """Compute what the search says of a model, while it is counted. Raises `Problem`."""
+    _of_model(slug)
+    if presets.preset(slug).config is not None:
+        _rows(slug)
+
+
 def tensors(slugs: Iterable[str]) -> list[Tensor]:
     """Each name pattern with the models whose files have it."""
     owners: dict[str, list[tuple[str, str]]] = {}
