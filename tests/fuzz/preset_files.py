@@ -88,15 +88,15 @@ def trial(case: Case, folder: Path) -> None:
     file.write_bytes(written)
     (folder / "macros/presets" / family).mkdir(exist_ok=True)
     everything = {("presets", None), *(("preset", slug) for slug in (*BASES, file.stem))}
-    with mock.patch.object(presets, "FOLDER", folder / "macros/presets"):
-        memory.invalidate(everything)
-        try:
+    try:
+        with mock.patch.object(presets, "FOLDER", folder / "macros/presets"):
+            memory.invalidate(everything, compares=False)
             with within(SECONDS, memory=None):
                 _shown()
-        except Problem as problem:
-            refused(problem)
-        finally:
-            memory.invalidate(everything)
+    except Problem as problem:
+        refused(problem)
+    finally:
+        memory.invalidate(everything, compares=False)  # with the presets in their own place again
 
 
 def _shown() -> None:
