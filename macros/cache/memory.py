@@ -107,7 +107,7 @@ class _Results:
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
-        if _packs and (packed := pack(value)) is not None:
+        if _packs and (packed := pack(value, _packs[-1])) is not None:
             self.by_arguments[key] = packed, used
             return
         self.by_arguments[key] = value, used
@@ -251,7 +251,7 @@ def invalidate(changed: Set[Dependency], compares: bool = True) -> None:
 
 LONG = 2000  # characters
 _most: list[int] = []  # large results of each function, if not all are kept
-_packs: list[bool] = []  # whether long texts are kept compressed, if so
+_packs: list[bool] = []  # if long texts are kept compressed: whether in a file, and also those that are alone
 
 
 def limit_large_results(most: int = 20) -> None:
@@ -263,6 +263,11 @@ def limit_large_results(most: int = 20) -> None:
 def pack_long_texts() -> None:
     """From now on, long texts stay compressed: a live preview has all of them, and asks for few."""
     _packs[:] = [True]
+
+
+def pack_several_texts() -> None:
+    """From now on, results of several long texts stay compressed, as a build has them of each model until the end."""
+    _packs[:] = [False]
 
 
 _holders: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -293,14 +298,15 @@ def release() -> None:
 
 
 class Packed:
-    """A long text, compressed to a tenth and outside of memory; two are compared without reading them."""
+    """A long text, compressed to a tenth and, `in_file`, outside of memory; two are compared without reading them."""
 
-    def __init__(self, text: str):
-        from hashlib import blake2b  # only a live preview packs texts
+    def __init__(self, text: str, in_file: bool = True):
+        from hashlib import blake2b  # few programs pack texts
 
         content = text.encode("utf-8", "surrogatepass")
         self.digest = blake2b(content).digest()
-        self.place: tuple[int, int] | bytes = _contents.put(self, zlib.compress(content, 1))
+        packed = zlib.compress(content, 1)
+        self.place: tuple[int, int] | bytes = _contents.put(self, packed) if in_file else packed
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Packed) and self.digest == other.digest
@@ -387,10 +393,12 @@ class PackedResult(NamedTuple):
         return self.kind(texts[0]) if self.kind else texts
 
 
-def pack(value: Any) -> PackedResult | None:
-    """A long text, or a tuple with one, compressed; None for any other value."""
+def pack(value: Any, in_file: bool = True) -> PackedResult | None:
+    """A long text, or a tuple with one, compressed; None for any other value, and without a file for a single text."""
     kind: Any = None if type(value) is tuple else type(value)
     texts: tuple[Any, ...] = (value,) if kind else value
-    if not all(isinstance(one, str) for one in texts) or max(map(len, texts), default=0) <= LONG:
+    if kind and not in_file or not all(isinstance(one, str) for one in texts):
         return None
-    return PackedResult(kind, tuple(map(Packed, texts)))
+    if max(map(len, texts), default=0) <= LONG:
+        return None
+    return PackedResult(kind, tuple(Packed(one, in_file) for one in texts))

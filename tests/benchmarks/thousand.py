@@ -35,7 +35,7 @@ def synthetic(folder: Path, models: int) -> None:
     for n, preset in zip(range(models - len(presets)), itertools.cycle(sized)):
         text = preset.read_text("utf-8").split("\n[published")[0]
         text = re.sub(r"^vocab_size = (\d+)", lambda m: f"vocab_size = {int(m[1]) + 64 * (n + 1)}", text, flags=re.M)
-        text = re.sub(r"^(hub|aliases|headline) = (\[[^]]*\]|.*)\n", "", text, flags=re.M)
+        text = re.sub(r"^(hub|licence_looked_at|aliases|headline) = (\[[^]]*\]|.*)\n", "", text, flags=re.M)
         text = re.sub(r'^name = "(.*)"', rf'name = "\1 with vocabulary {n}"', text, count=1, flags=re.M)
         text = re.sub(r'^names = "published"', 'names = "transformers"', text, flags=re.M)
         to = preset.with_stem(f"{preset.stem}-vocabulary-{n}")

@@ -213,7 +213,8 @@ def on_nav_late(nav, config, files):
         tasks += [*made_later([page]), (task_of(page), partial(read_page, page, config, files))]
         slug = Path(page.src_uri).stem
         tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
-    second_process.start(dict([*tasks, *made_later(reversed(data.values()))]))
+    if not second_process.start(dict([*tasks, *made_later(reversed(data.values()))])):
+        memory.pack_several_texts()  # the data of all models, which `release_after` has made with their pages
 
 
 def made_later(files: Iterable[File | None]) -> list[tuple[str, Callable[[], str | bytes]]]:
