@@ -138,7 +138,7 @@ def drawn(points: Sequence[tuple[float, float, float]]) -> Html:
     return element(
         "svg",
         element("path", d=lines, stroke="currentColor", stroke_width="1.2", fill="none") if lines else "",
-        element("path", d=bars, stroke="currentColor", stroke_width="1", stroke_opacity=".5"),
+        element("path", d=bars, stroke="currentColor", stroke_width="1", stroke_opacity=".5", fill="none"),
         *(element("circle", cx=float(x), cy=float(y), r="2.2", fill="currentColor") for x, y, *_ in at),
         cls="ep-course",
         width=WIDTH,
