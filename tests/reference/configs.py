@@ -42,6 +42,11 @@ OF_OTHERS = {
         "bailing_hybrid",
         {"layer_group_size": 1, "q_lora_rank": 22, "gated_attention_proj_granularity_type": "element_wise"},
     ),
+    "dory_all_in_the_loop": (
+        "dory",
+        {"n_input_layers": 0, "n_output_layers": 0, "n_recurrent_layers": 8, "n_recurrent_loops": 2}
+        | {"layer_types": None, "attention_output_gate_logit_scale_init": None},
+    ),
     "kimi_k3": (
         "kimi_linear",
         {"num_hidden_layers": 7, "rms_norm_eps": 1e-4, "hidden_act": "situ", "attn_res_block_size": 3}
@@ -223,7 +228,7 @@ def configs() -> dict[str, dict]:
 def small_config(name: str) -> dict:
     """The config of a type, or of another checkpoint of one."""
     model_type, otherwise = (VARIANTS | OF_OTHERS).get(name, (name, {}))
-    return configs()[model_type] | otherwise
+    return all_configs()[model_type] | otherwise
 
 
 def model(name: str) -> Model:

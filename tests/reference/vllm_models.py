@@ -37,7 +37,7 @@ from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 
 from . import TESTS, close
-from .configs import OF_OTHERS, PROMPT, all_configs, small_config
+from .configs import PROMPT, small_config
 from .own import SEED, listed
 
 LAYERS = "vllm.model_executor.layers"
@@ -1097,7 +1097,7 @@ CLASSES: dict[str, tuple[str, str, dict[str, Any]]] = {
         "BailingMoeV3ForCausalLM",
         {"num_experts_per_tok": 3, "moe_shared_expert_intermediate_size": 13, "n_group": 4, "use_bias": False},
     ),
-    "dory": ("dory", "DoryForCausalLM", {}),
+    **dict.fromkeys(("dory", "dory_all_in_the_loop"), ("dory", "DoryForCausalLM", {})),
     "domynedge": ("domyn_edge", "DomynEdgeForCausalLM", {}),
     "iquestloopcoder": ("iquest_loopcoder", "IQuestLoopCoderForCausalLM", {}),
     "k2_horizon": ("k2_horizon", "K2HorizonForCausalLM", {}),
@@ -1142,7 +1142,7 @@ def own_config(folder: Path, raw: dict[str, Any]) -> Any:
 
 def theirs(folder: Path, model_type: str, raw: dict[str, Any]) -> nn.Module:
     module, name, more = CLASSES[model_type]
-    if model_type in OWN_CONFIG:
+    if raw["model_type"] in OWN_CONFIG:
         return built(folder, module, name, own_config(folder, raw))
     if model_type == "nemotron_h_puzzle":
         more = more | {"get_nemotron_h_config_for_layer": lambda i: settings(raw | PUZZLE | raw["block_configs"][i])}
@@ -1205,7 +1205,7 @@ def published(weights: dict[str, np.ndarray], layout: dict[str, str]) -> dict[st
 @torch.no_grad()
 def compared(folder: Path, model_type: str) -> None:
     """Write the type's checkpoint, if both sides have the same tensors and logits."""
-    raw = small_config(model_type) if model_type in OF_OTHERS else all_configs()[model_type]
+    raw = small_config(model_type)
     ours, rng = make(model_type, raw), np.random.default_rng(SEED)
     buffers = dict(ours.counts.tensors(ours.counts.buffers))
     model = theirs(folder, model_type, raw)

@@ -10,11 +10,15 @@ from unittest import mock
 
 import pytest
 from copies import build, small_site
+from mkdocs.structure.files import File
 
 from macros.cache import disk, memory
 from macros.cache.memory import depends_on, tracking
 from macros.catalogue import presets
+from macros.counting.costs import of as costs_of
 from macros.data.model import as_json
+from macros.site import data_files
+from macros.site.mkdocs import pages
 from macros.views.kit.html import Html
 
 
@@ -299,6 +303,37 @@ def test_a_preview_s_long_texts_are_kept_compressed(monkeypatch):
     again = [view(n) for n in (0, 1)]
     assert computed == [0, 1] and again == texts and all(type(text) is Html for text in again)
     assert again[0] is texts[0] and again[1] is not texts[1] and len(again[1]) > 10_000
+
+
+def test_a_build_keeps_several_long_texts_compressed_and_no_single_one(monkeypatch):
+    monkeypatch.setattr(memory, "_packs", [])
+    memory.pack_several_texts()
+    made = memory.memoized(lambda n: ("<p>×</p>" * 1000, str(n)) if n else "<p>×</p>" * 1000)
+    first, second = made(1), made(1)
+    assert first == second and first is not second
+    assert made(0) is made(0)
+
+
+def test_a_build_lets_go_of_models_behind_their_pages(monkeypatch):
+    """Some at once, the costs of all behind a written page, and what is said of them stays as it was."""
+    slugs = ["llama3-8b", "gpt2"]
+    monkeypatch.setattr(pages, "AT_ONCE", 2)
+    monkeypatch.setattr(pages, "counted", [])
+    files = {slug: pages.Generated(f"models/any/{slug}.md", None, "site", True) for slug in slugs}
+    said = {slug: data_files.model_files(slug) for slug in slugs}
+    costs = {slug: costs_of(presets.model(slug).counts) for slug in slugs}
+    assert all(vars(one).get("weight_bytes") for one in costs.values())
+    pages.release_after(File("index.md", None, "site", True))
+    assert not any(vars(one).get("weight_bytes") for one in costs.values())
+    del costs
+    traces = [weakref.ref(presets.model(slug).trace) for slug in slugs]
+    pages.release_after(files["llama3-8b"])
+    gc.collect()
+    assert traces[0]() is not None
+    pages.release_after(files["gpt2"])
+    gc.collect()
+    assert [trace() for trace in traces] == [None, None]
+    assert {slug: data_files.model_files(slug) for slug in slugs} == said
 
 
 @pytest.mark.parametrize("slug", ["llama3-8b", "kimi-k3", "qwen3-vl-8b"])
