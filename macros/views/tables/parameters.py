@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ...cache.memory import memoized
+from ...catalogue.independent import comparison
 from ...catalogue.presets import Model
 from ...counting.parts import HEAD, INPUT_TABLES, Group
 from ...engine.dims import Dim
@@ -167,9 +168,9 @@ def names_line(model: Model) -> Html:
         return html(
             "No file with these weights was published: the names are those of the same architecture’s published files."
         )
-    return html(
-        "Names are those of transformers, where it has the type; they were not compared with the published file’s."
-    )
+    if model.model_type in comparison().absent:
+        return html("The names were not compared with the published file’s.")
+    return html("Names are those of transformers; they were not compared with the published file’s.")
 
 
 def _tied(model: Model) -> list[Weight]:
