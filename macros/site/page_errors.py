@@ -16,7 +16,7 @@ from .links import current_source
 from .page_syntax import syntax_mend
 
 FOLDER = Path(__file__).parent.parent
-OURS = FOLDER / "site" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
+OURS = FOLDER / "site" / "mkdocs" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
 
 
 def page_name(env) -> str:
