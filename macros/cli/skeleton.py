@@ -21,6 +21,7 @@ from ..catalogue.preset_file import NULL, blanks_of
 from ..catalogue.presets import Model, make, paths
 from ..data.model import escaped
 from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
+from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
 from ..engine.keys import FORMATS, Parts, text_table
@@ -83,6 +84,8 @@ def skeleton(
                     "remove what no forward pass reads; docs/reference/adding-an-architecture.md for the rest",
                 ),
             )
+        check_rope_tables(raw)
+        check_sections(raw, model.config)
         if model.unknown_format:
             raise Problem(
                 model.unknown_format, "use the config.json of a repository without it, or remove quantization_config"

@@ -25,6 +25,7 @@ import pytest
 from copies import ROOT
 from fuzz.configs import described, filled
 from reference import TOLERANCE, checkpoint, close, golden, goldens
+from reference.configs import small_config
 from rich.console import Console
 from sampling import fewer
 
@@ -933,6 +934,14 @@ def test_an_installed_package_is_no_place_for_a_preset(run, tmp_path, new_preset
 def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
     (tmp_path / "config.json").write_text(json.dumps({**presets.preset("gpt2").config, **change}))
     assert found in refused(run("add", tmp_path / "config.json", *(arguments or ("--slug", "x"))))
+
+
+def test_what_check_refuses_of_a_rotary_embedding_is_not_added(run, tmp_path):
+    raw = small_config("qwen3_5_moe_text")
+    (tmp_path / "config.json").write_text(json.dumps(raw | {"head_dim": 829}))
+    assert "mrope_section = " in (line := refused(run("add", tmp_path, "--slug", "x"))) and "its sum is not" in line
+    (tmp_path / "config.json").write_text(json.dumps(raw | {"rope_parameters": {"rope_theta": 1e4, "theta": 1}}))
+    assert "config.rope_parameters.theta: unknown key" in refused(run("add", tmp_path, "--slug", "x"))
 
 
 @pytest.fixture
