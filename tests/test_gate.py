@@ -52,6 +52,7 @@ def changed() -> set[Path]:
 
 
 @pytest.mark.processes
+@pytest.mark.timeout(900)  # the whole
 def test_types():
     """Strict where pyproject.toml says so: what has changed and a twelfth of macros, in the test command a
     sixtieth, another one for each commit; the whole with WHOLE set.

@@ -604,8 +604,8 @@ def test_an_edit_of_the_preview_starts_it_again(serve):
     def late(folder):
         rewrite(
             folder / "macros/site/mkdocs/preview/pages.py",
-            "        self.inputs.begin()\n",
-            "        while not os.path.exists('go'):\n            os.sched_yield()\n        self.inputs.begin()\n",
+            "        self.inputs.begin(state)\n",
+            "        while not os.path.exists('go'):\n            os.sched_yield()\n        self.inputs.begin(state)\n",
         )
 
     server = serve(late)
@@ -623,7 +623,7 @@ def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
     served.config_file = "mkdocs.yml"
     told = logging.LogRecord("mkdocs.plugins.macros", logging.ERROR, "", 0, "docs/a.md:1: wrong", (), None)
     served.stop = lambda: served.once.filter(told)
-    served.build = lambda first: at_build.append((list(served.once.errors), served.told))
+    served.build = lambda first, state: at_build.append((list(served.once.errors), served.told))
     served.tidy_up = lambda: None
     served.rebuild()
     assert at_build == [([], "")]
@@ -638,7 +638,7 @@ def test_a_save_before_any_page_was_opened_is_built():
     served.state, served.is_cautious, served.open, served.once, served.told = {}, False, {}, Once(), ""
     served.config_file = "mkdocs.yml"
     served.stop = served.tidy_up = lambda: None
-    served.build = lambda first: builds.append(first) or True
+    served.build = lambda first, state: builds.append(first) or True
     served.build_in_background = lambda: builds.append(None)
     served.rebuild()
     assert builds == [frozenset(), None]
@@ -663,7 +663,7 @@ def test_a_file_that_came_and_went_leaves_no_error():
     served.preview = SimpleNamespace(inputs=SimpleNamespace(read=dict), is_abandoned=False)
     served.state, served.told, served.is_cautious, served.is_in_doubt, served.open = {}, "", False, False, {"": None}
     served.stop = served.tidy_up = lambda: None
-    served.build = lambda first: builds.append(first) or False
+    served.build = lambda first, state: builds.append(first) or False
     served.rebuild()
     assert not builds and served.is_in_doubt
     served.told = "unknown model"

@@ -59,9 +59,9 @@ class Inputs:
         self.known, self.known_at = states, now
         return states
 
-    def begin(self) -> None:
-        """Before anything is read for a build."""
-        self.states = self.read()
+    def begin(self, states: dict[Path, tuple[str, tuple]] | None = None) -> None:
+        """Before anything is read for a build; with what was read just now, where somebody has read it."""
+        self.states = states or self.read()
 
     @property
     def are_taken_in(self) -> bool:

@@ -109,7 +109,8 @@ class Preview:
         self.error: BaseException | None = None
         self.first: frozenset | None = None  # the addresses that this build is for; None: all
         self.saved: set[Path] = set()  # since a build took over what it made
-        self.built: list[File] = []  # the pages that this build is for
+        self.all: list[File] = []  # the pages of this build
+        self.built: list[File] = []  # and those that it is for
         self.is_complete = False  # a build of all pages has been
         self.is_edited = False  # something was saved since the start
         self.is_imported_anew = False  # what the modules before remembered is to leave the memory
@@ -155,10 +156,10 @@ class Preview:
         self.error = error
 
     @contextmanager
-    def building(self, first: frozenset | None):
-        """A build for the pages at these addresses, or for all."""
+    def building(self, first: frozenset | None, state: dict | None = None):
+        """A build for the pages at these addresses, or for all, from inputs as they were just read."""
         self.error, self.first, self.is_under_way = None, first, False
-        self.inputs.begin()
+        self.inputs.begin(state)
         try:
             self.start_again([p for p in self.running if self.running[p] != self.inputs.states.get(p, ("",))[0]])
             yield
@@ -172,7 +173,6 @@ class Preview:
         finally:
             gc.enable()
             self.stop()
-            self.inputs.end()
 
     def outputs(self) -> dict[str, Packed | None]:
         """The results of each page of this build, by its address."""
@@ -306,6 +306,9 @@ class Preview:
         self.addresses = addresses
         invalidate(changed)
         config.plugins["macros"].variables["files"] = Watched(files)
+        for file in self.all:  # of the build before: only a look at all objects would find that nothing needs them
+            if file.page is not None:
+                vars(file.page).clear()
         self.all = files.documentation_pages(inclusion=SERVED)
         self.pages = {f.src_uri: self.pages.get(f.src_uri) or Steps() for f in self.all}
         self.built = self.all

@@ -40,6 +40,7 @@ log = logging.getLogger("mkdocs.macros.preview")
 MOST = 4  # open pages that are built before the others
 
 MANY = 20  # saves after which all that is in memory is looked at
+QUIET = 20  # and seconds without a save: it takes one, in which nothing else goes on
 
 BANNER = (
     '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
@@ -275,7 +276,7 @@ class Served:
         first = None if self.is_cautious else frozenset(self.open)
         self.is_cautious = self.preview.is_abandoned = False
         self.ready, self.tried, self.absent = frozenset(), set(), frozenset()
-        if self.build(first) and first is not None:
+        if self.build(first, state) and first is not None:
             self.build_in_background()
         self.tidy_up()
 
@@ -287,27 +288,31 @@ class Served:
         self.rest.start()
 
     def tidy_up(self) -> None:
-        """Collect garbage of builds while nobody waits: new objects soon, all objects rarely."""
+        """Clear up after builds while nobody waits: an author who is at it saves again soon."""
         self.untidy += 1
-        self.tidy = threading.Timer(2, self.clear_up)
+        threading.Thread(target=shutil.rmtree, args=(self.emptied, True), daemon=True).start()
+        self.tidy = threading.Timer(QUIET, self.clear_up)
         self.tidy.daemon = True
         self.tidy.start()
 
     def clear_up(self) -> None:
-        shutil.rmtree(self.emptied, ignore_errors=True)
-        gc.collect()
+        if not (self.rest and self.rest.is_alive()):  # else it ends in this
+            self.collect()
 
     def tidy_all(self) -> None:
-        """After a build of all pages: give back the memory that nothing needs. Rarely, look at all objects, and exclude
-        them from the collections after the next saves."""
+        """After a build of all pages: give back the memory that nothing needs."""
         memory.release()
-        is_rare = self.untidy >= MANY or self.preview.is_imported_anew
-        if is_rare:
-            gc.unfreeze()
+        if self.untidy >= MANY or self.preview.is_imported_anew:
+            self.collect()
+        else:
+            trim()
+
+    def collect(self) -> None:
+        """Look for garbage among all objects, and exclude what is left from the collections after the next saves."""
+        gc.unfreeze()
         gc.collect()
-        if is_rare:
-            gc.freeze()
-            self.untidy, self.preview.is_imported_anew = 0, False
+        gc.freeze()
+        self.untidy, self.preview.is_imported_anew = 0, False
         trim()
 
     def build_rest(self, shown: dict, errors: list) -> None:
@@ -337,15 +342,22 @@ class Served:
         if not worked or {address: now.get(address) for address in shown} != shown or list(self.once.errors) != errors:
             self.have_rebuilt()
 
-    def build(self, first: frozenset | None) -> bool:
-        """A build that brings the first pages up to date, or all of them; returns whether it succeeded."""
+    def build(self, first: frozenset | None, state: dict | None = None) -> bool:
+        """A build that brings the first pages up to date, or all of them; returns whether it succeeded. What was saved
+        meanwhile is looked for once the tabs are told: nobody waits for that."""
+        try:
+            return self.has_built(first, state)
+        finally:
+            self.preview.inputs.end()
+
+    def has_built(self, first: frozenset | None, state: dict | None) -> bool:
         self.logged.lines.clear()
         self.kept.clear()
         self.is_in_doubt = False
         with suppress(OSError):  # else MkDocs deletes hundreds of empty folders one by one, before all
             os.rename(self.made_dir, self.emptied)
         try:
-            with self.preview.building(first):
+            with self.preview.building(first, state):
                 self.builder()
             self.take_over(first is None)
             if errors := list(self.once.errors.values()):
