@@ -322,9 +322,11 @@ function heldOf(/** @type {Called} */ norm) {
     isCentred = role === ROLES.LAYER_NORM,
     centre = isCentred ? average(x) : 0,
     eps = Number(args[role === ROLES.UNIT_NORM ? 1 : 3]),
-    size = Math.sqrt(average(x.map(v => (v - centre) ** 2)) + eps),
-    { scale, shift } = affine(norm)
-  return { scale: scale.map(v => v / size), shift, isCentred, centre }
+    width = x.length / Number(py.int(args[4] ?? 1n)), // of each group
+    { scale, shift } = affine(norm),
+    size = (/** @type {number[]} */ group) => Math.sqrt(average(group.map(v => (v - centre) ** 2)) + eps),
+    sizes = [...Array(x.length / width).keys()].map(n => size(x.slice(n * width, (n + 1) * width)))
+  return { scale: scale.map((v, i) => v / sizes[Math.floor(i / width)]), shift, isCentred, centre }
 }
 // What becomes of a part of an array in what is done to it; one part gets the shifts.
 function through(/** @type {Next[]} */ steps) {

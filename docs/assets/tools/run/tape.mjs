@@ -561,10 +561,13 @@ export class Origins {
   /** @returns {Answer} */
   ofNorm(/** @type {Made} */ { whole }, /** @type {number[]} */ index) {
     const { args, role } = /** @type {Frame} */ (whole),
-      [x, , , eps] = args,
+      [x, , , eps, groups = 1n] = args,
       last = index.length - 1,
       isCentred = role === ROLES.LAYER_NORM,
-      vector = [...Array(x.dims[last]).keys()].map(n => this.value(placeIn(x, index.with(last, n)))),
+      width = x.dims[last] / Number(py.int(groups)),
+      first = index[last] - (index[last] % width),
+      vector = [...Array(width).keys()].map(n => this.value(placeIn(x, index.with(last, first + n)))),
+      ofWhat = width < x.dims[last] ? "group" : "vector",
       mean = isCentred ? sum(vector) / vector.length : 0,
       size = Math.sqrt(sum(vector.map(v => (v - mean) ** 2)) / vector.length + Number(eps)),
       // What the step makes of other vectors says what it multiplies by and adds.
@@ -574,7 +577,7 @@ export class Origins {
     const then = [["Element", this.part(placeIn(x, index))]]
     if (isCentred) then.push(["Minus the mean of the vector", { value: mean }])
     then.push([
-      isCentred ? "Divided by its standard deviation" : "Divided by the root mean square of the vector",
+      isCentred ? "Divided by its standard deviation" : `Divided by the root mean square of the ${ofWhat}`,
       { value: size },
     ])
     then.push(["Times the scale", { value: scale[i] }])
@@ -582,7 +585,7 @@ export class Origins {
     return {
       how: isCentred
         ? "The element minus the mean of its vector, divided by its standard deviation, times a scale, plus a shift."
-        : "The element divided by the root mean square of its vector, times a scale.",
+        : `The element divided by the root mean square of its ${ofWhat}, times a scale.`,
       then,
     }
   }
