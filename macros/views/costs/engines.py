@@ -65,7 +65,7 @@ def engine_table(
         found = {t.key: t for t in serving.terms}
         return [
             *(cell for key in keys for cell in _cells(found.get(key), has_unused and key == "cache")),
-            text(rounding.decimal_range(serving.least, serving.most)),
+            _range(rounding.decimal_range(serving.least, serving.most)),
             *_room(serving),
         ]
 
@@ -115,7 +115,7 @@ def _cells(term: Term | None, with_unused: bool) -> list[Html]:
 def _cell(term: Term) -> Html:
     """Bytes with the precision to which they are known."""
     if term.how is How.RANGE:
-        return text(rounding.decimal_range(term.least, term.most))
+        return _range(rounding.decimal_range(term.least, term.most))
     return text(f"{'' if term.how is How.EXACT else '~ '}{rounding.decimal_bytes(term.least)}")
 
 
@@ -123,7 +123,13 @@ def _room(serving: Serving) -> list[Html]:
     if serving.pool is None:
         return []
     few, many = (int(n * 100) / 100 for n in serving.pool.texts)
-    return [text(f"{few:,.2f} to {many:,.2f}")]
+    return [_range(f"{few:,.2f} to {many:,.2f}")]
+
+
+def _range(said: str) -> Html:
+    """A range, each end of which is on one line."""
+    low, _, high = said.partition(" to ")
+    return html('<span class="ep-ends"><span>{}</span> to <span>{}</span></span>', low, high) if high else text(said)
 
 
 @memoized

@@ -27,13 +27,14 @@ def measured_table() -> Html:
     for m in listed.measured:
         machine, most = accelerator(m.machine), bound(m)
         several = f"{m.devices} × " if m.devices > 1 else ""
+        version = joined(m.version.split("+"), html("+<wbr>"))
         of_text = f"{m.batch:,} at once" if m.batch else "full load"
         rows.append(
             [
                 html("{}<br>{}", model_name(m.model), small(m.format)),
                 f"{several}{machine.name}",
                 html("{} + {:,}<br>{}", "?" if m.input is None else f"{m.input:,}", m.output, small(of_text)),
-                html("{} {}{}", m.engine, m.version, html("<br>{}", small(m.date)) if m.date else ""),
+                html("{} {}{}", m.engine, version, html("<br>{}", small(m.date)) if m.date else ""),
                 rounding.significant(Fraction(m.tokens_per_second)),
                 rounding.significant(most),
                 f"{round(100 * Fraction(m.tokens_per_second) / most)}%",
