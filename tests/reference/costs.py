@@ -16,6 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from macros.catalogue.presets import Model
 
+from . import LOOKING
 from .configs import PROMPT, configs
 from .configs import model as our_model
 from .conventions import CACHE, FLOPS, differences, kept
@@ -52,7 +53,8 @@ def step(
         if read is None:
             out = model(ids, logits_to_keep=1, **more)
         elif encoded is None and cache is None:
-            one = {"logits_to_keep": 1} if hasattr(model.config, "cross_attention_layers") else {}
+            kept = hasattr(model.config, "cross_attention_layers") or model.config.model_type in LOOKING
+            one = {"logits_to_keep": 1} if kept else {}
             out = run(model, ids, read, **more, **one)
         elif encoded is None and not hasattr(model.config, "cross_attention_layers"):
             out = run(model, ids, read, **more)

@@ -33,7 +33,7 @@ REASONS = {
         perceiver pp_formulanet ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",
-    "cross-attention to an image": "idefics udop",
+    "cross-attention to an image": "udop",
     "draft head": "gemma4_assistant gemma4_unified_assistant",
     "further inputs for each token": "layoutlm luke tapas",
     "made of other models": "encoder-decoder vision-encoder-decoder",

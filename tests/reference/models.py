@@ -142,7 +142,9 @@ AROUND = (
 BESIDE_TOWERS = {"chameleon", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside those of the towers
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # Text models whose class has a name of its own.
-CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"}
+CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"} | {
+    "idefics": "IdeficsForVisionText2Text"
+}
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
@@ -155,6 +157,8 @@ OF_TOWERS = (
     ".visual_projection.",
     ".embed_tokens_extend.",
     ".vqmodel.",
+    ".vision_model.",
+    ".perceiver_resampler.",
 )
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
@@ -312,9 +316,11 @@ NllbMoeExperts.forward = run_chosen
 
 
 def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
-    """Random token ids: [1 T]."""
+    """Random token ids, those of added tokens among them: [1 T]."""
     config = model.config.get_text_config()
     vocabulary = min(config.vocab_size, getattr(config, "vocab_size_per_layer_input", config.vocab_size))
+    if config.model_type == "idefics":
+        vocabulary += config.additional_vocab_size
     return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(SEED))
 
 
@@ -325,6 +331,11 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     if config.model_type not in WITH_ENCODER:
         return None
     generator = torch.Generator().manual_seed(SEED + 1)
+    if config.model_type == "idefics":
+        tower, resampler = config.vision_config, config.perceiver_config
+        rows = (tower.image_size // tower.patch_size) ** 2 + 1
+        rows = resampler.resampler_n_latents if config.use_resampler else rows
+        return torch.randn((1, rows, tower.embed_dim), generator=generator)
     if config.model_type in OF_IMAGES:
         widths = "cross_attention_hidden_size", "encoder_hidden_size", "hidden_size"
         width = next(getattr(config, name) for name in widths if getattr(config, name, None))
@@ -342,6 +353,8 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
     """What a model says of token ids, of those that it writes where it has `read` others."""
     if read is None:
         return model(ids, **more)
+    if model.config.model_type == "idefics":
+        return looking(model, ids, read, **more)
     if hasattr(model.config, "cross_attention_layers"):
         return model(ids, cross_attention_states=read, **more)
     if model.config.model_type in OF_IMAGES:
@@ -353,6 +366,17 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
     if model.config.model_type == "fsmt":  # with a cache, its code takes one token at a time and hides none
         more = {"use_cache": False} | more
     return model(input_ids=read, decoder_input_ids=ids, **more)
+
+
+def looking(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **more: object) -> ModelOutput:
+    """What IDEFICS says of a text whose tokens all look at one image. Of the first layer, transformers tells what comes
+    after its look."""
+    name = "perceiver_embeddings" if model.config.use_resampler else "image_encoder_embeddings"
+    image = {name: read[None], "image_attention_mask": torch.ones((1, ids.shape[1], 1))}
+    out = model(ids, **image, **more)
+    if out.get("hidden_states"):
+        out["hidden_states"] = (model.model.embed_tokens(ids), *out["hidden_states"][1:])
+    return out
 
 
 def one_by_one(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **more: object) -> ModelOutput:

@@ -901,6 +901,18 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "idefics": (
+        lambda: {
+            **text("idefics"),
+            "use_resampler": True,
+            "perceiver_config": {"resampler_n_latents": 5, "resampler_depth": 2, "resampler_n_heads": 2}
+            | {"resampler_head_dim": 4, "qk_layer_norms_perceiver": True},
+            "vision_config": VIT
+            | {"model_type": "idefics_vision", "embed_dim": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
     "kosmos-2": (
         lambda: {
             "model_type": "kosmos-2",
@@ -1497,6 +1509,11 @@ def git(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.git.visual_projection(model.git.image_encoder(pixels(x, grid)).last_hidden_state)[0]]
 
 
+def idefics(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.vision_model(pixels(x, grid)).last_hidden_state
+    return [model.model.perceiver_resampler(read)[0] if model.config.use_resampler else read[0]]
+
+
 def kosmos_2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     of = transformers.Kosmos2Model.get_image_features  # which the whole's class has not, and computes in its forward
     return [of(model, pixels(x, grid)).pooler_output[0]]
@@ -1702,6 +1719,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "gemma4_unified_audio": gemma4_unified_audio,
     "blip": blip_alone,
     "git": git,
+    "idefics": idefics,
     "kosmos-2": kosmos_2,
     "florence2": florence2,
     "granite_speech": granite_speech,
@@ -1794,6 +1812,7 @@ OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
 DRAWING = {"janus": ("vqmodel.", "generation_")}
 OF_TEXT_ALONE = (
     *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
+    "model.gated_cross_attn_layers.",
     *("git.encoder.", "git.embeddings.", "output.", "projection_head."),
 )  # where its names stand beside the towers'
 

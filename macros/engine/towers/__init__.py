@@ -91,6 +91,7 @@ MODULES: dict[tuple[str, str], str] = {
     ("molmo2", "vision_config"): "molmo2",
     ("shieldgemma2", "vision_config"): "siglip",
     ("idefics2", "vision_config"): "idefics2",
+    ("idefics", "vision_config"): "idefics",
     ("granite_docling", "vision_config"): "granite_docling",
     ("video_llava", "vision_config"): "video_llava",
     ("lfm3_vl", "vision_config"): "lfm3_vl",
