@@ -210,7 +210,7 @@ def every_score(ours: Model, new: int, context: int) -> int:
 
 
 def looks_again(ours: Model, new: int, context: int) -> int:
-    """In a step, the keys and values of an image."""
+    """In a step, the keys and values of an image or a protein."""
     if ours.model_type not in LOOKING or context == new:
         return 0
     rows, width = ours.config.source_shape
@@ -218,7 +218,7 @@ def looks_again(ours: Model, new: int, context: int) -> int:
 
 
 def of_source(ours: Model) -> Iterator[CacheEntry]:
-    """What is kept of an image."""
+    """What is kept of an image or a protein."""
     yield from (k for k in ours.trace.kept if k.holds in OF_SOURCE)
 
 
@@ -416,7 +416,7 @@ def pooled_anew(ours: Model, new: int, context: int) -> int:
 
 
 def nothing_of_source(ours: Model, new: int, context: int) -> int:
-    """The keys and values of an image."""
+    """The keys and values of an image or a protein."""
     if ours.model_type not in LOOKING:
         return 0
     return -sum(k.elements.at(ours.counts.values(S=context)) for k in of_source(ours))
@@ -504,7 +504,8 @@ FLOPS = {
         "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
     ),
     "looks again": Convention(
-        "transformers’ code of IDEFICS makes the keys and values of an image again in each step. Here they are kept.",
+        "transformers’ code of IDEFICS and Evolla makes the keys and values of an image or a protein again in each "
+        "step. Here they are kept.",
         looks_again,
     ),
     "own keys": Convention(
@@ -575,7 +576,9 @@ CACHE = {
         "gates and a mark, and averages them again in each step. Here the averages are kept.",
         pooled_anew,
     ),
-    "image": Convention("transformers’ code of IDEFICS keeps no keys and values of an image.", nothing_of_source),
+    "not kept": Convention(
+        "transformers’ code of IDEFICS and Evolla keeps no keys and values of an image or a protein.", nothing_of_source
+    ),
     "ids": Convention(
         "The last token ids, used to look up n-grams, are integers, and the cache count there does not include them.",
         ids_kept,

@@ -29,7 +29,8 @@ WHOLE_TEXT = ("cpmant", "xlm")  # whose code leaves out itself what the cache ha
 def cache_name(model: torch.nn.Module) -> str | None:
     """What a model calls its cache; None where it has none."""
     names = (*CACHES, "cache") if getattr(model.config, "causal", False) else CACHES
-    return next((name for name in names if name in inspect.signature(model.forward).parameters), None)
+    inner = model.model if model.config.model_type == "evolla" else model  # whose head hands it on
+    return next((name for name in names if name in inspect.signature(inner.forward).parameters), None)
 
 
 def step(
@@ -47,7 +48,7 @@ def step(
     if is_blt:
         model.model.patcher.patch_lengths_from_entropies = of_one_size
     more = {name: cache} if name else {}
-    if name and read is None:  # Switch's encoder refuses to be asked
+    if name and (read is None or model.config.model_type in LOOKING):  # Switch's encoder refuses to be asked
         more["use_cache"] = True
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         if read is None:

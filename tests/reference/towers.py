@@ -913,6 +913,19 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "evolla": (
+        lambda: {
+            **text("evolla"),
+            "resampler_num_latents": 5,
+            "resampler_depth": 2,
+            "resampler_heads": 3,
+            "resampler_ff_mult": 2,
+            "protein_encoder_config": {"vocab_size": 11, "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "intermediate_size": 34, "emb_layer_norm_before": True},
+        },
+        "protein_encoder_config",
+        Grid(9),
+    ),
     "kosmos-2": (
         lambda: {
             "model_type": "kosmos-2",
@@ -1514,6 +1527,11 @@ def idefics(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.perceiver_resampler(read)[0] if model.config.use_resampler else read[0]]
 
 
+def evolla(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    ids = x.long()[None]
+    return [model.model.protein_encoder(ids, torch.ones_like(ids)).sequence_compressor_output[0]]
+
+
 def kosmos_2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     of = transformers.Kosmos2Model.get_image_features  # which the whole's class has not, and computes in its forward
     return [of(model, pixels(x, grid)).pooler_output[0]]
@@ -1720,6 +1738,7 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "blip": blip_alone,
     "git": git,
     "idefics": idefics,
+    "evolla": evolla,
     "kosmos-2": kosmos_2,
     "florence2": florence2,
     "granite_speech": granite_speech,
@@ -1795,6 +1814,7 @@ CLASSES = {
     "glmasr": "GlmAsrForConditionalGeneration",
     "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
+    "evolla": "EvollaForProteinText2Text",
     "voxtral": "VoxtralForConditionalGeneration",
     "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
@@ -1842,7 +1862,7 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
-RANGES = {"inkling_audio": (-8, 3)}  # of the input, where it is not from 0 to 1
+RANGES = {"inkling_audio": (-8, 3), "evolla": (0, 11)}  # of the input, where it is not from 0 to 1
 CONVOLUTIONAL = {"gemma3n", "fast_vlm"}  # towers of many convolutions, whose kernels are random by all their inputs
 # Towers whose weights have few digits, which take less place.
 FEW_DIGITS = {"granite4_vision": torch.bfloat16} | dict.fromkeys(

@@ -78,7 +78,7 @@ class Idefics(Llama):
     @property
     def kinds(self) -> list[str]:
         """Whether each layer looks at the image before the text."""
-        return ["layer" if i % self.interval else "image" for i in range(self.n_layers)]
+        return ["layer" if i % self.interval else "with_image" for i in range(self.n_layers)]
 
     @property
     def numbers(self) -> dict[int, int]:
@@ -117,7 +117,7 @@ def embed_both(ids: Array, w: Weights, c: Idefics) -> Array:
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Idefics, kind: str, table: RopeTable, read: Array) -> Array:
     """One transformer block, before which some look at the image: [T D], [M E] -> [T D]."""
-    if kind == "image":
+    if kind == "with_image":
         x = look(x, w.beside("model.gated_cross_attn_layers", c.numbers), cache, c, read)
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, Full(), table)
     return x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
