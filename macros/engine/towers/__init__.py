@@ -289,9 +289,8 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     of_text = [name for name in known if name.startswith(OF_TEXT)]
     raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
     for table in tower.config.beside:
-        raw |= {
-            f"{table}.{name}": value for name, value in (whole.get(table) or {}).items() if f"{table}.{name}" in known
-        }
+        said = cast("Mapping[str, Any]", whole.get(table) or {})
+        raw |= {f"{table}.{name}": value for name, value in said.items() if f"{table}.{name}" in known}
     return tower.config.read(
         {**raw, **{name: value for name, value in inner.items() if name not in before & raw.keys()}}
     )

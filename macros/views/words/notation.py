@@ -27,7 +27,7 @@ SYMBOLS = (
     Symbol("padding", "", "id of the padding token, after which positions start"),
     Symbol("d_model", "D", "width of the vector that each token carries through the model", "d_{model}"),
     Symbol(
-        "n_source", "M", "tokens, or vectors of sound, that an encoder reads; vectors of an image or a protein", "n, m"
+        "n_source", "M", "tokens, or vectors of sound, that an encoder reads; vectors of an image or protein", "n, m"
     ),
     Symbol("n_read", "", "tokens in the encoder’s vocabulary, where it has its own"),
     Symbol("d_encoder", "", "width of the vector that each token carries through the encoder, where it has its own"),
