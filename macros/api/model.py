@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, cast
 
 from ..catalogue import presets
-from ..catalogue.components import LARGEST_SIDE
+from ..catalogue.components import LARGEST_SIDE, MOST_RESIDUES
 from ..counting.asked import one_of, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
@@ -34,6 +34,9 @@ from .tables import Quantity, Row, Table, Tabular, Value, weights_table
 if TYPE_CHECKING:
     from ..catalogue.components import Component, Seen
     from .pictures import Picture
+
+# What a tower is asked for, by what it reads.
+ASKED = {"image": "image(width, height)", "sound": "sound(seconds)", "protein": "protein(residues)"}
 
 
 def load(model: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
@@ -395,7 +398,7 @@ class Tower(Tabular):
 
     @property
     def name(self) -> str:
-        """vision or audio."""
+        """vision, audio or protein."""
         return self._inner.name
 
     @property
@@ -414,16 +417,24 @@ class Tower(Tabular):
         return weights_table(self._inner.counts)
 
     def image(self, width: int, height: int) -> Seen:
-        """The patches, tokens and FLOPs of an image of so many pixels. Raises `Problem` for a tower of sounds."""
-        if self._inner.reads != "image":
-            raise Problem(f"{self.part} reads sounds", "ask for sound(seconds)")
+        """The patches, tokens and FLOPs of an image of so many pixels. Raises `Problem` for another tower."""
+        self._must_read("image")
         return self._inner.image(whole("width", width, LARGEST_SIDE), whole("height", height, LARGEST_SIDE))
 
     def sound(self, seconds: float) -> Seen:
-        """The moments, tokens and FLOPs of a sound. Raises `Problem` for a tower of images."""
-        if self._inner.reads != "sound":
-            raise Problem(f"{self.part} reads images", "ask for image(width, height)")
+        """The moments, tokens and FLOPs of a sound. Raises `Problem` for another tower."""
+        self._must_read("sound")
         return self._inner.sound(seconds)
+
+    def protein(self, residues: int) -> Seen:
+        """The tokens and FLOPs of a protein of so many amino acids. Raises `Problem` for another tower."""
+        self._must_read("protein")
+        return self._inner.protein(whole("residues", residues, MOST_RESIDUES))
+
+    def _must_read(self, what: str) -> None:
+        """Raise `Problem` for a tower that reads something else."""
+        if (reads := self._inner.reads) != what:
+            raise Problem(f"{self.part} reads {reads}s", f"ask for {ASKED[reads]}")
 
     def __repr__(self) -> str:
         return f"<Tower {self.part}: {self._inner.tower.name}, {self.total:,} parameters>"

@@ -122,13 +122,12 @@ def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -
             "give a checkpoint with its own head; describe counts this one",
             asked.name,
         )
-    sizes = asked.model.config.symbols
     if ids is None:
         tokens = asked.tokenizer.encode(text or "")
         if not tokens:
             raise Problem("--text: it has no tokens", "give the beginning of a sentence")
     else:
-        tokens = read_tokens(ids, int(sizes["vocab_size"]))
+        tokens = read_tokens(ids, asked.model.config.readable_ids)
     return Reading("--text" if ids is None else "--tokens", tokens, read_source(source, asked.model.config))
 
 

@@ -40,7 +40,7 @@ class Checkpoint:
         path = self.folder / "tokenizer.json"
         if not os.path.exists(path):
             raise Problem("no tokenizer.json here", "put the model's into the folder, or give --tokens", self.name)
-        return tokenizer(path, int(self.model.config.symbols["vocab_size"]))
+        return tokenizer(path, self.model.config.readable_ids)
 
 
 def checkpoint(name: str) -> Checkpoint:

@@ -27,9 +27,11 @@ from ..engine.towers import (
 )
 from .preset_file import Extra, Published
 
-# What a table of figures asks about where nobody says: the sides of an image, the seconds of a sound.
-IMAGE, SECONDS = (1024, 1024), 30.0
-LARGEST_SIDE, MOST_SECONDS = 100_000, 100_000.0
+# What a table of figures asks about where nobody says: the sides of an image, the seconds of a sound, a protein's amino
+# acids.
+IMAGE, SECONDS, RESIDUES = (1024, 1024), 30.0, 512
+LARGEST_SIDE, MOST_SECONDS, MOST_RESIDUES = 100_000, 100_000.0, 100_000
+UNITS = {"image": "patches", "sound": "moments", "protein": "tokens"}
 
 
 class Seen(NamedTuple):
@@ -50,19 +52,21 @@ class Component:
 
     @property
     def name(self) -> str:
-        """What it reads with: vision or audio."""
+        """What it reads with: vision or audio; or what it reads: protein."""
         name = self.part.rpartition(".")[2].removesuffix("_config")
+        if self.reads == "protein":
+            return self.reads
         return name if name in ("vision", "audio") else "audio" if self.reads == "sound" else "vision"
 
     @property
     def reads(self) -> str:
-        """An image or a sound."""
+        """An image, a sound or a protein."""
         return self.config.reads
 
     @property
     def units(self) -> str:
         """What its input is cut into."""
-        return "patches" if self.reads == "image" else "moments"
+        return UNITS[self.reads]
 
     @cached_property
     def counts(self) -> Counts:
@@ -71,6 +75,8 @@ class Component:
 
     @property
     def _usual(self) -> Grid:
+        if self.reads == "protein":
+            return self.config.residues(RESIDUES)
         return self.config.grid(*IMAGE) if self.reads == "image" else self.config.moments(SECONDS)
 
     def _counts(self, grid: Grid) -> Counts:
@@ -117,6 +123,12 @@ class Component:
             raise Problem(f"a sound of {seconds} seconds", f"give more than 0, and at most {MOST_SECONDS:,.0f}")
         seen = self._seen(self.config.moments(seconds))
         return seen._replace(tokens=self.config.sound_tokens(seconds, seen.tokens))
+
+    def protein(self, residues: int) -> Seen:
+        """What it makes of a protein of so many amino acids. Raises `Problem` for an impossible length."""
+        if not 1 <= residues <= MOST_RESIDUES:
+            raise Problem(f"a protein of {residues} amino acids", f"give 1 to {MOST_RESIDUES:,}")
+        return self._seen(self.config.residues(residues))
 
     def _seen(self, grid: Grid) -> Seen:
         counts = self._counts(grid)

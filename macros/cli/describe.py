@@ -32,6 +32,9 @@ TENSORS = (
     Column("formula", may_stack=True),
 )
 
+# What a tower reads, in words, by its kind.
+SAID = {"image": "an image of {} pixels", "sound": "a sound of {} seconds", "protein": "a protein of {} amino acids"}
+
 
 def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
     """Patterns with their formulas, totals and costs."""
@@ -90,7 +93,7 @@ def _components(model: Model, asked: Inputs) -> Iterator[Block]:
         rows = [("parameters", rounded(component.total, PARAMETERS), exact(component.total), "")]
         for given, seen in inputs(component, asked):
             size = " × ".join(f"{n:,g}" for n in given.values())
-            said = f"an image of {size} pixels" if component.reads == "image" else f"a sound of {size} seconds"
+            said = SAID[component.reads].format(size)
             parts = f" in {seen.pieces} parts" if seen.pieces > 1 else ""
             pieces = f"from {seen.patches:,} {component.units}{parts}"
             rows.append((f"tokens of {said}", rounded(seen.tokens, NUMBERS), exact(seen.tokens), pieces))

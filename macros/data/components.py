@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..catalogue.components import IMAGE, SECONDS
+from ..catalogue.components import IMAGE, RESIDUES, SECONDS
 from ..catalogue.predictions import AT
 
 if TYPE_CHECKING:
@@ -25,6 +25,8 @@ def inputs(component: Component, asked: Inputs) -> list[tuple[dict[str, int | fl
     """What a component makes of each input that it can read."""
     if component.reads == "image":
         return [({"width": width, "height": height}, component.image(width, height)) for width, height in asked.images]
+    if component.reads == "protein":
+        return [({"residues": RESIDUES}, component.protein(RESIDUES))]
     return [({"seconds": seconds}, component.sound(seconds)) for seconds in asked.sounds]
 
 

@@ -134,10 +134,11 @@ def _components(tensors: Schema) -> Schema:
         width=_said(COUNT, "of an image, in pixels") | {"x-optional": True},
         height=COUNT | {"x-optional": True},
         seconds=_said(NUMBER, "of a sound") | {"x-optional": True},
+        residues=_said(COUNT, "of a protein: its amino acids") | {"x-optional": True},
         pieces=_said(COUNT, "read one by one: tiles of an image, chunks of a sound"),
-        patches=_said(COUNT, "of all pieces; of a sound, moments"),
-        tokens=_said(COUNT, "places in the text"),
-        flops=_said(COUNT, "of the tower, once per image or sound"),
+        patches=_said(COUNT, "of all pieces; of a sound, moments; of a protein, tokens"),
+        tokens=_said(COUNT, "places in the text, or vectors that its layers look at"),
+        flops=_said(COUNT, "of the tower, once per image, sound or protein"),
     )
     return _said(
         _object(
@@ -162,7 +163,7 @@ def _components(tensors: Schema) -> Schema:
                     part=_said(TEXT, "the key in the config"),
                     name=TEXT,
                     architecture=_said(TEXT, "the forward pass"),
-                    reads={"enum": ["image", "sound"]},
+                    reads={"enum": ["image", "sound", "protein"]},
                     parameters=COUNT,
                     tensors=tensors,
                     buffers=tensors,

@@ -28,6 +28,9 @@ OWN_TABLES = frozenset(
 # The same tables, where the type of the whole says so.
 OWN_OF_TYPE = {"blt": ("patcher_config", "encoder_config", "global_config", "decoder_config")}
 
+# Tables of towers that the text model takes sizes from, too.
+OF_BOTH = {"idefics": ("vision_config", "perceiver_config")}
+
 # The same of a table that has a tower's among its own.
 AROUND_TOWER = {"t5gemma2": "encoder"}
 
@@ -123,7 +126,8 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
         left_out |= {f"{around}.vision_config": part} if isinstance(part, Mapping) else {}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
-        return {name: value for name, value in raw.items() if name not in left_out}, parts
+        alone = left_out.keys() - OF_BOTH.get(str(raw.get("model_type")), ())
+        return {name: value for name, value in raw.items() if name not in alone}, parts
     of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
     inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
     both = {"model_type": raw.get("model_type"), **inner}

@@ -82,6 +82,30 @@ def test_the_default_is_without_and_the_rest_is_equal(slug, collapse):
     assert [t["part"] for t in towers] == [c.part for c in model.components]
 
 
+def small(name):
+    """The config of a small whole."""
+    return json.loads(str(np.load(GOLDEN / f"{name}.npz")["config_json"]))
+
+
+@pytest.mark.parametrize("resampled", [True, False])
+def test_a_text_looks_at_as_many_vectors_as_the_tower_makes(resampled):
+    whole = small("idefics") | {"use_resampler": resampled}
+    [tower], others = components_of(whole)
+    vectors, width = tower.counts.trace.root.outputs[0].shape
+    assert presets.make("whole", whole).config.source_shape == (vectors, width) and others == ()
+
+
+@pytest.mark.filterwarnings("ignore:Some layers look")
+def test_a_protein_is_read_one_amino_acid_a_token():
+    [tower] = macros.load(small("evolla")).components
+    assert tower.name == "protein" and tower.protein(100)[1:3] == (102, 5)
+    assert tower.protein(200).flops > 2 * tower.protein(100).flops - tower.protein(1).flops  # attention is quadratic
+    with pytest.raises(Problem, match="reads proteins"):
+        tower.image(640, 480)
+    with pytest.raises(Problem, match="residues"):
+        tower.protein(0)
+
+
 def test_the_api_says_what_an_image_costs():
     [tower] = macros.load("qwen3-vl-2b").components
     assert tower.name == "vision" and tower.total == sum(row["parameters"] for row in tower.rows())

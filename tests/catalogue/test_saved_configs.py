@@ -17,7 +17,7 @@ from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
 from macros.engine.files import read_json
 from macros.engine.forward import logits
-from macros.engine.keys import OWN_OF_TYPE, OWN_TABLES
+from macros.engine.keys import OF_BOTH, OWN_OF_TYPE, OWN_TABLES
 from macros.engine.ops import Full
 
 SAVED = json.loads((TESTS / "golden" / "saved_configs.json").read_text("utf-8"))
@@ -69,10 +69,11 @@ def test_which_part_is_described_and_which_are_left_out(load, name):
         for key, part in raw.items()
         if key.endswith("_config") and key != "text_config" and key not in own and part
     }
-    assert bool(others) == name.startswith("multimodal") == bool(model.parts)
+    assert bool(others) == (name.startswith("multimodal") or name in OF_BOTH) == bool(model.parts)
     if model.parts:
-        assert model.parts.described == "text_config" and set(model.parts.left_out) == others
-        assert model.model_type == raw["text_config"]["model_type"] and str(model.parts) in model.warnings[0]
+        assert set(model.parts.left_out) == others and str(model.parts) in model.warnings[0]
+        assert model.parts.described == (None if name in OF_BOTH else "text_config")
+        assert model.model_type == raw.get("text_config", raw)["model_type"]
 
 
 @pytest.mark.parametrize("name", ["bert", "modernbert", "llama"])

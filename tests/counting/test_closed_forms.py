@@ -487,6 +487,24 @@ def mllama(c):
     return Form((2 * c["vocab_size"] + 8) * D + L * layer + crossing * (2 * H + 2) + D, 2 * (L - crossing) * K * H)
 
 
+def idefics(c):
+    D, L, N, K, H, F = sizes(c)
+    looking, E = L // c.get("cross_layer_interval", 1), c.get("vision_config", {}).get("embed_dim", 768)
+    gates = 2 * (D if c.get("alpha_type") == "vector" else 1)
+    look = 2 * D * D + 2 * E * D + (2 * H if c.get("qk_layer_norms") else 0) + gated(D, F) + 2 * D + gates
+    tables = (c["vocab_size"] + c.get("additional_vocab_size", 0)) * D * (1 if c.get("tie_word_embeddings") else 2)
+    return Form(tables + L * (attention(D, N, N, H) + gated(D, F) + 2 * D) + looking * look + D, 2 * L * D)
+
+
+def evolla(c):
+    D, L, N, K, H, F = sizes(c)
+    a, m, wider = c.get("attention_bias", False), c.get("mlp_bias", False), c.get("aligner_ffn_mult", 4)
+    looking = L // max(L // c.get("aligner_num_add_layers", 8), 1)
+    adapter = 4 * D * D + 3 * D + (D if c.get("aligner_enable_bias", True) else 0) + 2 * wider * D * D + 3 * D + 2
+    layer = attention(D, N, K, H, a, a) + gated(D, F, m) + 2 * D
+    return Form(2 * c["vocab_size"] * D + L * layer + looking * adapter + D, 2 * L * K * H)
+
+
 def whisper(c):
     D, L = c["d_model"], c["decoder_layers"]
     convolutions = 3 * D * c["num_mel_bins"] + 3 * D * D + 2 * D
@@ -1479,6 +1497,8 @@ FORMS |= {
     "kosmos_2_text_model": kosmos2(True),
     "kosmos_2_5_text_model": kosmos2(False),
     "mllama_text_model": mllama,
+    "idefics": idefics,
+    "evolla": evolla,
 }
 
 # Other names for one of these architectures, and GPT-3, which only its paper's table describes (`test_counts`).
@@ -2379,6 +2399,18 @@ RANDOM |= {
     "mllama_text_model": both(
         blocks(square=True).map(lambda c: renamed(c, tie_word_embeddings="")),
         fixed(cross_attention_layers=([1], [0, 2], [7])),
+    ),
+    "idefics": both(
+        fixed(vocab_size=(97, 101), additional_vocab_size=(0, 3), hidden_size=(40, 60), num_hidden_layers=(4, 8)),
+        fixed(num_attention_heads=(5, 2), intermediate_size=(53, 61), cross_layer_interval=(1, 2, 4)),
+        fixed(vision_config=({"embed_dim": 18}, {}), alpha_type=("float", "vector")),
+        flags(qk_layer_norms=BOOL, use_resampler=BOOL, tie_word_embeddings=BOOL),
+    ),
+    "evolla": both(
+        fixed(vocab_size=(97, 101), hidden_size=(48, 72), num_hidden_layers=(1, 5, 8), num_attention_heads=(6, 12)),
+        fixed(num_key_value_heads=(2, 3), intermediate_size=(53, 61), aligner_num_add_layers=(2, 3, 9)),
+        fixed(aligner_ffn_mult=(1, 3), resampler_num_latents=(5, 7)),
+        flags(aligner_enable_bias=BOOL, attention_bias=BOOL, mlp_bias=BOOL),
     ),
     "qwen3_vl_text": RANDOM["qwen3"],
     "qwen3_vl_moe_text": RANDOM["qwen3_moe"],

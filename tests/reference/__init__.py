@@ -48,10 +48,12 @@ WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
     *("t5gemma", "t5gemma2", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus"),
-    *("prophetnet", "blip_text_model", "pix2struct_text_model"),
+    *("prophetnet", "blip_text_model", "pix2struct_text_model", "idefics", "evolla"),
 )
-# Of these, what reads the vectors of an image.
-OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model")
+# Of these, what reads the vectors of an image, or of a protein.
+OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model", "idefics", "evolla")
+# And of these, what keeps nothing of it.
+LOOKING = ("idefics", "evolla")
 # What transformers says of decoders whose config says that attention looks both ways; Gemma 3's key for that,
 # and LFM2's class.
 BOTH_WAYS_FILE = TESTS / "golden" / "both_ways" / "scores.npz"
@@ -318,13 +320,14 @@ def checkpoint(slug: str) -> dict | None:
 
 
 class Blocks:
-    """A watch for `Arrays`: the input of every block and of the head, in order."""
+    """A watch for `Arrays`: the input of every block and of the head, in order; of a head in two parts, once."""
 
     def __init__(self):
         self.depth, self.seen = 0, []
 
     def call(self, step, args, kwargs):
-        if self.depth == 0 and step.role in (Role.LAYER, Role.UNEMBED):
+        is_again = bool(self.seen) and self.seen[-1] is args[0]
+        if self.depth == 0 and step.role in (Role.LAYER, Role.UNEMBED) and not is_again:
             self.seen.append(args[0])
         self.depth += 1
         try:

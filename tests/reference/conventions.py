@@ -7,6 +7,7 @@ works them out again.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -14,10 +15,10 @@ from macros.catalogue.presets import Model
 from macros.counting.costs import of as costs_of
 from macros.engine.array import Node
 from macros.engine.ops import Chunked, Compressed, PickedBlocks, PickedPools, SlidingWindow
-from macros.engine.steps import Holds, Role
+from macros.engine.steps import OF_SOURCE, Holds, Role
 from macros.engine.tensors import CacheEntry
 
-from . import ENCODERS, WITH_ENCODER
+from . import ENCODERS, LOOKING, WITH_ENCODER
 
 DELTA_CHUNK = 64  # of transformers' gated delta rule
 MAMBA_CHUNKS = {  # key and default
@@ -201,11 +202,24 @@ OMNI = ("qwen2_5_omni_text", "qwen3_omni_moe_text")  # whose classes take no num
 
 def every_score(ours: Model, new: int, context: int) -> int:
     """The head of all tokens but the last."""
-    one = ("bert-generation", "mllama_text_model")  # which have the decoders' option
+    one = ("bert-generation", "mllama_text_model", *LOOKING)  # which have the decoders' option
     if ours.model_type not in (*ENCODERS, *WITH_ENCODER, *OMNI, "xlstm") or ours.model_type in one:
         return 0
     scored = new * int(ours.config.n_ahead) if ours.model_type == "prophetnet" else new
     return sum(layers * flops(ours, node, new, context) * (scored - 1) for node, layers in steps(ours, Role.UNEMBED))
+
+
+def looks_again(ours: Model, new: int, context: int) -> int:
+    """In a step, the keys and values of an image or a protein."""
+    if ours.model_type not in LOOKING or context == new:
+        return 0
+    rows, width = ours.config.source_shape
+    return sum(int(k.layer_count) * 2 * int(rows) * int(width) * int(math.prod(k.shape[1:])) for k in of_source(ours))
+
+
+def of_source(ours: Model) -> Iterator[CacheEntry]:
+    """What is kept of an image or a protein."""
+    yield from (k for k in ours.trace.kept if k.holds in OF_SOURCE)
 
 
 def own_keys(ours: Model, new: int, context: int) -> int:
@@ -401,6 +415,13 @@ def pooled_anew(ours: Model, new: int, context: int) -> int:
     return sum(layers * width for layers, width in widths) * context - kept_here
 
 
+def nothing_of_source(ours: Model, new: int, context: int) -> int:
+    """The keys and values of an image or a protein."""
+    if ours.model_type not in LOOKING:
+        return 0
+    return -sum(k.elements.at(ours.counts.values(S=context)) for k in of_source(ours))
+
+
 def ids_kept(ours: Model, new: int, context: int) -> int:
     """The last token ids, which are no fractions."""
     return -sum(k.elements.at(ours.counts.values(S=context)) for k in ours.trace.kept if k.holds is Holds.TOKEN_IDS)
@@ -482,6 +503,11 @@ FLOPS = {
     "scores again": Convention(
         "transformers’ code of DiffLlama computes the scores twice, once for each half of the values.", scores_again
     ),
+    "looks again": Convention(
+        "transformers’ code of IDEFICS and Evolla makes the keys and values of an image or a protein again in each "
+        "step. Here they are kept.",
+        looks_again,
+    ),
     "own keys": Convention(
         "transformers’ code of ProphetNet compares a stream ahead with all of its keys, and masks those of other "
         "places than its own.",
@@ -549,6 +575,9 @@ CACHE = {
         "transformers’ code of Qwen4-Exp and GLM-5-Next keeps the indexer’s key of every token, in GLM-5-Next with its "
         "gates and a mark, and averages them again in each step. Here the averages are kept.",
         pooled_anew,
+    ),
+    "not kept": Convention(
+        "transformers’ code of IDEFICS and Evolla keeps no keys and values of an image or a protein.", nothing_of_source
     ),
     "ids": Convention(
         "The last token ids, used to look up n-grams, are integers, and the cache count there does not include them.",

@@ -16,6 +16,7 @@ from transformers.modeling_outputs import BaseModelOutput
 
 from macros.catalogue.presets import Model
 
+from . import LOOKING
 from .configs import PROMPT, configs
 from .configs import model as our_model
 from .conventions import CACHE, FLOPS, differences, kept
@@ -28,7 +29,8 @@ WHOLE_TEXT = ("cpmant", "xlm")  # whose code leaves out itself what the cache ha
 def cache_name(model: torch.nn.Module) -> str | None:
     """What a model calls its cache; None where it has none."""
     names = (*CACHES, "cache") if getattr(model.config, "causal", False) else CACHES
-    return next((name for name in names if name in inspect.signature(model.forward).parameters), None)
+    inner = model.model if model.config.model_type == "evolla" else model  # whose head hands it on
+    return next((name for name in names if name in inspect.signature(inner.forward).parameters), None)
 
 
 def step(
@@ -46,13 +48,14 @@ def step(
     if is_blt:
         model.model.patcher.patch_lengths_from_entropies = of_one_size
     more = {name: cache} if name else {}
-    if name and read is None:  # Switch's encoder refuses to be asked
+    if name and (read is None or model.config.model_type in LOOKING):  # Switch's encoder refuses to be asked
         more["use_cache"] = True
     with FlopCounterMode(display=False) as counter, torch.no_grad():
         if read is None:
             out = model(ids, logits_to_keep=1, **more)
         elif encoded is None and cache is None:
-            one = {"logits_to_keep": 1} if hasattr(model.config, "cross_attention_layers") else {}
+            kept = hasattr(model.config, "cross_attention_layers") or model.config.model_type in LOOKING
+            one = {"logits_to_keep": 1} if kept else {}
             out = run(model, ids, read, **more, **one)
         elif encoded is None and not hasattr(model.config, "cross_attention_layers"):
             out = run(model, ids, read, **more)

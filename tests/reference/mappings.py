@@ -33,11 +33,11 @@ REASONS = {
         perceiver pp_formulanet ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",
-    "cross-attention to an image": "idefics udop",
+    "cross-attention to an image": "udop",
     "draft head": "gemma4_assistant gemma4_unified_assistant",
     "further inputs for each token": "layoutlm luke tapas",
     "made of other models": "encoder-decoder vision-encoder-decoder",
-    "no language model": "esm esmc evolla pi0",
+    "no language model": "esm esmc pi0",
     "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
 }
 

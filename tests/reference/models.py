@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from types import MethodType
+from types import MethodType, SimpleNamespace
 from typing import Any
 
 import torch
@@ -108,6 +108,10 @@ BESIDE: dict[str, dict[str, Any]] = {
         | {"num_attention_heads": 2, "intermediate_size": 8, "encoder_hidden_size": 64, "cross_attention_frequency": 1}
     },
     "granite_docling": {"pad_token_id": 0},
+    "evolla": {
+        "protein_encoder_config": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+        | {"intermediate_size": 8}
+    },
     "molmo2": {
         "adapter_config": {"hidden_size": 8, "intermediate_size": 8, "num_attention_heads": 2, "head_dim": 4}
         | {"num_key_value_heads": 2, "text_hidden_size": 40, "vision_feature_layer": [-1]}
@@ -139,10 +143,13 @@ AROUND = (
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
 )
-BESIDE_TOWERS = {"chameleon", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside those of the towers
+BESIDE_TOWERS = {"chameleon", "evolla", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside the towers'
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
 # Text models whose class has a name of its own.
-CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"}
+CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"} | {
+    "idefics": "IdeficsForVisionText2Text",
+    "evolla": "EvollaForProteinText2Text",
+}
 # How transformers calls the text model there, and by itself.
 INSIDE, ALONE = ("model.language_model.", "model.text_model."), "model."
 # What stands among a text model's tensors and is none: ERNIE 4.5 VL's experts for images, a tower below the embedding.
@@ -155,6 +162,9 @@ OF_TOWERS = (
     ".visual_projection.",
     ".embed_tokens_extend.",
     ".vqmodel.",
+    ".vision_model.",
+    ".perceiver_resampler.",
+    ".protein_encoder.",
 )
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
@@ -217,6 +227,8 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     if model_type in TOWERS:
         keys |= {"vision_config": TOWERS[model_type]} | BESIDE.get(model_type, {})
         make = AutoModelForCausalLM if model_type == "phi4_multimodal" else AutoModelForImageTextToText
+    if model_type == "evolla":
+        keys |= BESIDE[model_type]
     if model_type == "voxtral_realtime":
         sizes = {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
         keys["audio_config"] = sizes | {"head_dim": 4, "num_mel_bins": 8}
@@ -312,9 +324,11 @@ NllbMoeExperts.forward = run_chosen
 
 
 def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
-    """Random token ids: [1 T]."""
+    """Random token ids, those of added tokens among them: [1 T]."""
     config = model.config.get_text_config()
     vocabulary = min(config.vocab_size, getattr(config, "vocab_size_per_layer_input", config.vocab_size))
+    if config.model_type == "idefics":
+        vocabulary += config.additional_vocab_size
     return torch.randint(0, vocabulary, (1, tokens), generator=torch.Generator().manual_seed(SEED))
 
 
@@ -325,6 +339,13 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     if config.model_type not in WITH_ENCODER:
         return None
     generator = torch.Generator().manual_seed(SEED + 1)
+    if config.model_type == "idefics":
+        tower, resampler = config.vision_config, config.perceiver_config
+        rows = (tower.image_size // tower.patch_size) ** 2 + 1
+        rows = resampler.resampler_n_latents if config.use_resampler else rows
+        return torch.randn((1, rows, tower.embed_dim), generator=generator)
+    if config.model_type == "evolla":
+        return torch.randn((1, config.resampler_num_latents, config.hidden_size), generator=generator)
     if config.model_type in OF_IMAGES:
         widths = "cross_attention_hidden_size", "encoder_hidden_size", "hidden_size"
         width = next(getattr(config, name) for name in widths if getattr(config, name, None))
@@ -342,6 +363,12 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
     """What a model says of token ids, of those that it writes where it has `read` others."""
     if read is None:
         return model(ids, **more)
+    if model.config.model_type == "idefics":
+        return looking(model, ids, read, **more)
+    if model.config.model_type == "evolla":
+        model.model.protein_encoder.forward = lambda **_: SimpleNamespace(sequence_compressor_output=read)
+        one = torch.ones((1, 1), dtype=torch.long)  # a protein's token, of which nothing is read
+        return model(ids, protein_input_ids=one, protein_attention_mask=one, **more)
     if hasattr(model.config, "cross_attention_layers"):
         return model(ids, cross_attention_states=read, **more)
     if model.config.model_type in OF_IMAGES:
@@ -353,6 +380,17 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
     if model.config.model_type == "fsmt":  # with a cache, its code takes one token at a time and hides none
         more = {"use_cache": False} | more
     return model(input_ids=read, decoder_input_ids=ids, **more)
+
+
+def looking(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **more: object) -> ModelOutput:
+    """What IDEFICS says of a text whose tokens all look at one image. Of the first layer, transformers tells what comes
+    after its look."""
+    name = "perceiver_embeddings" if model.config.use_resampler else "image_encoder_embeddings"
+    image = {name: read[None], "image_attention_mask": torch.ones((1, ids.shape[1], 1))}
+    out = model(ids, **image, **more)
+    if out.get("hidden_states"):
+        out["hidden_states"] = (model.model.embed_tokens(ids), *out["hidden_states"][1:])
+    return out
 
 
 def one_by_one(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **more: object) -> ModelOutput:

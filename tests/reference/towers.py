@@ -901,6 +901,31 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(6, 6),
     ),
+    "idefics": (
+        lambda: {
+            **text("idefics"),
+            "use_resampler": True,
+            "perceiver_config": {"resampler_n_latents": 5, "resampler_depth": 2, "resampler_n_heads": 2}
+            | {"resampler_head_dim": 4, "qk_layer_norms_perceiver": True},
+            "vision_config": VIT
+            | {"model_type": "idefics_vision", "embed_dim": 15, "intermediate_size": 34, "image_size": 42},
+        },
+        "vision_config",
+        Grid(6, 6),
+    ),
+    "evolla": (
+        lambda: {
+            **text("evolla"),
+            "resampler_num_latents": 5,
+            "resampler_depth": 2,
+            "resampler_heads": 3,
+            "resampler_ff_mult": 2,
+            "protein_encoder_config": {"vocab_size": 11, "hidden_size": 18, "num_hidden_layers": 3}
+            | {"num_attention_heads": 3, "intermediate_size": 34, "emb_layer_norm_before": True},
+        },
+        "protein_encoder_config",
+        Grid(9),
+    ),
     "kosmos-2": (
         lambda: {
             "model_type": "kosmos-2",
@@ -1497,6 +1522,16 @@ def git(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.git.visual_projection(model.git.image_encoder(pixels(x, grid)).last_hidden_state)[0]]
 
 
+def idefics(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    read = model.model.vision_model(pixels(x, grid)).last_hidden_state
+    return [model.model.perceiver_resampler(read)[0] if model.config.use_resampler else read[0]]
+
+
+def evolla(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    ids = x.long()[None]
+    return [model.model.protein_encoder(ids, torch.ones_like(ids)).sequence_compressor_output[0]]
+
+
 def kosmos_2(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     of = transformers.Kosmos2Model.get_image_features  # which the whole's class has not, and computes in its forward
     return [of(model, pixels(x, grid)).pooler_output[0]]
@@ -1702,6 +1737,8 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "gemma4_unified_audio": gemma4_unified_audio,
     "blip": blip_alone,
     "git": git,
+    "idefics": idefics,
+    "evolla": evolla,
     "kosmos-2": kosmos_2,
     "florence2": florence2,
     "granite_speech": granite_speech,
@@ -1777,6 +1814,7 @@ CLASSES = {
     "glmasr": "GlmAsrForConditionalGeneration",
     "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
+    "evolla": "EvollaForProteinText2Text",
     "voxtral": "VoxtralForConditionalGeneration",
     "qwen2_5_omni_thinker": "Qwen2_5OmniThinkerForConditionalGeneration",
     "qwen3_omni_moe_thinker": "Qwen3OmniMoeThinkerForConditionalGeneration",
@@ -1794,6 +1832,7 @@ OF_TEXT = ("language_model.", "text_model.", "lm_head.", "model.decoder.")
 DRAWING = {"janus": ("vqmodel.", "generation_")}
 OF_TEXT_ALONE = (
     *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
+    "model.gated_cross_attn_layers.",
     *("git.encoder.", "git.embeddings.", "output.", "projection_head."),
 )  # where its names stand beside the towers'
 
@@ -1823,7 +1862,7 @@ def build(raw: dict[str, Any]) -> torch.nn.Module:
     return fill(made.eval())
 
 
-RANGES = {"inkling_audio": (-8, 3)}  # of the input, where it is not from 0 to 1
+RANGES = {"inkling_audio": (-8, 3), "evolla": (0, 11)}  # of the input, where it is not from 0 to 1
 CONVOLUTIONAL = {"gemma3n", "fast_vlm"}  # towers of many convolutions, whose kernels are random by all their inputs
 # Towers whose weights have few digits, which take less place.
 FEW_DIGITS = {"granite4_vision": torch.bfloat16} | dict.fromkeys(

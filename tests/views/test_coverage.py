@@ -111,6 +111,6 @@ def test_the_tables_of_transformers_types_agree():
     assert int(types) == len(rows)
     assert int(covered) == sum(not row[2].startswith("no: ") for row in rows.values())
     assert (rows["paligemma"][2], rows["llama"][2]) == ("as gemma", "yes")
-    assert (rows["paligemma"][3], rows["idefics"][3]) == ("counted", "not counted")
+    assert (rows["paligemma"][3], rows["pi0"][3]) == ("counted", "not counted")
     assert (rows["llama"][3], rows["mistral4"][3]) == ("", "")  # these read text alone
     assert rows["pi0"][2] == "no: no language model"

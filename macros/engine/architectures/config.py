@@ -202,6 +202,11 @@ class Config:
         values = {k.field: getattr(self, k.field) for k in fields_of(type(self)) if k.is_size}
         return {name: int(v) for name, v in values.items() if v is not None}
 
+    @property
+    def readable_ids(self) -> int:
+        """How many token ids there are: those of the vocabulary, and those of tokens that were added behind it."""
+        return self.symbols["vocab_size"] + self.symbols.get("n_added", 0)
+
     def key_of(self, field: str) -> str:
         """The config.json key of a field: `n_heads` -> `num_attention_heads`; a derived one has its own name."""
         return next(k.key or field for k in fields_of(type(self)) if k.field == field)

@@ -91,6 +91,8 @@ MODULES: dict[tuple[str, str], str] = {
     ("molmo2", "vision_config"): "molmo2",
     ("shieldgemma2", "vision_config"): "siglip",
     ("idefics2", "vision_config"): "idefics2",
+    ("idefics", "vision_config"): "idefics",
+    ("evolla", "protein_encoder_config"): "evolla",
     ("granite_docling", "vision_config"): "granite_docling",
     ("video_llava", "vision_config"): "video_llava",
     ("lfm3_vl", "vision_config"): "lfm3_vl",
@@ -183,7 +185,7 @@ class Grid(Struct, frozen=True):
 class TowerConfig(Config):
     """The base of the towers' configs: what they read, and how an image or a sound becomes patches or moments."""
 
-    reads: ClassVar[str] = "image"  # or "sound"
+    reads: ClassVar[str] = "image"  # or "sound", "protein"
     beside: ClassVar[tuple[str, ...]] = ()  # further tables of the whole that are of this tower
     # Keys of the whole that are of this tower, where the text model's stand there, too; elsewhere all that it knows.
     among_text: ClassVar[frozenset[str]] = frozenset()
@@ -199,6 +201,10 @@ class TowerConfig(Config):
 
     def moments(self, seconds: float) -> Grid:
         """The moments of a sound."""
+        raise NotImplementedError
+
+    def residues(self, length: int) -> Grid:
+        """The tokens of a protein of so many amino acids."""
         raise NotImplementedError
 
     def image_tokens(self, height: int, width: int, tokens: int) -> int:
@@ -283,7 +289,8 @@ def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[Towe
     of_text = [name for name in known if name.startswith(OF_TEXT)]
     raw |= {name: text[name.removeprefix(OF_TEXT)] for name in of_text if name.removeprefix(OF_TEXT) in text}
     for table in tower.config.beside:
-        raw |= {f"{table}.{name}": value for name, value in whole.get(table, {}).items() if f"{table}.{name}" in known}
+        said = cast("Mapping[str, Any]", whole.get(table) or {})
+        raw |= {f"{table}.{name}": value for name, value in said.items() if f"{table}.{name}" in known}
     return tower.config.read(
         {**raw, **{name: value for name, value in inner.items() if name not in before & raw.keys()}}
     )

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.components import IMAGE, SECONDS, Component, Seen
+from ...catalogue.components import IMAGE, RESIDUES, SECONDS, Component, Seen
 from ...catalogue.presets import Model
 from ...data.components import with_text
 from ...engine.errors import Problem, shorten
@@ -72,6 +72,9 @@ def _asked(component: Component, images: Iterable[Numbers], seconds: Numbers) ->
     """Each input in words, with what the tower makes of it."""
     if component.reads == "sound":
         yield from ((f"{n:g} seconds of sound", component.sound(n)) for n in seconds)
+        return
+    if component.reads == "protein":
+        yield f"{RESIDUES} amino acids of a protein", component.protein(RESIDUES)
         return
     for image in images:
         sides = [side for side in image if isinstance(side, int)]

@@ -26,7 +26,9 @@ SYMBOLS = (
     Symbol("n_positions", "P", "rows of a learned position table, the longest text it allows", "n_{ctx}"),
     Symbol("padding", "", "id of the padding token, after which positions start"),
     Symbol("d_model", "D", "width of the vector that each token carries through the model", "d_{model}"),
-    Symbol("n_source", "M", "tokens, or vectors of sound, that an encoder reads; vectors of an image", "n, m"),
+    Symbol(
+        "n_source", "M", "tokens, or vectors of sound, that an encoder reads; vectors of an image or protein", "n, m"
+    ),
     Symbol("n_read", "", "tokens in the encoder’s vocabulary, where it has its own"),
     Symbol("d_encoder", "", "width of the vector that each token carries through the encoder, where it has its own"),
     Symbol("n_encoder_kv_heads", "", "key/value heads in the encoder"),
@@ -63,8 +65,10 @@ SYMBOLS = (
     Symbol("n_global_kv_heads", "", "key/value heads in the layers that see everything"),
     Symbol("d_head", "H", "width of one head", "d_k, d_{head}"),
     Symbol("d_global_head", "", "width of one head in the layers that see everything"),
+    Symbol("d_cross_head", "", "width of one head where a text looks at a protein"),
     Symbol("d_rotary", "", "numbers of a head that are rotated by position"),
     Symbol("d_ff", "F", "inner width of the feed-forward network", "d_{ff}"),
+    Symbol("d_cross_ff", "", "inner width of the feed-forward network behind the look at a protein"),
     Symbol("d_ff_encoder", "", "inner width of the feed-forward network in the encoder"),
     Symbol("d_decoder", "", "width of the vector that each byte carries through a local decoder"),
     Symbol("n_decoder_heads", "", "attention heads in a local decoder"),
