@@ -27,13 +27,13 @@ Content = TypeVar("Content")
 class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One type: the mappings that have it, and the type of its text model where that is another one.
 
-    `reason`: why it is not covered, in a few words. `incomplete`: whether its default config is no model by itself.
+    `reason`: why it is not covered, in a few words. `incomplete`: why its default config is no model.
     """
 
     tasks: list[str]
     text: str | None = None
     reason: str | None = None
-    incomplete: bool = False
+    incomplete: str = ""
 
 
 class Mappings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

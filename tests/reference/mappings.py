@@ -66,11 +66,15 @@ def text_type(config: dict[str, Any] | None) -> str | None:
     return None
 
 
-def is_read(config: dict[str, Any] | None, model_type: str) -> bool:
+def refusal(config: dict[str, Any] | None, model_type: str) -> str:
+    """Why a default config is not read, in a few words; empty if it is."""
+    if config is None:
+        return "transformers refuses it"
     try:
-        return config is not None and bool(make(model_type, config))
-    except Problem:
-        return False
+        make(model_type, config)
+        return ""
+    except Problem as problem:
+        return problem.what
 
 
 def main() -> None:
@@ -86,12 +90,13 @@ def main() -> None:
         if config and config["model_type"] != name:  # another name for the same
             text = config["model_type"]
         row: dict[str, Any] = {"tasks": tasks[name]} | ({"text": text} if text else {})
-        read, known = is_read(config, name), is_known(name) or bool(text and is_known(text))
+        refused_for = refusal(config, name)
+        read, known = not refused_for, is_known(name) or bool(text and is_known(text))
         refused += not read and bool(GENERATING & set(tasks[name]))
         if name in why:
             row["reason"] = why[name]
         if name in INCOMPLETE:
-            row["incomplete"] = True
+            row["incomplete"] = refused_for
         is_covered = known and (read or name in INCOMPLETE)
         if (name in why) == is_covered or (read and name in INCOMPLETE):
             wrong.append(f"{name}: {'read' if read else 'refused'}, {'known' if known else 'not known'}")

@@ -228,7 +228,7 @@ def _coverage(name: str, covered: str | None) -> Html:
     if covered is None:
         return html("no: {}", row.reason)
     if row.incomplete:
-        return html("yes, but the default config of its class is not a working model")
+        return html("yes, but the default config of its class is not a working model: {}", row.incomplete)
     return html("yes") if covered == name else html("as {}", code(covered))
 
 
