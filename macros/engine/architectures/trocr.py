@@ -18,6 +18,7 @@ from .bart import NORM_EPS, causal_attention, feed_forward, must_be_even
 from .config import Config, Count, Size, activation, config, derived, key
 from .xglm import sinusoids
 
+BESIDE_ENCODER = (("^decoder.", ""),)  # files of a whole with an encoder
 RESERVED = 2  # rows at the head of the table of places, which no token has
 
 
@@ -67,7 +68,7 @@ class TrOCR(Config):
         return self.n_source, self.d_image
 
 
-@architecture("trocr", config=TrOCR)
+@architecture("trocr", config=TrOCR, spellings=BESIDE_ENCODER)
 def forward(w: Weights, ids: Array, c: TrOCR, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M I] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_image)
