@@ -189,7 +189,8 @@ def trocr(c):
     layer = 6 * D * D + 2 * width * D + 8 * D + plain(D, c["decoder_ffn_dim"]) + 6 * D
     places = c["max_position_embeddings"] + 2 if c.get("use_learned_position_embeddings", True) else 0
     norm = 2 if c.get("layernorm_embedding", True) else 0
-    return Form((c["vocab_size"] + places + norm) * D + L * layer, 2 * L * D)
+    tables = 1 if c.get("tie_word_embeddings", True) else 2
+    return Form((tables * c["vocab_size"] + places + norm) * D + L * layer, 2 * L * D)
 
 
 def mbart_decoder(c, tables=None):
@@ -386,7 +387,7 @@ RANDOM = {
     "trocr": both(
         STACKS.map(lambda c: {k: v for k, v in c.items() if not k.startswith("encoder_")}),
         fixed(max_position_embeddings=(31, 37), cross_attention_hidden_size=(22, 26)),
-        flags(use_learned_position_embeddings=BOOL, layernorm_embedding=BOOL),
+        flags(use_learned_position_embeddings=BOOL, layernorm_embedding=BOOL, tie_word_embeddings=BOOL),
     ),
     "xlm": XLM,
     "xlnet": both(

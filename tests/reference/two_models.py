@@ -31,7 +31,7 @@ WHOLES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "mapped to TrOCR's width": (
         "vision-encoder-decoder",
         {"model_type": "deit", "hidden_size": 192, "num_attention_heads": 3, "num_hidden_layers": 2},
-        {"model_type": "trocr", "d_model": 256, "decoder_layers": 2},
+        {"model_type": "trocr", "d_model": 256, "decoder_layers": 2, "tie_word_embeddings": False},
     ),
     "Swin and mBART": (
         "vision-encoder-decoder",

@@ -6,8 +6,6 @@ lengths. Source: arXiv 2109.10282; tensor names as transformers.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
@@ -46,7 +44,7 @@ class TrOCR(Config):
     d_ff: Size = key("decoder_ffn_dim")
     activation: str = key("activation_function", "gelu")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
 
     caveat = (
         "A decoder that looks at an image: the costs are those of a text behind one image, without what the vision "
@@ -85,7 +83,7 @@ def forward(w: Weights, ids: Array, c: TrOCR, cache: KVCache, last: bool = True)
     x = layer_norm(x, stack, "layernorm_embedding", NORM_EPS) if c.norm_embedding else x
     for _, w_layer, kept in w.layers("model.decoder.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, kept, c, read)
-    return unembed(x, w, table, c.vocab_size, last=last)
+    return unembed(x, w, table if c.tied else "output_projection.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)
