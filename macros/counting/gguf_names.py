@@ -743,8 +743,8 @@ WITHOUT: dict[str, str] = {
         bert_generation_decoder big_bird bigbird_pegasus biogpt blenderbot blenderbot-small blip_text_model codegen
         cohere_compass_text cosmos3_edge_text cpmant ctrl cwm data2vec-text deberta deberta-v2 deepseek_ocr2_text
         diffllama diffusion_gemma_text doge domynedge dory electra emu3_text_model encoder-decoder ernie
-        ernie4_5_vl_moe_text flaubert flex_olmo flint fsmt git gpt_neo gpt_neox_japanese gptj gte helium hyperclovax
-        ibert inkling2_text inkling_text iquestloopcoder jetmoe k2_horizon kolibri1 kosmos_2_5_text_model
+        ernie4_5_vl_moe_text flaubert flex_olmo flint fsmt git gpt2_decoder gpt_neo gpt_neox_japanese gptj gte helium
+        hyperclovax ibert inkling2_text inkling_text iquestloopcoder jetmoe k2_horizon kolibri1 kosmos_2_5_text_model
         kosmos_2_text_model led lfm3 longcat_flash longcat_flash_ngram longt5 m2m_100 marian mbart mbart_decoder
         megatron-bert mimo ministral mistral_large4_text mllama_text_model mobilebert modernbert-decoder molmo2_text
         moshi mpnet muse_spark_text mvp nanochat nemotron_h_puzzle new nllb-moe olmo_hybrid openai-gpt opt

@@ -101,6 +101,7 @@ LOOKING = {
     "xlm-roberta": "roberta_decoder",
     "camembert": "roberta_decoder",
     "bert-generation": "bert_generation_decoder",
+    "gpt2": "gpt2_decoder",
     "mbart": "mbart_decoder",
     "trocr": "trocr",
 }

@@ -208,6 +208,13 @@ def bert_decoder(c, is_transformed=True):
     return Form((V + c["max_position_embeddings"] + segments + 2) * D + L * layer + head, 2 * L * D)
 
 
+def gpt2_decoder(c):
+    D, L, F = c["n_embd"], c["n_layer"], c.get("n_inner") or 4 * c["n_embd"]
+    tied = 1 if c.get("tie_word_embeddings", True) else 2
+    layer = 8 * D * D + 8 * D + plain(D, F) + 6 * D
+    return Form((tied * c["vocab_size"] + c["n_positions"] + 2) * D + L * layer, 2 * L * D)
+
+
 def encoder_decoder(c):
     reads, writes = c["encoder"], c["decoder"]
     D, E = reads["hidden_size"], writes["hidden_size"]
@@ -231,6 +238,7 @@ FORMS = {
     "deberta": deberta,
     "encoder-decoder": encoder_decoder,
     "flaubert": xlm,
+    "gpt2_decoder": gpt2_decoder,
     "ibert": bert,
     "mbart_decoder": mbart_decoder,
     "mobilebert": mobilebert,
@@ -340,6 +348,10 @@ RANDOM = {
         flags(tie_word_embeddings=BOOL),
     ).map(lambda of: {"encoder": of[0], "decoder": of[1] | of[2] | {"add_cross_attention": True}}),
     "flaubert": both(XLM, flags(pre_norm=BOOL)),
+    "gpt2_decoder": both(
+        fixed(vocab_size=(97, 101), n_positions=(31, 37), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1)),
+        flags(n_inner=(67, 71), tie_word_embeddings=BOOL),
+    ),
     "ibert": BERT,
     "mbart_decoder": both(
         STACKS.map(lambda c: {k: v for k, v in c.items() if not k.startswith("encoder_")}),

@@ -38,7 +38,7 @@ def test_the_decoder_looks_at_as_many_vectors_as_the_encoder_makes(name):
 @pytest.mark.parametrize(
     ("name", "changes", "said"),
     [
-        (IMAGES, {"decoder.model_type": "gpt2"}, "decoder.model_type = 'gpt2': not known as a decoder"),
+        (IMAGES, {"decoder.model_type": "opt"}, "decoder.model_type = 'opt': not known as a decoder"),
         (IMAGES, {"decoder.model_type": ["bert"]}, "not known as a decoder"),
         (IMAGES, {"decoder.add_cross_attention": False}, "decoder.add_cross_attention = False: expected true"),
         (IMAGES, {"encoder": "vit"}, "encoder = 'vit': expected a table"),

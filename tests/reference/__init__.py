@@ -49,12 +49,12 @@ WITH_ENCODER = (
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
     *("t5gemma", "t5gemma2", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus"),
     *("prophetnet", "blip_text_model", "pix2struct_text_model", "pp_formulanet_text", "mbart_decoder", "bert_decoder"),
-    *("roberta_decoder", "bert_generation_decoder", "encoder-decoder"),
+    *("roberta_decoder", "bert_generation_decoder", "gpt2_decoder", "encoder-decoder"),
 )
 # Of these, what reads the vectors of an image.
 OF_IMAGES = (
     *("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model", "pp_formulanet_text"),
-    *("mbart_decoder", "bert_decoder", "roberta_decoder", "bert_generation_decoder"),
+    *("mbart_decoder", "bert_decoder", "roberta_decoder", "bert_generation_decoder", "gpt2_decoder"),
 )
 # What transformers says of decoders whose config says that attention looks both ways; Gemma 3's key for that,
 # and LFM2's class.

@@ -149,6 +149,7 @@ DECODERS = {
     "bert_decoder": "bert",
     "roberta_decoder": "roberta",
     "bert_generation_decoder": "bert-generation",
+    "gpt2_decoder": "gpt2",
 }
 # Text models whose class has a name of its own.
 CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"}

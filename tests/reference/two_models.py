@@ -39,6 +39,11 @@ WHOLES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         | {"num_heads": [2, 4, 8]},
         {"model_type": "mbart", "decoder_layers": 2, "vocab_size": 997, "d_model": 128} | DECODES,
     ),
+    "ViT and GPT-2": (
+        "vision-encoder-decoder",
+        {"model_type": "vit", "num_hidden_layers": 2, "hidden_size": 384, "num_attention_heads": 6},
+        {"model_type": "gpt2", "n_layer": 2, "vocab_size": 997, "n_embd": 192} | DECODES,
+    ),
     **{
         f"ViT and {kind}": (
             "vision-encoder-decoder",

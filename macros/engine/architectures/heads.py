@@ -417,6 +417,7 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
     "prophetnet": {"ForConditionalGeneration": OWN, "Model": BASE},
     "trocr": {"ForCausalLM": OWN},
     "mbart_decoder": {},
+    "gpt2_decoder": {},
     "bert_decoder": {},
     "encoder_decoder": {"Model": OWN},
     "blip": {"LMHeadModel": OWN},

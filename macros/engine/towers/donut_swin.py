@@ -46,7 +46,7 @@ class DonutSwin(Encoder):
 
     ignored = Encoder.ignored | frozenset(
         """attention_probs_dropout_prob drop_path_rate encoder_stride hidden_size num_layers num_hidden_layers
-        out_features out_indices path_norm stage_names""".split()
+        out_features out_indices path_norm stage_names use_2d_embeddings""".split()
     )
 
     @classmethod

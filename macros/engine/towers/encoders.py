@@ -17,10 +17,10 @@ from . import OF_TEXT, TEXT_WIDTH, TowerConfig
 class Encoder(TowerConfig):
     """The keys of the decoder beside an encoder: its width, and that of the vectors it looks at, where it says so."""
 
-    d_text: Size = key(TEXT_WIDTH, 768, also=(f"{OF_TEXT}d_model",))
+    d_text: Size = key(TEXT_WIDTH, 768, also=(f"{OF_TEXT}d_model", f"{OF_TEXT}n_embd"))
     d_seen: Size | None = key(f"{OF_TEXT}cross_attention_hidden_size", None)
 
-    ignored = DUMPED
+    ignored = DUMPED | {"tie_word_embeddings"}
 
     def must_be_seen(self, width: int) -> None:
         """Raise `Problem` where the decoder looks at vectors of another width than the encoder gives."""
