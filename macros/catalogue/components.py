@@ -14,6 +14,7 @@ from ..engine.errors import Problem, nearest, shorten
 from ..engine.keys import language_part, text_table
 from ..engine.rules import ShapeError
 from ..engine.towers import (
+    BY_TYPE,
     MODULES,
     WITHOUT_TABLE,
     Grid,
@@ -191,9 +192,9 @@ def _no_tower(whole: Mapping[str, Any], tables: Sequence[str]) -> Problem:
         mend = "write the model_type of the whole config.json, such as llama4"
         if model_type is None:
             return Problem("components.model_type is missing", mend)
-        mend = nearest(str(model_type), (kind for kind, _ in MODULES), mend)
+        mend = nearest(str(model_type), (kind for kind, _ in (*MODULES, *BY_TYPE)), mend)
         return Problem(f"components.model_type = {shorten(model_type)}: no tower of this type is known", mend)
-    parts = [part for kind, part in MODULES if kind == model_type]
+    parts = [part for kind, part in (*MODULES, *BY_TYPE) if kind == model_type]
     if not tables:
         return Problem("components: has no table of a tower", f"{model_type} has {', '.join(parts)}")
     wrong = next((name for name in tables if name not in parts), None)

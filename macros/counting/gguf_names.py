@@ -739,19 +739,20 @@ WITHOUT: dict[str, str] = {
     "rwkv": "llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
     **dict.fromkeys(
         """
-        albert alice_ai aria_text axk1 axk2 bailing_moe_v2_5 bart beam bert-generation big_bird bigbird_pegasus biogpt
-        blenderbot blenderbot-small blip_text_model codegen cohere_compass_text cosmos3_edge_text cpmant ctrl cwm
-        data2vec-text deberta deberta-v2 deepseek_ocr2_text diffllama diffusion_gemma_text doge domynedge dory electra
-        emu3_text_model ernie ernie4_5_vl_moe_text evolla flaubert flex_olmo flint fsmt git gpt_neo gpt_neox_japanese
-        gptj gte helium hyperclovax ibert idefics inkling2_text inkling_text iquestloopcoder jetmoe k2_horizon kolibri1
-        kosmos_2_5_text_model kosmos_2_text_model led lfm3 longcat_flash longcat_flash_ngram longt5 m2m_100 marian
-        mbart megatron-bert mimo ministral mistral_large4_text mllama_text_model mobilebert modernbert-decoder
+        albert alice_ai aria_text axk1 axk2 bailing_moe_v2_5 bart beam bert-generation bert_decoder
+        bert_generation_decoder big_bird bigbird_pegasus biogpt blenderbot blenderbot-small blip_text_model codegen
+        cohere_compass_text cosmos3_edge_text cpmant ctrl cwm data2vec-text deberta deberta-v2 deepseek_ocr2_text
+        diffllama diffusion_gemma_text doge domynedge dory electra emu3_text_model encoder-decoder ernie
+        ernie4_5_vl_moe_text evolla flaubert flex_olmo flint fsmt git gpt2_decoder gpt_neo gpt_neox_japanese gptj gte
+        helium hyperclovax ibert idefics inkling2_text inkling_text iquestloopcoder jetmoe k2_horizon kolibri1
+        kosmos_2_5_text_model kosmos_2_text_model led lfm3 longcat_flash longcat_flash_ngram longt5 m2m_100 marian mbart
+        mbart_decoder megatron-bert mimo ministral mistral_large4_text mllama_text_model mobilebert modernbert-decoder
         molmo2_text moshi mpnet muse_spark_text mvp nanochat nemotron_h_puzzle new nllb-moe olmo_hybrid openai-gpt opt
         pangu_ultra_moe PanguEmbedded PanguProMoE param2moe pegasus pegasus_x persimmon phi3_v phi4_multimodal
-        pix2struct_text_model plbart prophetnet recurrent_gemma rembert rnj1 roberta-prelayernorm roc_bert roformer
-        sarvam_mla sarvam_moe solar squeezebert step1 step3_text step4 step5 switch_transformers t5gemma t5gemma2
-        telechat telechat3 TeleFLM trocr vaultgemma voxtral_realtime_text whisper xglm xlm xlm-roberta-xl xlnet xlstm
-        xmod zamba zamba2 zaya
+        pix2struct_text_model plbart pp_formulanet_text prophetnet recurrent_gemma rembert rnj1 roberta-prelayernorm
+        roberta_decoder roc_bert roformer sarvam_mla sarvam_moe solar squeezebert step1 step3_text step4 step5
+        switch_transformers t5gemma t5gemma2 telechat telechat3 TeleFLM trocr vaultgemma voxtral_realtime_text whisper
+        xglm xlm xlm-roberta-xl xlnet xlstm xmod zamba zamba2 zaya
         """.split(),
         NO_CLASS,
     ),

@@ -80,6 +80,37 @@ TEXT_TABLES = "text_config", "llm_config", "language_config"
 WRITER = "thinker_config"
 
 
+# Wholes of two models of any types: the table of the text model, and that of the tower.
+OF_TWO_MODELS = {"vision-encoder-decoder": ("decoder", "encoder")}
+
+# The sides of an image and of a patch, where the table of a tower says nothing, of wholes whose text model is to know
+# how many vectors it looks at: by the type of the whole, or of its encoder where that may be any.
+SIDES = {"vit": (224, 16), "deit": (224, 16), "donut-swin": (224, 4), "pp_formulanet": (512, 16)}
+
+# What transformers 4 wrote into the table of each part besides, of how text is to be generated.
+DUMPED = frozenset(
+    """
+    begin_suppress_tokens cross_attention_hidden_size diversity_penalty encoder_no_repeat_ngram_size
+    exponential_decay_length_penalty forced_bos_token_id forced_eos_token_id output_scores return_dict_in_generate
+    sep_token_id suppress_tokens tf_legacy_loss tie_encoder_decoder use_bfloat16
+    """.split()
+)
+
+# How a model is called that is a decoder there and looks at what the encoder gives. transformers makes it look where
+# its table says so; the last two always do.
+LOOKING = {
+    "bert": "bert_decoder",
+    "roberta": "roberta_decoder",
+    "xlm-roberta": "roberta_decoder",
+    "camembert": "roberta_decoder",
+    "bert-generation": "bert_generation_decoder",
+    "gpt2": "gpt2_decoder",
+    "mbart": "mbart_decoder",
+    "trocr": "trocr",
+}
+ALWAYS_LOOKING = frozenset({"mbart", "trocr"})
+
+
 # How types are called whose attention looks both ways, as against that of the type without it.
 BOTH_WAYS = "_bidirec", "_bidirectional"
 
@@ -114,11 +145,16 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     if (writer := _writer(raw)) is not None:
         keys, parts = language_part(writer)
         others = [(name, _model_type(part)) for name, part in raw.items() if _is_part(name, part) and name != WRITER]
-        left_out = [*[(f"{WRITER}.{name}", kind) for name, kind in (parts.left_out if parts else ())], *others]
-        return keys, Parts(f"{WRITER}.{text_table(writer)}", tuple(left_out))
+        beside = [*[(f"{WRITER}.{name}", kind) for name, kind in (parts.left_out if parts else ())], *others]
+        return keys, Parts(f"{WRITER}.{text_table(writer)}", tuple(beside))
     described = text_table(raw)
     own = (described, *OWN_OF_TYPE.get(str(raw.get("model_type")), ()))
-    left_out = {name: part for name, part in raw.items() if _is_part(name, part) and name not in own}
+    towers = OF_TWO_MODELS.get(str(raw.get("model_type")), ())[1:]
+    left_out: dict[str, Mapping[str, Any]] = {
+        name: part
+        for name, part in raw.items()
+        if (_is_part(name, part) or (name in towers and isinstance(part, Mapping))) and name not in own
+    }
     around = AROUND_TOWER.get(str(raw.get("model_type")), "")
     inside: object = raw.get(around)
     if isinstance(inside, Mapping):
@@ -128,12 +164,91 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
     if described is None:
         alone = left_out.keys() - OF_BOTH.get(str(raw.get("model_type")), ())
         return {name: value for name, value in raw.items() if name not in alone}, parts
+    if raw.get("model_type") in OF_TWO_MODELS and described != "text_config":
+        return _beside_encoder(raw, raw[described]), parts
     of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
     inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
     both = {"model_type": raw.get("model_type"), **inner}
     tied = _tied(raw, inner)
-    formats = {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
-    return {**both, **tied, **formats}, parts
+    return {**both, **image_vectors(raw), **tied, **_formats(raw, inner)}, parts
+
+
+def _decoder(table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of a decoder that looks at what an encoder gives, under the type that it has here. Raises `Problem` for
+    another."""
+    kind = table.get("model_type")
+    if not isinstance(kind, str) or kind not in LOOKING:
+        raise Problem(
+            f"decoder.model_type = {shorten(kind)}: not known as a decoder of an encoder's output",
+            f"known are {', '.join(LOOKING)}",
+        )
+    if kind not in ALWAYS_LOOKING and not table.get("add_cross_attention"):
+        raise Problem(
+            f"decoder.add_cross_attention = {shorten(table.get('add_cross_attention'))}: expected true",
+            "correct the value: without it, the decoder sees nothing of what the encoder gives",
+        )
+    dropped = {"architectures", *DUMPED} - {"cross_attention_hidden_size"}  # of the model that its weights came from
+    keys = {name: value for name, value in table.items() if name not in dropped}
+    return {**keys, "model_type": LOOKING[kind]}
+
+
+def _beside_encoder(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of the decoder of a whole of two models, with the number of vectors that it looks at. Raises `Problem`
+    where nothing says how many these are."""
+    encoder: object = raw.get("encoder")
+    if not isinstance(encoder, Mapping):
+        raise Problem(f"encoder = {shorten(encoder)}: expected a table", "write its keys below it")
+    keys = {**_formats(raw, table), **_decoder(table), **image_vectors(raw)}
+    if keys.get("num_image_tokens") is None:
+        kind = cast("Mapping[str, Any]", encoder).get("model_type")
+        raise Problem(
+            f"encoder.model_type = {shorten(kind)}: how many vectors it makes of an image is not known",
+            f"known are {', '.join(list(SIDES)[:3])}, with their sizes; or add decoder.num_image_tokens",
+        )
+    return keys
+
+
+def _formats(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+    """What the whole says of the format of weights, where the part says nothing."""
+    return {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
+
+
+def image_vectors(raw: Mapping[str, Any]) -> dict[str, int]:
+    """How many vectors of an image a whole's text model looks at, as the encoder's sizes say; empty where they do
+    not, or say nothing possible."""
+    whole = raw.get("model_type")
+    part: object = raw.get("encoder" if whole in OF_TWO_MODELS else "vision_config")
+    if not isinstance(part, Mapping):
+        return {}
+    table = cast("Mapping[str, Any]", part)
+    kind = table.get("model_type")
+    name = whole if whole not in OF_TWO_MODELS else kind
+    if not isinstance(name, str) or name not in SIDES:
+        return {}
+    image, patch = (_sides(table.get(key, default)) for key, default in zip(("image_size", "patch_size"), SIDES[name]))
+    depths = table.get("depths", [2, 2, 6, 2])
+    if image is None or patch is None or not isinstance(depths, list):
+        return {}
+    return {"num_image_tokens": n} if (n := _vectors(name, image, patch, len(cast("list[Any]", depths)))) else {}
+
+
+def _vectors(kind: str, image: tuple[int, int], patch: tuple[int, int], stages: int) -> int:
+    """The vectors that an encoder makes of an image: of each patch, or of blocks of them, and those beside them."""
+    if kind in ("vit", "deit"):
+        return (image[0] // patch[0]) * (image[1] // patch[1]) + (1 if kind == "vit" else 2)
+    halvings = 2 if kind == "pp_formulanet" else stages - 1
+    rows, columns = (-(-size // side) for size, side in zip(image, patch))
+    for _ in range(min(halvings, 32)):
+        rows, columns = -(-rows // 2), -(-columns // 2)
+    return rows * columns
+
+
+def _sides(value: object) -> tuple[int, int] | None:
+    """A pair of sides, of which one may be given for both; None for anything else."""
+    both = [value, value] if type(value) is int else listed(value)
+    if both is None or len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
+        return None
+    return both[0], both[1]
 
 
 def named_keys(raw: Mapping[str, Any], known: Collection[str]) -> Mapping[str, Any]:
@@ -185,7 +300,8 @@ def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, 
 def text_table(raw: Mapping[str, Any]) -> str | None:
     """The key of the table with a language model's keys; None where they stand beside the other parts."""
     writer = _writer(raw)
-    return next((name for name in TEXT_TABLES if isinstance((writer or raw).get(name), Mapping)), None)
+    tables = (*TEXT_TABLES, *OF_TWO_MODELS.get(str(raw.get("model_type")), ())[:1])
+    return next((name for name in tables if isinstance((writer or raw).get(name), Mapping)), None)
 
 
 def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:

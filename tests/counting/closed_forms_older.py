@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from closed_forms import BOOL, Form, attention, both, fixed, flags, gated, plain
+from hypothesis import strategies as st
 
 
 def bert(c):
@@ -188,23 +189,65 @@ def trocr(c):
     layer = 6 * D * D + 2 * width * D + 8 * D + plain(D, c["decoder_ffn_dim"]) + 6 * D
     places = c["max_position_embeddings"] + 2 if c.get("use_learned_position_embeddings", True) else 0
     norm = 2 if c.get("layernorm_embedding", True) else 0
-    return Form((c["vocab_size"] + places + norm) * D + L * layer, 2 * L * D)
+    tables = 1 if c.get("tie_word_embeddings", True) else 2
+    return Form((tables * c["vocab_size"] + places + norm) * D + L * layer, 2 * L * D)
+
+
+def mbart_decoder(c, tables=None):
+    D, L = c["d_model"], c["decoder_layers"]
+    tables = tables or (1 if c.get("tie_word_embeddings", True) else 2)
+    layer = 8 * D * D + 8 * D + plain(D, c["decoder_ffn_dim"]) + 6 * D
+    return Form((tables * c["vocab_size"] + c["max_position_embeddings"] + 2 + 4) * D + L * layer, 2 * L * D)
+
+
+def bert_decoder(c, is_transformed=True):
+    D, L, V = c["hidden_size"], c["num_hidden_layers"], c["vocab_size"]
+    segments = 0 if not is_transformed else c.get("type_vocab_size", 2)
+    layer = 8 * D * D + 8 * D + plain(D, c["intermediate_size"]) + 6 * D
+    head = V + (0 if c.get("tie_word_embeddings", True) else V * D + V) + (D * D + 3 * D if is_transformed else 0)
+    return Form((V + c["max_position_embeddings"] + segments + 2) * D + L * layer + head, 2 * L * D)
+
+
+def gpt2_decoder(c):
+    D, L, F = c["n_embd"], c["n_layer"], c.get("n_inner") or 4 * c["n_embd"]
+    tied = 1 if c.get("tie_word_embeddings", True) else 2
+    layer = 8 * D * D + 8 * D + plain(D, F) + 6 * D
+    return Form((tied * c["vocab_size"] + c["n_positions"] + 2) * D + L * layer, 2 * L * D)
+
+
+def encoder_decoder(c):
+    reads, writes = c["encoder"], c["decoder"]
+    D, E = reads["hidden_size"], writes["hidden_size"]
+    tables = reads["vocab_size"] + reads["max_position_embeddings"] + 2
+    plain_one = reads.get("model_type") == "bert-generation"
+    layer = 4 * D * D + 4 * D + plain(D, reads["intermediate_size"]) + 4 * D
+    encoder = tables * D + reads["num_hidden_layers"] * layer
+    encoder += 0 if plain_one else reads.get("type_vocab_size", 2) * D + D * D + D
+    decoder = bert_decoder(writes, writes.get("model_type") != "bert-generation")
+    return Form(encoder + decoder.total + (0 if D == E else D * E + E), decoder.cache)
 
 
 FORMS = {
+    "bert_decoder": bert_decoder,
+    "bert_generation_decoder": lambda c: bert_decoder(c, False),
     "big_bird": big_bird,
     "bigbird_pegasus": bigbird_pegasus,
     "blip_text_model": blip_text,
     "blt": blt,
     "cpmant": cpmant,
     "deberta": deberta,
+    "encoder-decoder": encoder_decoder,
     "flaubert": xlm,
+    "gpt2_decoder": gpt2_decoder,
     "ibert": bert,
+    "mbart_decoder": mbart_decoder,
     "mobilebert": mobilebert,
     "nllb-moe": nllb_moe,
     "pegasus_x": pegasus_x,
     "pix2struct_text_model": pix2struct_text,
+    "pp_formulanet_text": lambda c: mbart_decoder(c, 2),
     "prophetnet": prophetnet,
+    "roberta_decoder": bert_decoder,
     "roc_bert": roc_bert,
     "squeezebert": squeezebert,
     "trocr": trocr,
@@ -223,6 +266,7 @@ BERT = fixed(
     max_position_embeddings=(31, 37),
     type_vocab_size=(1, 3),
 )
+PLAIN_BERT = BERT.map(lambda c: {k: v for k, v in c.items() if k != "type_vocab_size"})
 STACKS = fixed(
     vocab_size=(97, 101),
     d_model=(30, 42),
@@ -268,6 +312,8 @@ BLT_DECODERS = (
 )
 
 RANDOM = {
+    **dict.fromkeys(("bert_decoder", "roberta_decoder"), both(BERT, flags(tie_word_embeddings=BOOL))),
+    "bert_generation_decoder": both(PLAIN_BERT, flags(tie_word_embeddings=BOOL)),
     "big_bird": both(BERT, BLOCKS),
     "bigbird_pegasus": both(STACKS, fixed(max_position_embeddings=(31, 37)), BLOCKS),
     "blip_text_model": both(
@@ -296,8 +342,22 @@ RANDOM = {
             pos_att_type=(["p2c"], ["c2p", "p2c"], ["c2p"]),
         ),
     ),
+    "encoder-decoder": st.tuples(
+        st.one_of(BERT, both(PLAIN_BERT, fixed(model_type="bert-generation")), both(BERT, fixed(model_type="roberta"))),
+        st.one_of(BERT, both(PLAIN_BERT, fixed(model_type="bert-generation")), both(BERT, fixed(model_type="roberta"))),
+        flags(tie_word_embeddings=BOOL),
+    ).map(lambda of: {"encoder": of[0], "decoder": of[1] | of[2] | {"add_cross_attention": True}}),
     "flaubert": both(XLM, flags(pre_norm=BOOL)),
+    "gpt2_decoder": both(
+        fixed(vocab_size=(97, 101), n_positions=(31, 37), n_embd=(30, 42), n_layer=(1, 2, 5), n_head=(3, 1)),
+        flags(n_inner=(67, 71), tie_word_embeddings=BOOL),
+    ),
     "ibert": BERT,
+    "mbart_decoder": both(
+        STACKS.map(lambda c: {k: v for k, v in c.items() if not k.startswith("encoder_")}),
+        fixed(max_position_embeddings=(31, 37)),
+        flags(tie_word_embeddings=BOOL),
+    ),
     "mobilebert": both(
         BERT,
         fixed(embedding_size=(11, 13), intra_bottleneck_size=(15, 18), num_feedforward_networks=(1, 3)),
@@ -314,6 +374,10 @@ RANDOM = {
         fixed(vocab_size=(97, 101), hidden_size=30, d_kv=10, num_heads=3, num_layers=(1, 2, 5), d_ff=(67, 71)),
         fixed(relative_attention_num_buckets=(6, 8), relative_attention_max_distance=(17, 19)),
         flags(tie_word_embeddings=BOOL),
+    ),
+    "pp_formulanet_text": both(
+        STACKS.map(lambda c: {k: v for k, v in c.items() if not k.startswith("encoder_")}),
+        fixed(max_position_embeddings=(31, 37)),
     ),
     "prophetnet": both(
         fixed(vocab_size=(97, 101), hidden_size=(30, 42), max_position_embeddings=(31, 37), num_buckets=(6, 8)),
@@ -335,7 +399,7 @@ RANDOM = {
     "trocr": both(
         STACKS.map(lambda c: {k: v for k, v in c.items() if not k.startswith("encoder_")}),
         fixed(max_position_embeddings=(31, 37), cross_attention_hidden_size=(22, 26)),
-        flags(use_learned_position_embeddings=BOOL, layernorm_embedding=BOOL),
+        flags(use_learned_position_embeddings=BOOL, layernorm_embedding=BOOL, tie_word_embeddings=BOOL),
     ),
     "xlm": XLM,
     "xlnet": both(

@@ -12,7 +12,7 @@ from sampling import sampled
 
 from macros.counting.parameters import Counts
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.towers import MODULES, Grid, find, read_config, table_around, trace
+from macros.engine.towers import Grid, find, modules, read_config, table_around, trace
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "towers"
 NAMES = sorted(path.stem for path in GOLDEN.glob("*.npz"))
@@ -64,7 +64,7 @@ def test_the_flops_are_those_of_torch(name):
 
 
 def test_each_tower_has_a_golden_one():
-    assert {held(name)[1].name for name in NAMES} == set(MODULES.values())
+    assert {held(name)[1].name for name in NAMES} == set(modules())
 
 
 def test_each_tower_has_ten_variants_and_they_differ():

@@ -48,10 +48,15 @@ WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
     *("t5gemma", "t5gemma2", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus"),
-    *("prophetnet", "blip_text_model", "pix2struct_text_model", "idefics", "evolla"),
+    *("prophetnet", "blip_text_model", "pix2struct_text_model", "pp_formulanet_text", "mbart_decoder", "bert_decoder"),
+    *("roberta_decoder", "bert_generation_decoder", "gpt2_decoder", "encoder-decoder", "idefics", "evolla"),
 )
 # Of these, what reads the vectors of an image, or of a protein.
-OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model", "idefics", "evolla")
+OF_IMAGES = (
+    *("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model", "pp_formulanet_text"),
+    *("mbart_decoder", "bert_decoder", "roberta_decoder", "bert_generation_decoder", "gpt2_decoder"),
+    *("idefics", "evolla"),
+)
 # And of these, what keeps nothing of it.
 LOOKING = ("idefics", "evolla")
 # What transformers says of decoders whose config says that attention looks both ways; Gemma 3's key for that,

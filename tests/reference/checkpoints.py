@@ -21,7 +21,7 @@ from macros.engine.loaded import Arrays, Cache
 from . import close
 from .configs import PROMPT, VARIANTS, configs, small_config
 from .configs import model as our_model
-from .models import AROUND, BESIDE_TOWERS, SEED, build, run, saved_buffers, source, text_part, token_ids
+from .models import AROUND, BESIDE_TOWERS, DECODERS, SEED, build, run, saved_buffers, source, text_part, token_ids
 from .packing import unfuse
 
 
@@ -68,6 +68,8 @@ def save_config(path: Path, name: str, model: torch.nn.Module) -> None:
     with TemporaryDirectory() as folder:
         (model.config.get_text_config() if around else model.config).save_pretrained(folder)
         config = json.loads((Path(folder) / "config.json").read_bytes())
+    if (model_type := small_config(name)["model_type"]) in DECODERS:
+        config["model_type"] = model_type
     if name in BESIDE_TOWERS:
         config = {key: value for key, value in config.items() if not key.endswith("_config")}
     parameters = sum(p.numel() for p in text_part(dict(model.named_parameters())).values())

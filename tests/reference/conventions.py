@@ -231,6 +231,14 @@ def own_keys(ours: Model, new: int, context: int) -> int:
     return 2 * int(c.n_decoder_layers) * int(c.n_ahead) * int(c.d_model) * pairs
 
 
+def mapped_anew(ours: Model, new: int, context: int) -> int:
+    """The encoder's output mapped to the decoder's width, in each step after the first."""
+    if ours.model_type != "encoder-decoder" or context == new:
+        return 0
+    c = ours.config
+    return 2 * int(c.n_source) * int(c.d_encoder) * int(c.d_model) if c.d_encoder != c.d_model else 0
+
+
 def chunks_overlap(ours: Model, new: int, context: int) -> int:
     """Scores of chunks of two windows, each of which begins in the middle of the one before, beyond three windows."""
     if ours.model_type != "led" or context > new:
@@ -512,6 +520,10 @@ FLOPS = {
         "transformers’ code of ProphetNet compares a stream ahead with all of its keys, and masks those of other "
         "places than its own.",
         own_keys,
+    ),
+    "mapped anew": Convention(
+        "transformers maps what an encoder-decoder’s encoder read to the decoder’s width anew in each step.",
+        mapped_anew,
     ),
     "overlap": Convention(
         "transformers’ code of LED computes scores in chunks of two windows that overlap by one. This site counts "

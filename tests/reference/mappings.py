@@ -18,6 +18,7 @@ from macros.catalogue.presets import make
 from macros.catalogue.transformers_types import FILE
 from macros.engine.architectures import is_known
 from macros.engine.errors import Problem
+from macros.engine.keys import LOOKING, OF_TWO_MODELS
 
 TASKS = {
     "causal": "MODEL_FOR_CAUSAL_LM_MAPPING_NAMES",
@@ -30,13 +31,12 @@ GENERATING = {"causal", "image and text", "sequence to sequence"}
 REASONS = {
     "another mechanism": """
         convbert fnet funnel mra neomme nystromformer
-        perceiver pp_formulanet ultrabert ultravbert yoso
+        perceiver ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",
     "cross-attention to an image": "udop",
     "draft head": "gemma4_assistant gemma4_unified_assistant",
     "further inputs for each token": "layoutlm luke tapas",
-    "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc pi0",
     "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
 }
@@ -60,6 +60,8 @@ def default(model_type: str) -> dict[str, Any] | None:
 
 def text_type(config: dict[str, Any] | None) -> str | None:
     """The type of the text model in a config of a whole."""
+    if config and config["model_type"] in OF_TWO_MODELS:
+        return LOOKING.get(config["decoder"]["model_type"])
     for name in ("text_config", "thinker_config"):
         if config and isinstance(part := config.get(name), dict):
             return part.get("model_type") or text_type(part)

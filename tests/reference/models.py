@@ -20,6 +20,7 @@ from transformers import (
     AutoModelForSpeechSeq2Seq,
     DiffusionGemmaForBlockDiffusion,
     DynamicCache,
+    PPFormulaNetForConditionalGeneration,
     VoxtralRealtimeForConditionalGeneration,
 )
 from transformers.modeling_outputs import BaseModelOutput
@@ -99,6 +100,7 @@ TOWERS = {
     },
     "phi4_multimodal": {"hidden_size": 16, "intermediate_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2},
     "muse_spark": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2},
+    "pp_formulanet": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "mlp_dim": 8},
 }
 # What their configs need besides.
 BESIDE: dict[str, dict[str, Any]] = {
@@ -145,6 +147,14 @@ AROUND = (
 )
 BESIDE_TOWERS = {"chameleon", "evolla", "git", "moshi", "phi4_multimodal"}  # whose keys stand beside the towers'
 TOWERLESS = {"gemma4", "gemma4_unified", "chameleon"}  # each of its towers may be left out
+# Types that are a decoder alone here, beside an encoder of another type: what transformers calls the type.
+DECODERS = {
+    "mbart_decoder": "mbart",
+    "bert_decoder": "bert",
+    "roberta_decoder": "roberta",
+    "bert_generation_decoder": "bert-generation",
+    "gpt2_decoder": "gpt2",
+}
 # Text models whose class has a name of its own.
 CLASSES = {"blip_text_model": "BlipTextLMHeadModel", "pix2struct_text_model": "Pix2StructTextModel"} | {
     "idefics": "IdeficsForVisionText2Text",
@@ -168,6 +178,7 @@ OF_TOWERS = (
 )
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
+PLACES = "embeddings.position_embeddings.weight"  # which stands beside it
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
 
 
@@ -214,6 +225,26 @@ def a_step_of_diffusion(
     return out
 
 
+def text_of_formulas(
+    self: torch.nn.Module,
+    input_ids: torch.Tensor,
+    encoder_hidden_states: torch.Tensor,
+    past_key_values: object = None,
+    use_cache: bool = True,
+    output_hidden_states: bool = False,
+) -> ModelOutput:
+    """What PP-FormulaNet's decoder says of a text and the vectors of an image."""
+    out = self.model.decoder(
+        input_ids,
+        encoder_hidden_states=encoder_hidden_states,
+        past_key_values=past_key_values,
+        use_cache=use_cache,
+        output_hidden_states=output_hidden_states,
+    )
+    out["logits"] = self.lm_head(out.last_hidden_state)
+    return out
+
+
 def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     """The model of a config, its weights as transformers begins with them, attention and experts by plain products."""
     model_type = raw["model_type"]
@@ -221,6 +252,19 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     make = AutoModelForMaskedLM if model_type in ENCODERS and model_type != "bert-generation" else AutoModelForCausalLM
     if model_type in WITH_ENCODER and model_type not in OF_IMAGES:
         make = AutoModelForSpeechSeq2Seq if "num_mel_bins" in keys else AutoModelForSeq2SeqLM
+    if model_type in DECODERS:
+        there = {"is_decoder": True, "add_cross_attention": True}
+        config = AutoConfig.for_model(DECODERS[model_type], **keys, **there)
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+        model.config.model_type = model_type
+        return model
+    if model_type == "pp_formulanet_text":
+        keys = {"text_config": keys, "vision_config": TOWERS["pp_formulanet"]}
+        config = AutoConfig.for_model("pp_formulanet", **keys)
+        model = PPFormulaNetForConditionalGeneration._from_config(config, attn_implementation="eager").eval()
+        model.config, model.model.encoder = config.text_config, torch.nn.Identity()
+        model.forward = MethodType(text_of_formulas, model)
+        return model
     if model_type in AROUND:
         keys = {"text_config": keys, "tie_word_embeddings": keys["tie_word_embeddings"]}
         model_type = AROUND[model_type]
@@ -356,7 +400,9 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     stack = getattr(stack, "text_config", stack)
     lengths = "n_positions", "max_encoder_position_embeddings", "max_position_embeddings"
     length = next(getattr(stack, name) for name in lengths if getattr(stack, name, None))
-    return torch.randint(0, config.vocab_size, (1, length), generator=generator)
+    length -= stack.pad_token_id + 1 if stack.model_type == "roberta" else 0  # of its places, which no token has
+    vocabulary = stack.vocab_size if config.model_type == "encoder-decoder" else config.vocab_size
+    return torch.randint(0, vocabulary, (1, length), generator=generator)
 
 
 def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **more: object) -> ModelOutput:
@@ -424,7 +470,10 @@ def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
         for name, t in tensors.items()
         if ".encoder.language_model." not in name or not name.endswith(".layer_scalar")
     }
-    tensors = {SAME.get(n, n): t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_TOWERS)}
+    untold = {n for n, same in SAME.items() if same not in tensors and f"{same.partition('.')[0]}.{PLACES}" in tensors}
+    tensors = {
+        SAME[n] if n in untold else n: t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_TOWERS)
+    }
     if any(name.startswith(WHOLE) for name in tensors):
         return {name.removeprefix(WHOLE): t for name, t in tensors.items() if name.startswith(WHOLE)}
     if not any(name.startswith(INSIDE) for name in tensors):

@@ -55,6 +55,7 @@ TOGETHER: dict[str, list[tuple[str, ...]]] = {
     ],
     "muse_spark": [("hidden_size", "/out_hidden_size"), ("pos_emb_height", "pos_emb_width")],
     "fast_vlm": [("hidden_size", "model_args.cls_ratio")],
+    "pp_formulanet": [("output_channels", "post_conv_in_channels")],
     "phi4_audio": [("hidden_size", "ext_pw_out_channel", "depthwise_separable_out_channel")],
 }
 # Further ones, and why.

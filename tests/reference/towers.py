@@ -87,6 +87,12 @@ def width(name: str) -> int:
     return text(name)["hidden_size"]
 
 
+def beside_decoder(encoder: dict[str, Any]) -> dict[str, Any]:
+    """A small encoder of images beside BERT as a decoder, of another width."""
+    decoder = text("bert_decoder") | {"model_type": "bert", "is_decoder": True, "add_cross_attention": True}
+    return {"model_type": "vision-encoder-decoder", "encoder": encoder, "decoder": decoder}
+
+
 def blip(whole: str, parts: str) -> dict[str, Any]:
     """A small model with a Q-Former."""
     return {
@@ -621,6 +627,42 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         },
         "vision_config",
         Grid(10, 10),
+    ),
+    "pp_formulanet": (
+        lambda: {
+            "model_type": "pp_formulanet",
+            "text_config": text("pp_formulanet_text"),
+            "vision_config": VIT
+            | {"model_type": "pp_formulanet_vision", "hidden_size": 15, "mlp_dim": 34, "image_size": 70}
+            | {"window_size": 4, "output_channels": 6, "global_attn_indexes": [1], "post_conv_in_channels": 6}
+            | {"post_conv_mid_channels": 11, "post_conv_out_channels": 13, "decoder_hidden_size": 30},
+        },
+        "vision_config",
+        Grid(10, 10),
+    ),
+    "vit": (
+        lambda: beside_decoder(
+            VIT
+            | {"model_type": "vit", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
+            | {"pooler_output_size": 11, "layer_norm_eps": 1e-5}
+        ),
+        "encoder",
+        Grid(6, 6),
+    ),
+    "deit": (
+        lambda: beside_decoder(
+            VIT | {"model_type": "deit", "hidden_size": 15, "intermediate_size": 34, "image_size": 42}
+        ),
+        "encoder",
+        Grid(6, 6),
+    ),
+    "donut_swin": (
+        lambda: beside_decoder(
+            {"model_type": "donut-swin", "image_size": [78, 54], "patch_size": 3, "embed_dim": 6, "depths": [2, 3]}
+            | {"num_heads": [3, 2], "window_size": 4, "mlp_ratio": 2.5, "layer_norm_eps": 1e-6}
+        ),
+        "encoder",
+        Grid(26, 18),
     ),
     "pp_chart2table": (
         lambda: {
@@ -1615,6 +1657,16 @@ def emu3(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [vqgan.quantize.embedding(read.flatten())]
 
 
+def pp_formulanet(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.model.encoder(pixels(x, grid)).pooler_output[0]]
+
+
+def encoder(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Mapped to the decoder's width, where a matrix does that."""
+    read = model.encoder(pixels(x, grid)).last_hidden_state
+    return [getattr(model, "enc_to_dec_proj", torch.nn.Identity())(read)[0]]
+
+
 def with_places(x: torch.Tensor, grid: Grid) -> torch.Tensor:
     """Patches with their row and column before them, from 1 on."""
     i = torch.arange(x.shape[0])
@@ -1780,6 +1832,8 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "modernvbert": idefics3,
     "fun_asr_nano": fun_asr,
     "vibevoice_asr": vibevoice,
+    "pp_formulanet": pp_formulanet,
+    **dict.fromkeys(("vit", "deit", "donut_swin"), encoder),
     "fuyu": fuyu,
     "chameleon": chameleon,
     "emu3": emu3,

@@ -59,7 +59,7 @@ ROPE = (
 def changes(rng: random.Random, model_type: str) -> dict[str, Any]:
     """Keys of a type's small config with other values."""
     base = configs()[model_type]
-    default = AutoConfig.for_model(model_type).to_dict()
+    default = AutoConfig.for_model(models.DECODERS.get(model_type, model_type)).to_dict()
     ours = {name for k in fields_of(find(model_type).config) for name in (k.key, *k.also)}
     flags = {name: value for name, value in default.items() if isinstance(value, bool) and name in ours}
     values = {name: value for name, value in (flags | base).items() if not name.endswith(("_type", "_token_id"))}

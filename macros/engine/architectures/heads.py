@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..errors import Problem, named, shorten
 from ..interface import Array, Weights
-from ..keys import WRITER, Parts, language_part, named_keys, text_table
+from ..keys import OF_TWO_MODELS, WRITER, Parts, language_part, named_keys, text_table
 from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
@@ -416,6 +416,10 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
     },
     "prophetnet": {"ForConditionalGeneration": OWN, "Model": BASE},
     "trocr": {"ForCausalLM": OWN},
+    "mbart_decoder": {},
+    "gpt2_decoder": {},
+    "bert_decoder": {},
+    "encoder_decoder": {"Model": OWN},
     "blip": {"LMHeadModel": OWN},
     "pix2struct": {},
     "longt5": {"ForConditionalGeneration": OWN, "Model": BASE},
@@ -544,10 +548,10 @@ def described(
     whole: object = raw.get("model_type")
     if not isinstance(whole, str):
         return keys, parts, None
-    is_strange = whole not in known and f"{whole}_text" not in known
+    is_strange = whole not in known and f"{whole}_text" not in known and whole not in OF_TWO_MODELS
     table, named_classes, text = text_table(raw), classes(raw), keys.get("model_type")
     if table is None:  # an older file: the text model's keys stand beside the others
-        if whole in known or is_strange:
+        if whole in known or is_strange or whole in OF_TWO_MODELS:
             return keys, parts, None
         keys, text = {**keys, "model_type": f"{whole}_text"}, f"{whole}_text"
     elif table != "text_config" or WRITER in raw:  # the part names its own class, or has its own head

@@ -6,8 +6,6 @@ lengths. Source: arXiv 2109.10282; tensor names as transformers.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
@@ -18,6 +16,7 @@ from .bart import NORM_EPS, causal_attention, feed_forward, must_be_even
 from .config import Config, Count, Size, activation, config, derived, key
 from .xglm import sinusoids
 
+BESIDE_ENCODER = (("^decoder.", ""),)  # files of a whole with an encoder
 RESERVED = 2  # rows at the head of the table of places, which no token has
 
 
@@ -45,7 +44,7 @@ class TrOCR(Config):
     d_ff: Size = key("decoder_ffn_dim")
     activation: str = key("activation_function", "gelu")
     # head
-    tied: Literal[True] = key("tie_word_embeddings", True)
+    tied: bool = key("tie_word_embeddings", True)
 
     caveat = (
         "A decoder that looks at an image: the costs are those of a text behind one image, without what the vision "
@@ -67,7 +66,7 @@ class TrOCR(Config):
         return self.n_source, self.d_image
 
 
-@architecture("trocr", config=TrOCR)
+@architecture("trocr", config=TrOCR, spellings=BESIDE_ENCODER)
 def forward(w: Weights, ids: Array, c: TrOCR, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M I] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_image)
@@ -84,7 +83,7 @@ def forward(w: Weights, ids: Array, c: TrOCR, cache: KVCache, last: bool = True)
     x = layer_norm(x, stack, "layernorm_embedding", NORM_EPS) if c.norm_embedding else x
     for _, w_layer, kept in w.layers("model.decoder.layers", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, kept, c, read)
-    return unembed(x, w, table, c.vocab_size, last=last)
+    return unembed(x, w, table if c.tied else "output_projection.weight", c.vocab_size, last=last)
 
 
 @step(Role.LAYER)

@@ -133,7 +133,13 @@ MODULES: dict[tuple[str, str], str] = {
     ("dots3_note", "vision_config"): "dots3_note",
     ("perception_lm", "vision_config"): "perception_lm",
     ("fast_vlm", "vision_config"): "fast_vlm",
+    ("pp_formulanet", "vision_config"): "pp_formulanet",
     ("dots3_note", "audio_config"): "dots3_note_audio",
+}
+
+# The same where a whole takes encoders of several types: by that type.
+BY_TYPE: dict[tuple[str, str], dict[str, str]] = {
+    ("vision-encoder-decoder", "encoder"): {"vit": "vit", "deit": "deit", "donut-swin": "donut_swin"},
 }
 
 # Wholes among whose own keys a tower's stand: what its table would be called.
@@ -261,14 +267,27 @@ def find(whole: Mapping[str, Any], part: str) -> Tower | None:
     """The tower in this table of a model; None if there is none here."""
     place = str(whole.get("model_type")), part
     name, inner = MODULES.get(place), whole[part].get("model_type")
+    if place in BY_TYPE:
+        name = BY_TYPE[place].get(inner) if isinstance(inner, str) else None
     if name is None or (place in INNER and inner not in (None, INNER[place])):
         return None
     return of_module(name)
 
 
+def modules() -> dict[str, list[tuple[str, str]]]:
+    """The module of each tower, with the types of the wholes that have it, and the key of its table in each."""
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place, name in MODULES.items():
+        found.setdefault(name, []).append(place)
+    for place, names in BY_TYPE.items():
+        for name in names.values():
+            found.setdefault(name, []).append(place)
+    return found
+
+
 def has_tower(model_type: str) -> bool:
     """Whether a tower of this type of the whole is known."""
-    return any(whole == model_type for whole, _ in MODULES)
+    return any(whole == model_type for whole, _ in (*MODULES, *BY_TYPE))
 
 
 def of_module(name: str) -> Tower:

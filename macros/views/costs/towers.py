@@ -11,7 +11,7 @@ from ...catalogue.components import IMAGE, RESIDUES, SECONDS, Component, Seen
 from ...catalogue.presets import Model
 from ...data.components import with_text
 from ...engine.errors import Problem, shorten
-from ...engine.towers import MODULES, WITHOUT_TABLE, of_module
+from ...engine.towers import WITHOUT_TABLE, modules, of_module
 from ..kit import disclosure, rounding
 from ..kit.html import Html, Row, block, code, conventions, html, joined, number, small, tag, text
 from ..kit.shapes import in_numbers, tensor_name
@@ -141,8 +141,7 @@ def tower_list() -> Html:
 def tower_types() -> Html:
     """The towers that are counted: the model types that have each, and the key of its table in config.json."""
     rows = []
-    for name in dict.fromkeys(MODULES.values()):
-        places = [place for place, module in MODULES.items() if module == name]
+    for name, places in modules().items():
         types = joined((code(whole) for whole in dict.fromkeys(whole for whole, _ in places)), ", ")
         rows.append(
             [

@@ -26,6 +26,8 @@ SYMBOLS = (
     Symbol("n_positions", "P", "rows of a learned position table, the longest text it allows", "n_{ctx}"),
     Symbol("padding", "", "id of the padding token, after which positions start"),
     Symbol("d_model", "D", "width of the vector that each token carries through the model", "d_{model}"),
+    Symbol("n_encoder_positions", "", "rows of the encoder’s learned position table"),
+    Symbol("encoder_padding", "", "id of the encoder’s padding token, after which its positions start"),
     Symbol(
         "n_source", "M", "tokens, or vectors of sound, that an encoder reads; vectors of an image or protein", "n, m"
     ),
@@ -57,6 +59,7 @@ SYMBOLS = (
     Symbol("n_layers", "L", "layers", "N, n_{layers}"),
     Symbol("n_heads", "N", "attention heads (of the query)", "h, n_{heads}"),
     Symbol("n_kv_heads", "K", "key/value heads, each shared by n_heads / n_kv_heads query heads", "g, n_{kv}"),
+    Symbol("n_encoder_segments", "", "rows of the encoder’s table that says which of two texts a token belongs to"),
     Symbol("n_encoder_heads", "", "attention heads in the encoder"),
     Symbol("d_encoder_head", "", "width of one head in the encoder"),
     Symbol("n_sliding_heads", "", "query heads in the layers that see a window"),
