@@ -44,7 +44,7 @@ REASONS = {
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.
 INCOMPLETE = set(
     """
-    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 glm4_moe glm4v_moe lfm2_moe qwen3_omni_moe_thinker
+    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 lfm2_moe
     qwen4_exp qwen4_exp_text
     """.split()
 )

@@ -20,6 +20,7 @@ from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
 from .drafts import KINDS, as_draft
+from .otherwise import with_rounded_head
 
 # What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.
 Compute: TypeAlias = Callable[[Array, Weights, Weights, int, Any], Array]
@@ -538,6 +539,13 @@ def described(
     draft = as_draft(raw, classes(raw))
     if draft is not None:
         return draft, None, None
+    keys, parts, strange = _described(raw, known, names)
+    return with_rounded_head(keys), parts, strange
+
+
+def _described(
+    raw: Mapping[str, Any], known: Collection[str], names: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, Any], Parts | None, str | None]:
     raw = named_keys(raw, known)
     keys, parts = language_part(raw)
     keys = named_keys(keys, known)
