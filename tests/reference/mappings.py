@@ -34,7 +34,6 @@ REASONS = {
     """,
     "attention in blocks": "longformer reformer",
     "cross-attention to an image": "idefics udop",
-    "draft head": "gemma4_assistant gemma4_unified_assistant",
     "further inputs for each token": "layoutlm luke tapas",
     "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc evolla pi0",
@@ -44,7 +43,7 @@ REASONS = {
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.
 INCOMPLETE = set(
     """
-    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 lfm2_moe
+    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 gemma4_assistant lfm2_moe
     qwen4_exp qwen4_exp_text
     """.split()
 )
