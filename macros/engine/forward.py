@@ -96,6 +96,7 @@ def logits(
 
     With another head, its output.
     """
+    config.must_run()
     cache = cache or Cache()
     cache.looks_both_ways = config.looks_both_ways
     new = np.asarray(ids, np.int64)

@@ -118,6 +118,10 @@ class KVCache(Protocol):
         """The target's hidden states of the new tokens, which a draft head reads: [T W]."""
         ...
 
+    def target_rows(self, holds: Holds, tokens: int, mask: Mask, *row: int) -> Array:
+        """Keys or values that the target keeps, as far as `mask` sees them, which a draft head reads: [S *row]."""
+        ...
+
     def part(self, number: int) -> KVCache:
         """The cache of one of several attentions of a layer, counted from 0."""
         ...

@@ -95,7 +95,8 @@ class Cache:
     """The entries that earlier steps left, and those that this one leaves: `length` tokens came before `new` ones.
 
     `after()` is the cache for the next step. `read` is the input of an encoder in the first one; `states` are the
-    target's hidden states of all tokens, which a draft head reads. If attention `looks_both_ways`, nothing is left.
+    target's hidden states of all tokens, which a draft head reads; `rows` its keys and
+    values, by the mask of their layers. If attention `looks_both_ways`, nothing is left.
     """
 
     looks_both_ways = False
@@ -109,8 +110,9 @@ class Cache:
         part: int = 0,
         read: Array | None = None,
         states: Array | None = None,
+        rows: Mapping[tuple[Holds, Mask], Array] | None = None,
     ):
-        self.read, self.states = read, states
+        self.read, self.states, self.rows = read, states, rows or {}
         self.length, self.kept, self.index, self.number = length, kept or {}, layer, part
         self.left: Entries = {} if left is None else left
 
@@ -136,6 +138,17 @@ class Cache:
                 f"give {int(width)} numbers for each of {self.length + int(tokens)} tokens",
             )
         return new
+
+    def target_rows(self, holds: Holds, tokens: int, mask: Mask, *row: int) -> Array:
+        """Keys or values that the target keeps, as far as `mask` sees them: [S *row]."""
+        rows, end = self.rows.get((holds, mask)), self.length + int(tokens)
+        shape = end, *map(int, row)
+        if rows is None or rows.shape[1:] != shape[1:] or len(rows) < end:
+            raise Problem(
+                f"an assistant reads {holds} of its target, {list(shape)}, where a layer sees {mask}",
+                "pass them to the first step in Python: Cache(states=…, rows={(holds, mask): rows})",
+            )
+        return rows[self.length - int(mask.seen(self.length)) : end]
 
     def layer(self, index: int) -> Cache:
         """The part of layer `index`."""
@@ -191,4 +204,4 @@ class Cache:
 
     def after(self, tokens: int) -> Cache:
         """The cache after a step of `tokens` new tokens."""
-        return Cache(self.length + tokens, dict(self.left), states=self.states)
+        return Cache(self.length + tokens, dict(self.left), states=self.states, rows=self.rows)

@@ -172,6 +172,9 @@ class NumberCache(ShapeCache):
     def hidden_states(self, tokens: int, width: int) -> NoReturn:
         raise not_by_token()
 
+    def target_rows(self, holds: Holds, tokens: int, mask: Mask, *row: int) -> NoReturn:
+        raise not_by_token()
+
     def fill(self, holds: Holds, new: Array, rows: int) -> NoReturn:
         raise not_by_token()
 

@@ -201,6 +201,12 @@ class ShapeCache:
         self.__tracer__.reads_target = True
         return stand_in(self.__tracer__.input((tokens, width), np.float32, "hidden states of the target"))
 
+    def target_rows(self, holds: Holds, tokens: int, mask: Mask, *row: int) -> Array:
+        """Keys or values that the target keeps, as far as `mask` sees them, which a draft head reads: [S *row]."""
+        self.__tracer__.reads_target = True
+        seen = mask.seen(self.length) + tokens
+        return stand_in(self.__tracer__.input((seen, *row), np.float32, f"{holds} of the target", Cached(holds)))
+
     def part(self, number: int) -> ShapeCache:
         """The cache of one of several attentions of a layer: each keeps its own."""
         return self

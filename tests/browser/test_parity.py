@@ -9,6 +9,7 @@ from quantizations import LLAMA, SAID, UNKNOWN
 from random_models import cases
 from reference import TESTS, draft, drafts
 from reference.configs import READ_OTHERWISE, all_configs, configs
+from reference.rounded import small as rounded
 from sampling import sampled
 
 from macros.catalogue import presets
@@ -225,6 +226,9 @@ def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engi
         for model_type, name in (("ultravox", "UltravoxModel"), ("llava", "LlavaModel"), ("llava", "LlavaForCausalLM"))
     ]
     given += [small[model_type] | keys for model_type, rows in READ_OTHERWISE.items() for keys in rows]
+    given += [
+        rounded(model_type, width) for model_type in ("glm4_moe", "llama", "mistral", "qwen2") for width in (8, 7)
+    ]
     given += [small["deepseek_v3"] | {"model_type": "kimi_k2", "architectures": ["DeepseekV3ForCausalLM"]}]
     given += [small["gemma3_text"] | {"model_type": "gemma3"}, {"architectures": ["LlamaForCausalLM"]}]
     untied = {"tie_word_embeddings": False}

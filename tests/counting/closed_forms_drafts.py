@@ -40,7 +40,17 @@ def dflash(c):
     return Form(M * D * D + 2 * D + L * layer, 2 * L * K * H)
 
 
-FORMS = {"eagle": eagle, "eagle3": eagle3, "medusa": medusa, "dflash": dflash}
+def assistant(c):
+    D, L, N, _, H, F = sizes(c)
+    wide, V, W = c.get("global_head_dim", 512), c["vocab_size"], c["backbone_hidden_size"]
+    full = -(-L // 6)  # each sixth layer, and the last
+    heads = (L - full) * (2 * N * H * D + H) + full * (2 * N * wide * D + wide)
+    return Form(3 * W * D + heads + L * (gated(D, F) + 4 * D) + D + V * D, 0)
+
+
+FORMS = {"eagle": eagle, "eagle3": eagle3, "medusa": medusa, "dflash": dflash} | dict.fromkeys(
+    ("gemma4_assistant", "gemma4_unified_assistant"), assistant
+)
 
 RANDOM = {
     "eagle": both(blocks(), flags(bias=BOOL, qkv_bias=BOOL)),
@@ -57,5 +67,13 @@ RANDOM = {
         ),
     ),
     "medusa": fixed(hidden_size=(34, 58), vocab_size=(97, 103), medusa_num_heads=(1, 3, 5)),
+    **dict.fromkeys(
+        ("gemma4_assistant", "gemma4_unified_assistant"),
+        both(
+            blocks(),
+            fixed(backbone_hidden_size=(34, 79), global_head_dim=(12, 22), hidden_size_per_layer_input=0),
+            fixed(tie_word_embeddings=True),
+        ),
+    ),
     "dflash": both(blocks(), fixed(block_size=(2, 7)), flags(num_target_features=(3, 4), attention_bias=BOOL)),
 }

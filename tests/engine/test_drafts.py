@@ -57,7 +57,8 @@ def test_its_own_tensors_and_its_targets(name):
     listed = dict(counts.tensors()) | dict(counts.tensors(counts.buffers))
     assert listed == {one: array.shape for one, array in g.own.items()}
     assert counts.trace.borrowed.keys() == g.borrowed.keys()
-    assert counts.total == sum(array.size for one, array in g.own.items() if one not in ("d2t", "t2d"))
+    buffers = dict(counts.tensors(counts.buffers))
+    assert counts.total == sum(array.size for one, array in g.own.items() if one not in buffers)
 
 
 @pytest.mark.parametrize("name", drafts())
@@ -93,6 +94,21 @@ def test_eagle_3_of_llama_3_1_8b():
     assert counts.cache_bytes_per_token() == 2 * 2 * 8 * 128
     plain = {key: value for key, value in EAGLE3.items() if key != "architectures"}
     assert make("it", plain | {"architectures": ["LlamaForCausalLM"]}).counts.total == counts.total
+
+
+ASSISTANT_TEXT = dict(model_type="gemma4_text", vocab_size=262144, hidden_size=256, intermediate_size=2048)
+ASSISTANT_TEXT |= dict(num_hidden_layers=4, num_attention_heads=4, num_key_value_heads=2, num_kv_shared_layers=4)
+ASSISTANT_TEXT |= dict(hidden_size_per_layer_input=0, sliding_window=512)
+ASSISTANT = {"model_type": "gemma4_assistant", "backbone_hidden_size": 2560, "use_ordered_embeddings": True}
+ASSISTANT |= {"text_config": ASSISTANT_TEXT}
+
+
+def test_the_assistant_of_gemma_4_e4b():
+    """Its maker's file has 78.8M values, those of the order of its tokens included (the card of its GGUF files)."""
+    counts = make("it", ASSISTANT).counts
+    assert counts.total == 78_517_760
+    assert round(counts.total + 262_144, -5) == 78_800_000
+    assert counts.cache_bytes(4096) == 0
 
 
 @pytest.mark.parametrize(
@@ -138,6 +154,16 @@ def test_what_the_spelling_decides():
         ({"model_type": {}, "hidden_size": 3}, "model_type = "),
         (DFLASH | {"dflash_config": {"projector_type": "dspark"}}, "a variant of DFlash"),
         (DFLASH | {"block_size": 1}, "block_size = 1"),
+        (
+            ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "hidden_size_per_layer_input": 256}},
+            "no vectors of a token's",
+        ),
+        (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "num_kv_shared_layers": 2}}, "layers with keys of their own"),
+        (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "enable_moe_block": True}}, "has no experts"),
+        (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "use_double_wide_mlp": True}}, "no wider layers"),
+        (ASSISTANT | {"tie_word_embeddings": False}, "nothing would read its embedding"),
+        (ASSISTANT | {"num_centroids": 2047}, "num_centroids = 2047 does not divide vocab_size"),
+        (ASSISTANT | {"text_config": None}, "vocab_size is missing"),
         ({"medusa_num_heads": 65, "hidden_size": 4, "vocab_size": 9}, "expected at most 64"),
         ({"medusa_num_heads": 3, "medusa_num_layers": 2, "hidden_size": 4, "vocab_size": 9}, "repeats one layer"),
         ({"medusa_num_heads": 3}, "vocab_size is missing"),

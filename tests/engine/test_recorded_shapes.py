@@ -183,6 +183,10 @@ class CarryingCache(ShapeCache):
     def hidden_states(self, tokens, width):
         return self.__tracer__.carry(super().hidden_states(tokens, width), self.cache.hidden_states(tokens, width))
 
+    def target_rows(self, name, tokens, mask, *row):
+        real = self.cache.target_rows(name, tokens, mask, *row)
+        return self.__tracer__.carry(super().target_rows(name, tokens, mask, *row), real)
+
     def fill(self, name, new, rows):
         new = new if isinstance(new, ShapeArray) else self.__tracer__.carry(new, new)
         return self.beside("fill", name, new, rows)

@@ -15,9 +15,10 @@ import numpy as np
 from macros.catalogue.checks import REFERENCES
 from macros.catalogue.presets import Model, make
 from macros.engine.architectures import architectures, find
+from macros.engine.architectures.gemma4 import seen_by
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.predictions import MODULES, forward
-from macros.engine.steps import Role
+from macros.engine.steps import Holds, Role
 
 from .packing import unfuse
 
@@ -286,8 +287,15 @@ class Draft(Golden):
         """The hidden states that it reads."""
         return self.npz["states"][0]
 
+    @cached_property
+    def rows(self):
+        """The target's keys and values that an assistant reads, by the mask of their layers."""
+        masks = {str(mask): mask for mask in map(seen_by, getattr(self.config, "masks", ()))}
+        names = [name.split("/") for name in self.npz.files if name[:2] == "r/"]
+        return {(Holds(holds), masks[mask]): self.npz[f"r/{holds}/{mask}"] for _, holds, mask in names}
+
     def start(self) -> Cache:
-        return Cache(states=self.states)
+        return Cache(states=self.states, rows=self.rows)
 
 
 @cache

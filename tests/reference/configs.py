@@ -97,6 +97,8 @@ ABSENT = {
     "baichuan": "remote code, not in transformers: Llama’s packed, compared as llama; not its ALiBi",
     "chatglm": "remote code, not in transformers: GLM’s packed, which is compared as glm",
     "dflash": "a draft head: compared with z-lab’s and SpecForge’s code (tests/reference/drafts.py)",
+    "gemma4_assistant": "a draft head: compared with transformers’ class (tests/reference/assistants.py)",
+    "gemma4_unified_assistant": "a draft head: compared with transformers’ class (tests/reference/assistants.py)",
     "eagle": "a draft head: compared with SafeAILab’s code (tests/reference/drafts.py)",
     "eagle3": "a draft head: compared with SafeAILab’s, SpecForge’s and speculators’ code (tests/reference/drafts.py)",
     "medusa": "a draft head: compared with FasterDecoding’s code (tests/reference/drafts.py)",

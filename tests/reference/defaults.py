@@ -36,7 +36,6 @@ LEFT_OUT = {
     "cohere_compass_text": "its class says nothing of the positions of its layers",
     "deepseek_v2": "its class does not say how many experts a token uses",
     "longcat_flash": "transformers 5.23 keeps matrices of the experts that are nothing, which no published file has",
-    "glm4_moe": "its class has 96 heads in a width of 4,096, which cannot be",
 }
 
 

@@ -35,7 +35,6 @@ REASONS = {
     """,
     "attention in blocks": "longformer reformer",
     "cross-attention to an image": "udop",
-    "draft head": "gemma4_assistant gemma4_unified_assistant",
     "further inputs for each token": "layoutlm luke tapas",
     "no language model": "esm esmc pi0",
     "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
@@ -44,7 +43,7 @@ REASONS = {
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.
 INCOMPLETE = set(
     """
-    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 glm4_moe glm4v_moe lfm2_moe qwen3_omni_moe_thinker
+    deepseek_ocr2 deepseek_v2 diffusion_gemma dots1 gemma4_assistant lfm2_moe
     qwen4_exp qwen4_exp_text
     """.split()
 )

@@ -30,8 +30,8 @@ import msgspec
 from ..dims import Dim
 from ..errors import Problem, nearest, shorten
 from ..interface import Mask
-from ..ops import ACTIVATIONS, Activation, Full, SlidingWindow
-from .otherwise import Otherwise
+from ..ops import ACTIVATIONS, Activation, Full, Rope, SlidingWindow
+from .otherwise import ROUNDED, Otherwise, rounded_head
 from .rope_config import OLDER_ROPE_KEYS, fold_rope
 
 Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
@@ -73,7 +73,7 @@ COMMON_IGNORED = frozenset(
     original_max_position_embeddings num_labels num_beam_groups num_logits_to_keep encoder_no_repeat_ngram_size
     is_causal pooling
 """.split()
-)
+) | {ROUNDED}
 
 # Keys beside a language model's own in a multimodal config: which ids stand for an image, a film or a sound.
 MEDIA_TOKENS = frozenset(
@@ -186,6 +186,12 @@ class Config:
     def check(self) -> None:
         """Raise `Problem` if values that are each possible do not fit together."""
 
+    def must_run(self) -> None:
+        """Raise `Problem` for what transformers builds and cannot run: a rounded head whose numbers make no pairs."""
+        rope: object = getattr(self, "rope", None)
+        if isinstance(rope, Rope) and rope.may_be_odd:
+            rope.turning(self.size("d_head"), counted=False)
+
     @property
     def said_of_costs(self) -> str:
         """The costs that this model's figures leave out of account, in words; empty if there are none."""
@@ -244,11 +250,12 @@ class Config:
     @classmethod
     def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
         """A line for each key with which transformers computes something other than the forward pass here."""
-        return [
+        differs = [
             f"{row.key} = {shorten(raw[row.key])}: {row.says}; its logits are not these"
             for row in cls.otherwise
             if row.differs(raw)
         ]
+        return rounded_head(raw) + differs
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> tuple[Self, list[str]]:

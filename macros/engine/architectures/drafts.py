@@ -16,6 +16,9 @@ from ..keys import text_table
 
 # What the maker calls each kind that is counted, by its type here.
 KINDS = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "medusa": "Medusa", "dflash": "DFlash"}
+ASSISTANTS = "gemma4_assistant", "gemma4_unified_assistant"
+COUNTED = (*KINDS, *ASSISTANTS)
+
 
 # The classes of heads that are counted, and the type of each.
 CLASSES = {
@@ -50,13 +53,17 @@ OTHERS = {
     "mtp": "multi-token prediction",
     "nextn": "multi-token prediction",
     "xpress": "XPress",
-    "assistant": "an assistant of Gemma 4 or Muse Glimmer",
+    "assistant": "an assistant",
     "mlpspeculator": "MLP speculator",
     "speculator": "speculative decoding",
     "draft": "speculative decoding",
 }
 OTHER_KEYS = ("eagle_config", "speculators_model_type")
 LAYER = "transformer_layer_config"  # the table of speculators' configs with the keys of the layers
+OF_GEMMA = (
+    *("model_type", "architectures", "backbone_hidden_size", "use_ordered_embeddings", "num_centroids"),
+    *("centroid_intermediate_top_k", "tie_word_embeddings"),
+)
 OF_SPECULATORS = (
     "draft_vocab_size",
     "target_hidden_size",
@@ -71,7 +78,7 @@ OF_SPECULATORS = (
 
 def is_draft(keys: Mapping[str, Any]) -> bool:
     """Whether these are a draft head's keys, by their type."""
-    return isinstance(keys.get("model_type"), str) and keys["model_type"] in KINDS
+    return isinstance(keys.get("model_type"), str) and keys["model_type"] in COUNTED
 
 
 def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any] | None:
@@ -79,9 +86,11 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
 
     Raises `Problem` for a head that is not counted.
     """
+    given: object = raw.get("model_type")
+    if isinstance(given, str) and given in ASSISTANTS:
+        return of_gemma(raw)
     if text_table(raw) is not None:
         return None  # a whole model: one that reads images is called Eagle, too
-    given: object = raw.get("model_type")
     kept: object = raw.get("speculators_model_type")
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)
@@ -102,6 +111,17 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     if named == "EagleLlamaForCausalLM":
         keys.setdefault("bias", False)
     return of_medusa(keys) if kind == "medusa" else keys
+
+
+def of_gemma(raw: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The keys of an assistant of Gemma 4, whose config holds those of its layers in a table."""
+    if not isinstance(raw.get("text_config"), Mapping):
+        return raw
+    inner = cast("Mapping[str, Any]", raw["text_config"])
+    if inner.get("enable_moe_block") and raw["model_type"] == ASSISTANTS[0]:
+        raise Problem("enable_moe_block = true: an assistant has no experts", "expected false")
+    outer = {name: raw[name] for name in OF_GEMMA if raw.get(name) is not None}
+    return {**{name: inner[name] for name in inner if name != "enable_moe_block"}, **outer}
 
 
 def of_vllm(keys: Mapping[str, Any], inner: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -148,7 +168,7 @@ def refuse(raw: Mapping[str, Any], classes: Sequence[str]) -> None:
     found += [(key, "a draft head") for key in (*OF_KEY, *OTHER_KEYS) if raw.get(key) is not None]
     if found:
         said, what = found[0]
-        counted = ", ".join(KINDS.values())
+        counted = ", ".join((*KINDS.values(), "assistants of Gemma 4"))
         raise Problem(
             f"{said}: {what}, which proposes tokens to a larger model; it is not counted",
             f"counted are {counted}; give the config.json of one, or of that model",

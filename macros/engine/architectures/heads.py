@@ -19,7 +19,8 @@ from ..keys import OF_TWO_MODELS, WRITER, Parts, language_part, named_keys, text
 from ..ops import gelu, last_row, layer_norm, linear, relu
 from ..steps import Role, step
 from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
-from .drafts import KINDS, as_draft
+from .drafts import COUNTED, as_draft
+from .otherwise import with_rounded_head
 
 # What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.
 Compute: TypeAlias = Callable[[Array, Weights, Weights, int, Any], Array]
@@ -476,7 +477,7 @@ def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str
     `own_names`: makers' names for the class of this type with its own head. Raises `Problem` for an unknown class.
     """
     model_type, named_classes = raw["model_type"], classes(raw)
-    if not named_classes or named_classes[0] in own_names or model_type in KINDS:
+    if not named_classes or named_classes[0] in own_names or model_type in COUNTED:
         return None
     kinds = _kinds(architecture, model_type)
     found = _ending(named_classes[0], kinds, [model_type, *OF_VLLM.get(model_type, ()), *own_names])
@@ -542,6 +543,13 @@ def described(
     draft = as_draft(raw, classes(raw))
     if draft is not None:
         return draft, None, None
+    keys, parts, strange = _described(raw, known, names)
+    return with_rounded_head(keys), parts, strange
+
+
+def _described(
+    raw: Mapping[str, Any], known: Collection[str], names: Mapping[str, Sequence[str]]
+) -> tuple[Mapping[str, Any], Parts | None, str | None]:
     raw = named_keys(raw, known)
     keys, parts = language_part(raw)
     keys = named_keys(keys, known)

@@ -79,8 +79,6 @@ class ShortConvolutions(Config):
         return raw
 
     def check(self) -> None:
-        if self.d_head * self.n_heads == self.d_model:
-            self.must_divide("n_heads", "d_model")
         self.must_divide("n_kv_heads", "n_heads")
         self.rope.turning(self.d_head)
 

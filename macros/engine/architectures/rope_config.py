@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 from ..errors import Problem, nearest, shorten
 from ..interface import Mask
 from ..ops import Rope, SlidingWindow, yarn_mscale
+from .otherwise import ROUNDED
 
 # A config's keys, or those of a table in it, as they come.
 Table: TypeAlias = dict[str, Any]
@@ -34,7 +35,7 @@ def fold_rope(raw: Table) -> Table:
         "partial_rotary_factor": raw.pop("partial_rotary_factor", None),
         "max_position_embeddings": raw.get("max_position_embeddings"),
     }
-    before = {"original_max_position_embeddings": raw.get("original_max_position_embeddings")}
+    before = {name: raw.get(name) for name in ("original_max_position_embeddings", ROUNDED)}
 
     def complete(table: Mapping[str, Any]) -> Table:
         return {k: v for part in (beside, table, before) for k, v in part.items() if v is not None}
@@ -50,7 +51,8 @@ def fold_rope_by_layer_type(raw: Table, sliding_theta: float | None = None) -> T
     if any(isinstance(part, Mapping) for part in table.values()):
         return raw
     sliding_theta = table.get("rope_theta") if sliding_theta is None else sliding_theta
-    return {**raw, "rope_parameters": {"full_attention": table, "sliding_attention": {"rope_theta": sliding_theta}}}
+    sliding = {"rope_theta": sliding_theta, ROUNDED: table.get(ROUNDED)}
+    return {**raw, "rope_parameters": {"full_attention": table, "sliding_attention": sliding}}
 
 
 def fold_rope_of_kinds(raw: Table, usual: Mapping[str, Table]) -> Table:
@@ -96,8 +98,9 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
         raise Problem("rope_theta = 1: no pair would turn slower than another", "correct the value")
     if partial > 1:
         raise Problem(f"partial_rotary_factor = {partial}: expected a share, at most 1", "correct the value")
+    odd = table.get(ROUNDED) is True
     if kind == "default":
-        return Rope(theta, partial=partial)
+        return Rope(theta, partial=partial, may_be_odd=odd)
     if kind == "proportional":
         return Rope(theta, kind, float(number("factor", 1.0)), {"partial_rotary_factor": partial})
     longest = number("max_position_embeddings") if table.get("max_position_embeddings") is not None else None
@@ -110,7 +113,8 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
     trained = more.get("original_max_position_embeddings")
     stretch = longest / trained if kind in ("yarn", "longrope") and longest and trained else None
     factor = float(number("factor", stretch))
-    return Rope(theta, kind, factor, more, partial, _amplitude(kind, factor, more, table, number), divisors)
+    amplitude = _amplitude(kind, factor, more, table, number)
+    return Rope(theta, kind, factor, more, partial, amplitude, divisors, may_be_odd=odd)
 
 
 def rope_of_mask(table: Mapping[str, Any], mask: Mask, theta: float = 10000.0) -> Rope:

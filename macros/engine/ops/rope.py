@@ -21,6 +21,7 @@ class Rope:
 
     `scaling` names a row of `SCALINGS`, `more` holds that row's own numbers and `divisors` its numbers for each pair.
     `partial` is the share of a head that rotates, its first part; cosines and sines are multiplied by `amplitude`.
+    With `may_be_odd`, a head whose width is odd is counted, though it cannot run.
     """
 
     theta: float = 10000.0
@@ -30,12 +31,15 @@ class Rope:
     partial: float = 1.0
     amplitude: float = 1.0
     divisors: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]], hash=False)
+    may_be_odd: bool = False
 
-    def turning(self, head: int) -> int:
-        """The number of a head's elements that rotate."""
+    def turning(self, head: int, counted: bool = True) -> int:
+        """The number of a head's elements that rotate. Raises `Problem` if they make no pairs."""
         share = Fraction(self.partial).limit_denominator(4096)
         width = head if share == 1 else head * share.numerator // share.denominator
         if int(width) + int(width) % 2 > int(head):
+            if self.may_be_odd and counted:
+                return width - 1
             raise Problem(
                 f"a head of {int(head)} numbers, of which {int(width)} turn in pairs",
                 "rotary embedding needs an even number",

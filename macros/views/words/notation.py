@@ -172,6 +172,8 @@ SYMBOLS = (
     Symbol("d_laurel", "", "width of the narrow way around attention"),
     Symbol("n_features", "", "hidden states of the target that a draft head reads for each token"),
     Symbol("d_target", "", "width of the target’s hidden states, where the draft head’s are not as wide"),
+    Symbol("n_centroids", "", "groups of tokens that a draft head chooses from before it scores tokens"),
+    Symbol("n_centroids_kept", "", "groups whose tokens are scored"),
     Symbol("draft_vocab_size", "", "tokens that a draft head can propose"),
     Symbol(
         "draft_block_size", "", "tokens of the block that a draft head fills in one step, the last known one included"

@@ -1,0 +1,58 @@
+"""Heads that do not divide hidden_size, without head_dim, against what transformers builds."""
+
+import json
+
+import pytest
+from reference import TESTS
+from reference.rounded import WIDTHS, small
+from small import random_weights
+
+from macros.api.changes import changed
+from macros.catalogue.presets import make, model
+from macros.engine.architectures.otherwise import REFUSES_ODD, ROUNDS_DOWN
+from macros.engine.errors import Problem
+from macros.engine.forward import logits
+from macros.engine.loaded import Arrays
+
+# {type: the parameters that transformers builds, or null, with 8 and a part of numbers for a head, and with 7}
+ROUNDED = json.loads((TESTS / "golden" / "rounded.json").read_bytes())
+NOT_DIVIDED = r"num_attention_heads = \d+ does not divide hidden_size = \d+"
+UNPAIRED = "a head of 7 numbers, of which 7 turn in pairs"
+
+
+def test_the_types_are_those_whose_class_rounds():
+    assert ROUNDS_DOWN == {name for name, (even, _) in ROUNDED.items() if even}
+    assert REFUSES_ODD == {name for name, (even, odd) in ROUNDED.items() if even and not odd} | {"nanochat"}
+
+
+@pytest.mark.parametrize(
+    "model_type, width, parameters", [(t, w, n) for t, r in ROUNDED.items() for w, n in zip(WIDTHS, r)]
+)
+def test_what_transformers_builds_is_counted_and_what_it_refuses_is_refused(model_type, width, parameters):
+    raw = small(model_type, width)
+    unpaired = model_type in REFUSES_ODD and width % 2
+    if parameters is None or unpaired:
+        with pytest.raises(Problem, match=UNPAIRED if unpaired else NOT_DIVIDED):
+            _ = make(model_type, raw).counts
+        return
+    one = make(model_type, raw)
+    assert one.counts.total == parameters
+    [said] = [line for line in one.warnings if "rounds" in line]
+    assert said.endswith(f"and head_dim is missing: transformers 5.23 rounds it down, to {width}")
+
+
+@pytest.mark.parametrize("model_type, width, is_run", [("qwen2", 8, True), ("qwen2", 7, False), ("glm4_moe", 7, True)])
+def test_an_odd_head_is_counted_and_runs_only_where_its_pairs_fit(model_type, width, is_run):
+    one = make(model_type, small(model_type, width))
+    weights = Arrays(random_weights(dict(one.raw)))
+    if is_run:
+        scores, _ = logits(one.architecture, one.config, weights, range(5))
+        assert scores.shape == (5, one.config.vocab_size)
+        return
+    with pytest.raises(Problem, match=UNPAIRED):
+        logits(one.architecture, one.config, weights, range(5))
+
+
+def test_a_changed_model_is_not_rounded():
+    with pytest.raises(Problem, match="num_attention_heads = 5 does not divide hidden_size = 3584"):
+        changed(model("qwen2.5-7b"), {"n_heads": 5})
