@@ -48,7 +48,7 @@ WITH_ENCODER = (
     *("bart", "mt5", "t5", "umt5", "whisper", "mbart", "m2m_100", "marian", "pegasus", "blenderbot"),
     *("blenderbot-small", "plbart", "mvp", "switch_transformers", "mllama_text_model"),
     *("t5gemma", "t5gemma2", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus"),
-    *("prophetnet", "blip_text_model", "pix2struct_text_model"),
+    *("prophetnet", "blip_text_model", "pix2struct_text_model", "seamless_m4t", "seamless_m4t_v2", "udop"),
 )
 # Of these, what reads the vectors of an image.
 OF_IMAGES = ("mllama_text_model", "trocr", "blip_text_model", "pix2struct_text_model")

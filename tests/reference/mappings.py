@@ -33,12 +33,12 @@ REASONS = {
         perceiver pp_formulanet ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",
-    "cross-attention to an image": "idefics udop",
+    "cross-attention to an image": "idefics",
     "draft head": "gemma4_assistant gemma4_unified_assistant",
     "further inputs for each token": "layoutlm luke tapas",
     "made of other models": "encoder-decoder vision-encoder-decoder",
     "no language model": "esm esmc evolla pi0",
-    "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
+    "speech or music": "musicgen musicgen_melody",
 }
 
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.
