@@ -31,7 +31,7 @@ from macros.catalogue.components import components_of
 from macros.counting.parameters import Counts
 from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.towers import Grid, find, read_config, table_around, trace
+from macros.engine.towers import WITHOUT_TABLE, Grid, find, read_config, table_around, trace
 
 from . import changed, close
 from .configs import small_config
@@ -1959,16 +1959,24 @@ def at_full_size(slug: str) -> int:
     that transformers makes of the same keys, on the meta device."""
     model = presets.model(slug)
     whole = json.loads(json.dumps(model.whole))
-    whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}
-    whole["text_config"].pop("layer_types", None)
-    whole["text_config"] |= dict.fromkeys(("num_kv_shared_layers", "num_nextn_predict_layers"), 0)
-    if whole["text_config"].get("num_local_experts"):
-        whole["text_config"] |= {"num_local_experts": 2, "moe_layers": None}
+    if (own := WITHOUT_TABLE.get(whole["model_type"])) in whole:
+        whole = whole["text_config"] | whole[own] | {"model_type": whole["model_type"]}
+    else:
+        whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}
+        whole["text_config"].pop("layer_types", None)
+        whole["text_config"] |= dict.fromkeys(("num_kv_shared_layers", "num_nextn_predict_layers"), 0)
+        if whole["text_config"].get("num_local_experts"):
+            whole["text_config"] |= {"num_local_experts": 2, "moe_layers": None}
     if whole["model_type"] == "kimi_k25":
         whole["text_config"] = KIMI_TEXT | {"hidden_size": whole["text_config"]["hidden_size"]}
-    config = AutoConfig.for_model(whole.pop("model_type"), **whole)
+    kind = whole.pop("model_type")
+    config = AutoConfig.for_model(kind, **whole)
     with torch.device("meta"):
-        made = AutoModelForImageTextToText.from_config(config)
+        made = (
+            getattr(transformers, CLASSES[kind])._from_config(config)
+            if own and kind in CLASSES
+            else AutoModelForImageTextToText.from_config(config)
+        )
     others = DRAWING.get(model.whole["model_type"], ())
     theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n, others)}
     ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}

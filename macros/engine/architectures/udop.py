@@ -32,6 +32,7 @@ class Udop(T5):
     tied: bool = fixed(True)
     scaled: bool | None = fixed(None)
 
+    source_kind = "token ids with their boxes"
     caveat = (
         "An encoder reads a page, and a decoder generates a text. The context is the decoder’s. The encoder reads as "
         "many tokens as it can in the first step; the vectors of the image are some of them."

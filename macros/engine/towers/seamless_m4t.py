@@ -14,7 +14,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, sigmoid
 from ..steps import Role, step
 from ..trace import Trace
-from . import Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig
 from .parakeet import distance_scores, distance_vectors, pointwise
 from .patches import two_maps
 from .sounds import batch_norm, convolve_each, convolve_moments
@@ -30,14 +30,14 @@ class SeamlessM4TSpeech(TowerConfig):
     reads = "sound"
     among_text = frozenset(
         """adaptor_kernel_size adaptor_stride add_adapter conv_depthwise_kernel_size feature_projection_input_dim
-        hidden_size layer_norm_eps num_adapter_layers position_embeddings_type speech_encoder_attention_heads
+        layer_norm_eps num_adapter_layers position_embeddings_type speech_encoder_attention_heads
         speech_encoder_hidden_act speech_encoder_intermediate_size speech_encoder_layers""".split()
     )
 
     # sound
     n_bands: Size = key("feature_projection_input_dim", 160)  # of two frames
     norm_eps: Positive = key("layer_norm_eps", NORM_EPS)
-    d_model: Size = key("hidden_size", 1024)
+    d_model: Size = key(TEXT_WIDTH)
     # layers
     n_layers: Size = key("speech_encoder_layers", 24)
     layer_eps: Positive = fixed(NORM_EPS)
