@@ -411,8 +411,9 @@ def test_a_caveat_stands_beside_every_cost(slug):
     if made_of is MADE_OF and has_one:
         assert [name for name, call in ELSEWHERE.items() if made_of not in call(MACROS[name], slug)] == []
     if has_one:
-        defaults = [w for w in presets.model(slug).warnings if w.startswith(presets.DEFAULT)]
-        assert presets.model(slug).warnings == (caveat, *defaults)
+        said = presets.model(slug).warnings
+        parts, defaults = ([w for w in said if w.startswith(of)] for of in ("a config of several", presets.DEFAULT))
+        assert said == (*parts, caveat, *defaults)
 
 
 def test_every_macro_was_asked_whether_it_shows_a_cost():

@@ -179,8 +179,8 @@ def continued(
 
 
 def read_source(given: object, config: Config) -> np.ndarray | None:
-    """The input of an encoder: [M] token ids, or the numbers of a spectrogram [2M bands] or an image [M D], also from a
-    file.
+    """The input of an encoder: [M] token ids, or the numbers of a spectrogram [2M bands], an image [M D] or tokens with
+    their boxes [M 5], also from a file.
 
     Raises `Problem` for input that is missing, superfluous or of another kind.
     """
@@ -189,7 +189,7 @@ def read_source(given: object, config: Config) -> np.ndarray | None:
         if given is not None:
             raise Problem("--source: the model has no encoder", "leave it out")
         return None
-    kind = "a spectrogram" if "n_bands" in sizes else "the vectors of an image"
+    kind = config.source_kind
     what = "token ids separated by commas" if shape is None else f"a .npy file of {kind}"
     if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
         raise Problem(f"--source: {shorten(given)} is not an input of an encoder", f"give {what}")

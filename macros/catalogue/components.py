@@ -150,7 +150,8 @@ def components_of(
     others: list[str] = []
     _, parts = language_part(whole)
     names = [name for name, _ in parts.left_out] if parts else []
-    names += [name for kind, name in WITHOUT_TABLE.items() if kind == whole.get("model_type")]
+    own = WITHOUT_TABLE.get(str(whole.get("model_type")))
+    names += [own] if own and own not in names else []
     for name in names:
         inner, part = table_around(whole, name)
         tower = find(inner, part)

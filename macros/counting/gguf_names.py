@@ -750,9 +750,9 @@ WITHOUT: dict[str, str] = {
         molmo2_text moshi mpnet muse_spark_text mvp nanochat nemotron_h_puzzle new nllb-moe olmo_hybrid openai-gpt opt
         pangu_ultra_moe PanguEmbedded PanguProMoE param2moe pegasus pegasus_x persimmon phi3_v phi4_multimodal
         pix2struct_text_model plbart pp_formulanet_text prophetnet recurrent_gemma rembert rnj1 roberta-prelayernorm
-        roberta_decoder roc_bert roformer sarvam_mla sarvam_moe solar squeezebert step1 step3_text step4 step5
-        switch_transformers t5gemma t5gemma2 telechat telechat3 TeleFLM trocr vaultgemma voxtral_realtime_text whisper
-        xglm xlm xlm-roberta-xl xlnet xlstm xmod zamba zamba2 zaya
+        roberta_decoder roc_bert roformer sarvam_mla sarvam_moe seamless_m4t seamless_m4t_v2 solar squeezebert step1
+        step3_text step4 step5 switch_transformers t5gemma t5gemma2 telechat telechat3 TeleFLM trocr udop vaultgemma
+        voxtral_realtime_text whisper xglm xlm xlm-roberta-xl xlnet xlstm xmod zamba zamba2 zaya
         """.split(),
         NO_CLASS,
     ),

@@ -493,7 +493,7 @@ def test_every_folder_is_read_as_a_checkpoint(open_page, folder):
     assert not from_folders(open_page, folder, sampled(names, 8, "folders"))
 
 
-WITH_PICTURES = {"whisper", *OF_IMAGES}
+WITH_PICTURES = {"whisper", "udop", *OF_IMAGES}
 
 
 def from_folders(open_page, folder, names):

@@ -392,6 +392,12 @@ def longt5(c):
     return form._replace(total=form.total + (around if c.get("encoder_attention_type") != "local" else 0))
 
 
+def udop(c):
+    form, D, N, B = t5(c), c["d_model"], c["num_heads"], c["relative_attention_num_buckets"]
+    further = len(c.get("relative_bias_args", (1, 2, 3))) - 1  # of each stack, besides its layers' own table
+    return form._replace(total=form.total + 2 * c["max_2d_position_embeddings"] * D + 2 * further * B * N)
+
+
 def led(c):
     D, E = c["d_model"], c["encoder_layers"]
     places = (c["max_encoder_position_embeddings"] + c["max_decoder_position_embeddings"]) * D
@@ -1420,6 +1426,10 @@ FORMS |= {
     "dots3_note_text": dots3,
     "zamba": zamba,
     "longt5": longt5,
+    "udop": udop,
+    **dict.fromkeys(
+        ("seamless_m4t", "seamless_m4t_v2"), lambda c: like_bart(norms=2)(renamed(c, hidden_size="d_model"))
+    ),
     "led": led,
     "t5gemma": t5gemma,
     "t5gemma2": t5gemma2,
@@ -2128,6 +2138,14 @@ RANDOM |= {
     "led": both(
         RANDOM["bart"].map(lambda c: renamed(c, max_position_embeddings="max_decoder_position_embeddings")),
         fixed(max_encoder_position_embeddings=(12, 24), attention_window=(4, 6)),
+    ),
+    **dict.fromkeys(
+        ("seamless_m4t", "seamless_m4t_v2"), RANDOM["bart"].map(lambda c: renamed(c, d_model="hidden_size"))
+    ),
+    "udop": both(
+        RANDOM["t5"].map(lambda c: renamed(c, tie_word_embeddings="")),
+        fixed(relative_attention_num_buckets=(32,), max_2d_position_embeddings=(29, 31)),
+        flags(relative_bias_args=([{"type": "vertical"}], [{"type": "1d"}, {"type": "horizontal"}])),
     ),
     "longt5": both(
         RANDOM["t5"],

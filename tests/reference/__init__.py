@@ -51,6 +51,7 @@ WITH_ENCODER = (
     *("t5gemma", "t5gemma2", "fsmt", "longt5", "led", "nllb-moe", "pegasus_x", "trocr", "bigbird_pegasus"),
     *("prophetnet", "blip_text_model", "pix2struct_text_model", "pp_formulanet_text", "mbart_decoder", "bert_decoder"),
     *("roberta_decoder", "bert_generation_decoder", "gpt2_decoder", "encoder-decoder", "idefics", "evolla"),
+    *("seamless_m4t", "seamless_m4t_v2", "udop"),
 )
 # Of these, what reads the vectors of an image, or of a protein.
 OF_IMAGES = (

@@ -63,7 +63,7 @@ def step(
             out = model(ids, logits_to_keep=1, **more)
         else:
             again = BaseModelOutput(last_hidden_state=encoded)
-            again.router_logits = None  # Switch asks for them
+            again.router_logits = again.attention_mask = None  # Switch and UDOP ask for them
             out = model(encoder_outputs=again, decoder_input_ids=ids, **more)
     cache = getattr(out, name, cache if name == "cache" else None) if name else None
     return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)

@@ -102,13 +102,20 @@ REFUSED = {
     "UMT5ForTokenClassification": "the encoder alone",
     "T5EncoderModel": "the encoder alone",
     "T5ForTokenClassification": "the encoder alone",
+    **dict.fromkeys(
+        ("SeamlessM4TForSpeechToText", "SeamlessM4Tv2ForSpeechToText"), "the speech encoder instead of the text’s"
+    ),
+    "UdopModel": "its tables of distances are apart",
 }
+WHOLES = ("SeamlessM4TModel", "SeamlessM4Tv2Model")  # with parts that make speech, which are not counted
 
 
 def classes(model_type: str) -> list[str]:
     """The classes that transformers has of a type."""
     found = (getattr(modeling_auto, kind).get(model_type) for kind in KINDS)
-    return sorted({name for name in found if isinstance(name, str) and hasattr(transformers, name)})
+    return sorted(
+        {name for name in found if isinstance(name, str) and name not in WHOLES and hasattr(transformers, name)}
+    )
 
 
 def row(model_type: str, name: str) -> list | str:

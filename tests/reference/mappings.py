@@ -34,10 +34,9 @@ REASONS = {
         perceiver ultrabert ultravbert yoso
     """,
     "attention in blocks": "longformer reformer",
-    "cross-attention to an image": "udop",
     "further inputs for each token": "layoutlm luke tapas",
     "no language model": "esm esmc pi0",
-    "speech or music": "musicgen musicgen_melody seamless_m4t seamless_m4t_v2",
+    "speech or music": "musicgen musicgen_melody",
 }
 
 # Types whose default config makes no model in transformers either: a number is missing, or does not fit.

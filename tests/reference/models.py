@@ -175,6 +175,8 @@ OF_TOWERS = (
     ".vision_model.",
     ".perceiver_resampler.",
     ".protein_encoder.",
+    ".patch_embed.",
+    ".embed_patches.",
 )
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
@@ -295,7 +297,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         keys["encoder"] = keys["encoder"] | {"vision_config": TOWERS["gemma3"]}
     if model_type == "muse_spark":
         keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
-    if model_type in TOWERLESS:
+    if model_type in TOWERLESS or model_type == "udop":
         make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)
     # The plain products of transformers 5.23's Falcon add ALiBi twice: to the scores, and with the mask.
@@ -402,7 +404,14 @@ def source(model: torch.nn.Module) -> torch.Tensor | None:
     length = next(getattr(stack, name) for name in lengths if getattr(stack, name, None))
     length -= stack.pad_token_id + 1 if stack.model_type == "roberta" else 0  # of its places, which no token has
     vocabulary = stack.vocab_size if config.model_type == "encoder-decoder" else config.vocab_size
-    return torch.randint(0, vocabulary, (1, length), generator=generator)
+    ids = torch.randint(0, vocabulary, (1, length), generator=generator)
+    return boxed(ids, generator) if config.model_type == "udop" else ids
+
+
+def boxed(ids: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Token ids and the box of each on a page: [1 M] -> [1 M 5]."""
+    sides = torch.rand((2, *ids.shape, 2), generator=generator).sort(dim=0).values
+    return torch.cat([ids[..., None].float(), sides[0], sides[1]], dim=-1)
 
 
 def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **more: object) -> ModelOutput:
@@ -419,6 +428,8 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
         return model(ids, cross_attention_states=read, **more)
     if model.config.model_type in OF_IMAGES:
         return model(ids, encoder_hidden_states=read, **more)
+    if model.config.model_type == "udop":
+        return model(input_ids=read[..., 0].long(), bbox=read[..., 1:], decoder_input_ids=ids, **more)
     if read.ndim == 3:
         return model(input_features=read.transpose(1, 2), decoder_input_ids=ids, **more)
     if model.config.model_type == "prophetnet" and "past_key_values" not in more:

@@ -31,7 +31,7 @@ from macros.catalogue.components import components_of
 from macros.counting.parameters import Counts
 from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.towers import Grid, find, read_config, table_around, trace
+from macros.engine.towers import WITHOUT_TABLE, Grid, find, read_config, table_around, trace
 
 from . import changed, close
 from .configs import small_config
@@ -56,6 +56,14 @@ AUDIO = {"d_model": 18, "encoder_layers": 3, "encoder_attention_heads": 3, "enco
 WHISPER = {"hidden_size": 18, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 34} | {
     "num_mel_bins": 7,
     "max_source_positions": 10,
+}
+SEAMLESS = {"feature_projection_input_dim": 14, "speech_encoder_layers": 2, "conv_depthwise_kernel_size": 5} | {
+    "speech_encoder_intermediate_size": 34,
+    "speech_encoder_hidden_act": "gelu",
+    "adaptor_kernel_size": 3,
+    "adaptor_stride": 2,
+    "num_adapter_layers": 2,
+    "layer_norm_eps": 1e-3,
 }
 MUSE_AUDIO = {"patch_sizes": [5, 3, 2], "hidden_sizes": [6, 10, 14], "depths": [2, 1, 2], "num_hidden_layers": 3} | {
     "conv_kernel_size": 4,
@@ -1314,6 +1322,23 @@ TOWERS: dict[str, tuple[Callable[[], dict[str, Any]], str, Grid]] = {
         "vision_config",
         Grid(5, 7),
     ),
+    "udop": (lambda: text("udop") | {"image_size": 13, "patch_size": 4}, "vision_config", Grid(3, 3)),
+    "seamless_m4t": (
+        lambda: text("seamless_m4t") | SEAMLESS | {"speech_encoder_attention_heads": 5},
+        "audio_config",
+        Grid(11),
+    ),
+    "seamless_m4t_v2": (
+        lambda: (
+            text("seamless_m4t_v2")
+            | SEAMLESS
+            | {"speech_encoder_attention_heads": 3, "left_max_position_embeddings": 4}
+            | {"speech_encoder_hidden_act": "swish", "conv_depthwise_kernel_size": 7}
+            | {"right_max_position_embeddings": 2, "speech_encoder_chunk_size": 3, "speech_encoder_left_chunk_num": 1}
+        ),
+        "audio_config",
+        Grid(11),
+    ),
     "chameleon": (
         lambda: (
             text("chameleon")
@@ -1645,6 +1670,24 @@ def fuyu(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     return [model.model.get_image_features(x).last_hidden_state]
 
 
+def udop(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """Of an image with a rest that fills no patch."""
+    more = model.config.image_size - grid.rows * model.config.patch_size
+    return [model.encoder.embed_patches(torch.nn.functional.pad(pixels(x, grid), (0, more, 0, more)))[0]]
+
+
+def seamless(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    return [model.speech_encoder(x[None]).last_hidden_state[0]]
+
+
+def seamless_in_chunks(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
+    """With a mask of numbers: transformers 5.23's plain products add a mask of what is allowed to the scores."""
+    encoder = model.speech_encoder.encoder
+    allowed = type(encoder)._apply_chunk_attention
+    encoder._apply_chunk_attention = lambda *given: torch.where(allowed(encoder, *given), 0.0, -torch.inf).to(x.dtype)
+    return seamless(model, x, grid)
+
+
 def chameleon(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
     vqgan = model.model.vqmodel
     return [vqgan.quantize.embedding(vqgan.encode(x.permute(2, 0, 1)[None]).image_tokens)]
@@ -1835,6 +1878,9 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "pp_formulanet": pp_formulanet,
     **dict.fromkeys(("vit", "deit", "donut_swin"), encoder),
     "fuyu": fuyu,
+    "udop": udop,
+    "seamless_m4t": seamless,
+    "seamless_m4t_v2": seamless_in_chunks,
     "chameleon": chameleon,
     "emu3": emu3,
 }
@@ -1867,6 +1913,8 @@ CLASSES = {
     "modernvbert": "ModernVBertForMaskedLM",
     "glmasr": "GlmAsrForConditionalGeneration",
     "voxtral_realtime": "VoxtralRealtimeForConditionalGeneration",
+    "seamless_m4t": "SeamlessM4TForSpeechToText",
+    "seamless_m4t_v2": "SeamlessM4Tv2ForSpeechToText",
     "qwen2_audio": "Qwen2AudioForConditionalGeneration",
     "evolla": "EvollaForProteinText2Text",
     "voxtral": "VoxtralForConditionalGeneration",
@@ -1887,12 +1935,14 @@ DRAWING = {"janus": ("vqmodel.", "generation_")}
 OF_TEXT_ALONE = (
     *("model.layers.", "model.norm.", "model.embed_tokens.", "text_decoder.", "decoder."),
     "model.gated_cross_attn_layers.",
-    *("git.encoder.", "git.embeddings.", "output.", "projection_head."),
+    *("git.encoder.", "git.embeddings.", "output.", "projection_head.", "shared."),
+    *("encoder.block.", "encoder.cell_2d_embedding.", "encoder.relative_bias.", "encoder.final_layer_norm."),
 )  # where its names stand beside the towers'
 
 
 def of_text(name: str, others: tuple[str, ...] = ()) -> bool:
     plain = name.replace("vqmodel.decoder.", "")  # Emu3's, which draws
+    name = name.replace("decoder.embed_patches.", "patch_embed.")  # UDOP's, which maps no image
     return any(of in plain for of in OF_TEXT) or any(of in name for of in others) or name.startswith(OF_TEXT_ALONE)
 
 
@@ -2002,16 +2052,24 @@ def at_full_size(slug: str) -> int:
     that transformers makes of the same keys, on the meta device."""
     model = presets.model(slug)
     whole = json.loads(json.dumps(model.whole))
-    whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}
-    whole["text_config"].pop("layer_types", None)
-    whole["text_config"] |= dict.fromkeys(("num_kv_shared_layers", "num_nextn_predict_layers"), 0)
-    if whole["text_config"].get("num_local_experts"):
-        whole["text_config"] |= {"num_local_experts": 2, "moe_layers": None}
+    if (own := WITHOUT_TABLE.get(whole["model_type"])) in whole:
+        whole = whole["text_config"] | whole[own] | {"model_type": whole["model_type"]}
+    else:
+        whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}
+        whole["text_config"].pop("layer_types", None)
+        whole["text_config"] |= dict.fromkeys(("num_kv_shared_layers", "num_nextn_predict_layers"), 0)
+        if whole["text_config"].get("num_local_experts"):
+            whole["text_config"] |= {"num_local_experts": 2, "moe_layers": None}
     if whole["model_type"] == "kimi_k25":
         whole["text_config"] = KIMI_TEXT | {"hidden_size": whole["text_config"]["hidden_size"]}
-    config = AutoConfig.for_model(whole.pop("model_type"), **whole)
+    kind = whole.pop("model_type")
+    config = AutoConfig.for_model(kind, **whole)
     with torch.device("meta"):
-        made = AutoModelForImageTextToText.from_config(config)
+        made = (
+            getattr(transformers, CLASSES[kind])._from_config(config)
+            if own and kind in CLASSES
+            else AutoModelForImageTextToText.from_config(config)
+        )
     others = DRAWING.get(model.whole["model_type"], ())
     theirs = {n: tuple(p.shape) for n, p in made.named_parameters() if not of_text(n, others)}
     ours = {name: shape for component in model.components for name, shape in component.counts.tensors()}
@@ -2558,6 +2616,13 @@ def inkling_sound_tokens(seconds: float) -> int:
     return int(extractor(silence, sampling_rate=16000)["input_features_mask"].sum())
 
 
+def seamless_sound_tokens(seconds: float) -> int:
+    """Of an adapter of two layers, each of which leaves every other moment."""
+    extractor = transformers.SeamlessM4TFeatureExtractor()
+    moments = extractor(np.zeros(int(seconds * 16000)), sampling_rate=16000)["attention_mask"].shape[1]
+    return ((moments - 1) // 2 + 1 - 1) // 2 + 1
+
+
 def dots3_note_sound_tokens(seconds: float) -> int:
     return int(transformers.Dots3NoteFeatureExtractor()(np.zeros(int(seconds * 16000)))["num_audio_tokens"][0])
 
@@ -2582,6 +2647,8 @@ OF_SOUNDS: dict[str, Callable[[float], int]] = {
     "moss_transcribe_diarize": moss_sound_tokens,
     "inkling_audio": inkling_sound_tokens,
     "dots3_note_audio": dots3_note_sound_tokens,
+    "seamless_m4t": seamless_sound_tokens,
+    "seamless_m4t_v2": seamless_sound_tokens,
 }
 
 

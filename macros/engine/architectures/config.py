@@ -148,6 +148,7 @@ class Config:
     rewritten: ClassVar[frozenset[str]] = frozenset()
     ignored: ClassVar[frozenset[str]] = frozenset()
     otherwise: ClassVar[tuple[Otherwise, ...]] = ()  # what transformers reads in another way
+    source_kind: ClassVar[str] = "the vectors of an image"  # which are read beside the text, if numbers are
     caveat: ClassVar[str] = ""  # what the costs of every model of this architecture leave out of account
     # Properties that read a table or a list by layer: computed with the config, so that a wrong one is refused with it.
     checked: ClassVar[tuple[str, ...]] = ("rope", "scale", "masks", "mixed", "kinds")

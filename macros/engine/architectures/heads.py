@@ -430,6 +430,8 @@ OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
         "ForQuestionAnswering": Kind("question answering", find_answer, 2),
     },
     "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
+    "seamless_m4t": {"ForTextToText": OWN, "Model": OWN},  # the whole, which has the head, too
+    "udop": {"ForConditionalGeneration": OWN},
 }
 
 # What some types have besides, or otherwise than the others of their forward pass, or the decoders' common classes.

@@ -44,6 +44,7 @@ class Whisper(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    source_kind = "a spectrogram"
     caveat = (
         "An encoder reads sound, and a decoder generates text. The context is the decoder’s. "
         "The encoder reads half a minute in the first step, silence included."

@@ -168,15 +168,18 @@ def relative_bias(
     *,
     to_both_sides: bool,
     others: int = 0,
+    scale: int | None = None,
 ) -> Array:
     """Each head's addition to a score by distance, looked up: [T], [S], [B N] -> [N T S] (arXiv 1910.10683, 2.1).
 
     Half of the buckets of a side hold one distance each, the others ever more distances up to `longest`, the last all
     beyond. The tokens after a query have separate buckets, or none if they are hidden. `others`: rows of the table
-    behind those of the buckets.
+    behind those of the buckets. Places that are fractions differ by so many steps of a `scale`.
     """
     table = w(name, buckets + others, heads)
     ahead = keys[None, :] - queries[:, None]
+    if scale is not None:
+        ahead = (ahead * scale).astype(np.int64)
     of_side = int(buckets) // 2 if to_both_sides else int(buckets)
     distance = np.abs(ahead) if to_both_sides else np.maximum(-ahead, 0)
     single = of_side // 2

@@ -135,6 +135,9 @@ MODULES: dict[tuple[str, str], str] = {
     ("fast_vlm", "vision_config"): "fast_vlm",
     ("pp_formulanet", "vision_config"): "pp_formulanet",
     ("dots3_note", "audio_config"): "dots3_note_audio",
+    ("udop", "vision_config"): "udop",
+    ("seamless_m4t", "audio_config"): "seamless_m4t",
+    ("seamless_m4t_v2", "audio_config"): "seamless_m4t_v2",
 }
 
 # The same where a whole takes encoders of several types: by that type.
@@ -143,7 +146,12 @@ BY_TYPE: dict[tuple[str, str], dict[str, str]] = {
 }
 
 # Wholes among whose own keys a tower's stand: what its table would be called.
-WITHOUT_TABLE = {"fuyu": "vision_config"}
+WITHOUT_TABLE = {
+    "fuyu": "vision_config",
+    "udop": "vision_config",
+    "seamless_m4t": "audio_config",
+    "seamless_m4t_v2": "audio_config",
+}
 
 # Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
 INNER: dict[tuple[str, str], str] = {

@@ -67,6 +67,24 @@ def convolve_planes(x: Array, kernel: Array, stride: int, before: tuple[int, int
     return np.stack([convolve_plane(x[i], kernel, stride, before) for i in range(x.shape[0])])
 
 
+def _moments_rule(x: Array, kernel: Array, stride: int, beside: int) -> Ruling:
+    wide, channels, width = kernel.shape
+    rows = (x.shape[0] + 2 * beside - width) // stride + 1
+    return (rows, wide), rows * wide * channels * width
+
+
+@step(Role.CONVOLVE, rule=_moments_rule)
+def convolve_moments(x: Array, kernel: Array, stride: int, beside: int) -> Array:
+    """Mix all channels over moments next to each other, at every `stride`-th: [R I], [O I W] -> [R/s O].
+
+    So many empty moments stand before the first and after the last, and their products count.
+    """
+    width = kernel.shape[2]
+    rows = np.pad(x, ((beside, beside), (0, 0)))
+    windows = np.stack([rows[first : first + width] for first in range(0, len(rows) - width + 1, stride)])
+    return np.einsum("twi,oiw->to", windows, kernel, optimize=True)
+
+
 def _depthwise_rule(x: Array, kernel: Array, before: int) -> Ruling:
     return x.shape, x.shape[0] * x.shape[1] * kernel.shape[2]
 

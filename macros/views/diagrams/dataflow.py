@@ -86,8 +86,13 @@ class Box:
                 yield from c.items()
 
 
-# What a model reads besides the ids of its own text, by the name that the trace has for it: tokens, or numbers.
-INPUTS = {("source", "i"): ("Token ids of the text to read",), ("source", "f"): ("Sound to read", "spectrogram")}
+# What a model reads besides the ids of its own text: other ids, or numbers of a kind.
+TEXT_TO_READ = "Token ids of the text to read"
+TO_READ = {
+    "a spectrogram": ("Sound to read", "spectrogram"),
+    "the vectors of an image": ("Image to read",),
+    "token ids with their boxes": ("Tokens of the page to read, with their boxes",),
+}
 
 
 def is_large(operation: Operation) -> bool:
@@ -233,7 +238,8 @@ class Drawing:
                 self.states[id(a)] = Item(title, "data", guide_links.CACHE, a.shape, is_store=True, terms=("KV cache",))
             return (self.states[id(a)],)
         if source is None:
-            title, *said = INPUTS.get((a.label, a.dtype.kind), ("Token ids",))
+            to_read = TO_READ[self.model.config.source_kind] if a.dtype.kind == "f" else (TEXT_TO_READ,)
+            title, *said = to_read if a.label == "source" else ("Token ids",)
             return (self._outside(title, title, a.shape, guide_links.TOKENS, *said),) if self.is_whole else ()
         if source in self.flows:
             return self.flows[source]

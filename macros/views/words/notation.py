@@ -38,6 +38,7 @@ SYMBOLS = (
     Symbol("n_written", "", "tokens in the decoder’s vocabulary, where it has its own"),
     Symbol("n_added", "", "rows of the embedding table behind those of the vocabulary"),
     Symbol("n_bands", "", "bands of sound whose loudness each moment of a spectrogram has"),
+    Symbol("n_places", "", "places across a page, and as many down it, that have a trained vector"),
     Symbol("n_buckets", "", "distances, far ones together, that have a trained number of their own"),
     Symbol("n_segments", "", "rows of the table that says which of two texts a token belongs to"),
     Symbol("n_tasks", "", "rows of the table that says what a text is read for"),
