@@ -51,7 +51,7 @@ class PartFlops(Struct, frozen=True):
         return self.total - self.pairs + self.causal_pairs
 
 
-class _Pairs(Struct, frozen=True):
+class Pairs(Struct, frozen=True):
     """A contraction over (query, key) pairs, with the mask's rule; None if nothing is hidden."""
 
     leaf: Node
@@ -123,7 +123,7 @@ class Compute:
         """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
         values = self._values(new, context)
 
-        def of_part(top: Node, step: Node, flops: Poly, pairs: list[_Pairs]) -> PartFlops:
+        def of_part(top: Node, step: Node, flops: Poly, pairs: list[Pairs]) -> PartFlops:
             is_layer = top.layers is not None
             full = [p.flops(values) for p in pairs]
             return PartFlops(
@@ -138,7 +138,7 @@ class Compute:
         return tuple(of_part(*part) for part in self._parts)
 
     @cached_property
-    def _parts(self) -> list[tuple[Node, Node, Poly, list[_Pairs]]]:
+    def _parts(self) -> list[tuple[Node, Node, Poly, list[Pairs]]]:
         """Each step with FLOPs: its layer, the step, FLOPs in one layer, and its contractions over pairs."""
         pairs = {id(p.leaf): p for p in self.pair_contractions}
         return [
@@ -225,11 +225,11 @@ class Compute:
         return sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
 
     @cached_property
-    def pair_contractions(self) -> tuple[_Pairs, ...]:
+    def pair_contractions(self) -> tuple[Pairs, ...]:
         """The contractions over (query, key) pairs: two axes that vary with T and S, in a layer that keeps rows, or
         with an encoder's input."""
         new = Poly.of(self.trace.root.inputs[0].shape[0])
-        pairs: list[_Pairs] = []
+        pairs: list[Pairs] = []
         for layer in self.trace.root.children:
             masks = self._masks(layer, new)
             for leaf in layer.walk() if masks or self.reads_source or not self.trace.kept else ():
@@ -237,15 +237,15 @@ class Compute:
                     free = [size.expr for size in _letters(leaf).values() if varies(size.expr)]
                     of_patches = masks.get(free[1]) if len(free) == 2 else None
                     if isinstance(of_patches, Patches):
-                        pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], of_patches))
+                        pairs.append(Pairs(leaf, int(layer.layer_count), free[0], free[1], of_patches))
                     elif len(free) == 2 and any(SOURCE in p.symbols for p in free):
-                        pairs.append(_Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
+                        pairs.append(Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
                     elif len(free) == 2 and new in free:
                         keys = next((p for p in free if p != new), new)  # of an encoder alone: each token sees all
                         call = least_of(keys)
                         behind = [m for p, m in masks.items() if call is not None and p in call.args]
                         mask = masks.get(keys) or next(iter(behind), list(masks.values())[-1] if masks else None)
-                        pairs.append(_Pairs(leaf, int(layer.layer_count), new, keys, mask))
+                        pairs.append(Pairs(leaf, int(layer.layer_count), new, keys, mask))
         return tuple(pairs)
 
     @cached_property

@@ -11,10 +11,12 @@ from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
 from ..catalogue import presets
 from ..counting.capacity import ROW
+from ..counting.compute import Pairs
 from ..counting.costs import Costs, of
 from ..counting.fitting import LADDER, LISTED
 from ..counting.formats import FORMATS, GGUF_TYPES, Format
-from ..engine.dims import Call, Poly, smallest_poly
+from ..engine.dims import Call, Dim, Poly, smallest_poly
+from ..engine.ops import PickedBlocks, PickedPools
 from ..engine.steps import OF_SOURCE
 from ..engine.tensors import Weight
 
@@ -84,8 +86,10 @@ class Packing:
             yield k.item_bytes, written if k.row is None else smallest_poly(written, k.elements_per_token)
 
     def _forms(self) -> list[tuple[Poly, Poly]]:
-        """Like `forms`: the mask hides nothing from the newest token."""
-        whole, pairs = self.counts.flops, Poly.sum(p.leaf.flops * p.layers for p in self.costs.pair_contractions)
+        """Like `forms`: a mask hides nothing from the newest token but what stands behind it in its own block."""
+        hidden = Poly.sum(map(self._hidden, self.costs.pair_contractions))
+        whole = self.counts.flops - hidden
+        pairs = Poly.sum(p.leaf.flops * p.layers for p in self.costs.pair_contractions) - hidden
         if not self.costs.latents:
             return [(whole - pairs, pairs)]
         expanded, written_out = whole, pairs
@@ -98,6 +102,14 @@ class Packing:
             entry = self.costs.latent_entry(layer)
             expanded += read * (Poly.of("S") if entry is None or entry.seen is None else entry.seen.expr + 1) - read
         return [(whole - pairs, pairs), (expanded - written_out, written_out)]
+
+    def _hidden(self, pairs: Pairs) -> Poly:
+        """FLOPs of the products with places behind the newest token, in blocks that are fetched whole."""
+        if not isinstance(pairs.mask, (PickedBlocks, PickedPools)):
+            return Poly.of(0)
+        at_one = {**self._sizes, "S": 1}
+        of_one = Fraction(pairs.leaf.flops.at(at_one) * pairs.layers, pairs.keys.at(at_one))
+        return Poly.of(pairs.mask.behind(Dim(1, "S"))) * of_one
 
     def _largest(self) -> list[list[Any]]:
         """The operations that may be the largest, each once, without those that are never larger than another."""

@@ -189,9 +189,11 @@ class Config:
 
     def must_run(self) -> None:
         """Raise `Problem` for what transformers builds and cannot run: a rounded head whose numbers make no pairs."""
-        rope: object = getattr(self, "rope", None)
-        if isinstance(rope, Rope) and rope.may_be_odd:
-            rope.turning(self.size("d_head"), counted=False)
+        table: object = getattr(self, "rope_parameters", None)
+        if isinstance(table, Mapping) and ROUNDED in table:
+            rope: object = getattr(self, "rope", None)
+            if isinstance(rope, Rope):
+                rope.turning(self.size("d_head"), counted=False)
 
     @property
     def said_of_costs(self) -> str:

@@ -112,7 +112,9 @@ class EncoderDecoder(Config):
     def prepare(cls, raw: Raw) -> Raw:
         """The keys of both tables side by side, each with the name of its stack."""
         for stack in STACKS:
-            table: object = raw.pop(stack, {})
+            if stack not in raw:
+                continue
+            table: object = raw.pop(stack)
             if not isinstance(table, Mapping):
                 raise Problem(f"{stack} = {shorten(table)}: expected a table", "write its keys below it")
             keys = cast("Mapping[str, Any]", table)

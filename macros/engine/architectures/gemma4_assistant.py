@@ -17,7 +17,7 @@ from ..interface import Array, KVCache, Mask, Weights
 from ..ops import Shared, embed, linear, positions, rms_norm, rope_table, top_k, unembed
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Size, config, fixed, key, masks_of
+from .config import Count, Raw, Size, config, fixed, key, masks_of
 from .eagle import EMBEDDING
 from .gemma4 import Gemma4, layer, seen_by
 
@@ -43,6 +43,12 @@ class Gemma4Assistant(Gemma4):
     ignored = Gemma4.ignored | {
         *("vocab_size_per_layer_input", "num_experts", "top_k_experts", "moe_intermediate_size", "block_size"),
     }
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """As Gemma 4’s, and the rows of a table that no assistant has stay where nothing reads them."""
+        rows = raw.get("vocab_size_per_layer_input")
+        return super().prepare(raw) | ({} if rows is None else {"vocab_size_per_layer_input": rows})
 
     caveat = (
         "A draft head. The embedding of its tokens and the keys and values that it reads belong to its target and are "

@@ -64,7 +64,9 @@ class Idefics(Llama):
         raw = super().prepare(raw)
         for table in TABLES:
             raw = fold_table(raw, table)
-        return {name: value for name, value in raw.items() if "." not in name or name in keys_of(cls)}
+        return {
+            name: value for name, value in raw.items() if name in keys_of(cls) or name.partition(".")[0] not in TABLES
+        }
 
     def check(self) -> None:
         super().check()

@@ -245,6 +245,10 @@ class PickedBlocks(Struct, frozen=True):
         """The number of rows fetched for each query."""
         return self.picks(context) * self.size
 
+    def behind(self, context: int) -> int:
+        """The number of rows among them that stand behind the newest token."""
+        return self.size - 1 - (context - 1) % self.size
+
     def allows(self, query: Array, key: Array) -> Array:
         return key <= query
 
@@ -282,6 +286,10 @@ class PickedPools(Struct, frozen=True):
     def reads(self, context: int) -> int:
         """The number of rows fetched for each query, those of the unfinished pool included."""
         return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
+
+    def behind(self, context: int) -> int:
+        """The number of rows among them that would stand behind the newest token."""
+        return self.size - 1 - context % self.size if self.tail else 0
 
     def allows(self, query: Array, key: Array) -> Array:
         return key <= query
