@@ -327,7 +327,7 @@ class Preview:
             if id(file) not in built and (page := file.page) is not None:
                 steps = self.pages[file.src_uri]
                 if "title" not in vars(page) and (title := steps.title or first_title(page)):
-                    page.title = title
+                    vars(page)["title"] = title
                 page.meta = steps.meta or {}
                 page.present_anchor_ids = steps.html.value[0]["present_anchor_ids"] if steps.html.is_there() else None
         copied = [
