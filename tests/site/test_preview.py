@@ -30,6 +30,7 @@ from macros.catalogue import page_paths, presets
 from macros.catalogue.preset_schema import schema_text
 from macros.site.editors import is_an_editors
 from macros.site.mkdocs.preview import lines, modules
+from macros.site.mkdocs.preview import server as preview_server
 from macros.site.mkdocs.preview.lines import Once
 from macros.site.mkdocs.preview.pages import OURS, Preview
 from macros.site.mkdocs.preview.requests import Hosts, path_of
@@ -642,6 +643,26 @@ def test_a_save_before_any_page_was_opened_is_built():
     served.build_in_background = lambda: builds.append(None)
     served.rebuild()
     assert builds == [frozenset(), None]
+
+
+def test_all_objects_are_looked_at_only_while_nobody_saves(monkeypatch):
+    """It takes most of a second, for which a save would wait."""
+    looked = []
+    done = SimpleNamespace(unfreeze=int, collect=lambda: looked.append(1), freeze=int)
+    monkeypatch.setattr(preview_server, "gc", done)
+    monkeypatch.setattr(preview_server, "memory", SimpleNamespace(release=int))
+    served = Served.__new__(Served)
+    served.preview, served.untidy = SimpleNamespace(is_imported_anew=False), preview_server.MANY - 1
+    served.rest = SimpleNamespace(is_alive=lambda: True)
+    served.tidy_all()
+    served.clear_up()
+    assert not looked
+    served.rest = None  # seconds after the last save, with all pages there
+    served.clear_up()
+    assert looked == [1] and served.untidy == 0
+    served.untidy = preview_server.MANY  # somebody saves all the time
+    served.tidy_all()
+    assert looked == [1, 1]
 
 
 def test_the_other_pages_wait_while_a_tab_loads():
