@@ -162,9 +162,9 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
         left_out |= {f"{around}.vision_config": part} if isinstance(part, Mapping) else {}
     parts = Parts(described, tuple((name, _model_type(part)) for name, part in left_out.items())) if left_out else None
     if described is None:
-        alone = left_out.keys() - OF_BOTH.get(str(raw.get("model_type")), ())
-        return {name: value for name, value in raw.items() if name not in alone}, parts
-    if raw.get("model_type") in OF_TWO_MODELS and described != "text_config":
+        both_read = OF_BOTH.get(str(raw.get("model_type")), ())
+        return {name: value for name, value in raw.items() if name in both_read or name not in left_out}, parts
+    if str(raw.get("model_type")) in OF_TWO_MODELS and described != "text_config":
         return _beside_encoder(raw, raw[described]), parts
     of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
     inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
@@ -216,7 +216,7 @@ def _formats(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]
 def image_vectors(raw: Mapping[str, Any]) -> dict[str, int]:
     """How many vectors of an image a whole's text model looks at, as the encoder's sizes say; empty where they do
     not, or say nothing possible."""
-    whole = raw.get("model_type")
+    whole = str(raw.get("model_type"))
     part: object = raw.get("encoder" if whole in OF_TWO_MODELS else "vision_config")
     if not isinstance(part, Mapping):
         return {}

@@ -336,7 +336,7 @@ def fields_of(cls: type[Config]) -> tuple[Key, ...]:
             any(t in (Size, Count, Taps) for t in (types[f.name], *get_args(types[f.name]))),
             f.metadata.get("also", ()),
         )
-        for f in fields(cls)
+        for f in fields(cast("Any", cls))
         if f.metadata
     )
 
