@@ -178,21 +178,24 @@ def _components(model: Model) -> Iterator[str]:
     whole, towers = model.whole, model.components
     if not towers:
         return
+    tables = {tower.part: whole.get(tower.part) or {} for tower in towers}  # of some, the keys are among the others
     needed = {
         name
         for tower in towers
         for name in (keys_of(type(tower.config)) if text_table(whole) else tower.config.among_text)
-        if name in tower.config.of_whole or name not in whole[tower.part]
+        if name in tower.config.of_whole or name not in tables[tower.part]
     } - (COMMON_IGNORED | {"model_type"})
     yield "[components]"
     yield f"model_type = {toml_value(whole['model_type'])}"
     beside = {name: value for name, value in whole.items() if name in needed and _is_plain(value)}
     yield from (f"{_key(name)} = {toml_value(value)}" for name, value in beside.items())
     yield ""
-    for tower in towers:
-        table = {name: value for name, value in whole[tower.part].items() if value is not None}
-        yield f"[components.{_key(tower.part)}]"
-        yield from (f"{_key(name)} = {toml_value(v)}" for name, v in table.items() if name not in COMMON_IGNORED)
+    for part, table in tables.items():
+        if not table:
+            continue
+        yield f"[components.{_key(part)}]"
+        stated = ((name, value) for name, value in table.items() if value is not None and name not in COMMON_IGNORED)
+        yield from (f"{_key(name)} = {toml_value(value)}" for name, value in stated)
         yield ""
 
 
