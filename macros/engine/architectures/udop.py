@@ -78,10 +78,9 @@ def encode(source: Array, w: Weights, c: Udop, cache: KVCache) -> Array:
     box = source[:, 1:]
     x = embed(source[:, 0].astype(np.int64), w, "shared.weight", c.vocab_size, c.d_model)
     x = x + corners(box, w.at("encoder.cell_2d_embedding"), c)
-    bias = sum(
-        (distances(box, w.at("encoder"), c, number) for number in range(1, len(c.biases))),
-        start=distances(box, w.at("encoder"), c, 0),
-    )
+    bias = distances(box, w.at("encoder"), c, 0)
+    for number in range(1, len(c.biases)):
+        bias = bias + distances(box, w.at("encoder"), c, number)
     for kind, w_layer, _ in w.layers("encoder.block", c.kinds[0], cache, "encoder"):
         x = encoder_layer(x, w_layer.at("layer"), c, bias, kind)
     return rms_norm(x, w, "encoder.final_layer_norm", c.norm_eps)
