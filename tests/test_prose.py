@@ -19,12 +19,14 @@ from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.parts import Category, by_category
+from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 from macros.engine.steps import EVERY_NORM, Role
 from macros.site import page_macros as registry
 from macros.views.costs.cells import end_before
+from macros.views.diagrams.dataflow import TO_READ
 from macros.views.kit import values
 from macros.views.models import model_page, traits
 from macros.views.reference import claims
@@ -563,3 +565,19 @@ def test_the_conventions_list_what_the_counter_counts():
     assert [item for item in COUNTED if item not in counting] == []
     assert [item for item in LEFT_OUT if item not in leaving] == []
     assert "weighted sum of the experts" in page("costs/index.md")
+
+
+def test_a_tower_without_a_table_is_not_called_by_one():
+    """SeamlessM4T's config.json has its speech encoder's keys among the others."""
+    said = model_page._part(presets.model("seamless-m4t-v2-large"))
+    assert "without its audio tower" in said and "audio_config" not in said
+
+
+def test_a_drawing_names_what_is_read():
+    """Beside the text: a sound, an image, a page's tokens, or Evolla's protein."""
+    kinds = {name: TO_READ[a.config.source_kind][0] for name, a in architectures().items()}
+    assert (kinds["evolla"], kinds["idefics"], kinds["whisper"]) == (
+        "Protein to read",
+        "Image to read",
+        "Sound to read",
+    )

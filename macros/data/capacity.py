@@ -107,8 +107,8 @@ class Packing:
         """FLOPs of the products with places behind the newest token, in blocks that are fetched whole."""
         if not isinstance(pairs.mask, (PickedBlocks, PickedPools)):
             return Poly.of(0)
-        at_one = {**self._sizes, "S": 1}
-        of_one = Fraction(pairs.leaf.flops.at(at_one) * pairs.layers, pairs.keys.at(at_one))
+        full = {**self._sizes, "S": int(pairs.mask.size)}  # one block or pool, of which some key is there
+        of_one = Fraction(pairs.leaf.flops.at(full) * pairs.layers, pairs.keys.at(full))
         return Poly.of(pairs.mask.behind(Dim(1, "S"))) * of_one
 
     def _largest(self) -> list[list[Any]]:

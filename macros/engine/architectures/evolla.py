@@ -39,6 +39,7 @@ class Evolla(Llama):
     # head
     tied: bool = fixed(False)
 
+    source_kind = "the vectors of a protein"
     caveat = (
         "Some layers look at a protein: the costs are those of a text behind one protein, without what the protein "
         "encoder computes."

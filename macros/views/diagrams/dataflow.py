@@ -91,6 +91,7 @@ TEXT_TO_READ = "Token ids of the text to read"
 TO_READ = {
     "a spectrogram": ("Sound to read", "spectrogram"),
     "the vectors of an image": ("Image to read",),
+    "the vectors of a protein": ("Protein to read",),
     "token ids with their boxes": ("Tokens of the page to read, with their boxes",),
 }
 

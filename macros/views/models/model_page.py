@@ -18,6 +18,7 @@ from ...engine.errors import Problem
 from ...engine.files import place, read_text
 from ...engine.ops import Chunked, SlidingWindow
 from ...engine.steps import OF_SOURCE, Holds
+from ...engine.towers import WITHOUT_TABLE
 from ..kit import disclosure, rounding, values
 from ..kit.excerpts import LINE_END, listing
 from ..kit.html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
@@ -56,6 +57,9 @@ def _part(model: Model) -> Html:
     assert model.parts
     left_out = joined((code(key) for key, _ in model.parts.left_out), ", ")
     if model.parts.described is None:
+        if str(model.whole.get("model_type")) in WITHOUT_TABLE:
+            towers = joined((component.name for component in model.components), " and ")
+            return html("This is the language model without its {} tower, whose keys stand among its own.", towers)
         return html("This is the language model without the parts that its config.json calls {}.", left_out)
     return html("This is what its config.json calls {}, without {}.", code(model.parts.described), left_out)
 
