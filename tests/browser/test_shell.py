@@ -184,6 +184,7 @@ def test_what_the_templates_leave_to_a_script(open_page, site):
     assert page.evaluate(scheme) == "slate"
     page.unroute("**/theme.js")
     page.reload()
+    page.wait_for_load_state("networkidle")  # a key that is pressed before the script came is lost
     page.get_by_role("radio", name="Switch to system preference").press("Enter")
     until(page, f"{scheme} === 'default'")
     # The header, the way back and the list of headings follow.
