@@ -16,6 +16,7 @@ from ..engine.architectures.config import plain_words
 from ..engine.errors import UNSEEN, Problem, nearest, shorten
 from ..engine.files import place, read_text
 from ..engine.json_data import check_data
+from ..engine.keys import OF_TWO_MODELS, TEXT_TABLES
 from .names import LONGEST, check_family, check_hub, check_name
 
 # The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
@@ -25,6 +26,8 @@ NULL = {"__null__": True}
 DEFAULTS = "class defaults of ", "class default of "
 # How the source of a single value begins: what was read for it.
 KINDS = "file: ", "card: ", "paper: ", "code: ", DEFAULTS[1]
+# Under which keys a config.json has the part that a preset describes.
+TEXT_PARTS = (*TEXT_TABLES, *(decoder for decoder, _ in OF_TWO_MODELS.values()))
 _MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
 _NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|" + UNSEEN)
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=2000)]
@@ -133,6 +136,7 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 )
         if (self.components is None) != (self.sources.components is None):
             raise ValueError("components and sources.components go together; give both, or leave both out")
+        self._check_parts()
         if (self.licence is None) != (self.licence_source is None):
             raise ValueError("licence and licence_source go together; give both, or leave both out")
         if self.licence_looked_at and self.licence:
@@ -150,6 +154,18 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         if self.hub and self.published and self.published.exact and not self.published.file:
             if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
                 raise ValueError("published.file is missing: its source is the file at hub; write file = true")
+
+    def _check_parts(self) -> None:
+        """Raise `ValueError` if the parts that the sources name are none of a config.json, or not those beside it."""
+        part, left_out = self.sources.part, self.sources.left_out
+        if part and not left_out:
+            raise ValueError("sources.part without sources.left_out; list the keys of the other parts there")
+        if part and part.rpartition(".")[2] not in TEXT_PARTS:
+            mend = nearest(part, TEXT_PARTS, f"expected the language model's table, such as {TEXT_PARTS[0]}")
+            raise ValueError(f"sources.part = {shorten(part)} is not the key of a language model; {mend}")
+        for key, table in (self.components or {}).items():
+            if isinstance(table, dict) and left_out and key.endswith("_config") and key not in left_out:
+                raise ValueError(f"sources.left_out lacks {key!r}, a table of [components]; correct the list")
 
 
 def read_preset(path: Path) -> Preset:

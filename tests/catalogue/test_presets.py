@@ -211,3 +211,30 @@ def test_a_wrong_source_of_a_value_is_one_line(tmp_path, values, said):
     with pytest.raises(Problem) as problem:
         presets.read_preset(tmp_path / "a.toml")
     assert said in str(problem.value) and "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    "wrong, said",
+    [
+        (
+            ('part = "text_config"', 'part = "txt_config"'),
+            "sources.part = 'txt_config' is not the key of a language model; did you mean \"text_config\"?",
+        ),
+        (
+            ('part = "text_config"', 'part = "vision_config"'),
+            "sources.part = 'vision_config' is not the key of a language",
+        ),
+        (('left_out = ["vision_config"]', "left_out = []"), "sources.part without sources.left_out; list the keys"),
+        (
+            ('left_out = ["vision_config"]', 'left_out = ["vison_config"]'),
+            "sources.left_out lacks 'vision_config', a table of [components]; correct the list",
+        ),
+    ],
+)
+def test_a_wrong_name_of_a_part_is_one_line(tmp_path, wrong, said):
+    text = presets.paths()["llama4-scout"].read_text()
+    assert wrong[0] in text
+    (tmp_path / "a.toml").write_text(text.replace(*wrong))
+    with pytest.raises(Problem) as problem:
+        presets.read_preset(tmp_path / "a.toml")
+    assert said in str(problem.value) and "\n" not in str(problem.value)
