@@ -39,7 +39,6 @@ CACHED = (
     "cache_bytes_written",
     "_cache_bytes_moved",
     "largest_operation",
-    "operations",
     "_evaluated",
     "activation_bytes",
     "splits",

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..engine.architectures import Architecture
+from ..engine.array import Node
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
 from ..engine.steps import BUFFERS, Holds, Role
@@ -40,6 +41,8 @@ class Counts:
         headers of the files."""
         self.trace: Trace = trace
         self._read = raw or {}, architecture, types
+        # What computing it takes longer than a page, and is little: with or without pairs, see `Memory.operations`.
+        self.operations: dict[bool, list[tuple[dict[Poly, int], Node]]] = {}
         self.release()
 
     def release(self) -> None:
