@@ -63,15 +63,17 @@ class WeightFormats:
         self,
         trace: Trace,
         raw: Mapping[str, Any],
-        architecture: Architecture | None = None,
-        types: Callable[[], Mapping[str, str] | None] | None = None,
+        architecture: Architecture | None,
+        types: Callable[[], Mapping[str, str] | None] | None,
+        totals: dict[str, int],
     ):
+        """`totals` are the bytes of all weights in the formats that were asked for before."""
         self.trace, self.architecture, self._read_types = trace, architecture, types
         self.model_type: str = raw.get("model_type", "")
         self.problem: Problem | None = None  # why the published format is not known
         self._quantizers: dict[str, Quantization] = {}
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
-        self._totals: dict[str, int] = {}
+        self._totals = totals
         self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, Sizes]]] = {}  # see `_kinds_for`
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None

@@ -164,10 +164,9 @@ def quantizer_bytes(costs: Costs, name: str) -> int | None:
 def gguf_bytes(costs: Costs) -> dict[str, int] | None:
     """Bytes of all tensors of the model's GGUF file in each format; None if llama.cpp has no such model."""
     try:
-        file = costs.formats.gguf
+        return {name: costs.weight_bytes(name) for name in GGUF}
     except Problem:
         return None
-    return {name: file.size(name) for name in GGUF}
 
 
 def _sent(costs: Costs, split: Split, asked: Asked) -> dict[str, int | float]:
