@@ -170,14 +170,8 @@ class Costs(Devices):
 
     def batch_that_fits(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that the given devices hold during decode."""
-        most = 0
-        for split in self.splits(given.devices, MOST_TEXTS):
-            weights = self._stage_weights(split, given.format)
-            cache = self._stage_cache(split, given.tokens, given.item_bytes)
-            operation = self.largest_operation(1, given.tokens)[1] * 2
-            texts = min((memory_bytes - w) // (c + operation) for w, c in zip(weights, cache))
-            most = max(most, texts * split.data)
-        return most
+        splits = self.splits(given.devices, MOST_TEXTS)
+        return max([0, *[self.texts_of_group(split, memory_bytes, given) * split.data for split in splits]])
 
     def largest_batch(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that fit next to the weights during decode."""

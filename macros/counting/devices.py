@@ -44,6 +44,14 @@ class Devices(Training):
             "activations": self.largest_operation(1, given.tokens)[1] * texts * 2,
         }
 
+    def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
+        """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
+        their own are at most this; below 0 if not even the weights fit."""
+        weights = self._stage_weights(split, given.format)
+        cache = self._stage_cache(split, given.tokens, given.item_bytes)
+        operation = self.largest_operation(1, given.tokens)[1] * 2
+        return min([(memory_bytes - w) // (c + operation) for w, c in zip(weights, cache)])
+
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
         """`split_bytes` of the `split` over the given devices; None if there is none."""
         split = self.split(given, memory_bytes)
@@ -319,12 +327,13 @@ class Devices(Training):
         return sorted({name for n in routed for name in n.expr.symbols})
 
     @cached_property
-    def _routed(self) -> tuple[list[int], list[int]]:
-        """The number of routed experts, and the widths along which they are cut, each number once."""
+    def _routed(self) -> tuple[int, int]:
+        """What divides the numbers of routed experts of all layers, and what divides the widths along which they are
+        cut; 0 without any."""
         values = self.counts.values()
         weights = [w for w in self.counts.weights if w.routed is not None]
         widths = {s for w in weights for d in w.shape for s in d.expr.symbols if rule_of(s) == WHOLE}
-        return sorted({int(w.routed[0]) for w in weights if w.routed}), sorted({values[s] for s in widths})
+        return math.gcd(*[int(w.routed[0]) for w in weights if w.routed]), math.gcd(*[values[s] for s in widths])
 
     @property
     def has_routed(self) -> bool:
@@ -337,8 +346,8 @@ class Devices(Training):
         members, widths = self._routed
         if not members:
             return 1
-        expert = math.gcd(devices, *members)
-        return None if any(n % (devices // expert) for n in widths) else expert
+        expert = math.gcd(devices, members)
+        return None if widths % (devices // expert) else expert
 
 
 def _of_stage(split: Split) -> Split:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import cache
 from typing import Any, NamedTuple
 
 from ..counting.accelerators import Accelerator, accelerator, common
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
-from ..counting.figures import BYTES, FIGURES
+from ..counting.figures import BYTES, FIGURES, Figure
 from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
 from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.links import limits, transfers
@@ -49,14 +50,19 @@ USUAL = Asked()
 
 def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     """The figures at a place of the JSON, by their keys there; one value per context for those that depend on it."""
-    figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
     return {
         key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
         if "context" in f.needs
         else plain_number(f.compute(costs, asked.at(None)))
-        for key, f in figures.items()
+        for key, f in _figures(place).items()
         if costs.has_latents or not f.of_latents
     }
+
+
+@cache
+def _figures(place: str) -> dict[str, Figure]:
+    """The figures at a place of the JSON, by their keys there."""
+    return {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
 
 
 def plain_number(value: int | Fraction | None) -> int | float | None:
@@ -268,8 +274,8 @@ def _batches(costs: Costs, split: Split, given: Conditions) -> list[Conditions]:
     """The batches that fit into a split on an accelerator: some, and the largest of all splits over so many devices."""
     memory = given.machine.memory_bytes
     sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
-    found = [given.of_texts(n) for n in sizes if n]
-    return [at for at in found if sum(costs.split_bytes(split, at).values()) <= memory]
+    most = costs.texts_of_group(split, memory, given) * split.data
+    return [given.of_texts(n) for n in sizes if 0 < n <= most]
 
 
 def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | None, Conditions]:
