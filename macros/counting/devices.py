@@ -35,7 +35,7 @@ class Devices(Training):
         """Memory of the fullest device of a split during decode: its weights, its cache, and the largest operation of a
         decode step, which each device is assumed to hold whole."""
         texts = -(-given.batch // split.data)
-        weights = self._stage_weights(split, given.format)
+        weights = self._stage_weights(split, self.formats.sized_as(given.format))
         cache = self._stage_cache(split, given.tokens, given.item_bytes)
         stage = max(range(split.pipeline), key=lambda i: weights[i] + cache[i] * texts)
         return {
@@ -47,7 +47,7 @@ class Devices(Training):
     def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
         their own are at most this; below 0 if not even the weights fit."""
-        weights = self._stage_weights(split, given.format)
+        weights = self._stage_weights(split, self.formats.sized_as(given.format))
         cache = self._stage_cache(split, given.tokens, given.item_bytes)
         operation = self.largest_operation(1, given.tokens)[1] * 2
         return min([(memory_bytes - w) // (c + operation) for w, c in zip(weights, cache)])
@@ -65,7 +65,7 @@ class Devices(Training):
     def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int | None:
         """Bytes of weights on the fullest device of the first split over this many devices; None if there is none."""
         splits = self.splits(devices)
-        return max(self._stage_weights(splits[0], format)) if splits else None
+        return max(self._stage_weights(splits[0], self.formats.sized_as(format))) if splits else None
 
     def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int | None:
         """Bytes of the cache on the fullest device: the heads' entries are divided, a latent and an indexer's keys are

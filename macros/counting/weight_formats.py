@@ -100,8 +100,16 @@ class WeightFormats:
             return self._quantized(w, self._of_quantizer(format), FORMATS["bfloat16"], layers)
         return ((format_of(w, format), _copies(w, layers)),)
 
+    def sized_as(self, format: str) -> str:
+        """A format that gives every weight the same size: for the published one, where nothing is quantized and no file
+        says otherwise, that of the config."""
+        if format != PUBLISHED or self.quantization is not None or self.problem is not None:
+            return format
+        return self.rest.name if self._types is None else format
+
     def total(self, format: str) -> int:
         """Bytes of all weights."""
+        format = self.sized_as(format)
         if format not in self._totals:
             if format in GGUF:
                 self._totals[format] = self.gguf.size(format)
@@ -139,16 +147,27 @@ class WeightFormats:
         lists = tuple(modules.listed for modules, _ in quantization.listed)
         if lists not in self._for_lists:
             found: dict[tuple[object, ...], tuple[Weight, Sizes]] = {}
-            for w in self.trace.weights.values():
-                if not w.is_buffer:
-                    shape = tuple([int(d) for d in self._rows_and_columns(w, w.shape)])
-                    called = [_numbered(name, 0, 0) for name in self._called(w)] if lists else []
-                    is_listed = tuple(modules.holds(called) for modules, _ in quantization.listed)
-                    key = self.kinds[w], w.layers is None, w in self._transposed, shape[-1:], is_listed
-                    sizes = found.setdefault(key, (w, {}))[1]
-                    sizes[shape, int(w.copies)] = sizes.get((shape, int(w.copies)), 0) + 1
+            for w, shape, called in self._seen_by_quantizers:
+                is_listed = tuple([modules.holds(called) for modules, _ in quantization.listed])
+                key = self.kinds[w], w.layers is None, w in self._transposed, shape[0][-1:], is_listed
+                sizes = found.setdefault(key, (w, {}))[1]
+                sizes[shape] = sizes.get(shape, 0) + 1
             self._for_lists[lists] = list(found.values())
         return self._for_lists[lists]
+
+    @cached_property
+    def _seen_by_quantizers(self) -> list[tuple[Weight, tuple[tuple[int, ...], int], list[str]]]:
+        """Each weight with its shape, as `rows_and_columns`, and number of copies, and with the names of a module that
+        it may have in files."""
+        return [
+            (
+                w,
+                (tuple(map(int, self._rows_and_columns(w, w.shape))), int(w.copies)),
+                [_numbered(name, 0, 0) for name in self._called(w)],
+            )
+            for w in self.trace.weights.values()
+            if not w.is_buffer
+        ]
 
     def size(self, w: Weight, format: str) -> int:
         """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from typing import Any, NamedTuple
 
 from ..counting.accelerators import Accelerator, accelerator, common
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
-from ..counting.figures import BYTES, FIGURES, Figure
+from ..counting.figures import BYTES, FIGURES
 from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
 from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.links import limits, transfers
@@ -25,6 +24,11 @@ DEVICES = (1, 2, 4, 8, 16)
 BATCHES = (1, 8, 64, 512)
 DRAFTED, CHECKED_ON = (1, 2, 4, 8), "h100"
 ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
+# The figures by their places in the JSON and their keys there.
+PLACES = {
+    place: {f.key.rpartition(".")[2]: f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
+    for place in {f.key.rpartition(".")[0] for f in FIGURES.values()}
+}
 
 
 class Asked(NamedTuple):
@@ -54,15 +58,9 @@ def keyed(costs: Costs, place: str, asked: Asked) -> dict:
         key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
         if "context" in f.needs
         else plain_number(f.compute(costs, asked.at(None)))
-        for key, f in _figures(place).items()
+        for key, f in PLACES[place].items()
         if costs.has_latents or not f.of_latents
     }
-
-
-@cache
-def _figures(place: str) -> dict[str, Figure]:
-    """The figures at a place of the JSON, by their keys there."""
-    return {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
 
 
 def plain_number(value: int | Fraction | None) -> int | float | None:
