@@ -83,8 +83,8 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         For 16 bits, the higher of bfloat16 and float16: a program may round to either, and wider types such as float32
         are not faster. None if no peak is stated.
         """
-        rates = map(self.peak_flops.get, (*types, *OF_16_BITS))
-        return max(filter(None, rates), default=None)
+        rates = [self.peak_flops[dtype] for dtype in (*types, *OF_16_BITS) if dtype in self.peak_flops]
+        return max(rates) if rates else None
 
     @property
     def figures(self) -> list[str]:

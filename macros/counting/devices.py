@@ -250,7 +250,9 @@ class Devices(Training):
     def at_work(self, new: int, given: Conditions) -> int:
         """The number of devices that work at once in a step of `new` tokens per sequence: a token is in one stage at a
         time."""
-        split = self.split(given, given.machine.memory_bytes) if given.devices > 1 else None
+        if new * given.batch >= given.devices:  # no split has more stages
+            return given.devices
+        split = self.split(given, given.machine.memory_bytes)
         if split is None:
             return given.devices
         return split.devices // split.pipeline * min(split.pipeline, new * given.batch)
