@@ -203,14 +203,20 @@ class GgufFile:
         """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
         `_numbers` of the first of them; nothing for those whose layers no mix asks for."""
         found: list[Zones | None] = []
+        known: dict[tuple[int, tuple[tuple[int, int], ...]], Zones] = {}  # most uses have the same layers
         for tensor, numbers in zip(self.tensors, self._numbers):
+            if not self.is_quantized(tensor):
+                found.append(None)
+                continue
             of = self._values if use_of(tensor.name) == "values" else self.layers
-            alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
-            for layer, number in numbers.items():
-                zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
-                alike.setdefault(zone, (number, []))[1].append(layer)
-            zones = tuple([(number, tuple(layers)) for number, layers in alike.values()])
-            found.append(zones if self.is_quantized(tensor) else None)
+            key = of, tuple(numbers.items())
+            if key not in known:
+                alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
+                for layer, number in numbers.items():
+                    zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
+                    alike.setdefault(zone, (number, []))[1].append(layer)
+                known[key] = tuple([(number, tuple(layers)) for number, layers in alike.values()])
+            found.append(known[key])
         return tuple(found)
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:

@@ -414,11 +414,16 @@ class WeightFormats:
 
     def _kept(self, w: Weight) -> Format | None:
         """The format in which the maker's files keep a weight, whatever the config says."""
-        if self.architecture is not None:
-            for end, name in self.architecture.kept.items():
-                if f".{w.name}".endswith(f".{end}"):
-                    return FORMATS[name]
+        name = f".{w.name}"
+        for end, format in self._kept_ends:
+            if name.endswith(end):
+                return FORMATS[format]
         return None
+
+    @cached_property
+    def _kept_ends(self) -> list[tuple[str, str]]:
+        """The ends of the names of weights that are kept, from a dot on, with their formats."""
+        return [] if self.architecture is None else [(f".{end}", name) for end, name in self.architecture.kept.items()]
 
     @cached_property
     def kinds(self) -> dict[Weight, Kind]:
