@@ -168,7 +168,7 @@ class Devices(Training):
         if stages == 1:
             return [layers]
         each = self.n_layers // stages
-        bounds = [*(bisect_left(layers, stage * each) for stage in range(stages)), len(layers)]
+        bounds = [*[bisect_left(layers, stage * each) for stage in range(stages)], len(layers)]
         return [layers[start:end] for start, end in zip(bounds, bounds[1:])]
 
     @cached_property

@@ -204,8 +204,8 @@ class GgufFile:
         `_numbers` of the first of them; nothing for those whose layers no mix asks for."""
         found: list[Zones | None] = []
         known: dict[tuple[int, tuple[tuple[int, int], ...]], Zones] = {}  # most uses have the same layers
-        for tensor, numbers in zip(self.tensors, self._numbers):
-            if not self.is_quantized(tensor):
+        for tensor, numbers, is_quantized in zip(self.tensors, self._numbers, self._are_quantized):
+            if not is_quantized:
                 found.append(None)
                 continue
             of = self._values if use_of(tensor.name) == "values" else self.layers
@@ -314,7 +314,7 @@ class GgufFile:
     def _in_order(self, positions: list[int]) -> Iterator[tuple[int, int]]:
         """Of the tensors at these positions, the copies that the quantizer comes to, as positions and layers: by layer,
         then by name; before these, by name alone, the tensors whose name does not begin with the layer."""
-        quantized = [p for p in positions if self.is_quantized(self.tensors[p])]
+        quantized = [p for p in positions if self._are_quantized[p]]
         names = [t.name for t in self.tensors]
         blocks = sorted([p for p in quantized if names[p].startswith("blk.")], key=lambda p: names[p])
         others = [
@@ -364,10 +364,14 @@ class GgufFile:
             )
         return self._places[key]
 
-    def is_quantized(self, tensor: Tensor) -> bool:
-        """Whether the quantizer touches a tensor."""
-        is_matrix = tensor.is_matrix and tensor.name.endswith(".weight")
-        return is_matrix and all(part not in tensor.name for part in (*NEVER_QUANTIZED, *self.converted.kept))
+    @cached_property
+    def _are_quantized(self) -> list[bool]:
+        """Whether the quantizer touches each tensor."""
+        never = (*NEVER_QUANTIZED, *self.converted.kept)
+        return [
+            t.is_matrix and t.name.endswith(".weight") and not [part for part in never if part in t.name]
+            for t in self.tensors
+        ]
 
     # from the checkpoint's tensors
 

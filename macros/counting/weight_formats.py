@@ -115,7 +115,7 @@ class WeightFormats:
                 self._totals[format] = self.gguf.size(format)
             elif format in QUANTIZERS:
                 quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                self._totals[format] = sum(
+                self._totals[format] = self._rest_bytes + sum(
                     form.size(shape, copies) * number
                     for w, sizes in self._kinds_for(quantization)
                     for form, _ in self._quantized(w, quantization, rest, None)
@@ -124,11 +124,14 @@ class WeightFormats:
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
-                self._totals[format] = self.converted(format)
+                self._totals[format] = self._converted(format)
         return self._totals[format]
 
     def converted(self, format: str) -> int:
         """Bytes of all weights with every matrix in a format of `FORMATS`, whatever was published."""
+        return self._converted(format) if format in self.names else self.total(format)
+
+    def _converted(self, format: str) -> int:
         return sum(format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike)
 
     @cached_property
@@ -142,8 +145,8 @@ class WeightFormats:
         return list(found.values())
 
     def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, Sizes]]:
-        """Of all weights that a quantizer gives the same format one, and how many of them have which shape, as
-        `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
+        """Of all weights that a quantizer may touch and gives the same format one, and how many of them have which
+        shape, as `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
         lists = tuple(modules.listed for modules, _ in quantization.listed)
         if lists not in self._for_lists:
             found: dict[tuple[object, ...], tuple[Weight, Sizes]] = {}
@@ -157,8 +160,8 @@ class WeightFormats:
 
     @cached_property
     def _seen_by_quantizers(self) -> list[tuple[Weight, tuple[tuple[int, ...], int], list[str]]]:
-        """Each weight with its shape, as `rows_and_columns`, and number of copies, and with the names of a module that
-        it may have in files."""
+        """Each weight that a quantizer may touch with its shape, as `rows_and_columns`, and number of copies, and with
+        the names of a module that it may have in files."""
         return [
             (
                 w,
@@ -166,8 +169,14 @@ class WeightFormats:
                 [_numbered(name, 0, 0) for name in self._called(w)],
             )
             for w in self.trace.weights.values()
-            if not w.is_buffer
+            if not w.is_buffer and self.kinds[w] is not Kind.REST
         ]
+
+    @cached_property
+    def _rest_bytes(self) -> int:
+        """Bytes of the weights that no quantizer touches, in 16 bits."""
+        rest = [w for w in self.trace.weights.values() if not w.is_buffer and self.kinds[w] is Kind.REST]
+        return sum(FORMATS["bfloat16"].size(w.shape, int(w.copies)) for w in rest)
 
     def size(self, w: Weight, format: str) -> int:
         """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""
@@ -496,6 +505,8 @@ def _inside(stored: Stored, w: Weight, layers: tuple[int, ...] | None) -> int:
     """The number of these layers of a weight that a tensor of a file holds; 1 outside of layers."""
     if stored.layers is None:
         return 1
+    if layers is None or layers == w.layers:
+        return len(stored.layers)
     wanted = set(_numbers(w, layers))
     return sum(number in wanted for number in stored.layers)
 
