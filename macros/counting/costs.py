@@ -81,8 +81,9 @@ class Costs(Devices):
         """The minimum time to compute a step of one sequence on one device: maps by weights at the fastest peak that
         holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
         highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
-        by_weights = given.machine.peak(*self.formats.types(given.format))
-        by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
+        machine = given.machine
+        by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
+        by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
             return Fraction(0)
         return self._compute(new, given.tokens, by_weights, by_cache)

@@ -82,7 +82,7 @@ class Devices(Training):
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
                 if here and (len(here) not in alike or format not in FORMATS):
                     alike[len(here)] = sum(
-                        self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts
+                        [self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts]
                     )
                 totals[stage] += alike[len(here)] if here else 0
         return totals

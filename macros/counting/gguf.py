@@ -244,8 +244,8 @@ class GgufFile:
         """Bytes of all tensors in a format."""
         if format in PLAIN:
             return sum(rows * bytes_of_row(plain or format, columns) for (plain, columns), rows in self._rows.items())
-        touched = sum(rows * bytes_of_row(name, columns) for (_, columns, _, _), name, rows in self._rows_in(format))
-        return self._untouched + touched
+        touched = [rows * bytes_of_row(name, columns) for (_, columns, _, _), name, rows in self._rows_in(format)]
+        return self._untouched + sum(touched)
 
     @cached_property
     def _rows(self) -> dict[tuple[str | None, int], int]:
@@ -258,16 +258,21 @@ class GgufFile:
         found = [t for t, zones in zip(self.tensors, self._zones) if zones is None]
         return sum(t.rows * t.copies * bytes_of_row(t.plain or "F16", t.columns) for t in found)
 
-    def _rows_in(self, format: str) -> Iterator[tuple[Alike, str, int]]:
+    def _rows_in(self, format: str) -> list[tuple[Alike, str, int]]:
         """The number of rows of each type in a format, of the tensors that the quantizer touches, with what decides
         it."""
         mix = MIXES[format]
-        for alike, rows in self._touched.items():
-            if alike[0] not in mix.by_layer:
-                yield alike, self._type(alike, -1, 0, mix, False), rows
-        for (alike, layer, number), rows in self._touched_by_layer.items():
-            if alike[0] in mix.by_layer:
-                yield alike, self._type(alike, layer, number, mix, False), rows
+        of_all = [
+            (alike, self._type(alike, -1, 0, mix, False), rows)
+            for alike, rows in self._touched.items()
+            if alike[0] not in mix.by_layer
+        ]
+        by_layer = [
+            (alike, self._type(alike, layer, number, mix, False), rows)
+            for (alike, layer, number), rows in self._touched_by_layer.items()
+            if alike[0] in mix.by_layer
+        ]
+        return of_all + by_layer
 
     @cached_property
     def _touched(self) -> dict[Alike, int]:

@@ -1,4 +1,4 @@
-"""The format of each weight of a model: all matrices in one, or tensor by tensor as the maker published them."""
+"""The format of each weight of a model, in one module: one for all matrices, or tensor by tensor as published."""
 
 from __future__ import annotations
 
@@ -115,12 +115,13 @@ class WeightFormats:
                 self._totals[format] = self.gguf.size(format)
             elif format in QUANTIZERS:
                 quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                self._totals[format] = self._rest_bytes + sum(
+                touched = [
                     form.size(shape, copies) * number
                     for w, sizes in self._kinds_for(quantization)
                     for form, _ in self._quantized(w, quantization, rest, None)
                     for (shape, copies), number in sizes.items()
-                )
+                ]
+                self._totals[format] = self._rest_bytes + sum(touched)
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
@@ -132,7 +133,7 @@ class WeightFormats:
         return self._converted(format) if format in self.names else self.total(format)
 
     def _converted(self, format: str) -> int:
-        return sum(format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike)
+        return sum([format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike])
 
     @cached_property
     def _alike(self) -> list[tuple[Weight, int]]:
@@ -352,7 +353,7 @@ class WeightFormats:
         quantization = self.quantization
         if quantization is None:
             return ((self.rest, _copies(w, layers)),) if self._types is None else self._typed(w, layers)
-        kept = self._kept(w)
+        kept = self._kept.get(w)
         if kept is not None:
             return ((kept, _copies(w, layers)),)
         return self._quantized(w, quantization, self.rest, layers)
@@ -421,18 +422,16 @@ class WeightFormats:
             found[form] = found.get(form, 0) + members
         return tuple(found.items())
 
-    def _kept(self, w: Weight) -> Format | None:
-        """The format in which the maker's files keep a weight, whatever the config says."""
-        name = f".{w.name}"
-        for end, format in self._kept_ends:
-            if name.endswith(end):
-                return FORMATS[format]
-        return None
-
     @cached_property
-    def _kept_ends(self) -> list[tuple[str, str]]:
-        """The ends of the names of weights that are kept, from a dot on, with their formats."""
-        return [] if self.architecture is None else [(f".{end}", name) for end, name in self.architecture.kept.items()]
+    def _kept(self) -> dict[Weight, Format]:
+        """The weights that the maker's files keep in a format, whatever the config says."""
+        found: dict[Weight, Format] = {}
+        ends = {} if self.architecture is None else self.architecture.kept
+        for end, name in ends.items():
+            for w in self.trace.weights.values():
+                if w not in found and f".{w.name}".endswith(f".{end}"):
+                    found[w] = FORMATS[name]
+        return found
 
     @cached_property
     def kinds(self) -> dict[Weight, Kind]:
