@@ -75,8 +75,6 @@ BY_HAND = {
     "counting/weight_formats:self._quantizers": "pure: what each quantizer comes to, of the model itself",
     "counting/gguf:self._kept": "pure: what each format comes to, of the file itself",
     "counting/gguf:self._made": "pure: what each weight becomes in each format, of the file itself",
-    "counting/gguf:self._sizes": "pure: what each format comes to, of the file itself",
-    "counting/gguf:self._types": "pure: the types of a file's matrices in each format",
     "counting/gguf:self._places": "pure: the places of a file's tensors, which all formats ask for",
     "engine/architectures/__init__:_registered": "what `@architecture` lists",
     "engine/array:self._flops": "pure: with slots there is no cached_property",

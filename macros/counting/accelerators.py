@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Annotated, NamedTuple, TypeVar, cast
 
@@ -52,7 +52,7 @@ class Multiprocessors(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     hertz: Rate
 
 
-class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, dict=True):
     """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
     `memory_bytes` is the memory that a model may take; if that is only a part, `installed_bytes` is the whole. Without
@@ -83,8 +83,12 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         For 16 bits, the higher of bfloat16 and float16: a program may round to either, and wider types such as float32
         are not faster. None if no peak is stated.
         """
-        rates = [self.peak_flops[dtype] for dtype in (*types, *OF_16_BITS) if dtype in self.peak_flops]
-        return max(rates) if rates else None
+        rates = [self.peak_flops[dtype] for dtype in types if dtype in self.peak_flops]
+        return max(self._peak_of_16_bits or 0, *rates) if rates else self._peak_of_16_bits
+
+    @cached_property
+    def _peak_of_16_bits(self) -> int | None:
+        return max([self.peak_flops[dtype] for dtype in OF_16_BITS if dtype in self.peak_flops], default=None)
 
     @property
     def figures(self) -> list[str]:

@@ -8,7 +8,7 @@ that is multiplied, `causal` only the pairs that the mask lets through; elements
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
 
@@ -39,7 +39,6 @@ CACHED = (
     "cache_bytes_written",
     "_cache_bytes_moved",
     "largest_operation",
-    "operations",
     "_evaluated",
     "activation_bytes",
     "splits",
@@ -82,8 +81,9 @@ class Costs(Devices):
         """The minimum time to compute a step of one sequence on one device: maps by weights at the fastest peak that
         holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
         highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
-        by_weights = given.machine.peak(*self.formats.types(given.format))
-        by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
+        machine = given.machine
+        by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
+        by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
             return Fraction(0)
         return self._compute(new, given.tokens, by_weights, by_cache)
@@ -115,8 +115,10 @@ class Costs(Devices):
             seconds = self._compute_seconds(1, given)
             cache = self._cache_bytes_moved(1, context, given.item_bytes)
 
+        read_as = self.formats.sized_as(format)
+
         def read(batch: int) -> int:
-            return self.weight_bytes_read(1, batch, format, first=context == 1)
+            return self.weight_bytes_read(1, batch, read_as, first=context == 1)
 
         # Bytes that there is time for, of each text: together, those of a batch are to suffice for the weights.
         left = seconds * given.machine.bytes_per_second - cache
@@ -163,28 +165,44 @@ class Costs(Devices):
         """
         splits = self.splits(given.devices, given.batch)
 
-        def is_full(context: int) -> bool:  # with more tokens neither the cache nor an operation becomes smaller
+        def left(context: int) -> int:  # with more tokens neither the cache nor an operation becomes smaller
             at = given.at(context)
-            return all(sum(self.split_bytes(split, at).values()) > memory_bytes for split in splits)
+            return memory_bytes - min([sum(self.split_bytes(split, at).values()) for split in splits])
 
-        return bisect_left(range(1, most + 1), True, key=is_full) if is_full(most) else None
+        return last_with_room(left, most) if splits else 0
 
     def batch_that_fits(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that the given devices hold during decode."""
-        most = 0
-        for split in self.splits(given.devices, MOST_TEXTS):
-            weights = self._stage_weights(split, given.format)
-            cache = self._stage_cache(split, given.tokens, given.item_bytes)
-            operation = self.largest_operation(1, given.tokens)[1] * 2
-            texts = min((memory_bytes - w) // (c + operation) for w, c in zip(weights, cache))
-            most = max(most, texts * split.data)
-        return most
+        splits = self.splits(given.devices, MOST_TEXTS)
+        return max([0, *[self.texts_of_group(split, memory_bytes, given) * split.data for split in splits]])
 
     def largest_batch(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that fit next to the weights during decode."""
         terms = self.inference_bytes(1, given)
         each = (terms["cache"] + terms["activations"]) // given.batch
         return max(0, (memory_bytes - terms["weights"]) // each)
+
+
+def last_with_room(left: Callable[[int], int], most: int) -> int | None:
+    """The largest number from 1 on with which something is left, which is less with each from 2 on; 0 if there is none,
+    None if it is `most` or more. Looks in turns on the line between two ends, for bytes grow about evenly, and in the
+    middle."""
+    low, high, is_line = 2, most, True  # at 1 an encoder reads its input, and holds more than later
+    left_of_high = left(high)
+    if left_of_high >= 0:
+        return None
+    left_of_low = left(low)
+    if left_of_low < 0:
+        return 1 if left(1) >= 0 else 0
+    while high - low > 1:
+        on_line = low + (high - low) * left_of_low // (left_of_low - left_of_high)
+        middle = min(max(on_line, low + 1), high - 1) if is_line else (low + high) // 2
+        is_line = not is_line
+        if (here := left(middle)) >= 0:
+            low, left_of_low = middle, here
+        else:
+            high, left_of_high = middle, here
+    return low
 
 
 COMPUTE, MEMORY = "compute", "memory bandwidth"

@@ -35,7 +35,7 @@ class Devices(Training):
         """Memory of the fullest device of a split during decode: its weights, its cache, and the largest operation of a
         decode step, which each device is assumed to hold whole."""
         texts = -(-given.batch // split.data)
-        weights = self._stage_weights(split, given.format)
+        weights = self._stage_weights(split, self.formats.sized_as(given.format))
         cache = self._stage_cache(split, given.tokens, given.item_bytes)
         stage = max(range(split.pipeline), key=lambda i: weights[i] + cache[i] * texts)
         return {
@@ -43,6 +43,14 @@ class Devices(Training):
             "cache": cache[stage] * texts,
             "activations": self.largest_operation(1, given.tokens)[1] * texts * 2,
         }
+
+    def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
+        """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
+        their own are at most this; below 0 if not even the weights fit."""
+        weights = self._stage_weights(split, self.formats.sized_as(given.format))
+        cache = self._stage_cache(split, given.tokens, given.item_bytes)
+        operation = self.largest_operation(1, given.tokens)[1] * 2
+        return min([(memory_bytes - w) // (c + operation) for w, c in zip(weights, cache)])
 
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
         """`split_bytes` of the `split` over the given devices; None if there is none."""
@@ -57,7 +65,7 @@ class Devices(Training):
     def split_weight_bytes(self, devices: int, format: str = "bfloat16") -> int | None:
         """Bytes of weights on the fullest device of the first split over this many devices; None if there is none."""
         splits = self.splits(devices)
-        return max(self._stage_weights(splits[0], format)) if splits else None
+        return max(self._stage_weights(splits[0], self.formats.sized_as(format))) if splits else None
 
     def split_cache_bytes(self, context: int, devices: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int | None:
         """Bytes of the cache on the fullest device: the heads' entries are divided, a latent and an indexer's keys are
@@ -74,7 +82,7 @@ class Devices(Training):
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
                 if here and (len(here) not in alike or format not in FORMATS):
                     alike[len(here)] = sum(
-                        self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts
+                        [self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts]
                     )
                 totals[stage] += alike[len(here)] if here else 0
         return totals
@@ -160,7 +168,7 @@ class Devices(Training):
         if stages == 1:
             return [layers]
         each = self.n_layers // stages
-        bounds = [*(bisect_left(layers, stage * each) for stage in range(stages)), len(layers)]
+        bounds = [*[bisect_left(layers, stage * each) for stage in range(stages)], len(layers)]
         return [layers[start:end] for start, end in zip(bounds, bounds[1:])]
 
     @cached_property
@@ -242,7 +250,9 @@ class Devices(Training):
     def at_work(self, new: int, given: Conditions) -> int:
         """The number of devices that work at once in a step of `new` tokens per sequence: a token is in one stage at a
         time."""
-        split = self.split(given, given.machine.memory_bytes) if given.devices > 1 else None
+        if new * given.batch >= given.devices:  # no split has more stages
+            return given.devices
+        split = self.split(given, given.machine.memory_bytes)
         if split is None:
             return given.devices
         return split.devices // split.pipeline * min(split.pipeline, new * given.batch)
@@ -319,12 +329,13 @@ class Devices(Training):
         return sorted({name for n in routed for name in n.expr.symbols})
 
     @cached_property
-    def _routed(self) -> tuple[list[int], list[int]]:
-        """The number of routed experts, and the widths along which they are cut, each number once."""
+    def _routed(self) -> tuple[int, int]:
+        """What divides the numbers of routed experts of all layers, and what divides the widths along which they are
+        cut; 0 without any."""
         values = self.counts.values()
         weights = [w for w in self.counts.weights if w.routed is not None]
         widths = {s for w in weights for d in w.shape for s in d.expr.symbols if rule_of(s) == WHOLE}
-        return sorted({int(w.routed[0]) for w in weights if w.routed}), sorted({values[s] for s in widths})
+        return math.gcd(*[int(w.routed[0]) for w in weights if w.routed]), math.gcd(*[values[s] for s in widths])
 
     @property
     def has_routed(self) -> bool:
@@ -337,8 +348,8 @@ class Devices(Training):
         members, widths = self._routed
         if not members:
             return 1
-        expert = math.gcd(devices, *members)
-        return None if any(n % (devices // expert) for n in widths) else expert
+        expert = math.gcd(devices, members)
+        return None if widths % (devices // expert) else expert
 
 
 def _of_stage(split: Split) -> Split:

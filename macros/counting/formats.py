@@ -55,7 +55,7 @@ class Format(Struct, frozen=True, dict=True):
 
     def size(self, shape: Iterable[int], copies: int = 1) -> int:
         """Bytes of this many tensors of this shape; the last blocks of an axis need not be full."""
-        shape = [int(d) for d in shape]
+        shape = list(map(int, shape))
         if self.is_plain:
             return -(-math.prod(shape) * self.bits * copies // 8)
         if self.zero_bits or self.is_flat:

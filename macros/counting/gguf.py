@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ..engine.errors import Problem, shorten
 from ..engine.tensors import Weight
@@ -32,6 +32,7 @@ from .gguf_mixes import (
 from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, WITHOUT, Converted
 from .gguf_types import PLAIN
 
+Key = TypeVar("Key")
 Shape = tuple[int, ...]
 Alike = tuple[str, int, bool, bool]  # what decides a matrix's type besides its layer: see `GgufFile._alike`
 Zones = tuple[tuple[int, tuple[int, ...]], ...]  # and its layers: see `GgufFile._zones`
@@ -63,6 +64,11 @@ class Tensor:
     def columns(self) -> int:
         """The numbers of a row."""
         return self.shape[-1] if self.shape else 1
+
+    @property
+    def copies(self) -> int:
+        """The number of copies."""
+        return 1 if self.layers is None else len(self.layers)
 
     @property
     def is_matrix(self) -> bool:
@@ -114,8 +120,6 @@ class GgufFile:
                 "ask for a format other than GGUF",
             )
         self._kept: dict[str, tuple[Stored, ...]] = {}
-        self._sizes: dict[str, int] = {}  # in each format
-        self._types: dict[tuple[str, Alike, int, int, bool], str] = {}  # of matrices
         self._places: dict[tuple[bool, int, int, bool], Place] = {}
         self._made: dict[tuple[str, Weight], tuple[Stored, ...]] = {}  # in each format, what is made of a weight
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
@@ -167,12 +171,12 @@ class GgufFile:
                 found.append(Stored(tensor, tensor.plain or format, tensor.layers))
             elif zones is None:  # what no format touches is as in an F16 file
                 found.append(Stored(tensor, tensor.plain or "F16", tensor.layers))
-            elif alike[0] not in MIXES[format].by_layer:
-                found.append(Stored(tensor, self._type(alike, -1, 0, format, has_matrix), tensor.layers))
+            elif alike[0] not in (mix := MIXES[format]).by_layer:
+                found.append(Stored(tensor, self._type(alike, -1, 0, mix, has_matrix), tensor.layers))
             else:
                 types: dict[str, list[int]] = {}
                 for number, layers in zones:
-                    types.setdefault(self._type(alike, layers[0], number, format, has_matrix), []).extend(layers)
+                    types.setdefault(self._type(alike, layers[0], number, mix, has_matrix), []).extend(layers)
                 found += [
                     Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()
                 ]
@@ -199,14 +203,20 @@ class GgufFile:
         """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
         `_numbers` of the first of them; nothing for those whose layers no mix asks for."""
         found: list[Zones | None] = []
-        for tensor, numbers in zip(self.tensors, self._numbers):
+        known: dict[tuple[int, tuple[tuple[int, int], ...]], Zones] = {}  # most uses have the same layers
+        for tensor, numbers, is_quantized in zip(self.tensors, self._numbers, self._are_quantized):
+            if not is_quantized:
+                found.append(None)
+                continue
             of = self._values if use_of(tensor.name) == "values" else self.layers
-            alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
-            for layer, number in numbers.items():
-                zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
-                alike.setdefault(zone, (number, []))[1].append(layer)
-            zones = tuple([(number, tuple(layers)) for number, layers in alike.values()])
-            found.append(zones if self.is_quantized(tensor) else None)
+            key = of, tuple(numbers.items())
+            if key not in known:
+                alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
+                for layer, number in numbers.items():
+                    zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
+                    alike.setdefault(zone, (number, []))[1].append(layer)
+                known[key] = tuple([(number, tuple(layers)) for number, layers in alike.values()])
+            found.append(known[key])
         return tuple(found)
 
     def of(self, w: Weight, format: str) -> tuple[Stored, ...]:
@@ -232,43 +242,66 @@ class GgufFile:
 
     def size(self, format: str) -> int:
         """Bytes of all tensors in a format."""
-        if format not in self._sizes:
-            self._sizes[format] = sum(
-                rows * bytes_of_row(name, columns) for (_, columns, _, _), name, rows in self._rows(format)
-            )
-        return self._sizes[format]
-
-    def _rows(self, format: str) -> Iterator[tuple[Alike, str, int]]:
-        """The number of rows of each type in a format, with what decides it."""
-        for (alike, plain, zones, copies), rows in self._groups.items():
-            if format in PLAIN:
-                yield alike, plain or format, rows * copies
-            elif zones is None:
-                yield alike, plain or "F16", rows * copies
-            elif alike[0] not in MIXES[format].by_layer:
-                yield alike, self._type(alike, -1, 0, format, False), rows * copies
-            else:
-                for number, layers in zones:
-                    yield alike, self._type(alike, layers[0], number, format, False), rows * len(layers)
+        if format in PLAIN:
+            return sum(rows * bytes_of_row(plain or format, columns) for (plain, columns), rows in self._rows.items())
+        touched = [rows * bytes_of_row(name, columns) for (_, columns, _, _), name, rows in self._rows_in(format)]
+        return self._untouched + sum(touched)
 
     @cached_property
-    def _groups(self) -> dict[tuple[Alike, str | None, Zones | None, int], int]:
-        """The number of rows of tensors that have the same type in every format, with the number of their copies."""
-        found: dict[tuple[Alike, str | None, Zones | None, int], int] = {}
-        for tensor, zones, alike in zip(self.tensors, self._zones, self._alike):
-            group = alike, tensor.plain, zones, 1 if tensor.layers is None else len(tensor.layers)
-            found[group] = found.get(group, 0) + tensor.rows
-        return found
+    def _rows(self) -> dict[tuple[str | None, int], int]:
+        """The number of rows of all tensors, by the type that the converter writes and the columns."""
+        return _added(((t.plain, t.columns), t.rows * t.copies) for t in self.tensors)
+
+    @cached_property
+    def _untouched(self) -> int:
+        """Bytes of the tensors that the quantizer does not touch."""
+        found = [t for t, zones in zip(self.tensors, self._zones) if zones is None]
+        return sum(t.rows * t.copies * bytes_of_row(t.plain or "F16", t.columns) for t in found)
+
+    def _rows_in(self, format: str) -> list[tuple[Alike, str, int]]:
+        """The number of rows of each type in a format, of the tensors that the quantizer touches, with what decides
+        it."""
+        mix = MIXES[format]
+        of_all = [
+            (alike, self._type(alike, -1, 0, mix, False), rows)
+            for alike, rows in self._touched.items()
+            if alike[0] not in mix.by_layer
+        ]
+        by_layer = [
+            (alike, self._type(alike, layer, number, mix, False), rows)
+            for (alike, layer, number), rows in self._touched_by_layer.items()
+            if alike[0] in mix.by_layer
+        ]
+        return of_all + by_layer
+
+    @cached_property
+    def _touched(self) -> dict[Alike, int]:
+        """The number of rows that the quantizer touches, by what decides their type besides the layer."""
+        tensors = zip(self.tensors, self._zones, self._alike)
+        return _added((alike, t.rows * t.copies) for t, zones, alike in tensors if zones is not None)
+
+    @cached_property
+    def _touched_by_layer(self) -> dict[tuple[Alike, int, int], int]:
+        """The same, where a mix asks for the layer, by the first layer of a zone and its number."""
+        tensors = zip(self.tensors, self._zones, self._alike)
+        return _added(
+            ((alike, layers[0], number), t.rows * len(layers))
+            for t, zones, alike in tensors
+            for number, layers in zones or ()
+        )
 
     @cached_property
     def elements(self) -> int:
         """Numbers in all tensors."""
-        return sum(math.prod(t.shape) * (1 if t.layers is None else len(t.layers)) for t in self.tensors)
+        return sum(math.prod(t.shape) * t.copies for t in self.tensors)
 
     def needs_matrix(self, format: str) -> bool:
         """Whether llama.cpp makes a format only with an importance matrix."""
         needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
-        return any(name in needing and use not in ("head", "table") for (use, _, _, _), name, _ in self._rows(format))
+        if format in PLAIN:
+            return False
+        rows = self._rows_in(format)
+        return any(name in needing and use not in ("head", "table") for (use, _, _, _), name, _ in rows)
 
     @cached_property
     def _numbers(self) -> list[dict[int, int]]:
@@ -286,7 +319,7 @@ class GgufFile:
     def _in_order(self, positions: list[int]) -> Iterator[tuple[int, int]]:
         """Of the tensors at these positions, the copies that the quantizer comes to, as positions and layers: by layer,
         then by name; before these, by name alone, the tensors whose name does not begin with the layer."""
-        quantized = [p for p in positions if self.is_quantized(self.tensors[p])]
+        quantized = [p for p in positions if self._are_quantized[p]]
         names = [t.name for t in self.tensors]
         blocks = sorted([p for p in quantized if names[p].startswith("blk.")], key=lambda p: names[p])
         others = [
@@ -308,14 +341,8 @@ class GgufFile:
         """The number of tensors of values."""
         return sum(len(t.layers or (0,)) for t in self.tensors if use_of(t.name) == "values")
 
-    def _type(self, alike: Alike, layer: int, number: int, format: str, has_matrix: bool) -> str:
-        """The type of one copy of a matrix, cached."""
-        key = format, alike, layer, number, has_matrix
-        if key not in self._types:
-            self._types[key] = self._type_in(MIXES[format], alike, layer, number, has_matrix)
-        return self._types[key]
-
-    def _type_in(self, mix: Mix, alike: Alike, layer: int, number: int, has_matrix: bool) -> str:
+    def _type(self, alike: Alike, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
+        """The type of one copy of a matrix."""
         use, columns, is_stack, is_no_less = alike
         if is_no_less:
             return fitting("Q8_0", columns)
@@ -342,10 +369,14 @@ class GgufFile:
             )
         return self._places[key]
 
-    def is_quantized(self, tensor: Tensor) -> bool:
-        """Whether the quantizer touches a tensor."""
-        is_matrix = tensor.is_matrix and tensor.name.endswith(".weight")
-        return is_matrix and all(part not in tensor.name for part in (*NEVER_QUANTIZED, *self.converted.kept))
+    @cached_property
+    def _are_quantized(self) -> list[bool]:
+        """Whether the quantizer touches each tensor."""
+        never = (*NEVER_QUANTIZED, *self.converted.kept)
+        return [
+            t.is_matrix and t.name.endswith(".weight") and not [part for part in never if part in t.name]
+            for t in self.tensors
+        ]
 
     # from the checkpoint's tensors
 
@@ -449,3 +480,11 @@ class GgufFile:
                     return kind
         is_wide = len(shape) < 2 or not name.endswith(".weight") or name.endswith("_norm.weight")
         return "F32" if is_wide or any(name.endswith(end) for end in IN_32_BITS) else None
+
+
+def _added(rows: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+    """The sum of the numbers of each key."""
+    found: dict[Key, int] = {}
+    for key, number in rows:
+        found[key] = found.get(key, 0) + number
+    return found

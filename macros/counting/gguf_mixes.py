@@ -300,7 +300,11 @@ def type_in(mix: Mix, use: str, place: Place, columns: int, *, is_head: bool, is
         return fitting("Q8_0" if place.architecture == "falcon" or columns % BLOCKS[mix.base][0] else mix.head, columns)
     if "stack" in mix.lines:
         return fitting("MXFP4" if is_stack else mix.base, columns)
-    chosen = next((name for condition, name in mix.lines.get(use, ()) if place.holds(condition)), mix.base)
+    chosen = mix.base
+    for condition, name in mix.lines.get(use, ()):
+        if place.holds(condition):
+            chosen = name
+            break
     if not mix.is_lowest:
         if use == "values" and place.is_70b and chosen in ("Q3_K", "Q4_K"):
             chosen = "Q5_K"

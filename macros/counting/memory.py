@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Iterator
 from typing import TypeAlias
 
-from ..engine.array import Node, ShapeArray
+from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import distinct, in_numbers, is_cache, is_data, measured, origin, product_of
+from .arrays import in_numbers, is_cache, is_data, measured, origin, product_of
 from .cache import CacheCosts
 from .conditions import Conditions
 
@@ -50,54 +50,54 @@ class Memory(CacheCosts):
 
     def operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
-        The first of several with the same number; none that is never larger than another."""
-        operations: list[tuple[Elements, Node]] = []
-        seen: set[tuple[tuple[Poly, int], ...]] = set()
-        for leaf, arrays in self._computed:
-            elements: Elements = {}
-            for varying, number, is_paired in arrays:
-                if pairs or not is_paired:
-                    elements[varying] = elements.get(varying, 0) + number
-            alike = tuple(elements.items())
+        The first of several with the same number; none that is never larger than another. They outlast the costs."""
+        known = self.counts.operations
+        if pairs not in known:
+            found: list[tuple[Elements, Node]] = []
+            for leaf, arrays in self._computed:
+                elements: Elements = {}
+                for varying, number, is_paired in arrays:
+                    if pairs or not is_paired:
+                        elements[varying] = elements.get(varying, 0) + number
+                if not any(_covers(others, elements) for others, _ in found):
+                    found = [(e, n) for e, n in found if not _covers(elements, e)]
+                    found.append((elements, leaf))
+            known[pairs] = found
+        return known[pairs]
+
+    @property
+    def _computed(self) -> Iterator[tuple[Node, list[tuple[Poly, int, bool]]]]:
+        """Of the calls that compute with arrays of the same shapes the first, with the arrays of data that it reads or
+        makes: elements as what varies with the text and a number to multiply it by, and whether they are over pairs."""
+        known: dict[int, tuple[int, int]] = {}  # what an array is a view of, and which shape that has; -1 without data
+        shapes: dict[tuple[int, ...], int] = {}  # by the symbols of their axes
+        sizes: list[tuple[Poly, int, bool]] = []
+        seen: set[tuple[int, ...]] = set()
+        for leaf in self.trace.root.walk():
+            if leaf.children or leaf.access is not Access.COMPUTES:
+                continue
+            arrays: dict[int, int] = {}
+            for x in (*leaf.inputs, *leaf.outputs):
+                if id(x) not in known:
+                    whole, shape = origin(x), -1  # what reads an array finds it as what made it
+                    if is_data(whole) and not is_cache(whole):
+                        shape = shapes.setdefault(tuple([id(d.expr) for d in whole.shape]), len(sizes))
+                        if shape == len(sizes):
+                            number, axes = in_numbers(whole)
+                            sizes.append((product_of(axes), number, measured(whole)[1]))
+                    known[id(x)] = id(whole), shape
+                one, shape = known[id(x)]
+                if shape >= 0:
+                    arrays[one] = shape
+            alike = tuple(arrays.values())
             if alike not in seen:
                 seen.add(alike)
-                if not any(_covers(others, elements) for others, _ in operations):
-                    operations = [(e, n) for e, n in operations if not _covers(elements, e)]
-                    operations.append((elements, leaf))
-        return operations
-
-    @cached_property
-    def _computed(self) -> list[tuple[Node, list[tuple[Poly, int, bool]]]]:
-        """The calls that compute, each with the arrays of data that it reads or makes: elements as what varies with the
-        text and a number to multiply it by, and whether they are over pairs."""
-        origins: dict[int, ShapeArray] = {}  # what reads an array finds it as what made it
-        known: dict[int, tuple[Poly, int, bool] | None] = {}
-        shapes: dict[tuple[int, ...], tuple[Poly, int, bool]] = {}  # by the symbols of their axes
-
-        def viewed(x: ShapeArray) -> ShapeArray:
-            if id(x) not in origins:
-                origins[id(x)] = origin(x)
-            return origins[id(x)]
-
-        def sized(x: ShapeArray) -> tuple[Poly, int, bool] | None:
-            if id(x) not in known:
-                known[id(x)] = of_shape(x) if is_data(x) and not is_cache(x) else None
-            return known[id(x)]
-
-        def of_shape(x: ShapeArray) -> tuple[Poly, int, bool]:
-            key = tuple([id(d.expr) for d in x.shape])
-            if key not in shapes:
-                number, axes = in_numbers(x)
-                shapes[key] = product_of(axes), number, measured(x)[1]
-            return shapes[key]
-
-        return [
-            (leaf, [one for x in distinct(map(viewed, (*leaf.inputs, *leaf.outputs))) if (one := sized(x)) is not None])
-            for leaf in self.trace.root.walk()
-            if not leaf.children and leaf.access is Access.COMPUTES
-        ]
+                yield leaf, [sizes[shape] for shape in alike]
 
 
 def _covers(some: Elements, others: Elements) -> bool:
     """Whether some are never fewer than others."""
-    return all(number <= some.get(varying, 0) for varying, number in others.items())
+    for varying, number in others.items():
+        if number > some.get(varying, 0):
+            return False
+    return True

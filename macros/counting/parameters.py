@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ..engine.architectures import Architecture
+from ..engine.array import Node
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
 from ..engine.steps import BUFFERS, Holds, Role
@@ -40,11 +41,15 @@ class Counts:
         headers of the files."""
         self.trace: Trace = trace
         self._read = raw or {}, architecture, types
+        # What is little, and asked for again by tables of all models: bytes of all weights in each format; operations
+        # with or without pairs, see `Memory.operations`.
+        self._totals: dict[str, int] = {}
+        self.operations: dict[bool, list[tuple[dict[Poly, int], Node]]] = {}
         self.release()
 
     def release(self) -> None:
         """Drop the costs and the sizes in formats, which are most of a model in memory."""
-        self.formats: WeightFormats = WeightFormats(self.trace, *self._read)
+        self.formats: WeightFormats = WeightFormats(self.trace, *self._read, self._totals)
         self.costs: object = None  # `costs.of` this model: they go when it goes
 
     @cached_property

@@ -149,8 +149,9 @@ class Traffic(Compute):
     def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
         """Bytes of weights and cache that a step reads and writes, each once; experts are the expected or the `least`
         number."""
+        format = self.formats.sized_as(given.format)
         return (
-            self.weight_bytes_read(new, given.batch, given.format, least=least, first=new == given.tokens)
+            self.weight_bytes_read(new, given.batch, format, least=least, first=new == given.tokens)
             + self._cache_bytes_moved(new, given.tokens, given.item_bytes) * given.batch
         )
 

@@ -1,4 +1,4 @@
-"""The format of each weight of a model: all matrices in one, or tensor by tensor as the maker published them."""
+"""The format of each weight of a model, in one module: one for all matrices, or tensor by tensor as published."""
 
 from __future__ import annotations
 
@@ -63,15 +63,17 @@ class WeightFormats:
         self,
         trace: Trace,
         raw: Mapping[str, Any],
-        architecture: Architecture | None = None,
-        types: Callable[[], Mapping[str, str] | None] | None = None,
+        architecture: Architecture | None,
+        types: Callable[[], Mapping[str, str] | None] | None,
+        totals: dict[str, int],
     ):
+        """`totals` are the bytes of all weights in the formats that were asked for before."""
         self.trace, self.architecture, self._read_types = trace, architecture, types
         self.model_type: str = raw.get("model_type", "")
         self.problem: Problem | None = None  # why the published format is not known
         self._quantizers: dict[str, Quantization] = {}
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
-        self._totals: dict[str, int] = {}
+        self._totals = totals
         self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, Sizes]]] = {}  # see `_kinds_for`
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
@@ -98,28 +100,40 @@ class WeightFormats:
             return self._quantized(w, self._of_quantizer(format), FORMATS["bfloat16"], layers)
         return ((format_of(w, format), _copies(w, layers)),)
 
+    def sized_as(self, format: str) -> str:
+        """A format that gives every weight the same size: for the published one, where nothing is quantized and no file
+        says otherwise, that of the config."""
+        if format != PUBLISHED or self.quantization is not None or self.problem is not None:
+            return format
+        return self.rest.name if self._types is None else format
+
     def total(self, format: str) -> int:
         """Bytes of all weights."""
+        format = self.sized_as(format)
         if format not in self._totals:
             if format in GGUF:
                 self._totals[format] = self.gguf.size(format)
             elif format in QUANTIZERS:
                 quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                self._totals[format] = sum(
+                touched = [
                     form.size(shape, copies) * number
                     for w, sizes in self._kinds_for(quantization)
                     for form, _ in self._quantized(w, quantization, rest, None)
                     for (shape, copies), number in sizes.items()
-                )
+                ]
+                self._totals[format] = self._rest_bytes + sum(touched)
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
-                self._totals[format] = self.converted(format)
+                self._totals[format] = self._converted(format)
         return self._totals[format]
 
     def converted(self, format: str) -> int:
         """Bytes of all weights with every matrix in a format of `FORMATS`, whatever was published."""
-        return sum(format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike)
+        return self._converted(format) if format in self.names else self.total(format)
+
+    def _converted(self, format: str) -> int:
+        return sum([format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike])
 
     @cached_property
     def _alike(self) -> list[tuple[Weight, int]]:
@@ -132,21 +146,38 @@ class WeightFormats:
         return list(found.values())
 
     def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, Sizes]]:
-        """Of all weights that a quantizer gives the same format one, and how many of them have which shape, as
-        `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
+        """Of all weights that a quantizer may touch and gives the same format one, and how many of them have which
+        shape, as `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
         lists = tuple(modules.listed for modules, _ in quantization.listed)
         if lists not in self._for_lists:
             found: dict[tuple[object, ...], tuple[Weight, Sizes]] = {}
-            for w in self.trace.weights.values():
-                if not w.is_buffer:
-                    shape = tuple([int(d) for d in self._rows_and_columns(w, w.shape)])
-                    called = [_numbered(name, 0, 0) for name in self._called(w)] if lists else []
-                    is_listed = tuple(modules.holds(called) for modules, _ in quantization.listed)
-                    key = self.kinds[w], w.layers is None, w in self._transposed, shape[-1:], is_listed
-                    sizes = found.setdefault(key, (w, {}))[1]
-                    sizes[shape, int(w.copies)] = sizes.get((shape, int(w.copies)), 0) + 1
+            for w, shape, called in self._seen_by_quantizers:
+                is_listed = tuple([modules.holds(called) for modules, _ in quantization.listed])
+                key = self.kinds[w], w.layers is None, w in self._transposed, shape[0][-1:], is_listed
+                sizes = found.setdefault(key, (w, {}))[1]
+                sizes[shape] = sizes.get(shape, 0) + 1
             self._for_lists[lists] = list(found.values())
         return self._for_lists[lists]
+
+    @cached_property
+    def _seen_by_quantizers(self) -> list[tuple[Weight, tuple[tuple[int, ...], int], list[str]]]:
+        """Each weight that a quantizer may touch with its shape, as `rows_and_columns`, and number of copies, and with
+        the names of a module that it may have in files."""
+        return [
+            (
+                w,
+                (tuple(map(int, self._rows_and_columns(w, w.shape))), int(w.copies)),
+                [_numbered(name, 0, 0) for name in self._called(w)],
+            )
+            for w in self.trace.weights.values()
+            if not w.is_buffer and self.kinds[w] is not Kind.REST
+        ]
+
+    @cached_property
+    def _rest_bytes(self) -> int:
+        """Bytes of the weights that no quantizer touches, in 16 bits."""
+        rest = [w for w in self.trace.weights.values() if not w.is_buffer and self.kinds[w] is Kind.REST]
+        return sum(FORMATS["bfloat16"].size(w.shape, int(w.copies)) for w in rest)
 
     def size(self, w: Weight, format: str) -> int:
         """Bytes of all copies of a weight; a buffer counts only in a GGUF file."""
@@ -322,7 +353,7 @@ class WeightFormats:
         quantization = self.quantization
         if quantization is None:
             return ((self.rest, _copies(w, layers)),) if self._types is None else self._typed(w, layers)
-        kept = self._kept(w)
+        kept = self._kept.get(w)
         if kept is not None:
             return ((kept, _copies(w, layers)),)
         return self._quantized(w, quantization, self.rest, layers)
@@ -391,13 +422,16 @@ class WeightFormats:
             found[form] = found.get(form, 0) + members
         return tuple(found.items())
 
-    def _kept(self, w: Weight) -> Format | None:
-        """The format in which the maker's files keep a weight, whatever the config says."""
-        if self.architecture is not None:
-            for end, name in self.architecture.kept.items():
-                if f".{w.name}".endswith(f".{end}"):
-                    return FORMATS[name]
-        return None
+    @cached_property
+    def _kept(self) -> dict[Weight, Format]:
+        """The weights that the maker's files keep in a format, whatever the config says."""
+        found: dict[Weight, Format] = {}
+        ends = {} if self.architecture is None else self.architecture.kept
+        for end, name in ends.items():
+            for w in self.trace.weights.values():
+                if w not in found and f".{w.name}".endswith(f".{end}"):
+                    found[w] = FORMATS[name]
+        return found
 
     @cached_property
     def kinds(self) -> dict[Weight, Kind]:
@@ -470,6 +504,8 @@ def _inside(stored: Stored, w: Weight, layers: tuple[int, ...] | None) -> int:
     """The number of these layers of a weight that a tensor of a file holds; 1 outside of layers."""
     if stored.layers is None:
         return 1
+    if layers is None or layers == w.layers:
+        return len(stored.layers)
     wanted = set(_numbers(w, layers))
     return sum(number in wanted for number in stored.layers)
 

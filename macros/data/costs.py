@@ -24,6 +24,11 @@ DEVICES = (1, 2, 4, 8, 16)
 BATCHES = (1, 8, 64, 512)
 DRAFTED, CHECKED_ON = (1, 2, 4, 8), "h100"
 ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
+# The figures by their places in the JSON and their keys there.
+PLACES = {
+    place: {f.key.rpartition(".")[2]: f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
+    for place in {f.key.rpartition(".")[0] for f in FIGURES.values()}
+}
 
 
 class Asked(NamedTuple):
@@ -49,12 +54,11 @@ USUAL = Asked()
 
 def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     """The figures at a place of the JSON, by their keys there; one value per context for those that depend on it."""
-    figures = {f.key.removeprefix(f"{place}."): f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
     return {
         key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
         if "context" in f.needs
         else plain_number(f.compute(costs, asked.at(None)))
-        for key, f in figures.items()
+        for key, f in PLACES[place].items()
         if costs.has_latents or not f.of_latents
     }
 
@@ -164,10 +168,9 @@ def quantizer_bytes(costs: Costs, name: str) -> int | None:
 def gguf_bytes(costs: Costs) -> dict[str, int] | None:
     """Bytes of all tensors of the model's GGUF file in each format; None if llama.cpp has no such model."""
     try:
-        file = costs.formats.gguf
+        return {name: costs.weight_bytes(name) for name in GGUF}
     except Problem:
         return None
-    return {name: file.size(name) for name in GGUF}
 
 
 def _sent(costs: Costs, split: Split, asked: Asked) -> dict[str, int | float]:
@@ -269,8 +272,8 @@ def _batches(costs: Costs, split: Split, given: Conditions) -> list[Conditions]:
     """The batches that fit into a split on an accelerator: some, and the largest of all splits over so many devices."""
     memory = given.machine.memory_bytes
     sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
-    found = [given.of_texts(n) for n in sizes if n]
-    return [at for at in found if sum(costs.split_bytes(split, at).values()) <= memory]
+    most = costs.texts_of_group(split, memory, given) * split.data
+    return [given.of_texts(n) for n in sizes if 0 < n <= most]
 
 
 def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | None, Conditions]:

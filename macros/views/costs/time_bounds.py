@@ -160,7 +160,7 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
             continue
         on_these = replace(given, devices=split.devices)
         read, write = (costs.bound(new, on_these) for new in (context, 1))
-        expected = costs.bound(1, on_these, expected=True)
+        expected = costs.bound(1, on_these, expected=True) if costs.has_routed else write
         crossings = [costs.critical_batch(given.at(length)) for length in (None, context)]
         has_never |= None in crossings and a.peak() is not None
         rows.append(
