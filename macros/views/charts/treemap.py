@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..kit import text_boxes
-from ..kit.text_boxes import Box
+from ..kit.text_boxes import Box, maximum_width
 
 WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
 TALL, SHORT = (560, 370), (340, 165)  # of those on the home page
@@ -132,7 +131,7 @@ def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
         Label(left + 6, top + LINE * (i + 1), line, TITLE, BOLD if is_named and line != counted else None)
         for i, line in enumerate(lines)
     ]
-    widest = max(text_boxes.width(line, TITLE) for line in lines)
+    widest = max(maximum_width(line, TITLE) for line in lines)
     return heading, (left, top, left + 6 + widest, top + LINE * len(lines) + 4)
 
 
@@ -176,4 +175,4 @@ def _name(tensor: Tensor, box: Box, taken: Box) -> list[Label]:
 
 
 def _fits(lines: list[str], size: float, width: float) -> bool:
-    return all(text_boxes.width(line, size) <= width for line in lines)
+    return all(maximum_width(line, size) <= width for line in lines)

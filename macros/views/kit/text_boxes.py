@@ -7,7 +7,7 @@ from functools import lru_cache
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def width(content: str, size: float) -> float:
+def maximum_width(content: str, size: float) -> float:
     """The maximum width of a piece of text."""
     return size * _ems(content)
 
@@ -19,6 +19,6 @@ def _ems(content: str) -> float:
 
 def text_box(x: float, y: float, content: str, anchor: str, size: float) -> Box:
     """The maximum space that a piece of text takes."""
-    wide = width(content, size)
-    left = x - {"start": 0, "end": wide, "middle": wide / 2}[anchor]
-    return left, y - 0.85 * size, left + wide, y + 0.3 * size
+    width = maximum_width(content, size)
+    left = x - {"start": 0, "end": width, "middle": width / 2}[anchor]
+    return left, y - 0.85 * size, left + width, y + 0.3 * size
