@@ -13,7 +13,7 @@ from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from ...counting.parts import Group
 from ..kit import disclosure, rounding, values
-from ..kit.html import Html, Link, anchor, html, joined, number, table, tag, terms_beside
+from ..kit.html import Html, Link, anchor, html, joined, made, number, table, tag, terms_beside
 from ..kit.svg import element, label, svg_link
 from ..kit.text_boxes import Box
 from ..trace.guide_links import link_to_section, page_for_part
@@ -126,16 +126,12 @@ def _drawing(fields: list[Field], model: Model, size: tuple[int, int], cls: str)
 
 def _field(f: Field, drawn: treemap.Drawn) -> Html:
     """A part: its tensors as areas within it, its name, and their names if there is room."""
-    colour = PARTS[f.group.parts[0].category].colour
-    shapes = joined(
-        [
-            tag("title", f.title),
-            element("path", d=_path([drawn.box]), fill=colour, fill_opacity=treemap.IDLE),
-            element("path", d=_path(drawn.used), fill=colour, fill_opacity=treemap.USED),
-            _lines(drawn.inner, "inner"),
-            _lines(drawn.outer, "outer"),
-            *(label(x, y, content, size=size, weight=weight) for x, y, content, size, weight in drawn.lines),
-        ]
+    fill = f'fill="{PARTS[f.group.parts[0].category].colour}" fill-opacity'
+    lines = [label(x, y, content, size=size, weight=weight) for x, y, content, size, weight in drawn.lines]
+    shapes = made(
+        f'<title>{f.title}</title><path d="{_path([drawn.box])}" {fill}="{treemap.IDLE}"/>'
+        f'<path d="{_path(drawn.used)}" {fill}="{treemap.USED}"/>'
+        f"{_lines(drawn.inner, 'inner')}{_lines(drawn.outer, 'outer')}{''.join(lines)}"
     )
     if not f.address:
         return element("g", shapes)
@@ -143,8 +139,8 @@ def _field(f: Field, drawn: treemap.Drawn) -> Html:
 
 
 def _path(boxes: Iterable[Box]) -> str:
-    return "".join(f"M{x:.1f} {y:.1f}H{right:.1f}V{bottom:.1f}H{x:.1f}z" for x, y, right, bottom in boxes)
+    return "".join([f"M{x:.1f} {y:.1f}H{right:.1f}V{bottom:.1f}H{x:.1f}z" for x, y, right, bottom in boxes])
 
 
-def _lines(boxes: list[Box], cls: str) -> Html:
-    return element("path", d=_path(boxes), cls=cls, fill="none") if boxes else Html()
+def _lines(boxes: list[Box], cls: str) -> str:
+    return f'<path d="{_path(boxes)}" class="{cls}" fill="none"/>' if boxes else ""

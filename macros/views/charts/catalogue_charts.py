@@ -121,7 +121,15 @@ def _beside(
         for place, box in boxes.items()
         if left <= box[0] and box[2] <= right and top + 16 <= box[1] and box[3] <= bottom
     ]
-    px, py, side = max(inside, key=lambda place: min(box_distance(boxes[place], (a, b, a, b)) for a, b in points))
+    farthest, (px, py, side) = -1.0, inside[0]
+    for place in inside:
+        nearest = maths.inf
+        for a, b in points:
+            nearest = min(nearest, box_distance(boxes[place], (a, b, a, b)))
+            if nearest <= farthest:
+                break
+        else:
+            farthest, (px, py, side) = nearest, place
     return label(px, py, content, side, 11, halo=True)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from ..kit.text_boxes import Box, text_box
+from ..kit.text_boxes import Box, maximum_width
 
 WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
 TALL, SHORT = (560, 370), (340, 165)  # of those on the home page
@@ -122,10 +122,8 @@ def _outlined(boxes: list[Box]) -> list[Box]:
 def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
     """The name and size of a part, as much as its first tensor's field has room for, and the place that they take."""
     left, top = box[0], box[1]
-    named = f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title
     counted = f"{area.said}, {area.share}"
-    possible = ([named, counted], *_wrapped(area), [area.title], [area.share])
-    lines = next((lines for lines in possible if _has_room(lines, first)), None)
+    lines = next((lines for lines in _possible(area, counted) if _has_room(lines, first)), None)
     if lines is None:
         return [], (left, top, left, top)
     is_named = lines != [area.share]
@@ -133,14 +131,22 @@ def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
         Label(left + 6, top + LINE * (i + 1), line, TITLE, BOLD if is_named and line != counted else None)
         for i, line in enumerate(lines)
     ]
-    widest = max(text_box(0, 0, line, "start", TITLE)[2] for line in lines)
+    widest = max(maximum_width(line, TITLE) for line in lines)
     return heading, (left, top, left + 6 + widest, top + LINE * len(lines) + 4)
 
 
 def _has_room(lines: list[str], box: Box) -> bool:
     """Whether a heading of these lines fits in a box."""
     left, top, right, bottom = box
-    return _fits(lines, TITLE, right - left - 10) and bottom - top >= LINE * len(lines) + 5
+    return bottom - top >= LINE * len(lines) + 5 and _fits(lines, TITLE, right - left - 10)
+
+
+def _possible(area: Area, counted: str) -> Iterable[list[str]]:
+    """The lines of a heading, from the longest down."""
+    yield [f"{area.title} × {area.n_layers}" if area.n_layers > 1 else area.title, counted]
+    yield from _wrapped(area)
+    yield [area.title]
+    yield [area.share]
 
 
 def _wrapped(area: Area) -> Iterable[list[str]]:
@@ -161,11 +167,12 @@ def _name(tensor: Tensor, box: Box, taken: Box) -> list[Label]:
     """A tensor's name at the bottom of its area, if it fits below the part's name."""
     left, top, right, bottom = box
     start = max(top, taken[3]) if left < taken[2] and right > taken[0] else top
-    for line in (f"{tensor.name} {tensor.said}", tensor.name):
-        if _fits([line], SMALL, right - left - 8) and bottom - start >= LINE:
-            return [Label(left + 6, bottom - 5, line, SMALL, None)]
+    if bottom - start >= LINE:
+        for line in (f"{tensor.name} {tensor.said}", tensor.name):
+            if _fits([line], SMALL, right - left - 8):
+                return [Label(left + 6, bottom - 5, line, SMALL, None)]
     return []
 
 
 def _fits(lines: list[str], size: float, width: float) -> bool:
-    return all(text_box(0, 0, line, "start", size)[2] <= width for line in lines)
+    return all(maximum_width(line, size) <= width for line in lines)

@@ -221,7 +221,9 @@ class Drawing:
                     continue
                 if item.is_store and not isinstance(a.source, (Node, Weight)):
                     continue
-                inputs.update(dict.fromkeys(source for source in self._sources(a) if source is not item))
+                for source in self._sources(a):
+                    if source is not item:
+                        inputs[source] = None
         if not inputs and node.role in INPUT_TABLES[1:]:
             shape = node.inputs[0].shape  # those of what an encoder reads are others
             key = "positions", tuple(d.expr for d in shape)

@@ -130,10 +130,16 @@ def _filled(words: list[str], widest: float, size: int, weight: int) -> list[str
 def _leaf(item: Item, lines: tuple[Text, ...]) -> Leaf:
     if item.sign:
         return Leaf(2 * RADIUS, 2 * RADIUS, True)
+    return _around(lines, item.kind == "data", item.is_store)
+
+
+@lru_cache(maxsize=8192)
+def _around(lines: tuple[Text, ...], is_data: bool, is_store: bool) -> Leaf:
+    """A box around lines of text."""
     widest = max(line.width for line in lines)
     height = sum(LINE_HEIGHT[line.size] for line in lines) + 2 * PADDING - 2
-    around = PADDING + (4 if item.kind == "data" else 0)  # its ends are round
-    return Leaf(int(STEP * -(-(widest + 2 * around) // STEP)), height + (LID if item.is_store else 0))
+    around = PADDING + (4 if is_data else 0)  # its ends are round
+    return Leaf(int(STEP * -(-(widest + 2 * around) // STEP)), height + (LID if is_store else 0))
 
 
 # SVG

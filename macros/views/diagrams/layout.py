@@ -9,10 +9,12 @@ Equal groups recur in most models of an architecture, and are laid out once.
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import accumulate, combinations
+from itertools import accumulate, chain
 from math import ceil, floor, inf, sqrt
 from typing import NamedTuple
 
@@ -115,7 +117,7 @@ def lay_out(content: tuple[Leaf | Group, ...], flows: tuple[Flow, ...]) -> Layou
 
 def _spread(level: _Level, x: float, y: float, layout: Layout) -> None:
     """A group's content, after layout, at its place in the drawing."""
-    layout.lines += [Line(tuple((a + x, b + y) for a, b in line.points), line.has_tip) for line in level.lines]
+    layout.lines += [Line(tuple([(a + x, b + y) for a, b in points]), has_tip) for points, has_tip in level.lines]
     layout.labels += [(a + x, b + y) for a, b in level.labels]
     for child, (left, top) in zip(level.children, level.places):
         if isinstance(child, Leaf):
@@ -144,22 +146,31 @@ def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, li
     """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter, and those that
     leave."""
     child_of: dict[int, int] = {}
-    firsts: list[int] = []
     n = first
     for i, child in enumerate(group.content):
-        firsts.append(n)
-        n += _size(child)
-        child_of.update(dict.fromkeys(range(firsts[-1], n), i))
+        size = _size(child)
+        child_of.update(dict.fromkeys(range(n, n + size), i))
+        n += size
     of_child: list[list[Flow]] = [[] for _ in group.content]  # a group looks only through what reaches into it
+    taken: dict[int, dict[int, bool]] = {}  # by source: the children that take it, and whether as what goes around
+    leaves: set[int] = set()
     for flow in flows:
-        here, there = child_of.get(flow.source), child_of.get(flow.target)
+        source, target, is_around = flow
+        here, there = child_of.get(source), child_of.get(target)
         if here is not None:
             of_child[here].append(flow)
-        if there is not None and there != here:
+        if here == there:
+            continue
+        targets = taken.setdefault(source, {})
+        if there is None:
+            leaves.add(source)
+        else:
             of_child[there].append(flow)
+            targets[there] = is_around and isinstance(group.content[there], Leaf)
     children: list[Leaf | _Level] = []
     openings: list[tuple[list[int], list[int]]] = []
-    for child, n, own in zip(group.content, firsts, of_child):
+    n = first
+    for child, own in zip(group.content, of_child):
         if isinstance(child, Leaf):
             children.append(child)
             openings.append(([], []))
@@ -167,16 +178,7 @@ def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, li
             level, ins, outs = _placed(child, n, own)
             children.append(level)
             openings.append((ins, outs))
-    taken: dict[int, dict[int, bool]] = {}  # by source: the children that take it, and whether as what goes around
-    leaves: set[int] = set()
-    for source, target, is_around in flows:
-        here, there = child_of.get(source), child_of.get(target)
-        if there is not None and here != there:
-            targets = taken.setdefault(source, {})
-            targets[there] = is_around and isinstance(children[there], Leaf)
-        elif here is not None and there is None:
-            leaves.add(source)
-            taken.setdefault(source, {})
+        n += _size(child)
     nets, ins, outs = [], [], []
     for source in sorted(taken):
         here = child_of.get(source)
@@ -239,8 +241,11 @@ class _Edge(NamedTuple):
     weight: float
 
 
+_Ends = dict[_Slot, list[tuple[_Slot, float]]]  # by slot: where its edges end, and how far aside
 _Joins = dict[_Slot, list[tuple[float, _Slot, float]]]  # by slot: how strongly it is joined to which, and how far aside
-_Pull = tuple[_Slot, list[tuple[float, _Slot, float]], list[tuple[float, _Slot, float]], float]  # joins, to the middle
+_Pull = tuple[
+    list[_Slot], list[float], list[float], list[list[tuple[float, _Slot, float]]]
+]  # by row: shifts, weights, joins
 
 
 class _Entry(NamedTuple):
@@ -306,7 +311,7 @@ class _Placing:
         level.ins = [x - left for x in level.ins]
         level.outs = [x - left for x in level.outs]
         level.places = [(s.x - s.width / 2 - left, s.top) for s in self.slots]
-        level.lines = [Line(tuple((x - left, y) for x, y in points), tip) for points, tip in level.lines]
+        level.lines = [Line(tuple([(x - left, y) for x, y in points]), tip) for points, tip in level.lines]
         level.labels = [(x - left, y) for x, y in level.labels]
         return level
 
@@ -367,7 +372,7 @@ class _Placing:
         outputs."""
         rank: list[int] = []
         for sources, row in zip(before, lowest):
-            rank.append(max(row, 1 + max((rank[s] for s in sources), default=0)))
+            rank.append(max([row, *[rank[s] + 1 for s in sources]]))
         for i in follows:
             rank[i] = min(rank[b] for b in behind[i]) - 1
 
@@ -378,9 +383,11 @@ class _Placing:
             return sum(c.width + BETWEEN for c in beside(row, i)) + self.children[i].width <= WIDE
 
         for i, child in enumerate(self.children):  # a group stands beside the tallest of what it may stand beside
+            if not isinstance(child, _Level):
+                continue
             first = max(lowest[i], 1 + max((rank[s] for s in before[i]), default=0))
             last = min((rank[b] for b in behind[i]), default=rank[i] + 1) - 1
-            if isinstance(child, _Level) and last > first:
+            if last > first:
                 tallest = {
                     r: max((c.height for c in beside(r, i)), default=0) for r in range(first, last + 1) if fits(i, r)
                 }
@@ -389,9 +396,8 @@ class _Placing:
             if i in follows and rank[i] > 1 and not fits(i, rank[i]) and fits(i, rank[i] - 1):
                 rank[i] -= 1
         for i in reversed(range(len(rank))):  # and what is not yet needed, below
-            while not fits(i, rank[i]) and rank[i] + 1 < min((rank[b] for b in behind[i]), default=0):
-                if not fits(i, rank[i] + 1):
-                    break
+            last = min([rank[b] for b in behind[i]], default=0) - 1
+            while rank[i] < last and not fits(i, rank[i]) and fits(i, rank[i] + 1):
                 rank[i] += 1
         return rank
 
@@ -437,32 +443,29 @@ class _Placing:
     def _order(self) -> None:
         """Reduce crossings: each slot at the mean of its neighbors above, then below; the best order is kept."""
         self.ends = [
-            [(e.net, e.source, _aside(e.source, e.leaves_at), e.target, _aside(e.target, e.enters_at)) for e in edges]
+            [(e.source, _aside(e.source, e.leaves_at), e.target, _aside(e.target, e.enters_at)) for e in edges]
             for edges in self.edges
         ]
         self._number()
         best, order = self._crossings(), [list(row) for row in self.rows]
+        if not best:
+            return
+        above: _Ends = defaultdict(list)
+        below: _Ends = defaultdict(list)
+        for source, leaves, target, enters in chain(*self.ends):
+            above[target].append((source, leaves))
+            below[source].append((target, enters))
         for sweep in range(SWEEPS):
-            if not best:
-                break
-            down = sweep % 2 == 0
-            gaps = range(len(self.rows) - 1) if down else reversed(range(len(self.rows) - 1))
-            for gap in gaps:
-                wanted: dict[_Slot, list[float]] = {}
-                for _, source, leaves, target, enters in self.ends[gap]:
-                    if down:
-                        wanted.setdefault(target, []).append(source.order + leaves)
-                    else:
-                        wanted.setdefault(source, []).append(target.order + enters)
-                row = self.rows[gap + 1 if down else gap]
-                mean = {slot: sum(w) / len(w) for slot, w in wanted.items()}
-                row.sort(key=lambda slot: mean.get(slot, slot.order))
-                for i, slot in enumerate(row):
-                    slot.order = i
-            self._exchange()
+            if sweep % 2:
+                self._to_neighbors(self.rows[-2::-1], below)
+            else:
+                self._to_neighbors(self.rows[1:], above)
+            self._exchange(above, below)
             crossings = self._crossings()
             if crossings < best:
                 best, order = crossings, [list(row) for row in self.rows]
+                if not best:
+                    break
         self.rows = order
         self._number()
 
@@ -471,32 +474,46 @@ class _Placing:
             for i, slot in enumerate(row):
                 slot.order = i
 
-    def _exchange(self) -> None:
-        """Swap neighbors if that saves crossings."""
-        for r, row in enumerate(self.rows):
-            least = self._crossings(r) if len(row) > 1 else 0
-            for i in range(len(row) - 1):
-                if not least:
-                    break
-                a, b = row[i], row[i + 1]
-                a.order, b.order = i + 1, i
-                if (crossings := self._crossings(r)) < least:
-                    row[i], row[i + 1], least = b, a, crossings
-                else:
-                    a.order, b.order = i, i + 1
+    def _to_neighbors(self, rows: list[list[_Slot]], ends: _Ends) -> None:
+        """Each slot at the mean of the ends of its edges."""
+        for row in rows:
+            if len(row) > 1:
+                mean: dict[_Slot, float] = {}
+                for slot in row:
+                    wanted = _places(ends[slot])
+                    mean[slot] = sum(wanted) / len(wanted) if wanted else slot.order
+                row.sort(key=mean.__getitem__)
+                for i, slot in enumerate(row):
+                    slot.order = i
 
-    def _crossings(self, row: int | None = None) -> int:
-        """The crossings of all edges, or of those at one row."""
-        gaps = self.ends if row is None else self.ends[max(row - 1, 0) : row + 1]
+    def _exchange(self, above: _Ends, below: _Ends) -> None:
+        """Swap neighbors if that saves crossings, which are those of their own edges."""
+        for row in self.rows:
+            places = [(_places(above[slot]), _places(below[slot])) for slot in row] if len(row) > 1 else []
+            for i in range(len(places) - 1):
+                saved = 0
+                for left, right in zip(places[i], places[i + 1]):
+                    for x in left:
+                        for y in right:
+                            saved += (x > y) - (x < y)
+                if saved > 0:
+                    row[i : i + 2] = row[i + 1], row[i]
+                    places[i : i + 2] = places[i + 1], places[i]
+                    row[i].order, row[i + 1].order = i, i + 1
+
+    def _crossings(self) -> int:
+        """The crossings of all edges: of those between two rows, by their upper ends, each crosses the earlier ones
+        whose lower ends are farther to the right."""
         crossings = 0
-        for edges in gaps:
-            if len(edges) > 1:
-                places = [
-                    (net, source.order + leaves, target.order + enters) for net, source, leaves, target, enters in edges
-                ]
-                for (net, a, b), (other, c, d) in combinations(places, 2):
-                    if (a - c) * (b - d) < 0 and net != other:
-                        crossings += 1
+        for ends in self.ends:
+            if len(ends) > 1:
+                passed: list[float] = []
+                for _, x in sorted(
+                    [(source.order + leaves, target.order + enters) for source, leaves, target, enters in ends]
+                ):
+                    place = bisect_right(passed, x)
+                    crossings += len(passed) - place
+                    passed.insert(place, x)
         return crossings
 
     # the places in each row
@@ -504,20 +521,24 @@ class _Placing:
     def _place(self) -> None:
         """Each slot as near as possible to its neighbors in other rows, without overlap; then lines are made
         straight."""
-        above: _Joins = {}
-        below: _Joins = {}
-        for e in (e for gap in self.edges for e in gap):
+        above: _Joins = defaultdict(list)
+        below: _Joins = defaultdict(list)
+        for e in chain(*self.edges):
             shift = 0.0 if self._is_group(e.source) or self._is_group(e.target) else e.leaves_at - e.enters_at
-            above.setdefault(e.target, []).append((e.weight, e.source, shift))
-            below.setdefault(e.source, []).append((e.weight, e.target, -shift))
-        for row in self.rows:
-            _settle(row, [0.0] * len(row), [1.0] * len(row), _shifts(row))
-        down = [(row, _shifts(row), self._pulls(row, above, below)) for row in self.rows]
-        up = [(row, _shifts(row), self._pulls(row, below, above)) for row in reversed(self.rows)]
-        for sweep in range(2 * SWEEPS):
-            self._sweep(up if sweep % 2 else down, sweep < 2)
+            above[e.target].append((e.weight, e.source, shift))
+            below[e.source].append((e.weight, e.target, -shift))
+        rows = [(row, _shifts(row)) for row in self.rows]
+        for row, shifts in rows:
+            _settle(row, [0.0] * len(row), [1.0] * len(row), shifts)
+        first = self._pulls(rows, above, below, is_first=True)
+        _sweep(first)
+        _sweep(self._pulls(rows[::-1], below, above, is_first=True))
+        down, up = self._pulls(rows, above, below), self._pulls(rows[::-1], below, above)
+        for _ in range(SWEEPS - 1):
+            _sweep(down)
+            _sweep(up)
         if self.aims.are_fixed:
-            self._sweep(down, True, {slot: x for passing in self.passing for slot, x in self._straight(passing)})
+            _sweep(first, {slot: x for passing in self.passing for slot, x in self._straight(passing)})
         coming: dict[_Slot, list[_Edge]] = {}
         for e in (e for gap in self.edges for e in gap if e.weight >= 0.5):
             coming.setdefault(e.target, []).append(e)
@@ -552,36 +573,22 @@ class _Placing:
         x = min(max(mean, low), high) if low <= high else mean
         return [(slot, x) for slot in passing]
 
-    def _pulls(self, row: list[_Slot], nearer: _Joins, farther: _Joins) -> list[_Pull]:
-        """What draws each slot; a wide box is drawn to the middle, so that the whole stays narrow."""
-        return [(slot, nearer.get(slot, []), farther.get(slot, []), self.aims.pull * slot.width / WIDE) for slot in row]
-
-    def _sweep(
-        self,
-        rows: list[tuple[list[_Slot], list[float], list[_Pull]]],
-        is_first: bool,
-        fixed: Mapping[_Slot, float] = {},
-    ):
-        """Each slot to the mean of its neighbors: on one side, if only that is known yet, or on both."""
-        for row, shifts, pulls in rows:
-            wanted, weights = [], []
-            for slot, nearer, farther, pull in pulls:
-                if slot in fixed:  # neighbors give way
-                    wanted.append(fixed[slot])
-                    weights.append(1000.0)
-                    continue
-                weight = drawn = 0.0
-                for w, other, shift in nearer:
+    def _pulls(
+        self, rows: list[tuple[list[_Slot], list[float]]], nearer: _Joins, farther: _Joins, is_first: bool = False
+    ) -> list[_Pull]:
+        """What draws each slot: its neighbors on one side, if only that is known yet, or on both; a wide box is drawn
+        to the middle, so that the whole stays narrow."""
+        pulls: list[_Pull] = []
+        for row, shifts in rows:
+            joins = [nearer[slot] if is_first and nearer[slot] else nearer[slot] + farther[slot] for slot in row]
+            weights: list[float] = []
+            for slot, joined in zip(row, joins):
+                weight = 0.0
+                for w, _, _ in joined:
                     weight += w
-                    drawn += w * (other.x + shift)
-                if not is_first or not nearer:
-                    for w, other, shift in farther:
-                        weight += w
-                        drawn += w * (other.x + shift)
-                weight = weight + pull + 0.01
-                wanted.append((drawn + 0.01 * slot.x) / weight)
-                weights.append(weight)
-            _settle(row, wanted, weights, shifts)
+                weights.append(weight + self.aims.pull * slot.width / WIDE + 0.01)
+            pulls.append((row, shifts, weights, joins))
+        return pulls
 
     # the lines
 
@@ -603,8 +610,9 @@ class _Placing:
             for slot in row:
                 slot.top = top + _above(slot, tallest)
         for gap, here in enumerate(tracks):
+            sources = {e.net: e.source for e in self.edges[gap]}
             for net, x in starts[gap].items():
-                slot = next(e.source for e in self.edges[gap] if e.net == net)
+                slot = sources[net]
                 start = slot.top + slot.height if gap else 0.0
                 track = tops[gap] + heights[gap] + TURN + here.get(net, 0) * TRACK
                 for target, entry in entries[gap][net].items():
@@ -641,16 +649,17 @@ class _Placing:
         starts: list[dict[int, float]] = []
         entries: list[dict[int, dict[_Slot, _Entry]]] = []
         for edges in self.edges:
-            here: dict[int, float] = {}
+            of_net: dict[int, list[_Edge]] = {}
             into: dict[_Slot, list[_Edge]] = {}
             for e in edges:
-                here[e.net] = e.source.x + e.leaves_at
+                of_net.setdefault(e.net, []).append(e)
                 into.setdefault(e.target, []).append(e)
-            for net in here:
-                own = [e for e in edges if e.net == net]
-                if len(own) == 1 and self._is_box(own[0].source):  # straight on, from the side of a box's middle
-                    x = own[0].target.x + own[0].enters_at
-                    if not self._is_box(own[0].target) and abs(x - here[net]) <= own[0].source.width / 2 - APART:
+            here: dict[int, float] = {}
+            for net, (e, *others) in of_net.items():
+                here[net] = e.source.x + e.leaves_at
+                if not others and self._is_box(e.source):  # straight on, from the side of a box's middle
+                    x = e.target.x + e.enters_at
+                    if not self._is_box(e.target) and abs(x - here[net]) <= e.source.width / 2 - APART:
                         here[net] = x
             ends: dict[int, dict[_Slot, _Entry]] = {net: {} for net in here}
             for slot, edges_in in into.items():
@@ -713,6 +722,11 @@ class _Placing:
         )
 
 
+def _places(ends: list[tuple[_Slot, float]]) -> list[float]:
+    """Where the edges of a slot end, in the order of the other row."""
+    return [slot.order + aside for slot, aside in ends]
+
+
 def _aside(slot: _Slot, offset: float) -> float:
     """How far aside in its slot a line leaves or enters, beside 1 from slot to slot."""
     return offset / (slot.width + 1) if offset else 0.0
@@ -734,6 +748,21 @@ def _shifts(row: list[_Slot]) -> list[float]:
     return list(accumulate((_between(a, b) for a, b in zip(row, row[1:])), initial=0.0))
 
 
+def _sweep(pulls: list[_Pull], fixed: Mapping[_Slot, float] = {}) -> None:
+    """Each slot to the mean of what draws it; neighbors give way to a fixed one."""
+    for row, shifts, weights, joins in pulls:
+        wanted: list[float] = []
+        for slot, weight, joined in zip(row, weights, joins):
+            drawn = 0.0
+            for w, other, shift in joined:
+                drawn += w * (other.x + shift)
+            wanted.append((drawn + 0.01 * slot.x) / weight)
+        if fixed and not fixed.keys().isdisjoint(row):
+            wanted = [fixed.get(slot, x) for slot, x in zip(row, wanted)]
+            weights = [1000.0 if slot in fixed else weight for slot, weight in zip(row, weights)]
+        _settle(row, wanted, weights, shifts)
+
+
 def _settle(row: list[_Slot], wanted: list[float], weights: list[float], shifts: list[float]) -> None:
     if len(row) == 1:
         row[0].x = wanted[0]
@@ -744,39 +773,35 @@ def _settle(row: list[_Slot], wanted: list[float], weights: list[float], shifts:
 
 def _isotonic(wanted: list[float], weights: list[float], shifts: list[float]) -> list[float]:
     """The places nearest to the wanted ones, by weighted squares, that are at least as far apart as the shifts."""
-    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
-    for place, weight, shift in zip(wanted, weights, shifts):
-        mean, n = place - shift, 1
-        while pools and pools[-1][0] > mean:
-            before, other, m = pools.pop()
-            mean, weight, n = (before * other + mean * weight) / (other + weight), other + weight, m + n
-        pools.append((mean, weight, n))
-    if len(pools) == len(shifts):
-        return [mean + shift for (mean, _, _), shift in zip(pools, shifts)]
-    means = (mean for mean, _, n in pools for _ in range(n))
+    means = [place - shift for place, shift in zip(wanted, shifts)]
+    if means != sorted(means):
+        pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+        for mean, weight in zip(means, weights):
+            n = 1
+            while pools and pools[-1][0] > mean:
+                before, other, m = pools.pop()
+                mean, weight, n = (before * other + mean * weight) / (other + weight), other + weight, m + n
+            pools.append((mean, weight, n))
+        means = [mean for mean, _, n in pools for _ in range(n)]
     return [mean + shift for mean, shift in zip(means, shifts)]
 
 
 def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
     """For each net of a gap that turns, the height at which it runs sideways, so that few cross and none overlap."""
-    turning = {net: (x, to) for net, (x, to) in nets.items() if any(abs(x - t) >= 0.5 for t in to)}
+    turning = {net: ends for net, ends in nets.items() if any(abs(ends[0] - x) >= 0.5 for x in ends[1])}
     order: list[int] = []
     for net in sorted(turning, key=lambda net: turning[net][0]):
-        costs = [
-            sum(_cost(turning[other], turning[net]) for other in order[:i])
-            + sum(_cost(turning[net], turning[other]) for other in order[i:])
-            for i in range(len(order) + 1)
-        ]
+        beneath = [_cost(turning[other], turning[net]) for other in order]  # costs of running beneath each other one
+        above = [_cost(turning[net], turning[other]) for other in order]
+        costs = [sum(beneath[:i]) + sum(above[i:]) for i in range(len(order) + 1)]
         order.insert(costs.index(min(costs)), net)
     tracks: dict[int, int] = {}
+    reaches: list[tuple[float, float, int]] = []  # of the nets so far, and their tracks
     for net in order:
         low, high = _reach(turning[net])
-        over = [
-            track
-            for other, track in tracks.items()
-            if _reach(turning[other])[0] <= high + TRACK and low <= _reach(turning[other])[1] + TRACK
-        ]
+        over = [track for start, end, track in reaches if start <= high + TRACK and low <= end + TRACK]
         tracks[net] = max(over, default=-1) + 1
+        reaches.append((low, high, tracks[net]))
     return tracks
 
 

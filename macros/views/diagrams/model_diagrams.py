@@ -16,7 +16,7 @@ from ...engine.array import Node
 from ...engine.dims import Dim, Free
 from ..kit import disclosure
 from ..kit.arguments import unknown
-from ..kit.html import Html, Link, anchor, html, joined, tag, terms_beside
+from ..kit.html import Html, Link, anchor, html, joined, made, tag, terms_beside, text
 from ..kit.model_mark import model_mark
 from ..kit.shapes import in_first_step, in_symbols
 from ..trace.guide_links import link_to_section
@@ -169,6 +169,8 @@ def _figure(d: Dim, sizes: Sizes) -> str:
     p = in_first_step(d.expr)
     if not p.is_free:
         return str(p.at(sizes))
+    if len(p.symbols) == 1:  # T, which keeps its letter
+        return p.text()
     return p.text(name=lambda symbol: symbol if isinstance(symbol, Free) else str(sizes[symbol]))
 
 
@@ -264,7 +266,7 @@ def steps(drawing: Drawing, way: Way) -> Html:
 
     def entry(item: Item) -> Html:
         nonlocal before
-        said = [anchor(item.title, way(item)) + terms_beside(item.terms)]
+        said = [made(f"{anchor(item.title, way(item))}{terms_beside(item.terms)}")]
         if item.shape:
             said.append(_shape_of(item, drawing.values))
         if item.depends:
@@ -274,7 +276,7 @@ def steps(drawing: Drawing, way: Way) -> Html:
             said.append(html("takes “{}”", joined((i.title for i in plain), "” and “")))
         said += [html("the residual connection carries “{}” around the steps in between", i.title) for i in item.around]
         before = item
-        return tag("li", joined(said, "; "))
+        return made(f"<li>{'; '.join(said)}</li>")
 
     def listed(content: list[Item | Box]) -> Html:
         return tag("ol", *(entry(c) if isinstance(c, Item) else boxed(c) for c in content))
@@ -290,5 +292,5 @@ def _shape_of(item: Item, sizes: Sizes) -> Html:
     """The shape of an item's weights or result, in symbols and in numbers."""
     word = "weights " if item.is_weight_shape else "" if item.kind == "data" else "gives "
     symbols, figures = written(item, sizes)
-    in_numbers = html(" = {}", figures) if symbols != figures else ""
-    return html("{}{}{}", word, in_symbols(item.shape), in_numbers)
+    in_numbers = f" = {text(figures)}" if symbols != figures else ""
+    return made(f"{word}{in_symbols(item.shape)}{in_numbers}")

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 
+import numpy as np
+
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.presets import Model
@@ -264,10 +266,11 @@ def _words(part: Node, own: list[str]) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for n in nodes:
         if n.step is None:
-            if is_alibi(n):
-                found["ALiBi"] = None
-            elif is_distance_bias(n):
-                found["relative position bias"] = None
+            if n.function is np.add:
+                if is_alibi(n):
+                    found["ALiBi"] = None
+                elif is_distance_bias(n):
+                    found["relative position bias"] = None
         elif n.role in EVERY_NORM and _is_of_heads(n):
             found["QK-norm"] = None
         else:

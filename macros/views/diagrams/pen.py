@@ -23,19 +23,17 @@ class Pen:
 
     def by(self, command: str, *numbers: int) -> None:
         """A command with its numbers in steps."""
-        self.data.append(command)
-        self.data += [_said(n, self.steps, i > 0) for i, n in enumerate(numbers)]
+        self.data.append(_written(command, numbers, self.steps))
 
-    def _from_here(self, *numbers: float) -> list[int]:
-        here = self.x, self.y
-        return [round(n * self.steps) - here[i % 2] for i, n in enumerate(numbers)]
+    def _from_here(self, x: float, y: float) -> tuple[int, int]:
+        return round(x * self.steps) - self.x, round(y * self.steps) - self.y
 
-    def to(self, command: str, *numbers: float) -> None:
-        """A command that leads to a place, given by all its places."""
-        relative = self._from_here(*numbers)
-        self.by(command, *relative)
-        self.x += relative[-2]
-        self.y += relative[-1]
+    def to(self, x: float, y: float) -> None:
+        """To a place, without a line."""
+        across, down = self._from_here(x, y)
+        self.by("m", across, down)
+        self.x += across
+        self.y += down
 
     def straight(self, x: float, y: float) -> None:
         """A line down, up or sideways."""
@@ -51,12 +49,15 @@ class Pen:
         """A line of a layout, with round turns."""
         (x, y), *rest = line.points
         if not self.data or any(self._from_here(x, y)):
-            self.to("m", x, y)
+            self.to(x, y)
         for (to_x, to_y), (after_x, after_y) in zip(rest, rest[1:]):
             curve = min(CURVE, max(abs(to_x - x), abs(to_y - y)) / 2, max(abs(after_x - to_x), abs(after_y - to_y)) / 2)
             self.straight(to_x - curve * _sign(to_x - x), to_y - curve * _sign(to_y - y))
             x, y = to_x + curve * _sign(after_x - to_x), to_y + curve * _sign(after_y - to_y)
-            self.to("q", to_x, to_y, x, y)
+            across, down = self._from_here(x, y)
+            self.by("q", *self._from_here(to_x, to_y), across, down)
+            self.x += across
+            self.y += down
         self.straight(*rest[-1])
 
     def tip(self, line: Line, is_filled: bool) -> None:
@@ -69,7 +70,7 @@ class Pen:
         else:
             back, other = (-half, -long * down), (2 * half, 0)
         if is_filled:
-            self.to("m", end_x, end_y)
+            self.to(end_x, end_y)
             self.by("l", *back)
             self.by("h" if other[0] else "v", other[0] or other[1])
             self.by("z")
@@ -81,7 +82,7 @@ class Pen:
 
     def box(self, at: Rect) -> None:
         width, height = round(at.width * self.steps), round(at.height * self.steps)
-        self.to("m", at.left, at.top)
+        self.to(at.left, at.top)
         self.by("h", width)
         self.by("v", height)
         self.by("h", -width)
@@ -90,7 +91,7 @@ class Pen:
     def plus(self, at: Rect) -> None:
         """A circle with a plus sign."""
         r, arm = round(at.width / 2 * self.steps), 7 * self.steps
-        self.to("m", at.left, at.top + at.height / 2)
+        self.to(at.left, at.top + at.height / 2)
         self.by("a", r, r)
         self.data.append(" 0 1 1 0 .1z")
         self.by("m", r - arm, 0)
@@ -101,10 +102,11 @@ class Pen:
         self.y += arm
 
 
-@lru_cache(maxsize=65536)
-def _said(n: int, steps: int, is_later: bool) -> str:
-    """A number of steps in px, apart from the one before."""
-    return f"{' ' if is_later and n >= 0 else ''}{n / steps:g}"
+@lru_cache(maxsize=16384)
+def _written(command: str, numbers: tuple[int, ...], steps: int) -> str:
+    """A command with its numbers of steps in px, each apart from the one before."""
+    said = [f"{n / steps:g}" for n in numbers]
+    return command + said[0] + "".join([n if n[0] == "-" else f" {n}" for n in said[1:]]) if said else command
 
 
 def _sign(x: float) -> int:
