@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from html import unescape
 
 from ..views.kit.mathml import TEX
@@ -31,6 +31,7 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 _TAG = re.compile(r"<[^>]+>")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
 _PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # tags that follow each other are one
+SHORT = 600  # characters of a part that may stand in many places
 _SAID = re.compile(rf'{TEX}="([^"]*)"')
 # What is text on the page would be a tag or a formula in its copy, but for code and formulas.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
@@ -86,9 +87,18 @@ def markdown(html: str) -> str:
         html = pattern.sub(replacement, html)
     if "$" in html or _WOULD_BE_TAG.search(html):
         html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0][0] in "&$" else m[0], html)
+    parts = html.split("</span>")  # which has no meaning here, and ends what many places say, as a tensor's shape
+    return _lines("".join([_plain_once(part) if len(part) < SHORT else _plain(part) for part in parts]))
+
+
+def _plain(html: str) -> str:
+    """The HTML with each tag and each character reference as Markdown."""
     pieces = _PIECES.split(html)
     pieces[1::2] = map(_written, pieces[1::2])
-    return _lines("".join(pieces))
+    return "".join(pieces)
+
+
+_plain_once = lru_cache(maxsize=8192)(_plain)
 
 
 def _read(html: str) -> str:

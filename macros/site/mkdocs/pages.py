@@ -170,6 +170,8 @@ def on_page_markdown_early(markdown, page, config, files):
     page.toc = TableOfContents([_anchor(*one) for one in contents])
     page.links_to_anchors = {files.get_file_from_path(path): named for path, named in links.items()}
     page.render = lambda config, files: None
+    if not JINJA.search(page.title):
+        pass_by(page)
     return ""
 
 
@@ -179,9 +181,14 @@ def written_out(markdown: str, page, config) -> str | None:
         return None
     written = with_macros_called(config.plugins["macros"], markdown, page)
     if written is not None:
-        page.meta["render_macros"] = False  # for the plugin, until `on_page_content`
-        page.is_written_out = True
+        pass_by(page)
     return written
+
+
+def pass_by(page) -> None:
+    """Tell the plugin, until `on_page_content`, that nothing of the page is for Jinja: it compiles empty pages too."""
+    page.meta["render_macros"] = False
+    page.is_written_out = True
 
 
 def kept_page(markdown: str, page, config, files) -> str:
