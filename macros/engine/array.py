@@ -19,13 +19,13 @@ from . import steps
 from .dims import NOTHING, ONE, Dim, Poly, dims_of, product
 from .interface import Array
 from .rules import (
+    ACCESS,
     RULES,
     DType,
     NoContent,
     Rule,
     Shape,
     ShapeError,
-    access_of,
     argument,
     astype,
     getitem,
@@ -81,7 +81,7 @@ class Node:
     @property
     def access(self) -> Access:
         """The call's access to the numbers."""
-        return self.step.access if self.step else access_of(self.function)
+        return self.step.access if self.step else ACCESS.get(self.function, Access.COMPUTES)
 
     @property
     def is_in_layers(self) -> bool:

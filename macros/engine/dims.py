@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 
 class Free(str):
@@ -115,12 +115,15 @@ class Poly:
         others: list[Poly] = []
         number: Number = 1
         for factor in factors:
-            p = factor.exprs[0] if isinstance(factor, Dim) else Poly.of(factor)
+            if type(factor) is int:
+                number *= factor
+                continue
+            p = factor.exprs[0] if type(factor) is Dim else Poly.of(factor)
             if len(p.terms) == 1:
-                [(m, c)] = p.terms.items()
-                number = number * c
-                if m:
-                    monomials.append(m)
+                for m, c in p.terms.items():
+                    number *= c
+                    if m:
+                        monomials.append(m)
             else:
                 others.append(p)
         whole = cls({monomials[0] if len(monomials) == 1 else _times(tuple(monomials)): number})
@@ -314,7 +317,7 @@ class Dim(int):
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), self.exprs[0] + Poly.of(other))
+        return Dim(int.__add__(self, other), self.exprs[0] + other)
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -324,7 +327,7 @@ class Dim(int):
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), self.exprs[0] - Poly.of(other))
+        return Dim(int.__sub__(self, other), self.exprs[0] - other)
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -334,7 +337,7 @@ class Dim(int):
     def __mul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__mul__(self, other), self.exprs[0] * Poly.of(other))
+        return Dim(int.__mul__(self, other), self.exprs[0] * other)
 
     def __rmul__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -439,7 +442,7 @@ def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
     for d in shape:
         if type(d) is not Dim:
             return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
-    return cast("tuple[Dim, ...]", shape)
+    return shape  # pyright: ignore[reportReturnType] (each of them is one)
 
 
 # Whether a step is the first, 1 or 0: its new tokens are the whole context.
