@@ -28,19 +28,23 @@ Expression: TypeAlias = "int | str | list[int | str | Expression]"
 def expression(polynomial: Poly) -> Expression:
     """A polynomial as an expression, terms and factors in the order in which the pages write them."""
     below: dict[Atom, int] = {}  # the common divisor: each atom with the highest power that a term is divided by
-    for monomial in polynomial.terms:
+    divisor = 1
+    for monomial, coefficient in polynomial.terms.items():
         for atom, power in monomial:
-            below[atom] = max(below.get(atom, 0), -power)
-    divided_by = {atom: power for atom, power in below.items() if power}
-    divisor = math.lcm(*(coefficient.denominator for coefficient in polynomial.terms.values()))
-    times = Poly({tuple(divided_by.items()): divisor})
-    whole = polynomial * times
-    above = [_term(monomial, coefficient) for monomial, coefficient in whole.terms.items()]
-    numerator: Expression = 0 if not above else above[0] if len(above) == 1 else ["+", *above]
-    if times == 1:
-        return numerator
-    (denominator,) = (_term(monomial, coefficient) for monomial, coefficient in times.terms.items())
-    return ["//", numerator, denominator]
+            if power < 0:
+                below[atom] = max(below.get(atom, 0), -power)
+        if type(coefficient) is not int:
+            divisor = math.lcm(divisor, coefficient.denominator)
+    if not below and divisor == 1:
+        return _sum(polynomial)
+    times = Poly({tuple(below.items()): divisor})
+    return ["//", _sum(polynomial * times), _sum(times)]
+
+
+def _sum(polynomial: Poly) -> Expression:
+    """A polynomial that nothing divides."""
+    terms = [_term(monomial, coefficient) for monomial, coefficient in polynomial.terms.items()]
+    return 0 if not terms else terms[0] if len(terms) == 1 else ["+", *terms]
 
 
 def _term(monomial: Monomial, coefficient: Number) -> Expression:
