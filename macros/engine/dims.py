@@ -199,17 +199,17 @@ class Poly:
         `%`."""
         terms: list[Poly] = []
         for m, c in self.terms.items():
-            term = Poly({(): c})
+            stays: list[tuple[Atom, int]] = []
+            factors: list[Poly] = []
             for a, e in m:
                 new = rule(a)
                 if new is None and isinstance(a, Call):
                     new = _call(a.op, [p.replace(rule) for p in a.args])
                 if new is None or e < 0:
-                    term = term * Poly({((a, e),): 1})
+                    stays.append((a, e))
                 else:
-                    for _ in range(e):
-                        term = term * new
-            terms.append(term)
+                    factors += [new] * e
+            terms.append(Poly.product((Poly({tuple(stays): c}), *factors)))
         return Poly.sum(terms)
 
     def in_numbers(self, values: Mapping[str, int]) -> Poly:
