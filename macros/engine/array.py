@@ -95,7 +95,12 @@ class Node:
 
     def is_inside(self, *roles: Role) -> bool:
         """Whether the call is, or is inside, a step of one of these roles."""
-        return any(node.role in roles for node in self.path())
+        node: Node | None = self
+        while node is not None:
+            if node.role in roles:
+                return True
+            node = node.parent
+        return False
 
     @property
     def flops(self) -> Poly:
@@ -122,7 +127,10 @@ class Node:
 
     def path(self) -> list[Node]:
         """From the root down to this node."""
-        return [*(self.parent.path() if self.parent else []), self]
+        nodes: list[Node] = [self]
+        while (above := nodes[-1].parent) is not None:
+            nodes.append(above)
+        return nodes[::-1]
 
     def all_weights(self) -> list[Weight]:
         """The weights that this call used, each once, in order. Computed once; ask only after the call has ended."""
