@@ -240,8 +240,9 @@ class Model:
         if (counts := vars(self).get("counts")) is not None and counts.costs is not None:
             from ..counting.costs import CACHED  # which has been imported, where there are costs
 
+            held = vars(counts.costs)
             for name in CACHED:
-                vars(counts.costs).pop(name, None)
+                held.pop(name, None)
             counts.release()
 
     @cached_property

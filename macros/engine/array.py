@@ -122,7 +122,10 @@ class Node:
         if not self.children:
             return (self,)
         if self._walked is None:
-            self._walked = (self, *(node for child in self.children for node in child.walk()))
+            nodes: list[Node] = [self]
+            for child in self.children:
+                nodes += child.walk() if child.children else (child,)
+            self._walked = tuple(nodes)
         return self._walked
 
     def path(self) -> list[Node]:

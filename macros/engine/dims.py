@@ -83,7 +83,10 @@ class Poly:
         return self.terms == other.terms
 
     def __add__(self, other: Number | Atom | Poly) -> Poly:
-        return Poly.sum((self, Poly.of(other)))
+        terms = dict(self.terms)
+        for m, c in Poly.of(other).terms.items():
+            terms[m] = terms.get(m, 0) + c
+        return Poly(terms)
 
     __radd__ = __add__
 

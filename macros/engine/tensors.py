@@ -45,7 +45,7 @@ class Weight(Struct, frozen=True, dict=True):
     @cached_property
     def copies(self) -> Dim:
         """The number of tensors of the checkpoint that this represents."""
-        return self.layer_count * (1 if self.members is None else self.members)
+        return self.layer_count if self.members is None else self.layer_count * self.members
 
     @cached_property
     def count(self) -> Dim:
