@@ -28,13 +28,11 @@ Expression: TypeAlias = "int | str | list[int | str | Expression]"
 def expression(polynomial: Poly) -> Expression:
     """A polynomial as an expression, terms and factors in the order in which the pages write them."""
     below: dict[Atom, int] = {}  # the common divisor: each atom with the highest power that a term is divided by
-    divisor = 1
-    for monomial, coefficient in polynomial.terms.items():
+    for monomial in polynomial.terms:
         for atom, power in monomial:
             if power < 0:
                 below[atom] = max(below.get(atom, 0), -power)
-        if type(coefficient) is not int:
-            divisor = math.lcm(divisor, coefficient.denominator)
+    divisor = math.lcm(*[coefficient.denominator for coefficient in polynomial.terms.values()])
     if not below and divisor == 1:
         return _sum(polynomial)
     times = Poly({tuple(below.items()): divisor})
@@ -42,7 +40,7 @@ def expression(polynomial: Poly) -> Expression:
 
 
 def _sum(polynomial: Poly) -> Expression:
-    """A polynomial that nothing divides."""
+    """The terms of a polynomial of whole numbers."""
     terms = [_term(monomial, coefficient) for monomial, coefficient in polynomial.terms.items()]
     return 0 if not terms else terms[0] if len(terms) == 1 else ["+", *terms]
 
