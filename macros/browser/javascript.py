@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 _RESERVED = frozenset(
@@ -90,18 +91,25 @@ def keywords_of(tree: ast.Module) -> set[str]:
     return found
 
 
-_NAMELESS = frozenset({ast.Constant, ast.Load, ast.Store, str, int, type(None)})
+_NAMELESS = frozenset({ast.Constant, ast.arg, str, int, type(None)})
 _LEAVES = _NAMELESS | {ast.Name, ast.alias}
+# Fields that hold a name or an operator, and the type of what a function returns, which is not compiled.
+_PLAIN = frozenset("arg attr ctx id name op ops returns".split())
+
+
+@cache
+def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
+    return tuple([field for field in kind._fields if field not in _PLAIN])
 
 
 def _inner(node: ast.AST, leaves: frozenset[type]) -> list[ast.AST]:
     """What a node is made of, in order, without leaves."""
     found: list[ast.AST] = []
-    for field in node._fields:
-        value = getattr(node, field, None)
+    for field in _fields_of(type(node)):
+        value = getattr(node, field)
         if type(value) is list:
             found += [one for one in value if type(one) not in leaves]
-        elif type(value) not in leaves and isinstance(value, ast.AST):
+        elif type(value) not in leaves:
             found.append(value)
     return found
 
@@ -132,6 +140,9 @@ def imports(tree: ast.Module, name: str) -> list[str]:
             base = absolute(node, name)
             found += [base, *(f"{base}.{alias.name}" if base else alias.name for alias in node.names)]
     return found
+
+
+_quoted = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def _name(name: str) -> str:
@@ -190,7 +201,8 @@ class _Module:
     ):
         self.full, self.name, self.methods = name, name.removesuffix(".__init__"), methods
         self.keywords, self.asked = keywords, asked
-        self.scopes: list[dict[str, str]] = []  # names by how they are written, the module's first
+        self.top: dict[str, str] = {}  # the module's names by how they are written
+        self.names = self.top  # those of the place that is being written, with all around it
         self.shortened = 0  # how many names of functions around this place are
         self.class_scope: set[str] | None = None  # names of the class body that is being written
         self.class_name: list[str] = []
@@ -203,7 +215,7 @@ class _Module:
             node for node in tree.body if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
         ]
         names = _Names(run).names
-        self.scopes.append({name: _name(name) for name in names})
+        self.top = self.names = {name: _name(name) for name in names}
         brought: dict[str, tuple[str, str]] = {}
         lines: list[str] = []
         for node in run:
@@ -230,11 +242,9 @@ class _Module:
         """Each name that an import binds: its source module, and its name there."""
         if isinstance(node, ast.Import):
             tops = {a.asname or a.name.partition(".")[0]: a.name.partition(".")[0] for a in node.names}
-            return {n: (f"{{{top}:py.module({json.dumps(top)})}}", top) for n, top in tops.items()}
+            return {n: (f"{{{top}:py.module({_quoted(top)})}}", top) for n, top in tops.items()}
         source = (
-            f"py.names(M,{json.dumps(absolute(node, self.full))})"
-            if node.level
-            else f"py.module({json.dumps(node.module)})"
+            f"py.names(M,{_quoted(absolute(node, self.full))})" if node.level else f"py.module({_quoted(node.module)})"
         )
         return {a.asname or a.name: ("" if node.module == "__future__" else source, a.name) for a in node.names}
 
@@ -244,23 +254,22 @@ class _Module:
     @contextmanager
     def scope(self, names: Iterable[str]) -> Iterator[None]:
         """The names of a function: short ones, since nothing outside uses them, and none from a surrounding scope."""
-        before = self.shortened
+        before = self.shortened, self.names
         written: dict[str, str] = {}
         for name in names:
-            while (short := _short(self.shortened)) in self.scopes[0] or short in _RESERVED:
+            while (short := _short(self.shortened)) in self.top or short in _RESERVED:
                 self.shortened += 1
             written[name] = short
             self.shortened += 1
-        self.scopes.append(written)
+        self.names = {**self.names, **written}
         try:
             yield
         finally:
-            self.scopes.pop()
-            self.shortened = before
+            self.shortened, self.names = before
 
     def written(self, name: str) -> str:
         """A name in the output."""
-        return next((scope[name] for scope in reversed(self.scopes) if name in scope), _name(name))
+        return self.names.get(name) or _name(name)
 
     # statements
 
@@ -351,7 +360,7 @@ class _Module:
     def _AnnAssign(self, node: ast.AnnAssign) -> list[str]:
         if self.class_scope is not None:
             assert isinstance(node.target, ast.Name)
-            field = json.dumps(node.target.id)
+            field = _quoted(node.target.id)
             self.class_scope.add(node.target.id)
             value = f",{self.expr(node.value)}" if node.value else ""
             kind = "0" if self.is_plain else f"()=>{self.expr(node.annotation)}"
@@ -363,8 +372,7 @@ class _Module:
         return [self.assign(node.target, self.expr(node.value))]
 
     def _AugAssign(self, node: ast.AugAssign) -> list[str]:
-        load = ast.parse(ast.unparse(node.target), mode="eval").body
-        value = f"py.i{_BINARY[type(node.op)]}({self.expr(load)},{self.expr(node.value)})"
+        value = f"py.i{_BINARY[type(node.op)]}({self.expr(node.target)},{self.expr(node.value)})"
         return [self.assign(node.target, value)]
 
     def _FunctionDef(self, node: ast.FunctionDef) -> list[str]:
@@ -379,7 +387,7 @@ class _Module:
                 decorated = f"{self.expr(decorator)}({plain})"
                 value = decorated if of_class else f"py.method({decorated})"
             self.class_scope.add(node.name)
-            return [f"$c.$set({json.dumps(node.name)},{value});"]
+            return [f"$c.$set({_quoted(node.name)},{value});"]
         return [f"{self.written(node.name)}={value};"]
 
     def function(self, node: ast.FunctionDef) -> str:
@@ -401,7 +409,7 @@ class _Module:
         star = "*" if self.yields else ""
         self.class_scope, self.temporary, self.yields = outer, above, outer_yields
         text = f"function{star}({written}){{{head}{body}{'' if star else self.end(node.body)}}}"
-        return f"py.def({text},{json.dumps(node.name)},{self.signature(node.args, bool(self_name))})"
+        return f"py.def({text},{_quoted(node.name)},{self.signature(node.args, bool(self_name))})"
 
     @staticmethod
     def end(body: list[ast.stmt]) -> str:
@@ -431,7 +439,7 @@ class _Module:
         positional = [name if self.keywords is None or name in self.keywords else 0 for name in given]
         keyword = [a.arg for a in args.kwonlyargs]
         flags = f",{int(args.vararg is not None)},{int(args.kwarg is not None)}" if args.vararg or args.kwarg else ""
-        written = [json.dumps(names, separators=(",", ":")) for names in (positional, keyword)]
+        written = [_quoted(names) for names in (positional, keyword)]
         return f"{','.join(written)}{flags}" if keyword or flags else written[0]
 
     def _ClassDef(self, node: ast.ClassDef) -> list[str]:
@@ -448,7 +456,7 @@ class _Module:
                 value = child.value
                 if isinstance(value, ast.Tuple) and any(ast.unparse(base).endswith("Enum") for base in node.bases):
                     value = value.elts[0]  # of a member that says more beside its value, the value
-                body += f"$c.$set({json.dumps(target.id)},{self.expr(value)});"
+                body += f"$c.$set({_quoted(target.id)},{self.expr(value)});"
                 self.class_scope.add(target.id)
             elif isinstance(child, (ast.FunctionDef, ast.AnnAssign, ast.Expr, ast.Pass)):
                 body += "".join(self.statement(child))
@@ -459,7 +467,7 @@ class _Module:
         self.is_plain = outside
         body += fill
         options = ",".join(f"{k.arg}:{self.expr(k.value)}" for k in node.keywords)
-        value = f"py.class({json.dumps(node.name)},[{bases}],{{{options}}},$c=>{{{body}}})"
+        value = f"py.class({_quoted(node.name)},[{bases}],{{{options}}},$c=>{{{body}}})"
         for decorator in reversed(node.decorator_list):
             value = f"{self.expr(decorator)}({value})"
         return [f"{self.written(node.name)}={value};"]
@@ -535,26 +543,24 @@ class _Module:
         if isinstance(value, float):
             return repr(value)
         if isinstance(value, str):
-            return json.dumps(value, ensure_ascii=False)
+            return _quoted(value)
         raise self.unknown(node)
 
     def _Name(self, node: ast.Name) -> str:
         if self.class_scope is not None and node.id in self.class_scope:
-            return f"$c.$get({json.dumps(node.id)})"
-        if any(node.id in scope for scope in self.scopes):
-            return self.written(node.id)
-        return f"py.{node.id}"
+            return f"$c.$get({_quoted(node.id)})"
+        return self.names.get(node.id) or f"py.{node.id}"
 
     def me(self) -> str:
         """The name that a method has for its object, or its class."""
-        return self.written("self" if any("self" in scope for scope in self.scopes) else "cls")
+        return self.written("self" if "self" in self.names else "cls")
 
     def _Attribute(self, node: ast.Attribute) -> str:
         value = node.value
         if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
-            return f"py.superGet({self.written(self.class_name[-1])},{self.me()},{json.dumps(node.attr)})"
+            return f"py.superGet({self.written(self.class_name[-1])},{self.me()},{_quoted(node.attr)})"
         if node.attr in self.methods or node.attr in _BUILT_IN or node.attr in _SPECIAL:
-            return f"py.get({self.expr(node.value)},{json.dumps(node.attr)})"
+            return f"py.get({self.expr(node.value)},{_quoted(node.attr)})"
         return f"{self.expr(node.value)}.{node.attr}"
 
     def _BinOp(self, node: ast.BinOp) -> str:
@@ -573,7 +579,7 @@ class _Module:
 
     def _Compare(self, node: ast.Compare) -> str:
         if len(node.ops) > 1:
-            names = ",".join(json.dumps(_COMPARE[type(op)]) for op in node.ops)
+            names = ",".join(_quoted(_COMPARE[type(op)]) for op in node.ops)
             return f"py.chain([{names}],{','.join(map(self.expr, (node.left, *node.comparators)))})"
         [op], [right] = node.ops, node.comparators
         if isinstance(op, (ast.Is, ast.IsNot)):
@@ -681,7 +687,7 @@ class _Module:
     def _Call(self, node: ast.Call) -> str:
         function = node.func
         if isinstance(function, ast.Subscript) and isinstance(function.value, ast.Name):
-            if not any(function.value.id in scope for scope in self.scopes):  # frozenset[str]()
+            if function.value.id not in self.names:  # frozenset[str]()
                 function = function.value
         if isinstance(function, ast.Name) and function.id == "cast":
             return self.expr(node.args[1])
@@ -697,17 +703,18 @@ class _Module:
             case ast.Name("next"), [ast.GeneratorExp(inner, generators), otherwise]:
                 loops = self.comprehension(generators, inner, "return @;")
                 return f"(()=>{{{loops}return {self.expr(otherwise)};}})()"
-        args = self.items(node.args)
         if eager and any(isinstance(a, ast.GeneratorExp) for a in node.args):
             args = ",".join(
                 self._ListComp(a) if isinstance(a, ast.GeneratorExp) else self.items([a]) for a in node.args
             )
+        else:
+            args = self.items(node.args)
         keywords = ",".join(
             f"...py.keywords({self.expr(k.value)})" if k.arg is None else f"{k.arg}:{self.expr(k.value)}"
             for k in node.keywords
         )
         if isinstance(function, ast.Attribute):
-            value, attribute = function.value, json.dumps(function.attr)
+            value, attribute = function.value, _quoted(function.attr)
             if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "super":
                 me = self.written("cls") if function.attr == "__new__" else self.me()
                 return f"py.super({self.written(self.class_name[-1])},{me},{attribute},[{args}],{{{keywords}}})"

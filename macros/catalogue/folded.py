@@ -165,15 +165,19 @@ def _are_alike(a: Node, b: Node, pairs: dict[int, int]) -> bool:
     """Whether two calls are the same but for how many arrays they are given."""
     if a.function in JOINED:
         pairs[len(a.inputs)] = len(b.inputs)
-    what = ((n.function, n.step, n.note, n.factor, len(n.children), [w.name for w in n.weights]) for n in (a, b))
-    first, second = what
     return (
-        first == second
-        and _shapes(a.inputs, pairs) == _shapes(b.inputs, {})
-        and _shapes(a.outputs, pairs) == _shapes(b.outputs, {})
+        a.function is b.function
+        and a.step is b.step
+        and (a.note, a.factor, len(a.children)) == (b.note, b.factor, len(b.children))
+        and [w.name for w in a.weights] == [w.name for w in b.weights]
+        and _shapes(a.inputs, pairs) == {x.shape for x in b.inputs}
+        and _shapes(a.outputs, pairs) == {x.shape for x in b.outputs}
     )
 
 
 def _shapes(arrays: Sequence[ShapeArray], pairs: Mapping[int, int]) -> set[Shape]:
     """The shapes of arrays, each once, with numbers of arrays as those of another layer."""
-    return {tuple(pairs.get(int(d), d) if d.expr.constant is not None else d for d in a.shape) for a in arrays}
+    return {
+        tuple([pairs[d] if d in pairs and d.expr.constant is not None else d for d in x.shape]) if pairs else x.shape
+        for x in arrays
+    }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from functools import cache
 
 from ..engine.errors import UNSEEN, Problem, shorten
 
@@ -58,6 +59,7 @@ def check_path(path: str) -> None:
         raise Problem(f"{shorten(path)} is not the path of a page", allowed)
 
 
+@cache
 def family_slug(family: str) -> str:
     """A family's folder: `Command R` -> `command-r`, accents left out."""
     letters = unicodedata.normalize("NFKD", family.lower()).encode("ascii", "ignore").decode()

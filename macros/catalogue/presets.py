@@ -20,7 +20,6 @@ from ..engine.architectures.heads import Head, described, find_head, of_whole
 from ..engine.architectures.likeness import unknown_type
 from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.class_names import class_names
-from ..engine.dims import Poly
 from ..engine.errors import Problem, nearest, only_forward, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.forward import trace
@@ -181,7 +180,7 @@ class Model:
         if figure in _OF_ALL_PARAMETERS:
             symbols = counts.total_poly.symbols
         elif figure.startswith("active"):
-            symbols = Poly.sum(w.active.expr for w in counts.weights).symbols
+            symbols = counts.active_poly.symbols
         elif figure.startswith("cache_bytes"):
             symbols = frozenset[str]().union(*(k.elements.symbols for k in counts.kept))
         else:
@@ -241,8 +240,9 @@ class Model:
         if (counts := vars(self).get("counts")) is not None and counts.costs is not None:
             from ..counting.costs import CACHED  # which has been imported, where there are costs
 
+            held = vars(counts.costs)
             for name in CACHED:
-                vars(counts.costs).pop(name, None)
+                held.pop(name, None)
             counts.release()
 
     @cached_property

@@ -100,6 +100,11 @@ class Counts:
         return sum(int(w.active) for w in self.weights)
 
     @cached_property
+    def active_poly(self) -> Poly:
+        """`active` as a polynomial of the sizes."""
+        return Poly.sum(w.active.expr for w in self.weights)
+
+    @cached_property
     def active_excluding_input_embedding(self) -> int:
         """`active` without the tables of n-grams and the input table, unless that is also the head."""
         looked_up = self._touched_by(INPUT_TABLES[:1]) - self._touched_by((HEAD,))
@@ -171,12 +176,12 @@ class Counts:
 
     # cache
 
-    @property
+    @cached_property
     def kept(self) -> tuple[CacheEntry, ...]:
         """The entries that layers keep between steps, without tokens that wait for a compressed entry."""
         return tuple(k for k in self.trace.kept if k.holds not in BUFFERS)
 
-    @property
+    @cached_property
     def waiting(self) -> tuple[CacheEntry, ...]:
         """The tokens that wait for a compressed entry (DeepSeek V4): never more rows than a few windows have."""
         return tuple(k for k in self.trace.kept if k.holds in BUFFERS)
@@ -223,11 +228,16 @@ class Counts:
             found[k.item_bytes] = found.get(k.item_bytes, Poly.of(0)) + k.elements.in_numbers(self.trace.symbols)
         return found
 
+    @cached_property
+    def _slopes(self) -> list[int]:
+        """Elements that one more token adds to each kept entry at long context."""
+        return [k.slope.at(self.trace.symbols) for k in self.kept]
+
     def cache_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
         there."""
         self.check_cache(item_bytes)
-        return sum(cached_bytes(k.slope.at(self.values()), k.item_bytes or item_bytes) for k in self.kept)
+        return sum(cached_bytes(size, k.item_bytes or item_bytes) for k, size in zip(self.kept, self._slopes))
 
     def cache_bytes_per_token_uncapped(self, item_bytes: ItemBytes = 2) -> int:
         """The same if every attention layer grew without limit, and without the keys of an indexer."""
@@ -239,4 +249,5 @@ class Counts:
 
     def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: ItemBytes) -> int:
         self.check_cache(item_bytes)
-        return sum(cached_bytes(k.elements_per_token.at(self.values()), k.item_bytes or item_bytes) for k in kept)
+        at = self.trace.symbols
+        return sum(cached_bytes(k.elements_per_token.at(at), k.item_bytes or item_bytes) for k in kept)

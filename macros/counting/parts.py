@@ -148,13 +148,13 @@ class Group(Struct, frozen=True, dict=True):
     def weights(self) -> tuple[Weight, ...]:
         return tuple(w for part in self.parts for w in part.weights)
 
-    @property
+    @cached_property
     def count(self) -> int:
         return sum(int(w.count) for w in self.weights)
 
-    @property
+    @cached_property
     def poly(self) -> Poly:
-        return sum((w.count.expr for w in self.weights), Poly.of(0))
+        return Poly.sum(w.count.expr for w in self.weights)
 
     @property
     def layers(self) -> tuple[int, ...] | None:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from ..counting.costs import Costs
 from ..counting.costs import of as costs_of
 from ..counting.expressions import expression
-from ..engine.dims import Poly
 from ..engine.errors import UNSEEN, Problem, seen
 from . import components, weights
 from .costs import USUAL, Asked, data, keyed
@@ -151,7 +150,7 @@ def formulas(model: Model) -> dict[str, object]:
     return {
         "symbols": {name: int(n) for name, n in counts.trace.symbols.items()},
         "parameters": expression(counts.total_poly),
-        "active": expression(Poly.sum(w.active.expr for w in counts.weights)),
+        "active": expression(counts.active_poly),
         "flops": expression(counts.flops),
         "cache": [
             {"name": str(k.holds), "elements": expression(k.elements), "item_bytes": k.item_bytes} for k in counts.kept

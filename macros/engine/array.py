@@ -19,13 +19,13 @@ from . import steps
 from .dims import NOTHING, ONE, Dim, Poly, dims_of, product
 from .interface import Array
 from .rules import (
+    ACCESS,
     RULES,
     DType,
     NoContent,
     Rule,
     Shape,
     ShapeError,
-    access_of,
     argument,
     astype,
     getitem,
@@ -81,7 +81,7 @@ class Node:
     @property
     def access(self) -> Access:
         """The call's access to the numbers."""
-        return self.step.access if self.step else access_of(self.function)
+        return self.step.access if self.step else ACCESS.get(self.function, Access.COMPUTES)
 
     @property
     def is_in_layers(self) -> bool:
@@ -95,7 +95,12 @@ class Node:
 
     def is_inside(self, *roles: Role) -> bool:
         """Whether the call is, or is inside, a step of one of these roles."""
-        return any(node.role in roles for node in self.path())
+        node: Node | None = self
+        while node is not None:
+            if node.role in roles:
+                return True
+            node = node.parent
+        return False
 
     @property
     def flops(self) -> Poly:
@@ -117,12 +122,18 @@ class Node:
         if not self.children:
             return (self,)
         if self._walked is None:
-            self._walked = (self, *(node for child in self.children for node in child.walk()))
+            nodes: list[Node] = [self]
+            for child in self.children:
+                nodes += child.walk() if child.children else (child,)
+            self._walked = tuple(nodes)
         return self._walked
 
     def path(self) -> list[Node]:
         """From the root down to this node."""
-        return [*(self.parent.path() if self.parent else []), self]
+        nodes: list[Node] = [self]
+        while (above := nodes[-1].parent) is not None:
+            nodes.append(above)
+        return nodes[::-1]
 
     def all_weights(self) -> list[Weight]:
         """The weights that this call used, each once, in order. Computed once; ask only after the call has ended."""

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple, TypeAlias, cast
+from typing import NamedTuple, TypeAlias
 
 
 class Free(str):
@@ -83,7 +83,10 @@ class Poly:
         return self.terms == other.terms
 
     def __add__(self, other: Number | Atom | Poly) -> Poly:
-        return Poly.sum((self, Poly.of(other)))
+        terms = dict(self.terms)
+        for m, c in Poly.of(other).terms.items():
+            terms[m] = terms.get(m, 0) + c
+        return Poly(terms)
 
     __radd__ = __add__
 
@@ -115,12 +118,15 @@ class Poly:
         others: list[Poly] = []
         number: Number = 1
         for factor in factors:
-            p = factor.exprs[0] if isinstance(factor, Dim) else Poly.of(factor)
+            if type(factor) is int:
+                number *= factor
+                continue
+            p = factor.exprs[0] if type(factor) is Dim else Poly.of(factor)
             if len(p.terms) == 1:
-                [(m, c)] = p.terms.items()
-                number = number * c
-                if m:
-                    monomials.append(m)
+                for m, c in p.terms.items():
+                    number *= c
+                    if m:
+                        monomials.append(m)
             else:
                 others.append(p)
         whole = cls({monomials[0] if len(monomials) == 1 else _times(tuple(monomials)): number})
@@ -196,17 +202,17 @@ class Poly:
         `%`."""
         terms: list[Poly] = []
         for m, c in self.terms.items():
-            term = Poly({(): c})
+            stays: list[tuple[Atom, int]] = []
+            factors: list[Poly] = []
             for a, e in m:
                 new = rule(a)
                 if new is None and isinstance(a, Call):
                     new = _call(a.op, [p.replace(rule) for p in a.args])
                 if new is None or e < 0:
-                    term = term * Poly({((a, e),): 1})
+                    stays.append((a, e))
                 else:
-                    for _ in range(e):
-                        term = term * new
-            terms.append(term)
+                    factors += [new] * e
+            terms.append(Poly.product((Poly({tuple(stays): c}), *factors)))
         return Poly.sum(terms)
 
     def in_numbers(self, values: Mapping[str, int]) -> Poly:
@@ -314,7 +320,7 @@ class Dim(int):
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), self.exprs[0] + Poly.of(other))
+        return Dim(int.__add__(self, other), self.exprs[0] + other)
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -324,7 +330,7 @@ class Dim(int):
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), self.exprs[0] - Poly.of(other))
+        return Dim(int.__sub__(self, other), self.exprs[0] - other)
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -334,7 +340,7 @@ class Dim(int):
     def __mul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__mul__(self, other), self.exprs[0] * Poly.of(other))
+        return Dim(int.__mul__(self, other), self.exprs[0] * other)
 
     def __rmul__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -439,7 +445,7 @@ def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
     for d in shape:
         if type(d) is not Dim:
             return tuple([d if isinstance(d, Dim) else Dim(d) for d in shape])
-    return cast("tuple[Dim, ...]", shape)
+    return shape  # pyright: ignore[reportReturnType] (each of them is one)
 
 
 # Whether a step is the first, 1 or 0: its new tokens are the whole context.

@@ -83,7 +83,10 @@ def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
 def _common(dtypes: list[DType]) -> DType:
     """The type of what several arrays make together."""
     first = dtypes[0]
-    return first if all(dtype is first for dtype in dtypes) else np.result_type(*dtypes)
+    for dtype in dtypes:
+        if dtype is not first:
+            return np.result_type(*dtypes)
+    return first
 
 
 def _type_of_number(a: object) -> DType | type[int] | type[float]:
@@ -147,10 +150,14 @@ def _einsum(record: Record, subscripts: str, *operands: Shaped, optimize: bool =
 def getitem(record: Record, a: Shaped, key: object) -> Result:
     """The rule of `a[key]`, for numbers, slices, `None` and `...`."""
     keys = cast("tuple[Index, ...]", key if isinstance(key, tuple) else (key,))  # anything else raises below
-    rest = a.ndim - sum(k is not None and k is not Ellipsis for k in keys)
+    rest, dots = a.ndim, None
+    for i, k in enumerate(keys):
+        if k is Ellipsis:
+            dots = i if dots is None else dots
+        elif k is not None:
+            rest -= 1
     if rest < 0:
         raise IndexError(f"{a.ndim - rest} indices for {a.ndim} axes")
-    dots = next((i for i, k in enumerate(keys) if k is Ellipsis), None)
     if dots is not None:
         keys = keys[:dots] + (slice(None),) * rest + keys[dots + 1 :]
     sizes: list[int] = []
@@ -401,24 +408,22 @@ def argument(a: object) -> str:
     return f"array {show(cast('NDArray[Any]', a).shape)}" if isinstance(a, np.ndarray) else str(a)
 
 
-# Calls whose result is their first input looked at another way, and those that only move numbers.
-_LOOKS = frozenset((np.reshape, np.transpose, np.swapaxes, np.moveaxis, operator.getitem, np.split, np.repeat))
-_MOVES = frozenset((np.expand_dims, np.broadcast_to, np.astype, np.concatenate, np.stack, np.take))
+# Calls whose result is their first input looked at another way, and those that only move numbers: any other computes.
+_LOOKS = (np.reshape, np.transpose, np.swapaxes, np.moveaxis, operator.getitem, np.split, np.repeat)
+_MOVES = (np.expand_dims, np.broadcast_to, np.astype, np.concatenate, np.stack, np.take)
+ACCESS: dict[Callable[..., Any] | None, Access] = {
+    **dict.fromkeys(_LOOKS, Access.LOOKS),
+    **dict.fromkeys(_MOVES, Access.MOVES),
+}
 # Calls whose gradient needs none of their inputs, and those whose gradient is a function of their result.
 _KEEPS_NOTHING = frozenset((np.add, np.subtract, np.negative, np.where, np.arange))
 _KEEPS_OUTPUT = frozenset((np.exp, np.tanh, np.sqrt))
 
 
-def access_of(function: Callable[..., Any] | None) -> Access:
-    """A NumPy function's access to the numbers."""
-    return Access.LOOKS if function in _LOOKS else Access.MOVES if function in _MOVES else Access.COMPUTES
-
-
 def keeps_of(function: Callable[..., Any] | None, arrays: int) -> Keeps:
     """The activations that training keeps for a NumPy function of this many arrays: none for a product with a plain
     number."""
-    moves = access_of(function) is not Access.COMPUTES
     scales = function in (np.multiply, np.divide) and arrays == 1
-    if moves or scales or function in _KEEPS_NOTHING:
+    if function in ACCESS or scales or function in _KEEPS_NOTHING:
         return Keeps.NOTHING
     return Keeps.OUTPUT if function in _KEEPS_OUTPUT else Keeps.INPUTS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import Enum, StrEnum
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, ParamSpec, Protocol, TypeAlias, TypeVar
 
 
@@ -226,7 +226,7 @@ class Step:
         self.function, self.role, self.keeps, self.access, self.rule = function, role, keeps, access, rule
         self.name = function.__name__
 
-    @property
+    @cached_property
     def doc(self) -> str:
         """The first line of its docstring."""
         return (self.function.__doc__ or "").strip().partition("\n")[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from fractions import Fraction
-from functools import cached_property
+from functools import cache, cached_property
 
 from msgspec import Struct
 
@@ -45,7 +45,7 @@ class Weight(Struct, frozen=True, dict=True):
     @cached_property
     def copies(self) -> Dim:
         """The number of tensors of the checkpoint that this represents."""
-        return self.layer_count * (1 if self.members is None else self.members)
+        return self.layer_count if self.members is None else self.layer_count * self.members
 
     @cached_property
     def count(self) -> Dim:
@@ -147,6 +147,7 @@ class CacheEntry(Struct, frozen=True, dict=True):
         return Poly({tuple((atom, -power) for atom, power in monomial): Fraction(1, number)})
 
 
+@cache  # a model's tensors are in few sets of layers
 def runs(numbers: tuple[int, ...]) -> list[list[int]]:
     """Ascending numbers as [first, last, step], each as long as possible: 0 1 2 5 9 13 -> [0, 2, 1], [5, 13, 4]."""
     runs: list[list[int]] = []

@@ -96,7 +96,8 @@ class Trace:
             result = step.function(*args, **kwargs) if step.rule is None else self.primitive(step, args, kwargs)
         finally:
             self.here = caller
-        node.inputs, node.outputs = arrays_in(args), arrays_in((result,))
+        node.inputs = arrays_in(args)
+        node.outputs = (result,) if type(result) is ShapeArray else arrays_in((result,))
         return result
 
     def primitive(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapeArray:

@@ -54,7 +54,7 @@ def test_what_is_checked_is_a_property_of_some_architecture():
 def test_infinity_is_read_as_transformers_writes_it():
     raw = configs()["mamba2"]
     plain, written = (make("it", raw | {"time_step_limit": [0.0, one]}) for one in (inf, {"__float__": "Infinity"}))
-    assert written.config == plain.config
+    assert vars(written.config) == vars(plain.config)
 
 
 def test_the_text_model_of_paligemma_is_gemma():
