@@ -426,7 +426,7 @@ class WeightFormats:
     def _kept(self) -> dict[Weight, Format]:
         """The weights that the maker's files keep in a format, whatever the config says."""
         found: dict[Weight, Format] = {}
-        ends = {} if self.architecture is None else self.architecture.kept
+        ends = dict[str, str]() if self.architecture is None else self.architecture.kept
         for end, name in ends.items():
             for w in self.trace.weights.values():
                 if w not in found and f".{w.name}".endswith(f".{end}"):
