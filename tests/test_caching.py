@@ -33,11 +33,12 @@ OF_PLAIN_VALUES = set(
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:page_address
     site/links:relative_link
     site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
+    catalogue/names:family_slug views/diagrams/drawing:_around views/kit/text_boxes:_ems
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines
     views/diagrams/layout:_level
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
-    views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_said
+    views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_written
     views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_head views/kit/html:_inert views/kit/html:attribute_name
     views/kit/mathml:_terms

@@ -156,16 +156,13 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
                 raise ValueError("published.file is missing: its source is the file at hub; write file = true")
 
     def _check_parts(self) -> None:
-        """Raise `ValueError` if the parts that the sources name are none of a config.json, or not those beside it."""
-        part, left_out = self.sources.part, self.sources.left_out
-        if part and not left_out:
+        """Raise `ValueError` if the described part is none of a config.json, or those beside it are not listed."""
+        part = self.sources.part
+        if part and not self.sources.left_out:
             raise ValueError("sources.part without sources.left_out; list the keys of the other parts there")
         if part and part.rpartition(".")[2] not in TEXT_PARTS:
             mend = nearest(part, TEXT_PARTS, f"expected the language model's table, such as {TEXT_PARTS[0]}")
             raise ValueError(f"sources.part = {shorten(part)} is not the key of a language model; {mend}")
-        for key, table in (self.components or {}).items():
-            if isinstance(table, dict) and left_out and key.endswith("_config") and key not in left_out:
-                raise ValueError(f"sources.left_out lacks {key!r}, a table of [components]; correct the list")
 
 
 def read_preset(path: Path) -> Preset:

@@ -225,10 +225,6 @@ def test_a_wrong_source_of_a_value_is_one_line(tmp_path, values, said):
             "sources.part = 'vision_config' is not the key of a language",
         ),
         (('left_out = ["vision_config"]', "left_out = []"), "sources.part without sources.left_out; list the keys"),
-        (
-            ('left_out = ["vision_config"]', 'left_out = ["vison_config"]'),
-            "sources.left_out lacks 'vision_config', a table of [components]; correct the list",
-        ),
     ],
 )
 def test_a_wrong_name_of_a_part_is_one_line(tmp_path, wrong, said):

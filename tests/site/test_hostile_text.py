@@ -57,7 +57,7 @@ transformers_version = {quoted(next(text))}
 config = {quoted(next(text))}
 verified = 2026-11-21
 names = {quoted(next(text))}
-part = {quoted(next(text))}
+part = "text_config"
 left_out = [{quoted(next(text))}]
 
 [sources.values]
