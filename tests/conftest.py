@@ -40,7 +40,7 @@ SLOWEST = 20  # tests that .ci/run names at its end
 MOST = 20  # cases of a quick test in .ci/run, chosen by the commit; the nightly workflow takes them all
 # Of the tests in a browser a commit takes one of so many, where all are run: in .ci/run of each module, in the test
 # command of all. And the test command of those that start processes, or go through all models or all modules.
-IN_BROWSER = 4 if CI else 16
+IN_BROWSER = 4 if CI else 24
 LONG = 4
 POOLS = 1 if CI else 2  # how many times smaller the share of a pool is
 
@@ -187,7 +187,7 @@ def taken(cases, config, test, of_kind: str, name: str):
 
 def of_other_commits(items) -> set:
     """Of the tests of each module in a browser, each commit takes a quarter in `.ci/run`, and all that say which share
-    of their cases is taken; in the test command a sixteenth of all, and a quarter of those that take long.
+    of their cases is taken; in the test command a twenty-fourth of all, and a quarter of those that take long.
     """
     together = defaultdict(lambda: defaultdict(list))
     for item in items:
