@@ -8,6 +8,7 @@ from dataclasses import replace
 from fractions import Fraction
 from html import unescape
 from math import ceil
+from random import Random
 
 import numpy as np
 import pytest
@@ -21,7 +22,7 @@ from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
 from macros.counting.conditions import Conditions
-from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs
+from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs, last_with_room
 from macros.counting.figures import ALIASES, FIGURES
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.counting.parts import Category, by_category
@@ -1390,3 +1391,23 @@ def test_in_an_encoder_each_token_is_compared_with_all(slug, tokens):
     expected = 2 * 2 * tokens * tokens * n["d_model"] * n["n_layers"]
     assert costs.pair_flops(tokens, tokens) == expected
     assert costs.causal_flops(tokens, tokens) == costs.counts.flops_at(tokens, tokens)  # nothing is hidden
+
+
+def test_the_longest_context_is_the_last_one_with_room():
+    """Also where what is left falls in steps, and where only the first context, at which an encoder reads, has room."""
+    random = Random(4)
+    for _ in range(300):
+        most, full = random.randint(1, 3_000), random.choice((0, 1, random.randint(2, 3_500)))
+        step, rate, first = random.randint(1, 40), random.randint(1, 9), random.choice((-1, 0, 1))
+
+        def left(context: int) -> int:
+            if context == 1 and full < 2:
+                return first
+            return (full - context) // step * rate
+
+        expected = [n for n in range(1, most + 1) if left(n) >= 0]
+        found = last_with_room(left, most)
+        if left(most) >= 0:
+            assert found is None
+        else:
+            assert found == max(expected, default=0)
