@@ -100,9 +100,8 @@ def on_startup(command, dirty=False, **kwargs):
     is_replacing = command != "serve" and not dirty
     logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)  # else it lists all macros each time
     # The empty build before the server is there is none that anybody waits for.
-    logging.getLogger("mkdocs.commands.build").addFilter(
-        lambda line: not preview.is_first or line.levelno > logging.INFO
-    )
+    for name in ("mkdocs.commands.build", "mkdocs.commands.serve"):
+        logging.getLogger(name).addFilter(lambda line: not preview.is_first or line.levelno > logging.INFO)
     preview.on_startup(command)
 
 
