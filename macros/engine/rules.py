@@ -60,23 +60,9 @@ def show(shape: Iterable[int]) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-def elementwise(ufunc: np.ufunc, args: Sequence[Any]) -> Result:
-    """The result of `ufunc`, which works element by element."""
-    whole: Shape | None = None
-    dtypes: list[DType | type[int] | type[float]] = []
-    for a in args:
-        shape: Shape | None = getattr(a, "shape", None)
-        if shape is None:
-            dtypes.append(_type_of_number(a))
-        else:
-            dtypes.append(a.dtype)
-            whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
-    assert whole is not None
-    return whole, _dtype(ufunc, tuple(dtypes))
-
-
 @cache
-def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
+def dtype_of(ufunc: np.ufunc, dtypes: tuple[DType | type[int] | type[float], ...]) -> DType:
+    """The type of the result of `ufunc`, which works element by element on these types."""
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
@@ -89,7 +75,8 @@ def _common(dtypes: list[DType]) -> DType:
     return first
 
 
-def _type_of_number(a: object) -> DType | type[int] | type[float]:
+def type_of_number(a: object) -> DType | type[int] | type[float]:
+    """The type of a plain number beside an array, by its kind alone."""
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
@@ -97,11 +84,12 @@ def _broadcast(shapes: Sequence[Shape]) -> Shape:
     whole = shapes[0]
     for shape in shapes:
         if shape is not whole:
-            whole = _broadcast_two(whole, shape)
+            whole = broadcast_two(whole, shape)
     return whole
 
 
-def _broadcast_two(a: Shape, b: Shape) -> Shape:
+def broadcast_two(a: Shape, b: Shape) -> Shape:
+    """The shape that two arrays have together, element by element. Raises ValueError for sizes that do not fit."""
     more = len(a) - len(b)
     if more > 0:
         b = a[:more] + b
