@@ -46,10 +46,10 @@ class Poly:
 
     __slots__ = ("terms", "_hash", "_symbols", "_is_free", "_text")
 
-    def __init__(self, terms: Mapping[Monomial, Number]):
+    def __init__(self, terms: dict[Monomial, Number]):
         if len(terms) == 1:  # as most have
             [(m, c)] = terms.items()
-            self.terms = {m: c if type(c) is int else _whole(c)} if c else {}
+            self.terms = terms if type(c) is int and c else {m: _whole(c)} if c else {}
         else:
             self.terms = {m: c if type(c) is int else _whole(c) for m, c in terms.items() if c}
         self._hash: int | None = None
@@ -63,11 +63,11 @@ class Poly:
         if isinstance(x, Poly):
             return x
         if isinstance(x, Dim):
-            return x.expr
+            return x.exprs[0]
         if isinstance(x, (int, Fraction)):
             return _number(x)
         if isinstance(x, (str, Call)):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may be untyped)
-            return cls({((x, 1),): 1})
+            return cls({((x, 1),): 1}) if isinstance(x, Call) else _symbol(x, isinstance(x, Free))
         raise TypeError(f"no polynomial of {x!r}")
 
     def __hash__(self) -> int:
@@ -114,27 +114,18 @@ class Poly:
     @classmethod
     def product(cls, factors: Iterable[Number | Poly]) -> Poly:
         """The product of any number of dimensions and polynomials."""
-        monomials: list[Monomial] = []
-        others: list[Poly] = []
-        number: Number = 1
+        polys: list[Poly] = []
+        number = 1
         for factor in factors:
             if type(factor) is int:
                 number *= factor
-                continue
-            p = factor.exprs[0] if type(factor) is Dim else Poly.of(factor)
-            if len(p.terms) == 1:
-                for m, c in p.terms.items():
-                    number *= c
-                    if m:
-                        monomials.append(m)
             else:
-                others.append(p)
-        whole = cls({monomials[0] if len(monomials) == 1 else _times(tuple(monomials)): number})
-        for p in others:
-            whole = whole * p
-        return whole
+                polys.append(factor.exprs[0] if type(factor) is Dim else Poly.of(factor))
+        return _product(tuple(polys), number)
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
+        if type(other) is int:
+            return Poly({m: c * other for m, c in self.terms.items()})
         terms: dict[Monomial, Number] = {}
         right = Poly.of(other).terms
         if len(self.terms) == 1 and len(right) == 1:
@@ -187,7 +178,7 @@ class Poly:
         for m, c in self.terms.items():
             below = 1
             for a, e in m:
-                v = values[a] if isinstance(a, str) else _evaluate(a, values)
+                v = _evaluate(a, values) if type(a) is Call else values[a]
                 if e == 1:
                     c = c * v
                 elif e > 0:
@@ -302,7 +293,8 @@ class Dim(int):
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
-        self.exprs = (symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol), *also)
+        expr = symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol)
+        self.exprs = (expr, *also) if also else (expr,)
         return self
 
     @property
@@ -381,7 +373,12 @@ def quotient(a: int, b: int) -> Dim:
     p, q = Poly.of(a), Poly.of(b)
     if p.constant is not None and q.constant is not None:
         return Dim(int(a) // int(b))
-    if int(a) % int(b) == 0 and len(q.terms) == 1:
+    return Dim(int(a) // int(b), _quotient(p, q, int(a) % int(b) == 0))
+
+
+@lru_cache(maxsize=1024)  # the layers of a model ask for the same few
+def _quotient(p: Poly, q: Poly, divides: bool) -> Poly:
+    if divides and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
         exact = p * Poly({tuple([(atom, -e) for atom, e in m]): 1 if c == 1 else Fraction(1, c)})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
@@ -390,8 +387,8 @@ def quotient(a: int, b: int) -> Dim:
             or not p.is_free
             or all(c.denominator == 1 and all(e > 0 for _, e in m) for m, c in exact.terms.items())
         ):
-            return Dim(int(a) // int(b), exact)
-    return Dim(int(a) // int(b), Poly.of(Call("//", (p, q))))
+            return exact
+    return Poly.of(Call("//", (p, q)))
 
 
 def remainder(a: int, b: int) -> Dim:
@@ -423,12 +420,12 @@ def same(a: int, b: int) -> Dim:
         return a
     if int(a) != int(b):
         raise ValueError(f"{int(a)} ≠ {int(b)}")
+    if isinstance(a, Dim) and isinstance(b, Dim) and a.exprs == b.exprs:
+        return a
     if not isinstance(b, Dim) or b.expr.constant is not None:
         return a if isinstance(a, Dim) else Dim(a)
     if not isinstance(a, Dim) or a.expr.constant is not None:
         return b
-    if a.exprs == b.exprs:
-        return a
     return Dim(int(a), a.expr, also=a.exprs[1:] + tuple(e for e in b.exprs if e not in a.exprs))
 
 
@@ -448,10 +445,6 @@ def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
     return shape  # pyright: ignore[reportReturnType] (each of them is one)
 
 
-# Whether a step is the first, 1 or 0: its new tokens are the whole context.
-IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))
-
-
 def latex_name(symbol: str) -> str:
     """A symbol as LaTeX in its usual spelling: d_model -> \\text{d\\_model}, T -> T."""
     spelled = symbol.replace("_", r"\_")
@@ -469,6 +462,29 @@ _OPS = {"//": "//", "%": "mod"}
 @lru_cache(maxsize=4096)
 def _number(x: Number) -> Poly:
     return Poly({(): x})
+
+
+@lru_cache(maxsize=4096)
+def _symbol(x: str, is_free: bool) -> Poly:  # a symbol that is free equals one that is not
+    return Poly({((x, 1),): 1})
+
+
+@lru_cache(maxsize=4096)  # layers and models have products in common
+def _product(polys: tuple[Poly, ...], number: int) -> Poly:
+    monomials: list[Monomial] = []
+    others: list[Poly] = []
+    coefficient: Number = number
+    for p in polys:
+        if len(p.terms) == 1:
+            [(m, c)] = p.terms.items()
+            coefficient *= c
+            monomials.append(m)
+        else:
+            others.append(p)
+    whole = Poly({_times(tuple(monomials)): coefficient})
+    for p in others:
+        whole = whole * p
+    return whole
 
 
 def _whole(c: Number) -> Number:
@@ -590,3 +606,5 @@ def _render(
 
 
 ONE, NOTHING = Dim(1), Poly({})
+# Whether a step is the first, 1 or 0: its new tokens are the whole context.
+IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))

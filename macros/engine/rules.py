@@ -185,7 +185,7 @@ def _slice(d: int, k: slice) -> int:
 
 
 def _strided(n: int, stride: int) -> int:
-    return n if stride == 1 else n // stride if n % stride == 0 else (n + stride - 1) // stride
+    return n if stride == 1 else n // stride if int(n) % stride == 0 else (n + stride - 1) // stride
 
 
 def _sizes(shape: int | Sequence[int]) -> list[int]:
