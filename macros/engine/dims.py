@@ -150,16 +150,21 @@ class Poly:
     def symbols(self) -> frozenset[str]:
         """Every symbol in it, those inside `min`, `//` and `%` included."""
         if self._symbols is None:
-            atoms = {a for m in self.terms for a, _ in m}
-            inside = (p.symbols for a in atoms if isinstance(a, Call) for p in a.args)
-            self._symbols = frozenset(a for a in atoms if isinstance(a, str)).union(*inside)
+            found: set[str] = set()
+            for m in self.terms:
+                for a, _ in m:
+                    if isinstance(a, str):
+                        found.add(a)
+                    else:
+                        found.update(*[p.symbols for p in a.args])
+            self._symbols = frozenset(found)
         return self._symbols
 
     @property
     def is_free(self) -> bool:
         """Whether its value varies after the trace."""
         if self._is_free is None:
-            self._is_free = any(isinstance(s, Free) for s in self.symbols)
+            self._is_free = any([isinstance(s, Free) for s in self.symbols])
         return self._is_free
 
     def coefficient(self, symbol: Atom, power: int = 1) -> Poly:
@@ -404,8 +409,14 @@ def smallest(*dims: int) -> Dim:
 
     Sizes of a model are compared by value; one that varies (T, S) only if the result is valid for every value of it.
     """
-    fixed = [d for d in dims if not Poly.of(d).is_free]
-    varying = [Poly.of(d) for d in dims if Poly.of(d).is_free]
+    fixed: list[int] = []
+    varying: list[Poly] = []
+    for d in dims:
+        p = Poly.of(d)
+        if p.is_free:
+            varying.append(p)
+        else:
+            fixed.append(d)
     return Dim(min(map(int, dims)), smallest_poly(*varying, *([Poly.of(min(fixed))] if fixed else [])))
 
 

@@ -257,7 +257,7 @@ def _split(record: Record, a: Shaped, sections: int | Sequence[int], axis: int =
         cuts = [0, *sections, d]
         if any(int(x) > int(y) for x, y in zip(cuts, cuts[1:])):
             raise ValueError(f"cuts at {[int(c) for c in sections]} of an axis of {int(d)}")
-        parts = [y - x for x, y in zip(cuts, cuts[1:])]
+        parts = [y - x if x else y for x, y in zip(cuts, cuts[1:])]
     return [((*a.shape[:axis], p, *a.shape[axis + 1 :]), a.dtype) for p in parts]
 
 

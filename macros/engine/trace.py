@@ -92,6 +92,8 @@ class Trace:
 
     def spelled(self, name: str) -> str:
         """The name of a weight in this checkpoint."""
+        if self.renamed == ("", ""):
+            return name
         ours, theirs = self.renamed
         return theirs + name.removeprefix(ours) if name.startswith(ours) else name
 
