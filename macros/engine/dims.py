@@ -164,7 +164,7 @@ class Poly:
     def is_free(self) -> bool:
         """Whether its value varies after the trace."""
         if self._is_free is None:
-            self._is_free = any([isinstance(s, Free) for s in self.symbols])
+            self._is_free = any(isinstance(s, Free) for s in self.symbols)
         return self._is_free
 
     def coefficient(self, symbol: Atom, power: int = 1) -> Poly:
