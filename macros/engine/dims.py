@@ -63,7 +63,7 @@ class Poly:
         if isinstance(x, Poly):
             return x
         if isinstance(x, Dim):
-            return x.exprs[0]
+            return x.expr
         if isinstance(x, (int, Fraction)):
             return _number(x)
         if isinstance(x, (str, Call)):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may be untyped)
@@ -120,7 +120,7 @@ class Poly:
             if type(factor) is int:
                 number *= factor
             else:
-                polys.append(factor.exprs[0] if type(factor) is Dim else Poly.of(factor))
+                polys.append(factor.expr if type(factor) is Dim else Poly.of(factor))
         return _product(tuple(polys), number)
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
@@ -294,55 +294,53 @@ class Dim(int):
     n_heads·d_head), the first is its declaration.
     """
 
+    expr: Poly  # the polynomial it was declared with
     exprs: tuple[Poly, ...]
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
         expr = symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol)
-        self.exprs = (expr, *also) if also else (expr,)
+        self.expr, self.exprs = expr, (expr, *also) if also else (expr,)
         return self
-
-    @property
-    def expr(self) -> Poly:
-        """The polynomial it was declared with."""
-        return self.exprs[0]
 
     @property
     def symbols(self) -> frozenset[str]:
         """The symbols of all its expressions."""
-        return self.expr.symbols.union(*(e.symbols for e in self.exprs[1:]))
+        if len(self.exprs) == 1:
+            return self.expr.symbols
+        return frozenset[str]().union(*(e.symbols for e in self.exprs))
 
     # For anything but an `int`, a dimension acts as an ordinary integer.
 
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), self.exprs[0] + other)
+        return Dim(int.__add__(self, other), self.expr + other)
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__radd__(self, other), Poly.of(other) + self.exprs[0])
+        return Dim(int.__radd__(self, other), Poly.of(other) + self.expr)
 
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), self.exprs[0] - other)
+        return Dim(int.__sub__(self, other), self.expr - other)
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__rsub__(self, other), Poly.of(other) - self.exprs[0])
+        return Dim(int.__rsub__(self, other), Poly.of(other) - self.expr)
 
     def __mul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__mul__(self, other), self.exprs[0] * other)
+        return Dim(int.__mul__(self, other), self.expr * other)
 
     def __rmul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__rmul__(self, other), Poly.of(other) * self.exprs[0])
+        return Dim(int.__rmul__(self, other), Poly.of(other) * self.expr)
 
     def __neg__(self) -> Dim:
         return Dim(-int(self), -self.expr)
