@@ -155,7 +155,7 @@ class Counts:
 
     def flops_at(self, new_tokens: int, context: int) -> int:
         """FLOPs of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included."""
-        return self._flops_in_numbers.at(self.values(T=new_tokens, S=context))
+        return self._flops_in_numbers.at({"T": new_tokens, "S": context})
 
     @cached_property
     def _flops_in_numbers(self) -> Poly:
@@ -192,7 +192,7 @@ class Counts:
 
         Without the tokens that wait for a compressed entry, which `buffer_bytes` counts.
         """
-        at = self.values(S=context)
+        at = {"S": context}
         self.check_cache(item_bytes)
         return sum(
             cached_bytes(elements.at(at), size or item_bytes) for size, elements in self._kept_in_numbers.items()

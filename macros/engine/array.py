@@ -33,7 +33,7 @@ from .rules import (
 from .steps import Access, Keeps, Role, Step
 from .tensors import Cached, Weight
 
-COMPUTES = Access.COMPUTES  # as most do
+COMPUTES, LOOKS = Access.COMPUTES, Access.LOOKS
 
 
 class Node:
@@ -77,7 +77,7 @@ class Node:
         if function is None:
             self.children = []
         if parent is not None:
-            parent.children.append(self)  # pyright: ignore[reportAttributeAccessIssue] (what makes calls has a list)
+            parent.children.append(self)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] (what makes calls has a list)
 
     @property
     def doc(self) -> str:
@@ -131,11 +131,12 @@ class Node:
             nodes.append(above)
         return nodes[::-1]
 
-    def all_weights(self) -> list[Weight]:
+    def all_weights(self) -> tuple[Weight, ...]:
         """The weights that this call used, each once, in order. Computed once; ask only after the call has ended."""
         if self._weights is None:
-            self._weights = tuple(dict.fromkeys(w for n in self.walk() for w in n.weights))
-        return list(self._weights)
+            several = [w for n in self.walk() for w in n.weights] if self.children else self.weights
+            self._weights = tuple(dict.fromkeys(several))
+        return self._weights
 
 
 class Tracer(steps.Tracer, Protocol):
@@ -158,10 +159,11 @@ Source: TypeAlias = Node | Weight | Cached
 class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array without content. Any operation that needs the content raises `ShapeError`."""
 
-    __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
+    __slots__ = ("__tracer__", "shape", "dtype", "source", "label", "origin")
 
     def __init__(self, tracer: Tracer, shape: tuple[Dim, ...], dtype: DType, source: Source | None, label: str):
         self.__tracer__, self.shape, self.dtype, self.source, self.label = tracer, shape, dtype, source, label
+        self.origin = self  # what it is a view of
 
     @property
     def ndim(self) -> int:

@@ -183,7 +183,7 @@ class Poly:
         for m, c in self.terms.items():
             below = 1
             for a, e in m:
-                v = _evaluate(a, values) if type(a) is Call else values[a]
+                v = values[a] if isinstance(a, str) else _evaluate(a, values)
                 if e == 1:
                     c = c * v
                 elif e > 0:
@@ -216,17 +216,25 @@ class Poly:
         terms: dict[Monomial, Number] = {}
         for m, c in self.terms.items():
             rest: list[tuple[Atom, int]] = []
+            calls: list[Poly] = []
             for a, e in m:
-                if not isinstance(a, str):
-                    return self.replace(lambda a: Poly.of(values[a]) if isinstance(a, str) and a in values else None)
-                if a not in values:
+                if isinstance(a, Call) and e > 0:
+                    calls += [_call(a.op, [p.in_numbers(values) for p in a.args])] * e
+                elif isinstance(a, Call) or a not in values:
                     rest.append((a, e))
                 elif e > 0:
                     c = c * values[a] ** e
                 else:
                     c = Fraction(c, values[a] ** -e)
             left = tuple(rest)
-            terms[left] = terms.get(left, 0) + c
+            if not calls:
+                terms[left] = terms.get(left, 0) + c
+                continue
+            whole = Poly({left: c})
+            for call in calls:
+                whole = whole * call
+            for n, d in whole.terms.items():
+                terms[n] = terms.get(n, 0) + d
         return Poly(terms)
 
     def folded(self) -> Poly:

@@ -8,7 +8,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .array import Node, ShapeArray, arrays_in
+from .array import LOOKS, Node, ShapeArray, arrays_in
 from .dims import Dim, Poly, dims_of
 from .rules import (
     ACCESS,
@@ -160,38 +160,39 @@ class Trace:
     ) -> ShapeArray | list[ShapeArray]:
         """One NumPy call: a leaf of the tree."""
         node = Node(name, self.here, function)
-        if (access := ACCESS.get(function)) is not None:
-            node.access = access
         try:
             results = rule(node, *args, **kwargs)
         except ShapeError:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
-        node.inputs = arrays_in(args)
-        if isinstance(results[-1], tuple):  # several of (shape, dtype), and not one
+        node.inputs = inputs = arrays_in(args)
+        are_several = isinstance(results[-1], tuple)  # of (shape, dtype)
+        if are_several:
             outputs = [ShapeArray(self, dims_of(s), t, node, name) for s, t in cast("list[Result]", results)]
-            node.outputs = outputs
-            return outputs
-        shape, dtype = cast("Result", results)
-        output = ShapeArray(self, dims_of(shape), dtype, node, name)
-        node.outputs = (output,)
-        return output
+        else:
+            shape, dtype = cast("Result", results)
+            outputs = [ShapeArray(self, dims_of(shape), dtype, node, name)]
+        node.outputs = outputs
+        if (access := ACCESS.get(function)) is not None:
+            node.access = access
+            if access is LOOKS:
+                for output in outputs:
+                    output.origin = inputs[0].origin
+        return outputs if are_several else outputs[0]
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
         """One NumPy call that works element by element, as most do: a leaf of the tree."""
         node = Node(ufunc.__name__, self.here, ufunc)
         inputs: list[ShapeArray] = []
         dtypes: list[DType | type[int] | type[float]] = []
-        shape: tuple[Dim, ...] | None = None
+        shape: Shape | None = None
         try:
             for a in args:
                 if type(a) is ShapeArray:
                     inputs.append(a)
                     axes = a.shape
                 else:
-                    if ufunc is np.multiply and isinstance(a, (int, float)):
-                        node.factor = float(a)
                     axes = getattr(a, "shape", None)
                     if axes is None:
                         dtypes.append(type_of_number(a))
@@ -202,7 +203,12 @@ class Trace:
         except ValueError as error:
             raise ShapeError(f"{node.name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
         assert shape is not None
-        output = ShapeArray(self, shape, dtype_of(ufunc, tuple(dtypes)), node, node.name)
+        if ufunc is np.multiply and len(inputs) < len(args):
+            for number in args:
+                if isinstance(number, (int, float)):
+                    node.factor = float(number)
+        dtype = dtype_of(ufunc, tuple(dtypes))
+        output = ShapeArray(self, shape, dtype, node, node.name)  # pyright: ignore[reportArgumentType] (of dimensions)
         node.inputs, node.outputs = inputs, (output,)
         return output
 
