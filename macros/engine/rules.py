@@ -95,7 +95,10 @@ def broadcast_two(a: Shape, b: Shape) -> Shape:
         b = a[:more] + b
     elif more < 0:
         a = b[:-more] + a
-    return tuple([d if d is other or other is ONE else _size_of_two(d, other) for d, other in zip(a, b)])
+    for d, other in zip(a, b):
+        if d is not other and other is not ONE:
+            return tuple([d if d is other or other is ONE else _size_of_two(d, other) for d, other in zip(a, b)])
+    return a
 
 
 def _size_of_two(d: int, other: int) -> int:
