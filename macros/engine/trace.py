@@ -172,7 +172,7 @@ class Trace:
             outputs = [ShapeArray(self, dims_of(s), t, node, name) for s, t in cast("list[Result]", results)]
         else:
             shape, dtype = cast("Result", results)
-            outputs = [ShapeArray(self, dims_of(shape), dtype, node, name)]
+            outputs = (ShapeArray(self, dims_of(shape), dtype, node, name),)
         node.outputs = outputs
         if (access := ACCESS.get(function)) is not None:
             node.access = access
@@ -184,15 +184,15 @@ class Trace:
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
         """One NumPy call that works element by element, as most do: a leaf of the tree."""
         node = Node(ufunc.__name__, self.here, ufunc)
-        inputs: list[ShapeArray] = []
+        are_arrays = True
         dtypes: list[DType | type[int] | type[float]] = []
         shape: Shape | None = None
         try:
             for a in args:
                 if type(a) is ShapeArray:
-                    inputs.append(a)
                     axes = a.shape
                 else:
+                    are_arrays = False
                     axes = getattr(a, "shape", None)
                     if axes is None:
                         dtypes.append(type_of_number(a))
@@ -203,13 +203,13 @@ class Trace:
         except ValueError as error:
             raise ShapeError(f"{node.name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
         assert shape is not None
-        if ufunc is np.multiply and len(inputs) < len(args):
+        if ufunc is np.multiply and not are_arrays:
             for number in args:
                 if isinstance(number, (int, float)):
                     node.factor = float(number)
         dtype = dtype_of(ufunc, tuple(dtypes))
         output = ShapeArray(self, shape, dtype, node, node.name)  # pyright: ignore[reportArgumentType] (of dimensions)
-        node.inputs, node.outputs = inputs, (output,)
+        node.inputs, node.outputs = args if are_arrays else arrays_in(args), (output,)
         return output
 
     def place(self) -> str:
