@@ -241,13 +241,17 @@ class Counts:
 
     def cache_bytes_per_token_uncapped(self, item_bytes: ItemBytes = 2) -> int:
         """The same if every attention layer grew without limit, and without the keys of an indexer."""
-        return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
+        return self._row_bytes([row for row in self._rows if row[0].holds is not INDEX], item_bytes)
 
     def index_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """The keys of an indexer (DeepSeek-V3.2, GLM-5), in addition to the keys and values or latents; otherwise 0."""
-        return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
+        return self._row_bytes([row for row in self._rows if row[0].holds is INDEX], item_bytes)
 
-    def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: ItemBytes) -> int:
+    @cached_property
+    def _rows(self) -> list[tuple[CacheEntry, int]]:
+        """Each kept entry, with the elements that one more token adds to it until rows are dropped."""
+        return [(k, k.elements_per_token.at(self.trace.symbols)) for k in self.kept]
+
+    def _row_bytes(self, rows: Iterable[tuple[CacheEntry, int]], item_bytes: ItemBytes) -> int:
         self.check_cache(item_bytes)
-        at = self.trace.symbols
-        return sum(cached_bytes(k.elements_per_token.at(at), k.item_bytes or item_bytes) for k in kept)
+        return sum(cached_bytes(size, k.item_bytes or item_bytes) for k, size in rows)
