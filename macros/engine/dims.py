@@ -183,7 +183,7 @@ class Poly:
         for m, c in self.terms.items():
             below = 1
             for a, e in m:
-                v = values[a] if isinstance(a, str) else _evaluate(a, values)
+                v = _evaluate(a, values) if type(a) is Call else values[a]  # pyright: ignore[reportArgumentType]
                 if e == 1:
                     c = c * v
                 elif e > 0:
