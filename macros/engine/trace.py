@@ -179,7 +179,7 @@ class Trace:
             if access is LOOKS:
                 for output in outputs:
                     output.origin = inputs[0].origin
-        return outputs if are_several else outputs[0]
+        return list(outputs) if are_several else outputs[0]
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
         """One NumPy call that works element by element, as most do: a leaf of the tree."""
