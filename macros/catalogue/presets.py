@@ -157,9 +157,7 @@ class Model:
     @property
     def has_default_context(self) -> bool:
         """Whether the longest context is a class's default."""
-        if not self.default_keys:
-            return False
-        return self._length in self.default_keys or "n_positions" in self.default_sizes
+        return bool(self.default_keys) and (self._length in self.default_keys or "n_positions" in self.default_sizes)
 
     @cached_property
     def default_sizes(self) -> frozenset[str]:
