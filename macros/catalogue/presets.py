@@ -157,7 +157,7 @@ class Model:
     @property
     def has_default_context(self) -> bool:
         """Whether the longest context is a class's default."""
-        return self._length in self.default_keys or "n_positions" in self.default_sizes
+        return bool(self.default_keys) and (self._length in self.default_keys or "n_positions" in self.default_sizes)
 
     @cached_property
     def default_sizes(self) -> frozenset[str]:
@@ -176,6 +176,8 @@ class Model:
 
     def rests_on_default(self, figure: str) -> bool:
         """Whether a figure of `counting.figures` depends on a class's default."""
+        if not self.default_sizes:
+            return False
         counts = self.counts
         if figure in _OF_ALL_PARAMETERS:
             symbols = counts.total_poly.symbols

@@ -14,13 +14,6 @@ from ..engine.steps import Access, Holds
 from ..engine.tensors import SOURCE, Cached, Weight
 
 
-def origin(x: ShapeArray) -> ShapeArray:
-    """The array that a view looks at."""
-    while isinstance(x.source, Node) and x.source.access is Access.LOOKS:
-        x = x.source.inputs[0]
-    return x
-
-
 def part(x: ShapeArray) -> ShapeArray:
     """The array with exactly the view's elements; a part of a larger array is its own."""
     while isinstance(x.source, Node) and x.source.access is Access.LOOKS and _number(x.source.inputs[0]) <= _number(x):
@@ -97,4 +90,4 @@ def varies(size: Poly) -> bool:
 
 def is_data(x: ShapeArray) -> bool:
     """Whether an array is neither a weight (under any view) nor the cache of earlier steps."""
-    return not isinstance(origin(x).source, (Weight, Cached))
+    return not isinstance(x.origin.source, (Weight, Cached))

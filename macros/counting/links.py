@@ -20,7 +20,7 @@ from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Role
 from ..engine.tensors import Weight
-from .arrays import origin, size
+from .arrays import size
 from .conditions import Conditions
 from .costs import COMPUTE, MEMORY, Costs
 from .devices import cut_axis, weight_axis
@@ -297,7 +297,7 @@ def is_sum_of_shares(leaf: Node) -> bool:
     if leaf.own_flops is None or not result:
         return False
     for term, x in zip(subscripts.split(","), leaf.inputs):
-        weight = origin(x).source
+        weight = x.origin.source
         if isinstance(weight, Weight) and weight.routed is None and len(term) == len(weight.shape):
             at = weight_axis(weight)
             if at is not None and term[at] not in result:

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import in_numbers, is_cache, is_data, measured, origin, product_of
+from .arrays import in_numbers, is_cache, is_data, measured, product_of
 from .cache import CacheCosts
 from .conditions import Conditions
 
@@ -79,7 +79,7 @@ class Memory(CacheCosts):
             arrays: dict[int, int] = {}
             for x in (*leaf.inputs, *leaf.outputs):
                 if id(x) not in known:
-                    whole, shape = origin(x), -1  # what reads an array finds it as what made it
+                    whole, shape = x.origin, -1  # what reads an array finds it as what made it
                     if is_data(whole) and not is_cache(whole):
                         shape = shapes.setdefault(tuple([id(d.expr) for d in whole.shape]), len(sizes))
                         if shape == len(sizes):

@@ -155,7 +155,7 @@ class Counts:
 
     def flops_at(self, new_tokens: int, context: int) -> int:
         """FLOPs of a step of `new_tokens` tokens, the last of which sees `context` tokens, itself included."""
-        return self._flops_in_numbers.at(self.values(T=new_tokens, S=context))
+        return self._flops_in_numbers.at({"T": new_tokens, "S": context})
 
     @cached_property
     def _flops_in_numbers(self) -> Poly:
@@ -192,7 +192,7 @@ class Counts:
 
         Without the tokens that wait for a compressed entry, which `buffer_bytes` counts.
         """
-        at = self.values(S=context)
+        at = {"S": context}
         self.check_cache(item_bytes)
         return sum(
             cached_bytes(elements.at(at), size or item_bytes) for size, elements in self._kept_in_numbers.items()
@@ -241,13 +241,17 @@ class Counts:
 
     def cache_bytes_per_token_uncapped(self, item_bytes: ItemBytes = 2) -> int:
         """The same if every attention layer grew without limit, and without the keys of an indexer."""
-        return self._row_bytes((k for k in self.kept if k.holds is not INDEX), item_bytes)
+        return self._row_bytes([row for row in self._rows if row[0].holds is not INDEX], item_bytes)
 
     def index_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """The keys of an indexer (DeepSeek-V3.2, GLM-5), in addition to the keys and values or latents; otherwise 0."""
-        return self._row_bytes((k for k in self.kept if k.holds is INDEX), item_bytes)
+        return self._row_bytes([row for row in self._rows if row[0].holds is INDEX], item_bytes)
 
-    def _row_bytes(self, kept: Iterable[CacheEntry], item_bytes: ItemBytes) -> int:
+    @cached_property
+    def _rows(self) -> list[tuple[CacheEntry, int]]:
+        """Each kept entry, with the elements that one more token adds to it until rows are dropped."""
+        return [(k, k.elements_per_token.at(self.trace.symbols)) for k in self.kept]
+
+    def _row_bytes(self, rows: Iterable[tuple[CacheEntry, int]], item_bytes: ItemBytes) -> int:
         self.check_cache(item_bytes)
-        at = self.trace.symbols
-        return sum(cached_bytes(k.elements_per_token.at(at), k.item_bytes or item_bytes) for k in kept)
+        return sum(cached_bytes(size, k.item_bytes or item_bytes) for k, size in rows)

@@ -15,7 +15,7 @@ import numpy as np
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import ACTIVATIONS, EVERY_NORM, ROPES, Access, Role
-from .arrays import distinct, in_numbers, is_cache, is_data, measured, origin, product_of
+from .arrays import distinct, in_numbers, is_cache, is_data, measured, product_of
 
 # Steps that are one operation of an engine, whatever they are made of here.
 ONE_OPERATION = (
@@ -89,7 +89,7 @@ def operations(root: Node, *, pairs: bool) -> list[Operation]:
     for node in units:
         at = len(found)
         read = list[Array]()
-        for x in distinct(map(origin, node.inputs)):
+        for x in distinct(x.origin for x in node.inputs):
             read += through[id(x)] if id(x) in through else [arrays[id(x)]] if id(x) in arrays else []
         for array in read:
             array.last = at
@@ -103,7 +103,7 @@ def operations(root: Node, *, pairs: bool) -> list[Operation]:
             number, axes = in_numbers(x)
             arrays[id(x)] = Array(number, product_of(axes), at, at)
             made.append(arrays[id(x)])
-        is_gated = any(id(x) in gates for x in map(origin, node.inputs))
+        is_gated = any(id(x.origin) in gates for x in node.inputs)
         overwrites = not is_gated and (node.role in _OVERWRITING or node.function in _ELEMENTWISE)
         found.append(Operation(node, tuple(made), tuple(read), overwrites))
     for array in arrays.values():
@@ -116,7 +116,7 @@ def _gates(units: list[Node]) -> set[int]:
     """The results of activation functions that only a product with another array reads: one operation with it."""
     readers: dict[int, list[Node]] = {}
     for node in units:
-        for x in distinct(map(origin, node.inputs)):
+        for x in distinct(x.origin for x in node.inputs):
             readers.setdefault(id(x), []).append(node)
     return {
         id(x)

@@ -10,7 +10,7 @@ import numpy as np
 from ..engine.dims import Poly
 from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import CacheEntry, Weight
-from .arrays import cached, origin, size
+from .arrays import cached, size
 from .compute import Compute
 from .conditions import Conditions
 from .formats import FORMATS, ItemBytes, cached_bytes
@@ -171,7 +171,7 @@ class Traffic(Compute):
         for layer in self.trace.root.children:
             for leaf in layer.walk() if layer.layers is not None else ():
                 fetches = leaf.function is np.take or leaf.role is Role.GATHER_ROWS
-                holds = cached(origin(leaf.inputs[0])) if fetches else None
+                holds = cached(leaf.inputs[0].origin) if fetches else None
                 if holds is not None:
                     picked[holds, layer.layers or ()] = leaf.inputs[1].shape[-1].expr
         return picked

@@ -15,7 +15,6 @@ from ..engine.layouts import Layout, names_in_files
 from ..engine.steps import Role
 from ..engine.tensors import Weight
 from ..engine.trace import Trace
-from .arrays import origin
 from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of
 from .gguf_types import FORMATS as GGUF_FORMATS
 from .modules import MEND
@@ -469,7 +468,7 @@ class WeightFormats:
                 found.update(w for w in node.weights if len(w.shape) > 1)
             elif node.role is Role.EXPERT_LINEAR and node.outputs:
                 width = int(node.outputs[0].shape[-1])
-                stacks = [origin(x).source for x in node.inputs]
+                stacks = [x.origin.source for x in node.inputs]
                 found.update(w for w in stacks if isinstance(w, Weight) and int(w.shape[-2]) != width)
         return frozenset(found)
 

@@ -135,10 +135,8 @@ class Packing:
             for atom, exponent in monomial:
                 if isinstance(atom, Call):
                     calls += [[atom.op, *map(self._terms, atom.args)]] * exponent
-                elif atom == "S":
+                else:
                     power = exponent
-                else:  # below a line, where `in_numbers` leaves it
-                    number *= Fraction(self._sizes[atom]) ** exponent
             if number != int(number) or power < 0:
                 raise ValueError(f"{poly} has parts of numbers")
             terms.append([int(number), power, *calls])

@@ -16,15 +16,13 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from . import steps
-from .dims import NOTHING, ONE, Dim, Poly, dims_of, product
+from .dims import NOTHING, ONE, Dim, Poly, product
 from .interface import Array
 from .rules import (
-    ACCESS,
     RULES,
     DType,
     NoContent,
     Rule,
-    Shape,
     ShapeError,
     argument,
     astype,
@@ -35,27 +33,19 @@ from .rules import (
 from .steps import Access, Keeps, Role, Step
 from .tensors import Cached, Weight
 
+COMPUTES, LOOKS = Access.COMPUTES, Access.LOOKS
+
 
 class Node:
     """One call in the trace: a NumPy `function`, or a `step` with its inner calls as `children`.
 
-    These two identify a call; `name` is only for messages. What most calls do not have is the class's until it is set.
+    These two identify a call; `name` is only for messages.
     """
 
-    inputs: Sequence[ShapeArray] = ()
-    outputs: Sequence[ShapeArray] = ()
-    weights: tuple[Weight, ...] = ()
-    children: list[Node] | tuple[()] = ()  # a model has some hundred nodes, and most have none
-    note: str = ""
-    own_flops: Poly | None = None
-    layers: tuple[int, ...] | None = None
-    layer_count: Dim = ONE
-    kind: object = None
-    factor: float = 1.0  # the plain number that a product multiplies by
-    _flops: Poly | None = None
-    _weights: tuple[Weight, ...] | None = None
-    _walked: tuple[Node, ...] | None = None
-    term: str | None = None  # the field's, once `terms` has found it
+    __slots__ = (
+        *("name", "parent", "function", "step", "role", "access", "inputs", "outputs", "weights", "children", "note"),
+        *("own_flops", "layers", "layer_count", "kind", "factor", "_flops", "_weights", "_walked", "term"),
+    )
 
     def __init__(
         self,
@@ -65,8 +55,29 @@ class Node:
         step: Step | None = None,
     ):
         self.name, self.parent, self.function, self.step = name, parent, function, step
-        # The role of the step; None for a NumPy call. Views ask for it hundreds of thousands of times.
-        self.role: Role | None = Role.FORWARD if parent is None else step.role if step else None
+        # Views ask for the role of the step hundreds of thousands of times; None for a NumPy call.
+        self.role: Role | None = None
+        self.access = COMPUTES  # to the numbers
+        self.inputs: Sequence[ShapeArray] = ()
+        self.outputs: Sequence[ShapeArray] = ()
+        self.weights: tuple[Weight, ...] = ()
+        self.children: Sequence[Node] = ()
+        self.note = ""
+        self.own_flops: Poly | None = None
+        self.layers: tuple[int, ...] | None = None
+        self.layer_count = ONE
+        self.kind: object = None
+        self.factor = 1.0  # the plain number that a product multiplies by
+        self._flops: Poly | None = None
+        self._weights: tuple[Weight, ...] | None = None
+        self._walked: tuple[Node, ...] | None = None
+        self.term: str | None = None  # the field's, once `terms` has found it
+        if step is not None:
+            self.role, self.access = step.role, step.access
+        if function is None:
+            self.children = []
+        if parent is not None:
+            parent.children.append(self)  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType] (what makes calls has a list)
 
     @property
     def doc(self) -> str:
@@ -77,21 +88,6 @@ class Node:
     def keeps(self) -> Keeps:
         """The activations of the call that training keeps."""
         return self.step.keeps if self.step else keeps_of(self.function, len(self.inputs))
-
-    @property
-    def access(self) -> Access:
-        """The call's access to the numbers."""
-        return self.step.access if self.step else ACCESS.get(self.function, Access.COMPUTES)
-
-    @property
-    def is_in_layers(self) -> bool:
-        """Whether the call is, or is inside, a call of layers."""
-        node: Node | None = self
-        while node is not None:
-            if node.layers is not None:
-                return True
-            node = node.parent
-        return False
 
     def is_inside(self, *roles: Role) -> bool:
         """Whether the call is, or is inside, a step of one of these roles."""
@@ -135,11 +131,12 @@ class Node:
             nodes.append(above)
         return nodes[::-1]
 
-    def all_weights(self) -> list[Weight]:
+    def all_weights(self) -> tuple[Weight, ...]:
         """The weights that this call used, each once, in order. Computed once; ask only after the call has ended."""
         if self._weights is None:
-            self._weights = tuple(dict.fromkeys(w for n in self.walk() for w in n.weights))
-        return list(self._weights)
+            several = [w for n in self.walk() for w in n.weights] if self.children else self.weights
+            self._weights = tuple(dict.fromkeys(several))
+        return self._weights
 
 
 class Tracer(steps.Tracer, Protocol):
@@ -162,11 +159,11 @@ Source: TypeAlias = Node | Weight | Cached
 class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array without content. Any operation that needs the content raises `ShapeError`."""
 
-    __slots__ = ("__tracer__", "shape", "dtype", "source", "label")
+    __slots__ = ("__tracer__", "shape", "dtype", "source", "label", "origin")
 
-    def __init__(self, tracer: Tracer, shape: Shape, dtype: DType, source: Source | None, label: str):
-        self.__tracer__, self.dtype, self.source, self.label = tracer, dtype, source, label
-        self.shape = dims_of(shape)
+    def __init__(self, tracer: Tracer, shape: tuple[Dim, ...], dtype: DType, source: Source | None, label: str):
+        self.__tracer__, self.shape, self.dtype, self.source, self.label = tracer, shape, dtype, source, label
+        self.origin = self  # what it is a view of
 
     @property
     def ndim(self) -> int:
@@ -188,7 +185,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
             name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
             call = f"np.{name}({', '.join(map(argument, inputs))}){self.__tracer__.place()}"
             raise ShapeError(f"{call} has no shape rule; write a contraction as np.einsum")
-        return _elementwise(self, ufunc, *inputs)
+        return self.__tracer__.elementwise(ufunc, inputs)
 
     def __array_function__(
         self, function: Callable[..., Any], types: object, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -205,28 +202,28 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     # The most frequent operators, without the way through NumPy.
 
     def __add__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.add, self, other)
+        return self.__tracer__.elementwise(np.add, (self, other))
 
     def __radd__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.add, other, self)
+        return self.__tracer__.elementwise(np.add, (other, self))
 
     def __sub__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.subtract, self, other)
+        return self.__tracer__.elementwise(np.subtract, (self, other))
 
     def __rsub__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.subtract, other, self)
+        return self.__tracer__.elementwise(np.subtract, (other, self))
 
     def __mul__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.multiply, self, other)
+        return self.__tracer__.elementwise(np.multiply, (self, other))
 
     def __rmul__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.multiply, other, self)
+        return self.__tracer__.elementwise(np.multiply, (other, self))
 
     def __truediv__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.divide, self, other)
+        return self.__tracer__.elementwise(np.divide, (self, other))
 
     def __rtruediv__(self, other: object) -> ShapeArray:
-        return _elementwise(self, np.divide, other, self)
+        return self.__tracer__.elementwise(np.divide, (other, self))
 
     # What NumPy's own methods call.
 
@@ -303,17 +300,12 @@ def stand_in(array: ShapeArray) -> Array:
     By NumPy's protocols it does all that a forward pass does with arrays, and raises for the rest; no type can express
     that.
     """
-    return cast("Array", array)
+    return array  # pyright: ignore[reportReturnType]
 
 
 def _called(function: Callable[..., Any], a: ShapeArray, *args: object, **kwargs: object) -> ShapeArray:
     """The result of a NumPy function on a shape-only array."""
     return a.__tracer__.numpy(function.__name__, function, (a, *args), kwargs, RULES[function])
-
-
-def _elementwise(a: ShapeArray, ufunc: np.ufunc, *args: object) -> ShapeArray:
-    """The result of a function that works element by element, of which `a` is an argument."""
-    return a.__tracer__.elementwise(ufunc, args)
 
 
 def arrays_in(args: Iterable[object]) -> list[ShapeArray]:

@@ -46,10 +46,10 @@ class Poly:
 
     __slots__ = ("terms", "_hash", "_symbols", "_is_free", "_text")
 
-    def __init__(self, terms: Mapping[Monomial, Number]):
+    def __init__(self, terms: dict[Monomial, Number]):
         if len(terms) == 1:  # as most have
             [(m, c)] = terms.items()
-            self.terms = {m: c if type(c) is int else _whole(c)} if c else {}
+            self.terms = terms if type(c) is int and c else {m: _whole(c)} if c else {}
         else:
             self.terms = {m: c if type(c) is int else _whole(c) for m, c in terms.items() if c}
         self._hash: int | None = None
@@ -67,7 +67,7 @@ class Poly:
         if isinstance(x, (int, Fraction)):
             return _number(x)
         if isinstance(x, (str, Call)):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may be untyped)
-            return cls({((x, 1),): 1})
+            return cls({((x, 1),): 1}) if isinstance(x, Call) else _symbol(x, isinstance(x, Free))
         raise TypeError(f"no polynomial of {x!r}")
 
     def __hash__(self) -> int:
@@ -114,27 +114,18 @@ class Poly:
     @classmethod
     def product(cls, factors: Iterable[Number | Poly]) -> Poly:
         """The product of any number of dimensions and polynomials."""
-        monomials: list[Monomial] = []
-        others: list[Poly] = []
-        number: Number = 1
+        polys: list[Poly] = []
+        number = 1
         for factor in factors:
             if type(factor) is int:
                 number *= factor
-                continue
-            p = factor.exprs[0] if type(factor) is Dim else Poly.of(factor)
-            if len(p.terms) == 1:
-                for m, c in p.terms.items():
-                    number *= c
-                    if m:
-                        monomials.append(m)
             else:
-                others.append(p)
-        whole = cls({monomials[0] if len(monomials) == 1 else _times(tuple(monomials)): number})
-        for p in others:
-            whole = whole * p
-        return whole
+                polys.append(factor.expr if type(factor) is Dim else Poly.of(factor))
+        return _product(tuple(polys), number)
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:
+        if type(other) is int:
+            return Poly({m: c * other for m, c in self.terms.items()})
         terms: dict[Monomial, Number] = {}
         right = Poly.of(other).terms
         if len(self.terms) == 1 and len(right) == 1:
@@ -159,9 +150,14 @@ class Poly:
     def symbols(self) -> frozenset[str]:
         """Every symbol in it, those inside `min`, `//` and `%` included."""
         if self._symbols is None:
-            atoms = {a for m in self.terms for a, _ in m}
-            inside = (p.symbols for a in atoms if isinstance(a, Call) for p in a.args)
-            self._symbols = frozenset(a for a in atoms if isinstance(a, str)).union(*inside)
+            found: set[str] = set()
+            for m in self.terms:
+                for a, _ in m:
+                    if isinstance(a, str):
+                        found.add(a)
+                    else:
+                        found.update(*[p.symbols for p in a.args])
+            self._symbols = frozenset(found)
         return self._symbols
 
     @property
@@ -187,7 +183,7 @@ class Poly:
         for m, c in self.terms.items():
             below = 1
             for a, e in m:
-                v = values[a] if isinstance(a, str) else _evaluate(a, values)
+                v = _evaluate(a, values) if type(a) is Call else values[a]  # pyright: ignore[reportArgumentType]
                 if e == 1:
                     c = c * v
                 elif e > 0:
@@ -220,17 +216,25 @@ class Poly:
         terms: dict[Monomial, Number] = {}
         for m, c in self.terms.items():
             rest: list[tuple[Atom, int]] = []
+            calls: list[Poly] = []
             for a, e in m:
-                if not isinstance(a, str):
-                    return self.replace(lambda a: Poly.of(values[a]) if isinstance(a, str) and a in values else None)
-                if a not in values:
+                if isinstance(a, Call) and e > 0:
+                    calls += [_call(a.op, [p.in_numbers(values) for p in a.args])] * e
+                elif isinstance(a, Call) or a not in values:
                     rest.append((a, e))
                 elif e > 0:
                     c = c * values[a] ** e
                 else:
                     c = Fraction(c, values[a] ** -e)
             left = tuple(rest)
-            terms[left] = terms.get(left, 0) + c
+            if not calls:
+                terms[left] = terms.get(left, 0) + c
+                continue
+            whole = Poly({left: c})
+            for call in calls:
+                whole = whole * call
+            for n, d in whole.terms.items():
+                terms[n] = terms.get(n, 0) + d
         return Poly(terms)
 
     def folded(self) -> Poly:
@@ -298,54 +302,53 @@ class Dim(int):
     n_heads·d_head), the first is its declaration.
     """
 
+    expr: Poly  # the polynomial it was declared with
     exprs: tuple[Poly, ...]
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
-        self.exprs = (symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol), *also)
+        expr = symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol)
+        self.expr, self.exprs = expr, (expr, *also) if also else (expr,)
         return self
-
-    @property
-    def expr(self) -> Poly:
-        """The polynomial it was declared with."""
-        return self.exprs[0]
 
     @property
     def symbols(self) -> frozenset[str]:
         """The symbols of all its expressions."""
-        return self.expr.symbols.union(*(e.symbols for e in self.exprs[1:]))
+        if len(self.exprs) == 1:
+            return self.expr.symbols
+        return frozenset[str]().union(*(e.symbols for e in self.exprs))
 
     # For anything but an `int`, a dimension acts as an ordinary integer.
 
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), self.exprs[0] + other)
+        return Dim(int.__add__(self, other), self.expr + other)
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__radd__(self, other), Poly.of(other) + self.exprs[0])
+        return Dim(int.__radd__(self, other), Poly.of(other) + self.expr)
 
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), self.exprs[0] - other)
+        return Dim(int.__sub__(self, other), self.expr - other)
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__rsub__(self, other), Poly.of(other) - self.exprs[0])
+        return Dim(int.__rsub__(self, other), Poly.of(other) - self.expr)
 
     def __mul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__mul__(self, other), self.exprs[0] * other)
+        return Dim(int.__mul__(self, other), self.expr * other)
 
     def __rmul__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__rmul__(self, other), Poly.of(other) * self.exprs[0])
+        return Dim(int.__rmul__(self, other), Poly.of(other) * self.expr)
 
     def __neg__(self) -> Dim:
         return Dim(-int(self), -self.expr)
@@ -381,7 +384,12 @@ def quotient(a: int, b: int) -> Dim:
     p, q = Poly.of(a), Poly.of(b)
     if p.constant is not None and q.constant is not None:
         return Dim(int(a) // int(b))
-    if int(a) % int(b) == 0 and len(q.terms) == 1:
+    return Dim(int(a) // int(b), _quotient(p, q, int(a) % int(b) == 0))
+
+
+@lru_cache(maxsize=1024)  # the layers of a model ask for the same few
+def _quotient(p: Poly, q: Poly, divides: bool) -> Poly:
+    if divides and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
         exact = p * Poly({tuple([(atom, -e) for atom, e in m]): 1 if c == 1 else Fraction(1, c)})
         # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
@@ -390,8 +398,8 @@ def quotient(a: int, b: int) -> Dim:
             or not p.is_free
             or all(c.denominator == 1 and all(e > 0 for _, e in m) for m, c in exact.terms.items())
         ):
-            return Dim(int(a) // int(b), exact)
-    return Dim(int(a) // int(b), Poly.of(Call("//", (p, q))))
+            return exact
+    return Poly.of(Call("//", (p, q)))
 
 
 def remainder(a: int, b: int) -> Dim:
@@ -407,8 +415,14 @@ def smallest(*dims: int) -> Dim:
 
     Sizes of a model are compared by value; one that varies (T, S) only if the result is valid for every value of it.
     """
-    fixed = [d for d in dims if not Poly.of(d).is_free]
-    varying = [Poly.of(d) for d in dims if Poly.of(d).is_free]
+    fixed: list[int] = []
+    varying: list[Poly] = []
+    for d in dims:
+        p = Poly.of(d)
+        if p.is_free:
+            varying.append(p)
+        else:
+            fixed.append(d)
     return Dim(min(map(int, dims)), smallest_poly(*varying, *([Poly.of(min(fixed))] if fixed else [])))
 
 
@@ -423,12 +437,12 @@ def same(a: int, b: int) -> Dim:
         return a
     if int(a) != int(b):
         raise ValueError(f"{int(a)} ≠ {int(b)}")
+    if isinstance(a, Dim) and isinstance(b, Dim) and a.exprs == b.exprs:
+        return a
     if not isinstance(b, Dim) or b.expr.constant is not None:
         return a if isinstance(a, Dim) else Dim(a)
     if not isinstance(a, Dim) or a.expr.constant is not None:
         return b
-    if a.exprs == b.exprs:
-        return a
     return Dim(int(a), a.expr, also=a.exprs[1:] + tuple(e for e in b.exprs if e not in a.exprs))
 
 
@@ -448,10 +462,6 @@ def dims_of(shape: tuple[int, ...]) -> tuple[Dim, ...]:
     return shape  # pyright: ignore[reportReturnType] (each of them is one)
 
 
-# Whether a step is the first, 1 or 0: its new tokens are the whole context.
-IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))
-
-
 def latex_name(symbol: str) -> str:
     """A symbol as LaTeX in its usual spelling: d_model -> \\text{d\\_model}, T -> T."""
     spelled = symbol.replace("_", r"\_")
@@ -469,6 +479,29 @@ _OPS = {"//": "//", "%": "mod"}
 @lru_cache(maxsize=4096)
 def _number(x: Number) -> Poly:
     return Poly({(): x})
+
+
+@lru_cache(maxsize=4096)
+def _symbol(x: str, is_free: bool) -> Poly:  # a symbol that is free equals one that is not
+    return Poly({((x, 1),): 1})
+
+
+@lru_cache(maxsize=4096)  # layers and models have products in common
+def _product(polys: tuple[Poly, ...], number: int) -> Poly:
+    monomials: list[Monomial] = []
+    others: list[Poly] = []
+    coefficient: Number = number
+    for p in polys:
+        if len(p.terms) == 1:
+            [(m, c)] = p.terms.items()
+            coefficient *= c
+            monomials.append(m)
+        else:
+            others.append(p)
+    whole = Poly({_times(tuple(monomials)): coefficient})
+    for p in others:
+        whole = whole * p
+    return whole
 
 
 def _whole(c: Number) -> Number:
@@ -590,3 +623,5 @@ def _render(
 
 
 ONE, NOTHING = Dim(1), Poly({})
+# Whether a step is the first, 1 or 0: its new tokens are the whole context.
+IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))

@@ -58,7 +58,7 @@ class Numbers(Trace):
         return outputs
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
-        return self.hold(super().elementwise(ufunc, args), ufunc(*self._real(args)))
+        return self.hold(super().elementwise(ufunc, args), ufunc(*[self._real(a) for a in args]))
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (super() if self.ablation is None else self.ablation).call(step, args, kwargs)

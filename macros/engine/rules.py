@@ -60,23 +60,9 @@ def show(shape: Iterable[int]) -> str:
     return f"[{', '.join(sizes)}]"
 
 
-def elementwise(ufunc: np.ufunc, args: Sequence[Any]) -> Result:
-    """The result of `ufunc`, which works element by element."""
-    whole: Shape | None = None
-    dtypes: list[DType | type[int] | type[float]] = []
-    for a in args:
-        shape: Shape | None = getattr(a, "shape", None)
-        if shape is None:
-            dtypes.append(_type_of_number(a))
-        else:
-            dtypes.append(a.dtype)
-            whole = shape if whole is None or whole is shape else _broadcast_two(whole, shape)
-    assert whole is not None
-    return whole, _dtype(ufunc, tuple(dtypes))
-
-
 @cache
-def _dtype(ufunc: np.ufunc, dtypes: tuple[Any, ...]) -> DType:
+def dtype_of(ufunc: np.ufunc, dtypes: tuple[DType | type[int] | type[float], ...]) -> DType:
+    """The type of the result of `ufunc`, which works element by element on these types."""
     return ufunc.resolve_dtypes((*dtypes, None))[-1]
 
 
@@ -89,7 +75,8 @@ def _common(dtypes: list[DType]) -> DType:
     return first
 
 
-def _type_of_number(a: object) -> DType | type[int] | type[float]:
+def type_of_number(a: object) -> DType | type[int] | type[float]:
+    """The type of a plain number beside an array, by its kind alone."""
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
@@ -97,17 +84,21 @@ def _broadcast(shapes: Sequence[Shape]) -> Shape:
     whole = shapes[0]
     for shape in shapes:
         if shape is not whole:
-            whole = _broadcast_two(whole, shape)
+            whole = broadcast_two(whole, shape)
     return whole
 
 
-def _broadcast_two(a: Shape, b: Shape) -> Shape:
+def broadcast_two(a: Shape, b: Shape) -> Shape:
+    """The shape that two arrays have together, element by element. Raises ValueError for sizes that do not fit."""
     more = len(a) - len(b)
     if more > 0:
         b = a[:more] + b
     elif more < 0:
         a = b[:-more] + a
-    return tuple([d if d is other or other is ONE else _size_of_two(d, other) for d, other in zip(a, b)])
+    for d, other in zip(a, b):
+        if d is not other and other is not ONE:
+            return tuple([d if d is other or other is ONE else _size_of_two(d, other) for d, other in zip(a, b)])
+    return a
 
 
 def _size_of_two(d: int, other: int) -> int:
@@ -197,7 +188,7 @@ def _slice(d: int, k: slice) -> int:
 
 
 def _strided(n: int, stride: int) -> int:
-    return n if stride == 1 else n // stride if n % stride == 0 else (n + stride - 1) // stride
+    return n if stride == 1 else n // stride if int(n) % stride == 0 else (n + stride - 1) // stride
 
 
 def _sizes(shape: int | Sequence[int]) -> list[int]:
@@ -269,7 +260,7 @@ def _split(record: Record, a: Shaped, sections: int | Sequence[int], axis: int =
         cuts = [0, *sections, d]
         if any(int(x) > int(y) for x, y in zip(cuts, cuts[1:])):
             raise ValueError(f"cuts at {[int(c) for c in sections]} of an axis of {int(d)}")
-        parts = [y - x for x, y in zip(cuts, cuts[1:])]
+        parts = [y - x if x else y for x, y in zip(cuts, cuts[1:])]
     return [((*a.shape[:axis], p, *a.shape[axis + 1 :]), a.dtype) for p in parts]
 
 

@@ -8,9 +8,21 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .array import Node, ShapeArray, arrays_in
-from .dims import Dim, Poly
-from .rules import Result, Rule, Shape, ShapeError, argument, elementwise, show
+from .array import LOOKS, Node, ShapeArray, arrays_in
+from .dims import Dim, Poly, dims_of
+from .rules import (
+    ACCESS,
+    DType,
+    Result,
+    Rule,
+    Shape,
+    ShapeError,
+    argument,
+    broadcast_two,
+    dtype_of,
+    show,
+    type_of_number,
+)
 from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
 
@@ -30,7 +42,9 @@ class Trace:
         self.instead: Instead = instead or {}
         self.renamed = renamed
         self.root = Node("forward")
+        self.root.role = Role.FORWARD
         self.here = self.root
+        self.is_in_layers = False
         self.weights: dict[Key, Weight] = {}
         self.reads_target = False  # whether this is a draft head, over hidden states of its target
         self.borrowed: dict[str, tuple[Weight, Role | None]] = {}  # what a draft head reads of its target, and where
@@ -43,16 +57,18 @@ class Trace:
         self, shape: Shape, dtype: DTypeLike = np.int64, name: str = "input", cached: Cached | None = None
     ) -> ShapeArray:
         """An array from outside, or from the cache: no weight, no operation."""
-        return ShapeArray(self, shape, np.dtype(dtype), cached, name)
+        return ShapeArray(self, dims_of(shape), np.dtype(dtype), cached, name)
 
-    def weight(self, weight: Weight, shape: Shape, dtype: DTypeLike = np.float32) -> ShapeArray:
+    def weight(self, weight: Weight, shape: tuple[Dim, ...], dtype: DTypeLike = np.float32) -> ShapeArray:
         """The leaf of a weight, the same one at each request (a tied head counts once)."""
         key = weight.name if weight.layers is None else (weight.name, weight.layers)
-        leaf = self._leaves.get(key)
+        leaf, here = self._leaves.get(key), self.here
         if leaf is None:
             self.weights[key] = weight
+            here.weights = (*here.weights, weight)
             leaf = self._leaves[key] = ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
-        asked, here = self.weights[key], self.here
+            return leaf
+        asked = self.weights[key]
         if asked.shape != weight.shape:
             before = show(asked.shape)
             raise ShapeError(f"{weight.name}: asked for as {show(weight.shape)}, and as {before} before{self.place()}")
@@ -60,7 +76,7 @@ class Trace:
             here.weights = (*here.weights, asked)
         return leaf
 
-    def borrow(self, weight: Weight, shape: Shape, dtype: DTypeLike) -> ShapeArray:
+    def borrow(self, weight: Weight, shape: tuple[Dim, ...], dtype: DTypeLike) -> ShapeArray:
         """A tensor of the target, whose draft head this is: the target's total counts it."""
         self.borrowed[weight.name] = weight, self.here.role
         return ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
@@ -76,6 +92,8 @@ class Trace:
 
     def spelled(self, name: str) -> str:
         """The name of a weight in this checkpoint."""
+        if self.renamed == ("", ""):
+            return name
         ours, theirs = self.renamed
         return theirs + name.removeprefix(ours) if name.startswith(ours) else name
 
@@ -87,15 +105,18 @@ class Trace:
         """Run a step: a node whose children are the calls that it makes."""
         if self.instead and step.role in self.instead:
             return self.instead[step.role](*args, **kwargs)
-        caller, node = self.here, self._open(step.name, step=step)
-        if not caller.is_in_layers:
+        caller, was_in_layers = self.here, self.is_in_layers
+        node = self.here = Node(step.name, caller, None, step)
+        if not was_in_layers:
             for a in args:
-                if getattr(a, "layers_here", None) and node.layers is None:
+                if getattr(a, "layers_here", None):
                     node.layers, node.layer_count, node.kind = a.layers_here, a.layer_count, a.kind
+                    self.is_in_layers = True
+                    break
         try:
             result = step.function(*args, **kwargs) if step.rule is None else self.primitive(step, args, kwargs)
         finally:
-            self.here = caller
+            self.here, self.is_in_layers = caller, was_in_layers
         node.inputs = arrays_in(args)
         node.outputs = (result,) if type(result) is ShapeArray else arrays_in((result,))
         return result
@@ -108,7 +129,7 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise ShapeError(f"{', '.join(map(argument, args))}{self.place()}: {error}") from None
         self.here.own_flops = Poly.of(multiply_adds) * 2
-        return ShapeArray(self, shape, np.dtype(np.float32), self.here, step.name)
+        return ShapeArray(self, dims_of(shape), np.dtype(np.float32), self.here, step.name)
 
     def repeat(
         self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]
@@ -117,8 +138,9 @@ class Trace:
 
         One leaf of the tree, whose FLOPs are those of one run times the rows.
         """
-        caller, node, rows = self.here, self._open("scan"), xs[0].shape[0]
-        once = self.here = Node("scan", node)
+        caller, rows = self.here, xs[0].shape[0]
+        node, once = Node("scan", caller), Node("scan")
+        once.parent, self.here = node, once
         try:
             last, row = body(state, *(ShapeArray(self, x.shape[1:], x.dtype, node, x.label) for x in xs))
         finally:
@@ -137,37 +159,57 @@ class Trace:
         self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
     ) -> ShapeArray | list[ShapeArray]:
         """One NumPy call: a leaf of the tree."""
-        node = self._below(name, function)
+        node = Node(name, self.here, function)
         try:
             results = rule(node, *args, **kwargs)
         except ShapeError:
             raise
         except (ValueError, TypeError, IndexError) as error:
             raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
-        node.inputs = arrays_in(args)
-        if isinstance(results[-1], tuple):  # several of (shape, dtype), and not one
-            outputs = [ShapeArray(self, s, t, node, name) for s, t in cast("list[Result]", results)]
-            node.outputs = outputs
-            return outputs
-        shape, dtype = cast("Result", results)
-        output = ShapeArray(self, shape, dtype, node, name)
-        node.outputs = (output,)
-        return output
+        node.inputs = inputs = arrays_in(args)
+        are_several = isinstance(results[-1], tuple)  # of (shape, dtype)
+        if are_several:
+            outputs = [ShapeArray(self, dims_of(s), t, node, name) for s, t in cast("list[Result]", results)]
+        else:
+            shape, dtype = cast("Result", results)
+            outputs = (ShapeArray(self, dims_of(shape), dtype, node, name),)
+        node.outputs = outputs
+        if (access := ACCESS.get(function)) is not None:
+            node.access = access
+            if access is LOOKS:
+                for output in outputs:
+                    output.origin = inputs[0].origin
+        return list(outputs) if are_several else outputs[0]
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
         """One NumPy call that works element by element, as most do: a leaf of the tree."""
-        node = self._below(ufunc.__name__, ufunc)
+        node = Node(ufunc.__name__, self.here, ufunc)
+        are_arrays = True
+        dtypes: list[DType | type[int] | type[float]] = []
+        shape: Shape | None = None
         try:
-            shape, dtype = elementwise(ufunc, args)
+            for a in args:
+                if type(a) is ShapeArray:
+                    axes = a.shape
+                else:
+                    are_arrays = False
+                    axes = getattr(a, "shape", None)
+                    if axes is None:
+                        dtypes.append(type_of_number(a))
+                        continue
+                    axes = dims_of(axes)
+                dtypes.append(a.dtype)
+                shape = axes if shape is None or shape is axes else broadcast_two(shape, axes)
         except ValueError as error:
             raise ShapeError(f"{node.name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
-        node.inputs = inputs = [a for a in args if isinstance(a, ShapeArray)]
-        if ufunc is np.multiply and len(inputs) < len(args):
-            for a in args:
-                if isinstance(a, (int, float)):
-                    node.factor = float(a)
-        output = ShapeArray(self, shape, dtype, node, node.name)
-        node.outputs = (output,)
+        assert shape is not None
+        if ufunc is np.multiply and not are_arrays:
+            for number in args:
+                if isinstance(number, (int, float)):
+                    node.factor = float(number)
+        dtype = dtype_of(ufunc, tuple(dtypes))
+        output = ShapeArray(self, shape, dtype, node, node.name)  # pyright: ignore[reportArgumentType] (of dimensions)
+        node.inputs, node.outputs = args if are_arrays else arrays_in(args), (output,)
         return output
 
     def place(self) -> str:
@@ -178,21 +220,6 @@ class Trace:
         if layers is not None:
             words.insert(0, f"layer {layers[0]}" if len(layers) == 1 else f"layers {layers[0]} to {layers[-1]}")
         return f" in {', '.join(words)}" if words else ""
-
-    def _below(self, name: str, function: Callable[..., Any] | None = None, step: Step | None = None) -> Node:
-        """A new call, made by the one that runs."""
-        here = self.here
-        node = Node(name, here, function, step)
-        if here.children:
-            here.children.append(node)
-        else:
-            here.children = [node]
-        return node
-
-    def _open(self, name: str, step: Step | None = None) -> Node:
-        """A new call, which runs until `here` is its caller again."""
-        self.here = self._below(name, step=step)
-        return self.here
 
 
 def _from_outside(once: Node, scan: Node) -> Iterable[ShapeArray]:

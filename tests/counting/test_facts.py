@@ -42,13 +42,13 @@ MACROS = (
 # Prints everything that the site says of some models: data, tables, walkthrough, diagrams, charts.
 EVERYTHING = """
 import json, random, string, sys
-from macros.engine import array, steps, trace
+from macros.engine import array, steps
 if sys.argv[1] == "random":
     def name(*_):
         return "".join(random.choices(string.ascii_letters, k=12))
-    called, made = trace.Trace._below, array.ShapeArray.__init__
+    called, made = array.Node.__init__, array.ShapeArray.__init__
     steps.Step.name = property(name, lambda *_: None)
-    trace.Trace._below = lambda self, _, *more, **named: called(self, name(), *more, **named)
+    array.Node.__init__ = lambda self, _, *more, **named: called(self, name(), *more, **named)
     array.ShapeArray.__init__ = lambda self, *given: made(self, *given[:-1], name())
 from macros.catalogue import presets
 from macros.data.model import as_json

@@ -12,7 +12,6 @@ from reference import TESTS
 from macros.catalogue import presets
 from macros.counting import links
 from macros.counting.accelerators import accelerator
-from macros.counting.arrays import origin
 from macros.counting.conditions import Conditions
 from macros.counting.costs import Costs
 from macros.counting.costs import of as costs_of
@@ -147,7 +146,7 @@ def test_matrices_are_cut_as_transformers_cuts_them(slug):
         for leaf in step.walk()
         if links.is_sum_of_shares(leaf)
         for x in leaf.inputs
-        if isinstance(weight := origin(x).source, Weight)
+        if isinstance(weight := x.origin.source, Weight)
     }
     for w in model.counts.weights:
         name = w.name.partition("{i}.")[2].removesuffix(".weight")

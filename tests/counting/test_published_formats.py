@@ -114,11 +114,12 @@ def test_what_is_not_quantized_has_the_type_of_the_config():
 def test_modules_that_are_not_converted_keep_their_type(names, left):
     said = {"quant_method": "fp8", "weight_block_size": [128, 128], "modules_to_not_convert": names}
     kept = sum(o * i for layer in left for name, (o, i) in SHAPES.items() if name.startswith(left[layer]))
+    counts = counted(said)
     found = sum(
         int(w.count) // int(w.copies) * copies
-        for w in counted(said).weights
+        for w in counts.weights
         if w.layers is not None and "proj" in w.name
-        for form, copies in counted(said).formats.published(w)
+        for form, copies in counts.formats.published(w)
         if form.name == "bfloat16"
     )
     assert found == kept
@@ -134,8 +135,8 @@ def test_layers_may_have_formats_of_their_own():
             "model.layers.0.self_attn.q_proj": {"quant_algo": "FP8"},
         },
     }
-    formats = counted(said).formats
-    found = {w.name: [(f.name, n) for f, n in formats.published(w)] for w in counted(said).weights}
+    counts = counted(said)
+    found = {w.name: [(f.name, n) for f, n in counts.formats.published(w)] for w in counts.weights}
     assert found["model.layers.{i}.mlp.gate_proj.weight"] == [("nvfp4", 2), ("bfloat16", 3)]
     assert found["model.layers.{i}.self_attn.q_proj.weight"] == [("fp8", 1), ("bfloat16", 4)]
     assert found["model.layers.{i}.mlp.up_proj.weight"] == [("bfloat16", 5)]

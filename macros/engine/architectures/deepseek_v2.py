@@ -98,7 +98,8 @@ class Latent(Config):
             raise Problem(
                 f"rope_scaling.mscale_all_dim = {shorten(stretch)}: expected a number, 0 or more", "correct the value"
             )
-        sharper = yarn_mscale(self.rope.factor, stretch) ** 2 if stretch and self.rope.scaling != "default" else 1.0
+        rope = self.rope
+        sharper = yarn_mscale(rope.factor, stretch) ** 2 if stretch and rope.scaling != "default" else 1.0
         return (self.qk_nope_head_dim + self.qk_rope_head_dim) ** -0.5 * sharper
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from msgspec import Struct
 
-from ..dims import same
+from ..dims import product, same
 from ..interface import Array, Mask, Weights
 from ..steps import Keeps, Role, Ruling, step
 from .basic import Activation, linear, logistic, softmax
@@ -33,7 +33,7 @@ def _expert_linear_rule(x: Array, W: Array, chosen: Array, *, transposed: bool =
     width, inner = W.shape[1:][::-1] if transposed else W.shape[1:]
     T, k = chosen.shape
     same(x.shape[-1], inner)
-    return (T, k, width), T * k * width * inner
+    return (T, k, width), product((T, k, width, inner))
 
 
 @step(Role.EXPERT_LINEAR, rule=_expert_linear_rule)

@@ -157,7 +157,7 @@ def apply_rope(x: Array, table: RopeTable) -> Array:
     A table narrower than the head rotates only the head's first part.
     """
     cos, sin = (t[:, None, :] for t in table)
-    turning, rest = _part(x, 2 * table[0].shape[1])
+    turning, rest = _part(x, table[0].shape[1])
     a, b = np.split(turning, 2, axis=-1)
     return np.concatenate([a * cos - b * sin, b * cos + a * sin, *rest], axis=-1)
 
@@ -166,16 +166,16 @@ def apply_rope(x: Array, table: RopeTable) -> Array:
 def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
     """The same with neighbors as pairs (GPT-J, GLM, Cohere): [T N H] -> [T N H]."""
     cos, sin = (t[:, None, :] for t in table)
-    turning, rest = _part(x, 2 * table[0].shape[1])
+    turning, rest = _part(x, table[0].shape[1])
     pairs = turning.reshape(*turning.shape[:-1], table[0].shape[1], 2)
     a, b = pairs[..., 0], pairs[..., 1]
     turned = np.stack([a * cos - b * sin, b * cos + a * sin], axis=-1).reshape(*turning.shape)
     return np.concatenate([turned, *rest], axis=-1) if rest else turned
 
 
-def _part(x: Array, width: int) -> tuple[Array, list[Array]]:
-    """The first `width` elements of each head, and the rest, if there is one: [T N H] -> [T N W], [[T N H−W]]."""
-    if int(width) == int(x.shape[-1]):
+def _part(x: Array, pairs: int) -> tuple[Array, list[Array]]:
+    """So many pairs of each head, and the rest, if there is one: [T N H] -> [T N W], [[T N H−W]]."""
+    if 2 * int(pairs) == int(x.shape[-1]):
         return x, []
-    first, rest = np.split(x, [width], axis=-1)
+    first, rest = np.split(x, [2 * pairs], axis=-1)
     return first, [rest]

@@ -158,7 +158,7 @@ def multiplication(model: Model, what: str) -> Operation:
 
 def _of_step(node: Node) -> Operation:
     """A step, in the words of its weight if it has one, otherwise in its own."""
-    weights = node.all_weights() or _weights_in(node)
+    weights = list(node.all_weights()) or _weights_in(node)
     of_weight = (
         descriptions.of_weight(weights[0].name) if weights and node.role in descriptions.NAMED_BY_WEIGHT else None
     )
