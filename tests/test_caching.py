@@ -36,7 +36,7 @@ OF_PLAIN_VALUES = set(
     catalogue/names:family_slug views/diagrams/drawing:_around views/kit/text_boxes:_ems
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines
-    views/diagrams/layout:_level
+    views/diagrams/layout:_across views/diagrams/layout:_level views/diagrams/layout:_ordered
     views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
     views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_written
     views/guide/matmul:drawing views/kit/equations:math
