@@ -116,7 +116,7 @@ class Drawing:
         self.outside: dict[object, Item] = {}
         self.states: dict[int, Item] = {}  # by the identity of the array
         self.flows: dict[Node, tuple[Item, ...]] = {}
-        self.top = Box("", 1, self._content(_section(sections(model), scope), draws))
+        self.top = Box("", 1, self._content(_section(self._sections(), scope), draws))
         for item in list(self.top.items()):
             item.inputs = self._inputs(item)
         last = Item(
@@ -132,6 +132,9 @@ class Drawing:
         self._find_residuals()
 
     # what is drawn
+
+    def _sections(self) -> Section:
+        return sections(self.model)
 
     def _content(self, section: Section, draws: Callable[[Operation], bool]) -> list[Item | Box]:
         operations = {c.node: c for c in section.content if isinstance(c, Operation)}
@@ -152,7 +155,7 @@ class Drawing:
             held = extended_cache_entry(node)
             if held:
                 content.append(self._store(node, held))
-            elif operation is not None and draws(operation) and not _is_glue(operation):
+            elif operation is not None and draws(operation) and not is_glue(operation):
                 content.append(self._item(node, operation))
         return content
 
@@ -355,5 +358,5 @@ def extended_cache_entry(node: Node) -> Holds | None:
     return next((a.source.holds for a in node.inputs if isinstance(a.source, Cached)), None)
 
 
-def _is_glue(operation: Operation) -> bool:
+def is_glue(operation: Operation) -> bool:
     return not operation.weights and operation.node.function in GLUE

@@ -7,7 +7,7 @@ the diagrams and the drawings of single multiplications show these.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, NamedTuple
@@ -106,18 +106,18 @@ def sections(model: Model) -> Section:
     return sections_of(model.drawn.trace.root)
 
 
-def sections_of(root: Node) -> Section:
-    """A whole forward pass by the root of its trace."""
-    return _section(root, set())
+def sections_of(root: Node, has_parts: bool = True) -> Section:
+    """A whole forward pass by the root of its trace; without `has_parts`, each part of a layer is one operation."""
+    return _section(root, set(), has_parts)
 
 
-def _section(node: Node, seen: set[Weight]) -> Section:
+def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
     section = Section(node, descriptions.of_step(node))
     for child in node.children:
-        if is_section(child):
-            section.content.append(_section(child, seen))
+        if is_section(child) and (has_parts or child.layers is not None):
+            section.content.append(_section(child, seen, has_parts))
             continue
-        operation = _of_step(child) if child.step else _of_call(child, node, seen)
+        operation = operation_of(child, seen)
         if operation is None:
             continue
         seen.update(operation.weights)
@@ -127,6 +127,13 @@ def _section(node: Node, seen: set[Weight]) -> Section:
         else:
             section.content.append(operation)
     return section
+
+
+def operation_of(call: Node, seen: Collection[Weight] = ()) -> Operation | None:
+    """A step, or a NumPy call between steps, the weights of which earlier ones have `seen`; None if it is glue."""
+    if call.step or call.parent is None:
+        return _of_step(call)
+    return _of_call(call, call.parent, seen)
 
 
 class WordsOfWeights(dict[Weight, Words]):
@@ -293,7 +300,7 @@ def _title_of_norm(node: Node, otherwise: str) -> str:
 # A NumPy call
 
 
-def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
+def _of_call(node: Node, around: Node, seen: Collection[Weight]) -> Operation | None:
     """A NumPy call outside the steps, or None if it is glue."""
     weights, outputs = _weights_in(node), _shapes(node.outputs)
     factors = [Factor(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
