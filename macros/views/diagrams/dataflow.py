@@ -310,14 +310,17 @@ class Drawing:
     def _find_residuals(self) -> None:
         """An input of an addition, at most scaled, from which its other inputs are computed goes around the steps in
         between."""
-        above: dict[Item, set[Item]] = {}
-        for item in self.top.items():
-            above[item] = set().union(*({i} | above[i] for i in item.inputs))
-            if item.sign == "+" and item.node:
+        bits: dict[Item, int] = {}  # of each item a bit of its own
+        above: dict[Item, int] = {}  # the bits of those that each is computed from
+        for n, item in enumerate(self.top.items()):
+            own = behind = 0
+            for i in item.inputs:
+                own |= bits[i]
+                behind |= above[i]
+            bits[item], above[item] = 1 << n, own | behind
+            if own & behind and item.sign == "+" and item.node:
                 unchanged = [self._unchanged(a) for a in item.node.inputs]
-                item.around = [
-                    i for i in item.inputs if i in unchanged and any(i in above[other] for other in item.inputs)
-                ]
+                item.around = [i for i in item.inputs if bits[i] & behind and i in unchanged]
 
     def _unchanged(self, a: ShapeArray) -> Item | None:
         """The item whose result `a` is, unchanged or scaled by a constant."""
