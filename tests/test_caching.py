@@ -37,7 +37,8 @@ OF_PLAIN_VALUES = set(
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines
     views/diagrams/layout:_across views/diagrams/layout:_level views/diagrams/layout:_ordered
-    views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
+    views/diagrams/layout:lay_out views/diagrams/model_diagrams:_in_text
+    views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
     views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_tip
     views/diagrams/pen:_written
     views/guide/matmul:drawing views/kit/equations:math

@@ -129,6 +129,7 @@ class Drawing:
         last.inputs = list(self._sources(scope.outputs[0]))
         self.top.content = [*self.outside.values(), *self.top.content, last]
         self._place_states(self.top.content, set())
+        self.items = tuple(self.top.items())
         self._find_residuals()
 
     # what is drawn
@@ -312,7 +313,7 @@ class Drawing:
         between."""
         bits: dict[Item, int] = {}  # of each item a bit of its own
         above: dict[Item, int] = {}  # the bits of those that each is computed from
-        for n, item in enumerate(self.top.items()):
+        for n, item in enumerate(self.items):
             own = behind = 0
             for i in item.inputs:
                 own |= bits[i]

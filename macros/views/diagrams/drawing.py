@@ -64,7 +64,7 @@ def laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]]) -> Laid:
 
 
 def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest: float) -> Laid:
-    items = tuple(drawing.top.items())
+    items = drawing.items
     texts = tuple([_texts(item.sign, item.title, item.terms, tuple(shapes(item)), widest) for item in items])
     leaves = {item: _leaf(item, lines) for item, lines in zip(items, texts)}
     boxes: list[Box] = []

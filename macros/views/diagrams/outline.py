@@ -321,7 +321,7 @@ def _is_of_heads(norm: Node) -> bool:
 @memoized
 def _common() -> tuple[frozenset[tuple[str, Place | None]], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
     """Of the common block: its boxes by title and place; kind and words of its parts by their titles."""
-    described = [(item, _described(item)) for item in DrawingOfParts(presets.model(COMMON).drawn).top.items()]
+    described = [(item, _described(item)) for item in DrawingOfParts(presets.model(COMMON).drawn).items]
     titles = frozenset((title, place) for _, (title, _, _, place) in described)
     return titles, {title: (kind, words) for item, (title, kind, words, _) in described if _is_part(item)}
 

@@ -299,9 +299,11 @@ def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_tit
     left, right, top, bottom = x.start, x.end, y.end, y.start
     drawn = []
     for value, said in x_ticks:
-        drawn += [line((x(value), top), (x(value), bottom)), label(x(value), bottom + 14, said, "middle", size)]
+        at = x(value)
+        drawn += [line((at, top), (at, bottom)), label(at, bottom + 14, said, "middle", size)]
     for value, said in y_ticks:
-        drawn += [line((left, y(value)), (right, y(value))), label(left - 5, y(value) + 3.5, said, "end", size)]
+        at = y(value)
+        drawn += [line((left, at), (right, at)), label(left - 5, at + 3.5, said, "end", size)]
     of_titles = max(size, 11)
     return joined(
         [
