@@ -7,7 +7,7 @@ cutting and joining in between.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,7 +55,7 @@ class Item:
     """A node of the drawing: its name, its term, its class, and its inputs."""
 
     title: str
-    kind: str  # data, weight or op
+    kind: str  # data, weight or op; part for a part of a layer as one item
     section: str  # of `section_for_operation`: where the site says what it is
     shape: Shape = ()
     is_weight_shape: bool = False
@@ -144,10 +144,7 @@ class Drawing:
         last: Operation | None = None
         for node in section.node.children:
             if node in inner:
-                inside = self._content(inner[node], draws)
-                if inside:
-                    title = self._box_title(node, inner[node])
-                    content.append(Box(title, len(node.layers or (0,)), inside, node))
+                content += self._inside(inner[node], draws)
                 continue
             operation = operations.get(node)
             if operation is None and last is not None and node.step and last.node.role is node.role:
@@ -159,6 +156,12 @@ class Drawing:
             elif operation is not None and draws(operation) and not is_glue(operation):
                 content.append(self._item(node, operation))
         return content
+
+    def _inside(self, section: Section, draws: Callable[[Operation], bool]) -> Iterable[Item | Box]:
+        """The box of a section, unless nothing in it is drawn."""
+        if content := self._content(section, draws):
+            node = section.node
+            yield Box(self._box_title(node, section), len(node.layers or (0,)), content, node)
 
     def _item(self, node: Node, operation: Operation) -> Item:
         weights = operation.weights

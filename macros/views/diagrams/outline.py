@@ -8,7 +8,7 @@ around each part. What a box is comes from the steps in it, nothing from the nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -37,7 +37,7 @@ from ..trace.operations import (
     sections_of,
 )
 from ..words import descriptions
-from .dataflow import Drawing, Item, is_glue, is_large
+from .dataflow import Box, Drawing, Item, is_glue, is_large
 from .drawing import BOLD, PLAIN, wrapped_lines
 from .layout import Flow, Group, Leaf, lay_out
 from .pen import Pen
@@ -166,27 +166,26 @@ class DrawingOfParts(Drawing):
     """A whole model with each part of a layer as one item."""
 
     def __init__(self, model: Model):
-        super().__init__(model, model.trace.root, lambda one: _is_drawn(one) or is_section(one.node), None)
+        super().__init__(model, model.trace.root, is_large, None)
 
     def _sections(self) -> Section:
         return sections_of(self.scope, has_parts=False)
 
+    def _inside(self, section: Section, draws: Callable[[Operation], bool]) -> Iterable[Item | Box]:
+        if section.node.layers is not None:
+            return super()._inside(section, draws)
+        self.of[section.node] = item = Item(section.words.title, "part", "", node=section.node)
+        return [item]
+
     def _owner(self, node: Node) -> Item | None:
         """None for a call of a part that is not drawn by itself: its inputs are seen through it."""
-        if (owner := super()._owner(node)) is None or not _is_part(owner):
+        owner = super()._owner(node)
+        if owner is None or owner.kind != "part":
             return owner
         while node.parent is not None and not is_section(node.parent):
             node = node.parent
         operation = operation_of(node)
-        return owner if operation is not None and _is_drawn(operation) else None
-
-
-def _is_drawn(operation: Operation) -> bool:
-    return is_large(operation) and not is_glue(operation)
-
-
-def _is_part(item: Item) -> bool:
-    return item.node is not None and is_section(item.node)
+        return owner if operation is not None and is_large(operation) and not is_glue(operation) else None
 
 
 @memoized
@@ -258,7 +257,7 @@ def _stacks(drawing: Drawing) -> list[Stack]:
 
 
 def _slot(item: Item, times: int) -> Slot:
-    return Slot({_part(item): times}, [item], _is_part(item), item.sign == "+")
+    return Slot({_part(item): times}, [item], item.kind == "part", item.sign == "+")
 
 
 def _part(item: Item) -> Part:
@@ -277,11 +276,10 @@ def _part(item: Item) -> Part:
 def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place | None]:
     """(title, kind, words for what is inside, where a norm stands)."""
     node = item.node
-    if node is not None and is_section(node):
-        title = descriptions.of_step(node).title
+    if node is not None and item.kind == "part":
         own = [word for word in terms.of(node).split(", ") if word and word not in WORDS_OF_ANY]
-        kind = tuple(word for word in own if word.lower() not in title.lower())
-        return title, kind, _words(node, own), None
+        kind = tuple([word for word in own if word.lower() not in item.title.lower()])
+        return item.title, kind, _words(node, own), None
     if node is not None and node.role in NORMS:
         norm = terms.of(node)
         return norm[:1].upper() + norm[1:], (), (), place_of_norm(node)[0]
@@ -323,7 +321,7 @@ def _common() -> tuple[frozenset[tuple[str, Place | None]], dict[str, tuple[tupl
     """Of the common block: its boxes by title and place; kind and words of its parts by their titles."""
     described = [(item, _described(item)) for item in DrawingOfParts(presets.model(COMMON).drawn).items]
     titles = frozenset((title, place) for _, (title, _, _, place) in described)
-    return titles, {title: (kind, words) for item, (title, kind, words, _) in described if _is_part(item)}
+    return titles, {title: (kind, words) for item, (title, kind, words, _) in described if item.kind == "part"}
 
 
 # SVG

@@ -107,15 +107,19 @@ def sections(model: Model) -> Section:
 
 
 def sections_of(root: Node, has_parts: bool = True) -> Section:
-    """A whole forward pass by the root of its trace; without `has_parts`, each part of a layer is one operation."""
+    """A whole forward pass by the root of its trace; without `has_parts`, the section of a part of a layer is empty."""
     return _section(root, set(), has_parts)
 
 
 def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
     section = Section(node, descriptions.of_step(node))
     for child in node.children:
-        if is_section(child) and (has_parts or child.layers is not None):
-            section.content.append(_section(child, seen, has_parts))
+        if is_section(child):
+            if has_parts or child.layers is not None:
+                section.content.append(_section(child, seen, has_parts))
+            else:
+                section.content.append(Section(child, descriptions.of_step(child)))
+                seen.update(child.all_weights())
             continue
         operation = operation_of(child, seen)
         if operation is None:
