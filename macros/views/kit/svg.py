@@ -9,7 +9,7 @@ from __future__ import annotations
 import math as maths
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import escape
 
@@ -151,35 +151,38 @@ OUTLINES = {
 }
 
 
-def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, **painted: object) -> Html:
+def _shape(shape: str, x: float, y: float, looks: str = "", content: str = "", size: float = 3.6) -> Html:
     if shape == "circle":
-        return element("circle", *content, cx=float(x), cy=float(y), r=size, **painted)
-    return element("path", *content, d=OUTLINES[shape](x, y, size), **painted)
+        name, place = "circle", f'cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"'
+    else:
+        name, place = "path", f'd="{OUTLINES[shape](x, y, size)}"'
+    return made(f"<{name} {place}{looks}>{content}</{name}>" if content else f"<{name} {place}{looks}/>")
 
 
-def _looks(kind: Kind) -> dict[str, Any]:
-    return dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
+def _looks(kind: Kind) -> str:
+    return f' fill="{kind.colour}" fill-opacity=".3" stroke="{kind.colour}" stroke-width="1.2"'
 
 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
     """A point of a chart; its shape shows its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
     moves with the arrow keys; without that script, and in a list, the links are those of the table."""
     if not address:
-        return _shape(kind.shape, x, y, *([tag("title", title)] if title else []), **_looks(kind))
-    return _linked(kind, x, y, title, address, **_looks(kind))
+        return _shape(kind.shape, x, y, _looks(kind), tag("title", title) if title else "")
+    return _linked(kind, x, y, title, address, _looks(kind))
 
 
-def _linked(kind: Kind, x: float, y: float, title: str, address: str, **painted: Any) -> Html:
-    return svg_link(address, tag("title", title), _shape(kind.shape, x, y, **painted), cls="point", tabindex=-1)
+def _linked(kind: Kind, x: float, y: float, title: str, address: str, looks: str = "") -> Html:
+    begins = f'<a class="point" tabindex="-1" xlink:href="{_escaped(address)}" role="link">'
+    return made(f"{begins}{tag('title', title)}{_shape(kind.shape, x, y, looks)}</a>")
 
 
 def named_marks(kind: Kind, points: Iterable[tuple[float, float, str, str | None]]) -> Html:
     """Many points of a kind, each with its title and, if there is one, its address: painted once for them all."""
     drawn = [
-        _linked(kind, x, y, title, address) if address else _shape(kind.shape, x, y, tag("title", title))
+        _linked(kind, x, y, title, address) if address else _shape(kind.shape, x, y, "", tag("title", title))
         for x, y, title, address in points
     ]
-    return element("g", *drawn, **_looks(kind)) if drawn else Html("")
+    return made(f"<g{_looks(kind)}>{''.join(drawn)}</g>") if drawn else Html("")
 
 
 def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
@@ -199,8 +202,8 @@ def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
 def line_marker(shape: str, x: float, y: float, colour: str) -> Html:
     """A mark on a line; its shape identifies the line."""
     if shape == "cross":
-        return _shape(shape, x, y, fill="none", stroke=colour, stroke_width="2")
-    return _shape(shape, x, y, fill=colour)
+        return _shape(shape, x, y, f' fill="none" stroke="{colour}" stroke-width="2"')
+    return _shape(shape, x, y, f' fill="{colour}"')
 
 
 def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
