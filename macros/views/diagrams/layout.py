@@ -244,7 +244,7 @@ class _Edge(NamedTuple):
 _End = tuple[int, float, int, float]  # of an edge: two slots, and how far aside it leaves one and enters the other
 _Ends = list[list[tuple[int, float]]]  # by slot: where its edges end, and how far aside
 _Joins = dict[_Slot, list[tuple[float, _Slot]]]  # by slot: how strongly it is joined to which
-_Pull = tuple[list[_Slot], list[float], list[float], list[list[tuple[float, _Slot]]]]  # by row: shifts, weights, joins
+_Pull = tuple[_Slot, float, float, list[tuple[float, _Slot]]]  # a slot: its shift in its row, its weight, its joins
 
 
 class _Entry(NamedTuple):
@@ -623,19 +623,18 @@ class _Placing:
 
     def _pulls(
         self, rows: list[tuple[list[_Slot], list[float]]], nearer: _Joins, farther: _Joins, is_first: bool = False
-    ) -> list[_Pull]:
+    ) -> list[list[_Pull]]:
         """What draws each slot: its neighbors on one side, if only that is known yet, or on both; a wide box is drawn
         to the middle, so that the whole stays narrow."""
-        pulls: list[_Pull] = []
+        pulls: list[list[_Pull]] = []
         for row, shifts in rows:
-            joins = [nearer[slot] if is_first and nearer[slot] else nearer[slot] + farther[slot] for slot in row]
-            weights: list[float] = []
-            for slot, joined in zip(row, joins):
+            pulls.append([])
+            for slot, shift in zip(row, shifts):
+                joins = nearer[slot] if is_first and nearer[slot] else nearer[slot] + farther[slot]
                 weight = 0.0
-                for w, _ in joined:
+                for w, _ in joins:
                     weight += w
-                weights.append(weight + self.aims.pull * slot.width / WIDE + 0.01)
-            pulls.append((row, shifts, weights, joins))
+                pulls[-1].append((slot, shift, weight + self.aims.pull * slot.width / WIDE + 0.01, joins))
         return pulls
 
     # the lines
@@ -820,26 +819,25 @@ def _shifts(row: list[_Slot]) -> list[float]:
     return list(accumulate((_between(a, b) for a, b in zip(row, row[1:])), initial=0.0))
 
 
-def _sweep(pulls: list[_Pull], fixed: Mapping[_Slot, float] = {}) -> None:
+def _sweep(pulls: list[list[_Pull]], fixed: Mapping[_Slot, float] = {}) -> None:
     """Each slot to the mean of what draws it; neighbors give way to a fixed one."""
-    for row, shifts, weights, joins in pulls:
+    for row in pulls:
         means: list[float] = []
-        for slot, shift, weight, joined in zip(row, shifts, weights, joins):
+        for slot, shift, weight, joins in row:
             drawn = 0.0
-            for w, other in joined:
+            for w, other in joins:
                 drawn += w * other.x
             means.append((drawn + 0.01 * slot.x) / weight - shift)
-        if fixed and not fixed.keys().isdisjoint(row):
-            means = [fixed[slot] - shift if slot in fixed else x for slot, x, shift in zip(row, means, shifts)]
-            weights = [1000.0 if slot in fixed else weight for slot, weight in zip(row, weights)]
-        for slot, mean, shift in zip(row, _isotonic(means, weights), shifts):
+        if fixed:
+            means = [fixed[slot] - shift if slot in fixed else mean for (slot, shift, _, _), mean in zip(row, means)]
+        if means != sorted(means):
+            means = _isotonic(means, [1000.0 if slot in fixed else weight for slot, _, weight, _ in row])
+        for (slot, shift, _, _), mean in zip(row, means):
             slot.x = mean + shift
 
 
 def _isotonic(wanted: list[float], weights: list[float]) -> list[float]:
     """The ascending places nearest to the wanted ones, by weighted squares."""
-    if wanted == sorted(wanted):
-        return wanted
     pools: list[tuple[float, float, int]] = []  # mean, weight, how many
     for mean, weight in zip(wanted, weights):
         n = 1
@@ -852,8 +850,11 @@ def _isotonic(wanted: list[float], weights: list[float]) -> list[float]:
 
 def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
     """For each net of a gap that turns, the height at which it runs sideways, so that few cross and none overlap."""
-    turns = {net: _Turn(x, to, min(x, *to), max(x, *to)) for net, (x, to) in nets.items() if to}
-    turns = {net: turn for net, turn in turns.items() if max(turn.x - turn.low, turn.high - turn.x) >= 0.5}
+    turns = {
+        net: _Turn(x, to, min(x, *to), max(x, *to))
+        for net, (x, to) in nets.items()
+        if max([abs(end - x) for end in to], default=0) >= 0.5
+    }
     order: list[int] = []
     for net in sorted(turns, key=lambda net: turns[net].x):
         beneath = [_cost(turns[other], turns[net]) for other in order]  # costs of running beneath each other one
