@@ -56,9 +56,9 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
     return made(f"<{name}{given}>{inside}</{name}>")
 
 
-def svg_link(address: str, *content: object, **attributes: object) -> Html:
+def svg_link(address: str, content: str, attributes: str) -> Html:
     """A link in a drawing; Material would take an `href` for one of HTML, so the role identifies it."""
-    return element("a", *content, **attributes, **{"xlink:href": address}, role="link")
+    return made(f'<a {attributes} xlink:href="{_escaped(address)}" role="link">{content}</a>')
 
 
 def _value(value: object) -> str:
@@ -172,8 +172,8 @@ def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = 
 
 
 def _linked(kind: Kind, x: float, y: float, title: str, address: str, looks: str = "") -> Html:
-    begins = f'<a class="point" tabindex="-1" xlink:href="{_escaped(address)}" role="link">'
-    return made(f"{begins}{tag('title', title)}{_shape(kind.shape, x, y, looks)}</a>")
+    inside = f"{tag('title', title)}{_shape(kind.shape, x, y, looks)}"
+    return svg_link(address, inside, 'class="point" tabindex="-1"')
 
 
 def named_marks(kind: Kind, points: Iterable[tuple[float, float, str, str | None]]) -> Html:
