@@ -7,7 +7,7 @@ the diagrams and the drawings of single multiplications show these.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, NamedTuple
@@ -113,15 +113,14 @@ def sections_of(root: Node, has_parts: bool = True) -> Section:
 
 def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
     section = Section(node, descriptions.of_step(node))
+    if not has_parts and node.parent is not None and node.layers is None:
+        seen.update(node.all_weights())
+        return section
     for child in node.children:
         if is_section(child):
-            if has_parts or child.layers is not None:
-                section.content.append(_section(child, seen, has_parts))
-            else:
-                section.content.append(Section(child, descriptions.of_step(child)))
-                seen.update(child.all_weights())
+            section.content.append(_section(child, seen, has_parts))
             continue
-        operation = operation_of(child, seen)
+        operation = _of_step(child) if child.step else _of_call(child, node, seen)
         if operation is None:
             continue
         seen.update(operation.weights)
@@ -133,11 +132,9 @@ def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
     return section
 
 
-def operation_of(call: Node, seen: Collection[Weight] = ()) -> Operation | None:
-    """A step, or a NumPy call between steps, the weights of which earlier ones have `seen`; None if it is glue."""
-    if call.step or call.parent is None:
-        return _of_step(call)
-    return _of_call(call, call.parent, seen)
+def operation_of(call: Node) -> Operation | None:
+    """A step, or a NumPy call between steps; None if it is glue."""
+    return _of_step(call) if call.step or call.parent is None else _of_call(call, call.parent, set())
 
 
 class WordsOfWeights(dict[Weight, Words]):
@@ -304,7 +301,7 @@ def _title_of_norm(node: Node, otherwise: str) -> str:
 # A NumPy call
 
 
-def _of_call(node: Node, around: Node, seen: Collection[Weight]) -> Operation | None:
+def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
     """A NumPy call outside the steps, or None if it is glue."""
     weights, outputs = _weights_in(node), _shapes(node.outputs)
     factors = [Factor(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
