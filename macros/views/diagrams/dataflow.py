@@ -78,12 +78,11 @@ class Box:
     content: list[Item | Box] = field(default_factory=list)
     node: Node | None = None
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> list[Item]:
+        found: list[Item] = []
         for c in self.content:
-            if isinstance(c, Item):
-                yield c
-            else:
-                yield from c.items()
+            found += [c] if isinstance(c, Item) else c.items()
+        return found
 
 
 # What a model reads besides the ids of its own text: other ids, or numbers of a kind.
@@ -117,7 +116,7 @@ class Drawing:
         self.states: dict[int, Item] = {}  # by the identity of the array
         self.flows: dict[Node, tuple[Item, ...]] = {}
         self.top = Box("", 1, self._content(_section(self._sections(), scope), draws))
-        for item in list(self.top.items()):
+        for item in self.top.items():
             item.inputs = self._inputs(item)
         last = Item(
             "Next-token scores" if self.is_whole else "Each token’s vector, for the next layer",

@@ -84,7 +84,7 @@ def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest:
         return Group(content(box.content), int(width), len(title) * LINE_HEIGHT[TITLE] + PADDING)
 
     place = {item: i for i, item in enumerate(items)}
-    flows = tuple(Flow(place[i], n, i in item.around) for n, item in enumerate(items) for i in item.inputs)
+    flows = tuple([Flow(place[i], n, i in item.around) for n, item in enumerate(items) for i in item.inputs])
     layout = lay_out(content(drawing.top.content), flows)
     return Laid(items, tuple(boxes), texts, tuple(titles), layout)
 

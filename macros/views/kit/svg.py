@@ -48,8 +48,9 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
     for key, value in attributes.items():
         if value is not None:
             kind = type(value)
-            said = f"{value:.1f}" if kind is float else _escaped(value) if kind is str else _value(value)
-            given += f' {attribute_name(key)}="{said}"'
+            if kind is not int:
+                value = f"{value:.1f}" if kind is float else _escaped(value) if kind is str else _value(value)
+            given += f' {attribute_name(key)}="{value}"'
     if not content:
         return made(f"<{name}{given}/>")
     inside = "".join([c if type(c) is Html else text(c) for c in content])
