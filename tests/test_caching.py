@@ -36,9 +36,11 @@ OF_PLAIN_VALUES = set(
     catalogue/names:family_slug views/diagrams/drawing:_around views/kit/text_boxes:_ems
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines
-    views/diagrams/layout:_level
-    views/diagrams/layout:lay_out views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
-    views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_written
+    views/diagrams/layout:_across views/diagrams/layout:_level views/diagrams/layout:_ordered
+    views/diagrams/layout:lay_out views/diagrams/model_diagrams:_in_text
+    views/diagrams/model_diagrams:_wrapped views/diagrams/model_diagrams:inert
+    views/diagrams/model_diagrams:to_section views/diagrams/outline:drawn views/diagrams/pen:_tip
+    views/diagrams/pen:_written
     views/guide/matmul:drawing views/kit/equations:math
     views/kit/html:_beside views/kit/html:_head views/kit/html:_inert views/kit/html:attribute_name
     views/kit/mathml:_terms

@@ -135,7 +135,7 @@ def _field(f: Field, drawn: treemap.Drawn) -> Html:
     )
     if not f.address:
         return element("g", shapes)
-    return svg_link(f.address, shapes, cls="part", aria_label=f.title)
+    return svg_link(f.address, shapes, f'class="part" aria-label="{f.title}"')
 
 
 def _path(boxes: Iterable[Box]) -> str:

@@ -167,7 +167,10 @@ def ratio_chart(
         f"highest: {high[0].name}, {_error(high[1])}."
     )
     kinds = [kind for i, kind in enumerate(DESIGN_KINDS) if any(e.kind == i for e, _ in points)]
-    addresses = [link(e.slug) if link else None for e, _ in points]
+    marked = [
+        (e.kind, e.total, float(ratio), f"{e.name}: {_error(ratio)}", link(e.slug) if link else None)
+        for e, ratio in points
+    ]
 
     def draw(frame: Frame) -> Html:
         left, top, right, bottom = frame.plot
@@ -178,22 +181,18 @@ def ratio_chart(
         drawn.append(line((left, y(1)), (right, y(1)), "currentColor", 1.6))
         is_wide = frame.width > 400
         for i, kind in enumerate(DESIGN_KINDS):
-            mine = [
-                (x(e.total), y(float(r)), f"{e.name}: {_error(r)}", address)
-                for (e, r), address in zip(points, addresses)
-                if e.kind == i
-            ]
+            mine = [(x(total), y(ratio), said, address) for k, total, ratio, said, address in marked if k == i]
             # On a phone a point is too small to be hit: the links are those of the table.
             drawn.append(named_marks(kind, mine) if is_wide else marks(kind, ((a, b) for a, b, *_ in mine)))
         below, height = legend(kinds, frame.height + 12)
-        role = "group" if is_wide and any(addresses) else "img"
+        role = "group" if is_wide and any(address for *_, address in marked) else "img"
         return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls, role)
 
     return figure([framed(draw)], caption, alternative, is_wide=True)
 
 
 def _error(ratio: Fraction) -> str:
-    return rounding.signed_percent((ratio - 1).numerator, (ratio - 1).denominator)
+    return rounding.signed_percent(ratio.numerator - ratio.denominator, ratio.denominator)
 
 
 DENSE = (

@@ -95,9 +95,9 @@ def squarified(sizes: list[int], box: Box) -> list[Box]:
     while areas:
         is_column = right - left >= bottom - top
         side = bottom - top if is_column else right - left
-        n = 1
-        while n < len(areas) and _slimmest(areas[: n + 1], side) <= _slimmest(areas[:n], side):
-            n += 1
+        n, slimmest = 1, _slimmest(areas[:1], side)
+        while n < len(areas) and (with_next := _slimmest(areas[: n + 1], side)) <= slimmest:
+            n, slimmest = n + 1, with_next
         row, areas = areas[:n], areas[n:]
         depth, start = sum(row) / side, top if is_column else left
         for area in row:
@@ -109,9 +109,9 @@ def squarified(sizes: list[int], box: Box) -> list[Box]:
 
 
 def _slimmest(row: list[float], side: float) -> float:
-    """The aspect ratio of the slimmest rectangle of a row."""
+    """The aspect ratio of the slimmest rectangle of a row, which is the last or the first one."""
     depth = sum(row) / side
-    return max(max(depth * depth / area, area / (depth * depth)) for area in row)
+    return max(depth * depth / row[-1], row[0] / (depth * depth))
 
 
 def _outlined(boxes: list[Box]) -> list[Box]:

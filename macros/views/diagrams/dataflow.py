@@ -7,7 +7,7 @@ cutting and joining in between.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -55,7 +55,7 @@ class Item:
     """A node of the drawing: its name, its term, its class, and its inputs."""
 
     title: str
-    kind: str  # data, weight or op
+    kind: str  # data, weight or op; part for a part of a layer as one item
     section: str  # of `section_for_operation`: where the site says what it is
     shape: Shape = ()
     is_weight_shape: bool = False
@@ -78,12 +78,11 @@ class Box:
     content: list[Item | Box] = field(default_factory=list)
     node: Node | None = None
 
-    def items(self) -> Iterator[Item]:
+    def items(self) -> list[Item]:
+        found: list[Item] = []
         for c in self.content:
-            if isinstance(c, Item):
-                yield c
-            else:
-                yield from c.items()
+            found += [c] if isinstance(c, Item) else c.items()
+        return found
 
 
 # What a model reads besides the ids of its own text: other ids, or numbers of a kind.
@@ -116,8 +115,8 @@ class Drawing:
         self.outside: dict[object, Item] = {}
         self.states: dict[int, Item] = {}  # by the identity of the array
         self.flows: dict[Node, tuple[Item, ...]] = {}
-        self.top = Box("", 1, self._content(_section(sections(model), scope), draws))
-        for item in list(self.top.items()):
+        self.top = Box("", 1, self._content(_section(self._sections(), scope), draws))
+        for item in self.top.items():
             item.inputs = self._inputs(item)
         last = Item(
             "Next-token scores" if self.is_whole else "Each token’s vector, for the next layer",
@@ -129,9 +128,13 @@ class Drawing:
         last.inputs = list(self._sources(scope.outputs[0]))
         self.top.content = [*self.outside.values(), *self.top.content, last]
         self._place_states(self.top.content, set())
+        self.items = tuple(self.top.items())
         self._find_residuals()
 
     # what is drawn
+
+    def _sections(self) -> Section:
+        return sections(self.model)
 
     def _content(self, section: Section, draws: Callable[[Operation], bool]) -> list[Item | Box]:
         operations = {c.node: c for c in section.content if isinstance(c, Operation)}
@@ -140,10 +143,7 @@ class Drawing:
         last: Operation | None = None
         for node in section.node.children:
             if node in inner:
-                inside = self._content(inner[node], draws)
-                if inside:
-                    title = self._box_title(node, inner[node])
-                    content.append(Box(title, len(node.layers or (0,)), inside, node))
+                content += self._inside(inner[node], draws)
                 continue
             operation = operations.get(node)
             if operation is None and last is not None and node.step and last.node.role is node.role:
@@ -152,9 +152,15 @@ class Drawing:
             held = extended_cache_entry(node)
             if held:
                 content.append(self._store(node, held))
-            elif operation is not None and draws(operation) and not _is_glue(operation):
+            elif operation is not None and draws(operation) and not is_glue(operation):
                 content.append(self._item(node, operation))
         return content
+
+    def _inside(self, section: Section, draws: Callable[[Operation], bool]) -> Iterable[Item | Box]:
+        """The box of a section, unless nothing in it is drawn."""
+        if content := self._content(section, draws):
+            node = section.node
+            yield Box(self._box_title(node, section), len(node.layers or (0,)), content, node)
 
     def _item(self, node: Node, operation: Operation) -> Item:
         weights = operation.weights
@@ -307,14 +313,17 @@ class Drawing:
     def _find_residuals(self) -> None:
         """An input of an addition, at most scaled, from which its other inputs are computed goes around the steps in
         between."""
-        above: dict[Item, set[Item]] = {}
-        for item in self.top.items():
-            above[item] = set().union(*({i} | above[i] for i in item.inputs))
-            if item.sign == "+" and item.node:
+        bits: dict[Item, int] = {}  # of each item a bit of its own
+        above: dict[Item, int] = {}  # the bits of those that each is computed from
+        for n, item in enumerate(self.items):
+            own = behind = 0
+            for i in item.inputs:
+                own |= bits[i]
+                behind |= above[i]
+            bits[item], above[item] = 1 << n, own | behind
+            if own & behind and item.sign == "+" and item.node:
                 unchanged = [self._unchanged(a) for a in item.node.inputs]
-                item.around = [
-                    i for i in item.inputs if i in unchanged and any(i in above[other] for other in item.inputs)
-                ]
+                item.around = [i for i in item.inputs if bits[i] & behind and i in unchanged]
 
     def _unchanged(self, a: ShapeArray) -> Item | None:
         """The item whose result `a` is, unchanged or scaled by a constant."""
@@ -355,5 +364,5 @@ def extended_cache_entry(node: Node) -> Holds | None:
     return next((a.source.holds for a in node.inputs if isinstance(a.source, Cached)), None)
 
 
-def _is_glue(operation: Operation) -> bool:
+def is_glue(operation: Operation) -> bool:
     return not operation.weights and operation.node.function in GLUE

@@ -64,7 +64,7 @@ def laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]]) -> Laid:
 
 
 def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest: float) -> Laid:
-    items = tuple(drawing.top.items())
+    items = drawing.items
     texts = tuple([_texts(item.sign, item.title, item.terms, tuple(shapes(item)), widest) for item in items])
     leaves = {item: _leaf(item, lines) for item, lines in zip(items, texts)}
     boxes: list[Box] = []
@@ -84,7 +84,7 @@ def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest:
         return Group(content(box.content), int(width), len(title) * LINE_HEIGHT[TITLE] + PADDING)
 
     place = {item: i for i, item in enumerate(items)}
-    flows = tuple(Flow(place[i], n, i in item.around) for n, item in enumerate(items) for i in item.inputs)
+    flows = tuple([Flow(place[i], n, i in item.around) for n, item in enumerate(items) for i in item.inputs])
     layout = lay_out(content(drawing.top.content), flows)
     return Laid(items, tuple(boxes), texts, tuple(titles), layout)
 

@@ -145,12 +145,8 @@ class _Net(NamedTuple):
 def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, list[int], list[int]]:
     """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter, and those that
     leave."""
-    child_of: dict[int, int] = {}
-    n = first
-    for i, child in enumerate(group.content):
-        size = _size(child)
-        child_of.update(dict.fromkeys(range(n, n + size), i))
-        n += size
+    starts = list(accumulate(map(_size, group.content), initial=first))
+    child_of = {n: i for i, (start, end) in enumerate(zip(starts, starts[1:])) for n in range(start, end)}
     of_child: list[list[Flow]] = [[] for _ in group.content]  # a group looks only through what reaches into it
     taken: dict[int, dict[int, bool]] = {}  # by source: the children that take it, and whether as what goes around
     leaves: set[int] = set()
@@ -169,16 +165,14 @@ def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, li
             targets[there] = is_around and isinstance(group.content[there], Leaf)
     children: list[Leaf | _Level] = []
     openings: list[tuple[list[int], list[int]]] = []
-    n = first
-    for child, own in zip(group.content, of_child):
+    for child, start, own in zip(group.content, starts, of_child):
         if isinstance(child, Leaf):
             children.append(child)
             openings.append(([], []))
         else:
-            level, ins, outs = _placed(child, n, own)
+            level, ins, outs = _placed(child, start, own)
             children.append(level)
             openings.append((ins, outs))
-        n += _size(child)
     nets, ins, outs = [], [], []
     for source in sorted(taken):
         here = child_of.get(source)
@@ -196,7 +190,7 @@ def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, li
 
 
 def _size(child: Leaf | Group) -> int:
-    return 1 if isinstance(child, Leaf) else sum(map(_size, child.content))
+    return 1 if isinstance(child, Leaf) else sum([1 if isinstance(c, Leaf) else _size(c) for c in child.content])
 
 
 # One group
@@ -207,14 +201,22 @@ class _Level:
     """A group after layout: its own size, the places where lines enter above and leave below, and its content."""
 
     children: tuple[Leaf | _Level, ...]
-    width: float = 0
-    height: float = 0
-    title_left: float = 0
-    ins: list[float] = field(default_factory=list)
-    outs: list[float] = field(default_factory=list)
-    places: list[Point] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    labels: list[Point] = field(default_factory=list)
+    width: float
+    height: float
+    title_left: float
+    ins: tuple[float, ...]
+    outs: tuple[float, ...]
+    places: list[Point]
+    lines: list[Line]
+    labels: list[Point]
+
+
+class _Opened(NamedTuple):
+    """What matters of a group across: its width, and the places where lines enter above and leave below."""
+
+    width: float
+    ins: tuple[float, ...]
+    outs: tuple[float, ...]
 
 
 @dataclass(eq=False, slots=True)
@@ -224,9 +226,7 @@ class _Slot:
     row: int
     child: int | None = None
     width: float = 0
-    height: float = 0
     x: float = 0  # its middle
-    top: float = 0
     order: int = 0
 
 
@@ -241,11 +241,10 @@ class _Edge(NamedTuple):
     weight: float
 
 
-_Ends = dict[_Slot, list[tuple[_Slot, float]]]  # by slot: where its edges end, and how far aside
-_Joins = dict[_Slot, list[tuple[float, _Slot, float]]]  # by slot: how strongly it is joined to which, and how far aside
-_Pull = tuple[
-    list[_Slot], list[float], list[float], list[list[tuple[float, _Slot, float]]]
-]  # by row: shifts, weights, joins
+_End = tuple[int, float, int, float]  # of an edge: two slots, and how far aside it leaves one and enters the other
+_Ends = list[list[tuple[int, float]]]  # by slot: where its edges end, and how far aside
+_Joins = dict[_Slot, list[tuple[float, _Slot]]]  # by slot: how strongly it is joined to which
+_Pull = tuple[_Slot, float, float, list[tuple[float, _Slot]]]  # a slot: its shift in its row, its weight, its joins
 
 
 class _Entry(NamedTuple):
@@ -257,26 +256,221 @@ class _Entry(NamedTuple):
     side: int = 0
 
 
+class _Run(NamedTuple):
+    """A net in a gap between two rows: from a child, or a line above; to children, or lines below."""
+
+    source: int | None
+    x: float
+    track: int
+    ends: list[tuple[int | None, _Entry, bool]]  # and whether it can be named there
+
+
+class _Across(NamedTuple):
+    """A group laid out across: the left side of each child and of all, the right side of all, and every line."""
+
+    lefts: list[float]
+    left: float
+    right: float
+    ins: list[float]
+    outs: list[float]
+    gaps: list[tuple[list[_Run], int]]  # each with the number of tracks in it
+
+
 @lru_cache(maxsize=512)
 def _level(children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], title_width: int, title_height: int) -> _Level:
-    level = _Placing(children, nets, LINES_STRAIGHT).level(title_width, title_height)
+    rank = tuple(_Ranking(children, nets).narrowest())
+    openings = tuple(
+        [Leaf(c.width, 0, c.is_round) if isinstance(c, Leaf) else _Opened(c.width, c.ins, c.outs) for c in children]
+    )
+    level = _stacked(children, rank, _across(openings, rank, nets, LINES_STRAIGHT), title_width, title_height)
     if level.width > TOO_WIDE:
-        level = min(level, _Placing(children, nets, NARROW).level(title_width, title_height), key=lambda one: one.width)
+        narrow = _stacked(children, rank, _across(openings, rank, nets, NARROW), title_width, title_height)
+        level = min(level, narrow, key=lambda one: one.width)
     return level
 
 
-class _Placing:
-    """The computation of the places of a group's children and nets."""
+def _stacked(
+    children: tuple[Leaf | _Level, ...], rank: tuple[int, ...], across: _Across, title_width: int, title_height: int
+) -> _Level:
+    """A group that is laid out across, with the distances between its rows and the room for its title."""
+    left, title_left, width = _sides(across, title_width, MARGIN if title_height else 0)
+    heights = [0.0] * (len(across.gaps) + 1)
+    for row, child in zip(rank, children):
+        heights[row] = max(heights[row], child.height)
+    tops = [float(title_height)]
+    for gap, height in enumerate(heights[:-1]):
+        tops.append(tops[-1] + height + _fall(across.gaps, gap, title_height > 0))
+    above = [tops[row] + _above(child.height, heights[row]) for row, child in zip(rank, children)]
+    lines: list[Line] = []
+    labels: list[Point] = []
+    for gap, (runs, _) in enumerate(across.gaps):
+        for child, x, track, ends in runs:
+            x, bend = x - left, tops[gap] + heights[gap] + TURN + track * TRACK
+            start = 0.0 if not gap else tops[gap] if child is None else above[child] + children[child].height
+            for target, (end_x, y, has_tip, side), has_label in ends:
+                end_x, end = end_x - left, (tops[gap + 1] if target is None else above[target]) + y
+                if side:
+                    points = ((x, start), (x, end), (end_x, end))
+                    if has_label:
+                        labels.append(((x + end_x) / 2, end - 4))
+                elif abs(end_x - x) < 0.5:
+                    points = ((x, start), (x, end))
+                else:
+                    points = ((x, start), (x, bend), (end_x, bend), (end_x, end))
+                lines.append(Line(points, has_tip))
+    return _Level(
+        children,
+        width,
+        tops[-1] + heights[-1],
+        title_left,
+        tuple([x - left for x in across.ins]),
+        tuple([x - left for x in across.outs]),
+        [(x - left, y) for x, y in zip(across.lefts, above)],
+        lines,
+        labels,
+    )
 
-    def __init__(self, children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...], aims: Aims):
+
+def _sides(across: _Across, title_width: int, margin: int) -> tuple[float, float, float]:
+    """Its left side, and from there, that of its title and its right side."""
+    left, right, ins = across.left - margin, across.right + margin, across.ins
+    right = max(right, left + title_width + 2 * margin)
+    title_left = left + margin
+    if ins and title_width:  # beside the lines that come in
+        before = title_width + margin + BESIDE - (min(ins) - left)
+        behind = title_width + margin + BESIDE - (right - max(ins))
+        if before > 0 and behind < before:
+            title_left = max(ins) + BESIDE
+            right += max(behind, 0)
+        elif before > 0:
+            left -= before
+            title_left = left + margin
+    left, right = 2 * floor(left / 2), 2 * ceil(right / 2)
+    return left, title_left - left, right - left
+
+
+def _fall(gaps: list[tuple[list[_Run], int]], gap: int, has_outline: bool) -> float:
+    """The distance of a row from the next: room for the lines that turn; less below the title and above the
+    outline."""
+    runs, n_tracks = gaps[gap]
+    if n_tracks:
+        return 2 * TURN + (n_tracks - 1) * TRACK
+    if gap == 0:
+        return FALL - TURN if runs else 0
+    if runs or gap + 1 < len(gaps):
+        return FALL
+    return MARGIN if has_outline else 0
+
+
+def _above(height: float, tallest: float) -> float:
+    """The room above a child in its row: it is in the middle, unless something much taller is next to it."""
+    rest = tallest - height
+    return 0 if rest > 4 * TRACK else rest / 2
+
+
+class _Ranking:
+    """The choice of a row for each of a group's children."""
+
+    def __init__(self, children: tuple[Leaf | _Level, ...], nets: tuple[_Net, ...]):
+        self.children = children
+        self.before: list[set[int]] = [set() for _ in children]
+        self.behind: list[set[int]] = [set() for _ in children]
+        from_outside: set[int] = set()
+        for net in nets:
+            for target, _, _ in net.targets:
+                if net.source is None:
+                    from_outside.add(target)
+                else:
+                    self.before[target].add(net.source[0])
+                    self.behind[net.source[0]].add(target)
+        self.follows = {
+            i for i, sources in enumerate(self.before) if not sources and i not in from_outside and self.behind[i]
+        }
+        self.lowest = [1] * len(children)  # the row that each is not above
+
+    def narrowest(self) -> list[int]:
+        """Each child's row, such that rows are narrow: children that can wait go below a row that would be too wide,
+        and nothing is next to a group that fills a row."""
+        narrowest, least = [], inf
+        for _ in range(TRIES * len(self.children)):
+            rank = self._ranks()
+            widths: dict[int, float] = {}  # of the boxes of each row
+            for row, child in zip(rank, self.children):
+                widths[row] = widths.get(row, -BETWEEN) + BETWEEN + child.width
+            if (widest := max(widths.values(), default=0)) < least:
+                narrowest, least = rank, widest
+            too_wide = min([row for row, width in widths.items() if width > WIDE], default=None)
+            if too_wide is None or not self._lower(too_wide, rank):
+                break
+        return narrowest
+
+    def _lower(self, row: int, rank: list[int]) -> bool:
+        """Whether part of a row can go below it: the child that can wait longest, or everything next to a group."""
+        here = [i for i, r in enumerate(rank) if r == row and i not in self.follows]
+        latest = [max(rank)] * len(rank)
+        for i in reversed(range(len(rank))):
+            latest[i] = min([latest[b] - 1 for b in self.behind[i]], default=latest[i])
+        waits = max(here, key=lambda i: latest[i], default=None)
+        if waits is not None and len(here) > 1 and latest[waits] > row:
+            lower = [waits]
+        else:
+            groups = [i for i in here if isinstance(self.children[i], _Level)]
+            lower = [i for i in here if groups and i != groups[0]]
+        for i in lower:
+            self.lowest[i] = row + 1
+        return bool(lower)
+
+    def _ranks(self) -> list[int]:
+        """Each child's row, none above its `lowest`: below all its inputs; a child without inputs is directly above its
+        outputs."""
+        rank: list[int] = []
+        for sources, row in zip(self.before, self.lowest):
+            rank.append(max([row, *[rank[s] + 1 for s in sources]]))
+        for i in self.follows:
+            rank[i] = min([rank[b] for b in self.behind[i]]) - 1
+
+        def beside(row: int, without: int) -> list[Leaf | _Level]:
+            return [c for i, c in enumerate(self.children) if rank[i] == row and i != without]
+
+        def fits(i: int, row: int) -> bool:
+            return sum([c.width + BETWEEN for c in beside(row, i)]) + self.children[i].width <= WIDE
+
+        for i, child in enumerate(self.children):  # a group stands beside the tallest of what it may stand beside
+            if isinstance(child, Leaf):
+                continue
+            first = max(self.lowest[i], 1 + max([rank[s] for s in self.before[i]], default=0))
+            last = min([rank[b] for b in self.behind[i]], default=rank[i] + 1) - 1
+            if last > first:
+                tallest = {
+                    r: max([c.height for c in beside(r, i)], default=0) for r in range(first, last + 1) if fits(i, r)
+                }
+                rank[i] = max(tallest, key=lambda r: (min(tallest[r], child.height), -r), default=rank[i])
+        for i in reversed(range(len(rank))):  # what takes nothing may wait above where a row is full
+            if i in self.follows and rank[i] > 1 and not fits(i, rank[i]) and fits(i, rank[i] - 1):
+                rank[i] -= 1
+        for i in reversed(range(len(rank))):  # and what is not yet needed, below
+            last = min([rank[b] for b in self.behind[i]], default=0) - 1
+            while rank[i] < last and not fits(i, rank[i]) and fits(i, rank[i] + 1):
+                rank[i] += 1
+        return rank
+
+
+@lru_cache(maxsize=512)
+def _across(children: tuple[Leaf | _Opened, ...], rank: tuple[int, ...], nets: tuple[_Net, ...], aims: Aims) -> _Across:
+    return _Placing(children, rank, nets, aims).across()
+
+
+class _Placing:
+    """The computation of the places of a group's children and nets, across; how high they are is not yet needed."""
+
+    def __init__(self, children: tuple[Leaf | _Opened, ...], rank: tuple[int, ...], nets: tuple[_Net, ...], aims: Aims):
         self.children, self.nets, self.aims = children, nets, aims
-        rank = self._ranks()
         self.rows: list[list[_Slot]] = [[] for _ in range(max(rank, default=0) + 2)]
-        self.slots = [_Slot(r, i, c.width, c.height) for i, (r, c) in enumerate(zip(rank, children))]
+        self.slots = [_Slot(r, i, c.width) for i, (r, c) in enumerate(zip(rank, children))]
         for slot in self.slots:
             self.rows[slot.row].append(slot)
         self.edges: list[list[_Edge]] = [[] for _ in self.rows]  # by the row above
-        self.passing: list[list[_Slot]] = []  # of each net: its slots that are no child's
+        self.passing: list[list[_Slot]] = []  # of each net that passes rows: its slots there
         self.coming: list[_Slot] = []  # where lines come in above
         self.leaving: list[_Slot] = []  # and go out below
         for n, net in enumerate(nets):
@@ -286,120 +480,26 @@ class _Placing:
         self._order()
         self._place()
 
-    def level(self, title_width: int, title_height: int) -> _Level:
-        level = _Level(self.children)
-        self._route(level, title_height)
-        slots = [slot for row in self.rows for slot in row]
-        left = min(s.x - s.width / 2 for s in slots)
-        right = max(s.x + s.width / 2 for s in slots)
-        right = max([right, *(x + LABEL / 2 for x, _ in level.labels)])
-        margin = MARGIN if title_height else 0
-        left, right = left - margin, right + margin
-        right = max(right, left + title_width + 2 * margin)
-        title_left = left + margin
-        if level.ins and title_width:  # beside the lines that come in
-            before = title_width + margin + BESIDE - (min(level.ins) - left)
-            behind = title_width + margin + BESIDE - (right - max(level.ins))
-            if before > 0 and behind < before:
-                title_left = max(level.ins) + BESIDE
-                right += max(behind, 0)
-            elif before > 0:
-                left -= before
-                title_left = left + margin
-        left, right = 2 * floor(left / 2), 2 * ceil(right / 2)
-        level.width, level.title_left = right - left, title_left - left
-        level.ins = [x - left for x in level.ins]
-        level.outs = [x - left for x in level.outs]
-        level.places = [(s.x - s.width / 2 - left, s.top) for s in self.slots]
-        level.lines = [Line(tuple([(x - left, y) for x, y in points]), tip) for points, tip in level.lines]
-        level.labels = [(x - left, y) for x, y in level.labels]
-        return level
-
-    # rows
-
-    def _ranks(self) -> list[int]:
-        """Each child's row, such that rows are narrow: children that can wait go below a row that would be too wide,
-        and nothing is next to a group that fills a row."""
-        before: list[set[int]] = [set() for _ in self.children]
-        behind: list[set[int]] = [set() for _ in self.children]
-        from_outside: set[int] = set()
-        for net in self.nets:
-            for target, _, _ in net.targets:
-                if net.source is None:
-                    from_outside.add(target)
-                else:
-                    before[target].add(net.source[0])
-                    behind[net.source[0]].add(target)
-        follows = {i for i, sources in enumerate(before) if not sources and i not in from_outside and behind[i]}
-        lowest, narrowest, least = [1] * len(self.children), [], inf
-        for _ in range(TRIES * len(self.children)):
-            rank = self._ranks_from(lowest, before, behind, follows)
-            widths = self._widths(rank)
-            if (widest := max(widths.values(), default=0)) < least:
-                narrowest, least = rank, widest
-            too_wide = min((row for row, width in widths.items() if width > WIDE), default=None)
-            if too_wide is None or not self._lower(too_wide, rank, lowest, behind, follows):
-                break
-        return narrowest
-
-    def _widths(self, rank: list[int]) -> dict[int, float]:
-        """The total width of the boxes of each row."""
-        widths: dict[int, float] = {}
-        for row, child in zip(rank, self.children):
-            widths[row] = widths.get(row, -BETWEEN) + BETWEEN + child.width
-        return widths
-
-    def _lower(self, row: int, rank: list[int], lowest: list[int], behind: list[set[int]], follows: set[int]) -> bool:
-        """Whether part of a row can go below it: the child that can wait longest, or everything next to a group."""
-        here = [i for i, r in enumerate(rank) if r == row and i not in follows]
-        latest = [max(rank)] * len(rank)
-        for i in reversed(range(len(rank))):
-            latest[i] = min((latest[b] - 1 for b in behind[i]), default=latest[i])
-        waits = max(here, key=lambda i: latest[i], default=None)
-        if waits is not None and len(here) > 1 and latest[waits] > row:
-            lower = [waits]
-        else:
-            groups = [i for i in here if isinstance(self.children[i], _Level)]
-            lower = [i for i in here if groups and i != groups[0]]
-        for i in lower:
-            lowest[i] = row + 1
-        return bool(lower)
-
-    def _ranks_from(
-        self, lowest: list[int], before: list[set[int]], behind: list[set[int]], follows: set[int]
-    ) -> list[int]:
-        """Each child's row, none above its `lowest`: below all its inputs; a child without inputs is directly above its
-        outputs."""
-        rank: list[int] = []
-        for sources, row in zip(before, lowest):
-            rank.append(max([row, *[rank[s] + 1 for s in sources]]))
-        for i in follows:
-            rank[i] = min(rank[b] for b in behind[i]) - 1
-
-        def beside(row: int, without: int) -> list[Leaf | _Level]:
-            return [c for i, c in enumerate(self.children) if rank[i] == row and i != without]
-
-        def fits(i: int, row: int) -> bool:
-            return sum(c.width + BETWEEN for c in beside(row, i)) + self.children[i].width <= WIDE
-
-        for i, child in enumerate(self.children):  # a group stands beside the tallest of what it may stand beside
-            if not isinstance(child, _Level):
-                continue
-            first = max(lowest[i], 1 + max((rank[s] for s in before[i]), default=0))
-            last = min((rank[b] for b in behind[i]), default=rank[i] + 1) - 1
-            if last > first:
-                tallest = {
-                    r: max((c.height for c in beside(r, i)), default=0) for r in range(first, last + 1) if fits(i, r)
-                }
-                rank[i] = max(tallest, key=lambda r: (min(tallest[r], child.height), -r), default=rank[i])
-        for i in reversed(range(len(rank))):  # what takes nothing may wait above where a row is full
-            if i in follows and rank[i] > 1 and not fits(i, rank[i]) and fits(i, rank[i] - 1):
-                rank[i] -= 1
-        for i in reversed(range(len(rank))):  # and what is not yet needed, below
-            last = min([rank[b] for b in behind[i]], default=0) - 1
-            while rank[i] < last and not fits(i, rank[i]) and fits(i, rank[i] + 1):
-                rank[i] += 1
-        return rank
+    def across(self) -> _Across:
+        gaps = [self._gap(edges) for edges in self.edges[:-1]]
+        lefts = [slot.x - slot.width / 2 for slot in self.slots]
+        of_passing = [slot.x for row in self.rows for slot in row if slot.child is None]
+        rights = [slot.x + slot.width / 2 for slot in self.slots]
+        labels = [
+            (run.x + entry.x) / 2 + LABEL / 2
+            for runs, _ in gaps
+            for run in runs
+            for _, entry, is_named in run.ends
+            if is_named
+        ]
+        return _Across(
+            lefts,
+            min(lefts + of_passing),
+            max(rights + of_passing + labels),
+            [slot.x for slot in self.coming],
+            [slot.x for slot in self.leaving],
+            gaps,
+        )
 
     def _thread(self, n: int, net: _Net) -> None:
         """A slot for a net in every row that it passes, and its edges."""
@@ -408,11 +508,11 @@ class _Placing:
         else:
             slot = self.slots[net.source[0]]
             child = self.children[net.source[0]]
-            leaves_at = child.outs[net.source[1]] - child.width / 2 if isinstance(child, _Level) else 0.0
+            leaves_at = child.outs[net.source[1]] - child.width / 2 if isinstance(child, _Opened) else 0.0
         targets: list[tuple[_Slot, float, float]] = []
         for index, opening, is_around in net.targets:
             child = self.children[index]
-            enters_at = child.ins[opening] - child.width / 2 if isinstance(child, _Level) else 0.0
+            enters_at = child.ins[opening] - child.width / 2 if isinstance(child, _Opened) else 0.0
             targets.append((self.slots[index], enters_at, LOOSE if is_around else 1.0))
         if net.is_out:
             targets.append((self._end(self.leaving, len(self.rows) - 1), 0.0, 1.0))
@@ -430,7 +530,8 @@ class _Placing:
                 self.edges[row].append(_Edge(n, slot, leaves_at, on, 0.0, weight))
                 passing.append(on)
                 slot, leaves_at = on, 0.0
-        self.passing.append(passing)
+        if passing:
+            self.passing.append(passing)
 
     def _end(self, ends: list[_Slot], row: int) -> _Slot:
         slot = _Slot(row)
@@ -441,104 +542,40 @@ class _Placing:
     # the order in each row
 
     def _order(self) -> None:
-        """Reduce crossings: each slot at the mean of its neighbors above, then below; the best order is kept."""
-        self.ends = [
-            [(e.source, _aside(e.source, e.leaves_at), e.target, _aside(e.target, e.enters_at)) for e in edges]
-            for edges in self.edges
-        ]
-        self._number()
-        best, order = self._crossings(), [list(row) for row in self.rows]
-        if not best:
-            return
-        above: _Ends = defaultdict(list)
-        below: _Ends = defaultdict(list)
-        for source, leaves, target, enters in chain(*self.ends):
-            above[target].append((source, leaves))
-            below[source].append((target, enters))
-        for sweep in range(SWEEPS):
-            if sweep % 2:
-                self._to_neighbors(self.rows[-2::-1], below)
-            else:
-                self._to_neighbors(self.rows[1:], above)
-            self._exchange(above, below)
-            crossings = self._crossings()
-            if crossings < best:
-                best, order = crossings, [list(row) for row in self.rows]
-                if not best:
-                    break
-        self.rows = order
-        self._number()
-
-    def _number(self) -> None:
+        slots = list(chain(*self.rows))
+        number = {slot: n for n, slot in enumerate(slots)}
+        ends = tuple(
+            [
+                tuple(
+                    [
+                        (
+                            number[e.source],
+                            _aside(e.source, e.leaves_at),
+                            number[e.target],
+                            _aside(e.target, e.enters_at),
+                        )
+                        for e in edges
+                    ]
+                )
+                for edges in self.edges
+            ]
+        )
+        self.rows = [[slots[n] for n in row] for row in _ordered(tuple(map(len, self.rows)), ends)]
         for row in self.rows:
             for i, slot in enumerate(row):
                 slot.order = i
 
-    def _to_neighbors(self, rows: list[list[_Slot]], ends: _Ends) -> None:
-        """Each slot at the mean of the ends of its edges."""
-        for row in rows:
-            if len(row) > 1:
-                mean: dict[_Slot, float] = {}
-                for slot in row:
-                    wanted = _places(ends[slot])
-                    mean[slot] = sum(wanted) / len(wanted) if wanted else slot.order
-                row.sort(key=mean.__getitem__)
-                for i, slot in enumerate(row):
-                    slot.order = i
-
-    def _exchange(self, above: _Ends, below: _Ends) -> None:
-        """Swap neighbors if that saves crossings, which are those of their own edges."""
-        for row in self.rows:
-            places = [(_places(above[slot]), _places(below[slot])) for slot in row] if len(row) > 1 else []
-            for i in range(len(places) - 1):
-                saved = 0
-                for left, right in zip(places[i], places[i + 1]):
-                    for x in left:
-                        for y in right:
-                            saved += (x > y) - (x < y)
-                if saved > 0:
-                    row[i : i + 2] = row[i + 1], row[i]
-                    places[i : i + 2] = places[i + 1], places[i]
-                    row[i].order, row[i + 1].order = i, i + 1
-
-    def _crossings(self) -> int:
-        """The crossings of all edges: of those between two rows, by their upper ends, each crosses the earlier ones
-        whose lower ends are farther to the right."""
-        crossings = 0
-        for ends in self.ends:
-            if len(ends) > 1:
-                passed: list[float] = []
-                for _, x in sorted(
-                    [(source.order + leaves, target.order + enters) for source, leaves, target, enters in ends]
-                ):
-                    place = bisect_right(passed, x)
-                    crossings += len(passed) - place
-                    passed.insert(place, x)
-        return crossings
-
     # the places in each row
 
     def _place(self) -> None:
-        """Each slot as near as possible to its neighbors in other rows, without overlap; then lines are made
-        straight."""
+        """Each slot as near as possible to its neighbors, without overlap; then lines are made straight."""
         above: _Joins = defaultdict(list)
         below: _Joins = defaultdict(list)
-        for e in chain(*self.edges):
-            shift = 0.0 if self._is_group(e.source) or self._is_group(e.target) else e.leaves_at - e.enters_at
-            above[e.target].append((e.weight, e.source, shift))
-            below[e.source].append((e.weight, e.target, -shift))
-        rows = [(row, _shifts(row)) for row in self.rows]
-        for row, shifts in rows:
-            _settle(row, [0.0] * len(row), [1.0] * len(row), shifts)
-        first = self._pulls(rows, above, below, is_first=True)
-        _sweep(first)
-        _sweep(self._pulls(rows[::-1], below, above, is_first=True))
-        down, up = self._pulls(rows, above, below), self._pulls(rows[::-1], below, above)
-        for _ in range(SWEEPS - 1):
-            _sweep(down)
-            _sweep(up)
-        if self.aims.are_fixed:
-            _sweep(first, {slot: x for passing in self.passing for slot, x in self._straight(passing)})
+        for _, source, _, target, _, weight in chain(*self.edges):
+            above[target].append((weight, source))
+            below[source].append((weight, target))
+        if max(map(len, self.rows)) > 1:  # otherwise all are in the middle
+            self._balance(above, below)
         coming: dict[_Slot, list[_Edge]] = {}
         for e in (e for gap in self.edges for e in gap if e.weight >= 0.5):
             coming.setdefault(e.target, []).append(e)
@@ -553,8 +590,21 @@ class _Placing:
             for slot in row:
                 slot.x = round(slot.x)
 
-    def _is_group(self, slot: _Slot) -> bool:
-        return slot.child is not None and isinstance(self.children[slot.child], _Level)
+    def _balance(self, above: _Joins, below: _Joins) -> None:
+        """Each slot to the mean of its neighbors in other rows, down and up again."""
+        rows = [(row, _shifts(row)) for row in self.rows if row]
+        for row, shifts in rows:
+            for slot, mean, shift in zip(row, _isotonic([-shift for shift in shifts], [1.0] * len(row)), shifts):
+                slot.x = mean + shift
+        first = self._pulls(rows, above, below, is_first=True)
+        _sweep(first)
+        _sweep(self._pulls(rows[::-1], below, above, is_first=True))
+        down, up = self._pulls(rows, above, below), self._pulls(rows[::-1], below, above)
+        for _ in range(SWEEPS - 1):
+            _sweep(down)
+            _sweep(up)
+        if self.aims.are_fixed:
+            _sweep(first, {slot: x for passing in self.passing for slot, x in self._straight(passing)})
 
     def _room(self, slot: _Slot) -> Point:
         """The distance that a slot may move."""
@@ -565,8 +615,6 @@ class _Placing:
 
     def _straight(self, passing: list[_Slot]) -> list[tuple[_Slot, float]]:
         """A line that passes several rows has one place in all of them, if its neighbors leave room there."""
-        if not passing:
-            return []
         rooms = [self._room(slot) for slot in passing]
         low, high = max(a for a, _ in rooms), min(b for _, b in rooms)
         mean = sum(slot.x for slot in passing) / len(passing)
@@ -575,105 +623,68 @@ class _Placing:
 
     def _pulls(
         self, rows: list[tuple[list[_Slot], list[float]]], nearer: _Joins, farther: _Joins, is_first: bool = False
-    ) -> list[_Pull]:
+    ) -> list[list[_Pull]]:
         """What draws each slot: its neighbors on one side, if only that is known yet, or on both; a wide box is drawn
         to the middle, so that the whole stays narrow."""
-        pulls: list[_Pull] = []
+        pulls: list[list[_Pull]] = []
         for row, shifts in rows:
-            joins = [nearer[slot] if is_first and nearer[slot] else nearer[slot] + farther[slot] for slot in row]
-            weights: list[float] = []
-            for slot, joined in zip(row, joins):
+            pulls.append([])
+            for slot, shift in zip(row, shifts):
+                joins = nearer[slot] if is_first and nearer[slot] else nearer[slot] + farther[slot]
                 weight = 0.0
-                for w, _, _ in joined:
+                for w, _ in joins:
                     weight += w
-                weights.append(weight + self.aims.pull * slot.width / WIDE + 0.01)
-            pulls.append((row, shifts, weights, joins))
+                pulls[-1].append((slot, shift, weight + self.aims.pull * slot.width / WIDE + 0.01, joins))
         return pulls
 
     # the lines
 
-    def _route(self, level: _Level, title_height: int) -> None:
-        """Every line, and with them the distances between rows."""
-        starts, entries = self._openings()
-        tops = [float(title_height)]
-        heights = [max((slot.height for slot in row), default=0) for row in self.rows]
-        tracks = []
-        for gap, height in enumerate(heights[:-1]):
-            nets = {
-                net: (x, [entry.x for entry in entries[gap][net].values() if not entry.side])
-                for net, x in starts[gap].items()
-            }
-            tracks.append(_tracks(nets))
-            tops.append(tops[-1] + height + self._fall(gap, tracks[-1], title_height > 0))
-        level.height = tops[-1] + heights[-1]
-        for row, top, tallest in zip(self.rows, tops, heights):
-            for slot in row:
-                slot.top = top + _above(slot, tallest)
-        for gap, here in enumerate(tracks):
-            sources = {e.net: e.source for e in self.edges[gap]}
-            for net, x in starts[gap].items():
-                slot = sources[net]
-                start = slot.top + slot.height if gap else 0.0
-                track = tops[gap] + heights[gap] + TURN + here.get(net, 0) * TRACK
-                for target, entry in entries[gap][net].items():
-                    end = target.top + entry.y
-                    if entry.side:
-                        points = ((x, start), (x, end), (entry.x, end))
-                        if abs(entry.x - x) >= LABEL and self._is_around(net, target):
-                            level.labels.append(((x + entry.x) / 2, end - 4))
-                    elif abs(entry.x - x) < 0.5:
-                        points = ((x, start), (x, end))
-                    else:
-                        points = ((x, start), (x, track), (entry.x, track), (entry.x, end))
-                    level.lines.append(Line(points, entry.has_tip))
-        level.ins = [slot.x for slot in self.coming]
-        level.outs = [slot.x for slot in self.leaving]
+    def _gap(self, edges: list[_Edge]) -> tuple[list[_Run], int]:
+        """The nets between two rows: where each leaves the row above, where it enters the row below, and the height at
+        which it turns."""
+        of_net: dict[int, list[_Edge]] = {}
+        into: dict[_Slot, list[_Edge]] = {}
+        for e in edges:
+            of_net.setdefault(e.net, []).append(e)
+            into.setdefault(e.target, []).append(e)
+        starts: dict[int, float] = {}
+        for net, (e, *others) in of_net.items():
+            starts[net] = e.source.x + e.leaves_at
+            if not others and self._is_box(e.source):  # straight on, from the side of a box's middle
+                x = e.target.x + e.enters_at
+                if not self._is_box(e.target) and abs(x - starts[net]) <= e.source.width / 2 - APART:
+                    starts[net] = x
+        entries: dict[int, dict[_Slot, _Entry]] = {net: {} for net in starts}
+        for slot, edges_in in into.items():
+            child = None if slot.child is None else self.children[slot.child]
+            if isinstance(child, Leaf):
+                enter = self._into_circle if child.is_round else self._into_box
+                for net, entry in enter(slot, {e.net: starts[e.net] for e in edges_in}).items():
+                    entries[net][slot] = entry
+            else:
+                for e in edges_in:
+                    entries[e.net][slot] = _Entry(slot.x + e.enters_at, 0, False)
+        tracks = _tracks(
+            {net: (x, [entry.x for entry in entries[net].values() if not entry.side]) for net, x in starts.items()}
+        )
+        runs = [
+            _Run(
+                of_net[net][0].source.child,
+                x,
+                tracks.get(net, 0),
+                [(slot.child, entry, self._has_label(net, x, slot, entry)) for slot, entry in entries[net].items()],
+            )
+            for net, x in starts.items()
+        ]
+        return runs, max(tracks.values(), default=-1) + 1
 
-    def _fall(self, gap: int, tracks: dict[int, int], has_outline: bool) -> float:
-        """The distance of a row from the next: room for the lines that turn; less below the title and above the
-        outline."""
-        if tracks:
-            return 2 * TURN + max(tracks.values()) * TRACK
-        if gap == 0:
-            return FALL - TURN if self.edges[0] else 0
-        if self.edges[gap] or gap + 2 < len(self.rows):
-            return FALL
-        return MARGIN if has_outline else 0
-
-    def _is_around(self, net: int, target: _Slot) -> bool:
-        return any(child == target.child and is_around for child, _, is_around in self.nets[net].targets)
-
-    def _openings(self) -> tuple[list[dict[int, float]], list[dict[int, dict[_Slot, _Entry]]]]:
-        """By gap and net: the point where its line leaves the row above, and where it enters each slot of the row
-        below."""
-        starts: list[dict[int, float]] = []
-        entries: list[dict[int, dict[_Slot, _Entry]]] = []
-        for edges in self.edges:
-            of_net: dict[int, list[_Edge]] = {}
-            into: dict[_Slot, list[_Edge]] = {}
-            for e in edges:
-                of_net.setdefault(e.net, []).append(e)
-                into.setdefault(e.target, []).append(e)
-            here: dict[int, float] = {}
-            for net, (e, *others) in of_net.items():
-                here[net] = e.source.x + e.leaves_at
-                if not others and self._is_box(e.source):  # straight on, from the side of a box's middle
-                    x = e.target.x + e.enters_at
-                    if not self._is_box(e.target) and abs(x - here[net]) <= e.source.width / 2 - APART:
-                        here[net] = x
-            ends: dict[int, dict[_Slot, _Entry]] = {net: {} for net in here}
-            for slot, edges_in in into.items():
-                child = None if slot.child is None else self.children[slot.child]
-                if isinstance(child, Leaf):
-                    enter = self._into_circle if child.is_round else self._into_box
-                    for net, entry in enter(slot, {e.net: here[e.net] for e in edges_in}).items():
-                        ends[net][slot] = entry
-                else:
-                    for e in edges_in:
-                        ends[e.net][slot] = _Entry(slot.x + e.enters_at, 0, False)
-            starts.append(here)
-            entries.append(ends)
-        return starts, entries
+    def _has_label(self, net: int, x: float, target: _Slot, entry: _Entry) -> bool:
+        """Whether a line goes around others, and enters from so far aside that its name has room."""
+        return (
+            entry.side != 0
+            and abs(entry.x - x) >= LABEL
+            and (target.child, True) in [(child, is_around) for child, _, is_around in self.nets[net].targets]
+        )
 
     def _is_box(self, slot: _Slot) -> bool:
         child = None if slot.child is None else self.children[slot.child]
@@ -684,17 +695,15 @@ class _Placing:
         half = slot.width / 2 - APART
         nets = sorted(starts, key=lambda net: starts[net])
         near = APART if len(nets) > 1 else 0
-        wanted = [
-            x if abs(x - slot.x) <= half else slot.x + (near if x > slot.x else -near)
-            for x in (starts[net] for net in nets)
-        ]
         apart = min(APART, 2 * half / max(len(nets) - 1, 1))  # closer where the box is too narrow for so many
-        shifts = [float(apart * n) for n in range(len(nets))]
-        places = (
-            shift + min(max(x - shift, slot.x - half), slot.x + half - shifts[-1])
-            for x, shift in zip(_isotonic(wanted, [1.0] * len(nets), shifts), shifts)
-        )
-        return {net: _Entry(round(x), 0, True) for net, x in zip(nets, places)}
+        shifts = [apart * n for n in range(len(nets))]
+        wanted: list[float] = []
+        for net, shift in zip(nets, shifts):
+            x = starts[net]
+            wanted.append((x if abs(x - slot.x) <= half else slot.x + (near if x > slot.x else -near)) - shift)
+        low, high = slot.x - half, slot.x + half - shifts[-1]
+        places = zip(nets, _isotonic(wanted, [1.0] * len(nets)), shifts)
+        return {net: _Entry(round(shift + min(max(x, low), high)), 0, True) for net, x, shift in places}
 
     def _into_circle(self, slot: _Slot, starts: dict[int, float]) -> dict[int, _Entry]:
         """From the side with a free path, otherwise from above."""
@@ -722,20 +731,82 @@ class _Placing:
         )
 
 
-def _places(ends: list[tuple[_Slot, float]]) -> list[float]:
-    """Where the edges of a slot end, in the order of the other row."""
-    return [slot.order + aside for slot, aside in ends]
+@lru_cache(maxsize=512)
+def _ordered(n_slots: tuple[int, ...], ends: tuple[tuple[_End, ...], ...]) -> list[list[int]]:
+    """The slots of each row, by their numbers, in an order with fewer crossings: each slot at the mean of its neighbors
+    above, then below; the best order is kept."""
+    first = list(accumulate(n_slots, initial=0))
+    rows = [list(range(start, end)) for start, end in zip(first, first[1:])]
+    order = [n - start for start, row in zip(first, rows) for n in row]
+    best, kept = _crossings(ends, order), [list(row) for row in rows]
+    above: _Ends = [[] for _ in order]
+    below: _Ends = [[] for _ in order]
+    for source, leaves, target, enters in chain(*ends):
+        above[target].append((source, leaves))
+        below[source].append((target, enters))
+    for sweep in range(SWEEPS):
+        if not best:
+            break
+        if sweep % 2:
+            _to_neighbors(rows[-2::-1], below, order)
+        else:
+            _to_neighbors(rows[1:], above, order)
+        _exchange(rows, above, below, order)
+        if (crossings := _crossings(ends, order)) < best:
+            best, kept = crossings, [list(row) for row in rows]
+    return kept
+
+
+def _to_neighbors(rows: list[list[int]], ends: _Ends, order: list[int]) -> None:
+    """Each slot at the mean of the ends of its edges."""
+    for row in rows:
+        if len(row) > 1:
+            mean: dict[int, float] = {}
+            for slot in row:
+                wanted = [order[other] + aside for other, aside in ends[slot]]
+                mean[slot] = sum(wanted) / len(wanted) if wanted else order[slot]
+            row.sort(key=mean.__getitem__)
+            for i, slot in enumerate(row):
+                order[slot] = i
+
+
+def _exchange(rows: list[list[int]], above: _Ends, below: _Ends, order: list[int]) -> None:
+    """Swap neighbors if that saves crossings, which are those of their own edges."""
+    for row in rows:
+        if len(row) < 2:
+            continue
+        places = [
+            [[order[other] + aside for other, aside in ends] for ends in (above[slot], below[slot])] for slot in row
+        ]
+        for i in range(len(places) - 1):
+            saved = 0
+            for left, right in zip(places[i], places[i + 1]):
+                for x in left:
+                    for y in right:
+                        saved += (x > y) - (x < y)
+            if saved > 0:
+                row[i : i + 2] = row[i + 1], row[i]
+                places[i : i + 2] = places[i + 1], places[i]
+                order[row[i]], order[row[i + 1]] = i, i + 1
+
+
+def _crossings(ends: tuple[tuple[_End, ...], ...], order: list[int]) -> int:
+    """The crossings of all edges: of those between two rows, by their upper ends, each crosses the earlier ones whose
+    lower ends are farther to the right."""
+    crossings = 0
+    for edges in ends:
+        if len(edges) > 1:
+            passed: list[float] = []
+            for _, x in sorted([(order[a] + leaves, order[b] + enters) for a, leaves, b, enters in edges]):
+                place = bisect_right(passed, x)
+                crossings += len(passed) - place
+                passed.insert(place, x)
+    return crossings
 
 
 def _aside(slot: _Slot, offset: float) -> float:
     """How far aside in its slot a line leaves or enters, beside 1 from slot to slot."""
     return offset / (slot.width + 1) if offset else 0.0
-
-
-def _above(slot: _Slot, tallest: float) -> float:
-    """The room above a slot in its row: it is in the middle, unless something much taller is next to it."""
-    rest = tallest - slot.height
-    return 0 if slot.child is None or rest > 4 * TRACK else rest / 2
 
 
 def _between(left: _Slot, right: _Slot) -> float:
@@ -748,70 +819,72 @@ def _shifts(row: list[_Slot]) -> list[float]:
     return list(accumulate((_between(a, b) for a, b in zip(row, row[1:])), initial=0.0))
 
 
-def _sweep(pulls: list[_Pull], fixed: Mapping[_Slot, float] = {}) -> None:
+def _sweep(pulls: list[list[_Pull]], fixed: Mapping[_Slot, float] = {}) -> None:
     """Each slot to the mean of what draws it; neighbors give way to a fixed one."""
-    for row, shifts, weights, joins in pulls:
-        wanted: list[float] = []
-        for slot, weight, joined in zip(row, weights, joins):
+    for row in pulls:
+        means: list[float] = []
+        for slot, shift, weight, joins in row:
             drawn = 0.0
-            for w, other, shift in joined:
-                drawn += w * (other.x + shift)
-            wanted.append((drawn + 0.01 * slot.x) / weight)
-        if fixed and not fixed.keys().isdisjoint(row):
-            wanted = [fixed.get(slot, x) for slot, x in zip(row, wanted)]
-            weights = [1000.0 if slot in fixed else weight for slot, weight in zip(row, weights)]
-        _settle(row, wanted, weights, shifts)
+            for w, other in joins:
+                drawn += w * other.x
+            means.append((drawn + 0.01 * slot.x) / weight - shift)
+        if fixed:
+            means = [fixed[slot] - shift if slot in fixed else mean for (slot, shift, _, _), mean in zip(row, means)]
+        if means != sorted(means):
+            means = _isotonic(means, [1000.0 if slot in fixed else weight for slot, _, weight, _ in row])
+        for (slot, shift, _, _), mean in zip(row, means):
+            slot.x = mean + shift
 
 
-def _settle(row: list[_Slot], wanted: list[float], weights: list[float], shifts: list[float]) -> None:
-    if len(row) == 1:
-        row[0].x = wanted[0]
-        return
-    for slot, x in zip(row, _isotonic(wanted, weights, shifts)):
-        slot.x = x
-
-
-def _isotonic(wanted: list[float], weights: list[float], shifts: list[float]) -> list[float]:
-    """The places nearest to the wanted ones, by weighted squares, that are at least as far apart as the shifts."""
-    means = [place - shift for place, shift in zip(wanted, shifts)]
-    if means != sorted(means):
-        pools: list[tuple[float, float, int]] = []  # mean, weight, how many
-        for mean, weight in zip(means, weights):
-            n = 1
-            while pools and pools[-1][0] > mean:
-                before, other, m = pools.pop()
-                mean, weight, n = (before * other + mean * weight) / (other + weight), other + weight, m + n
-            pools.append((mean, weight, n))
-        means = [mean for mean, _, n in pools for _ in range(n)]
-    return [mean + shift for mean, shift in zip(means, shifts)]
+def _isotonic(wanted: list[float], weights: list[float]) -> list[float]:
+    """The ascending places nearest to the wanted ones, by weighted squares."""
+    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    for mean, weight in zip(wanted, weights):
+        n = 1
+        while pools and pools[-1][0] > mean:
+            before, other, m = pools.pop()
+            mean, weight, n = (before * other + mean * weight) / (other + weight), other + weight, m + n
+        pools.append((mean, weight, n))
+    return [mean for mean, _, n in pools for _ in range(n)]
 
 
 def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
     """For each net of a gap that turns, the height at which it runs sideways, so that few cross and none overlap."""
-    turning = {net: ends for net, ends in nets.items() if any(abs(ends[0] - x) >= 0.5 for x in ends[1])}
+    turns = {
+        net: _Turn(x, to, min(x, *to), max(x, *to))
+        for net, (x, to) in nets.items()
+        if max([abs(end - x) for end in to], default=0) >= 0.5
+    }
     order: list[int] = []
-    for net in sorted(turning, key=lambda net: turning[net][0]):
-        beneath = [_cost(turning[other], turning[net]) for other in order]  # costs of running beneath each other one
-        above = [_cost(turning[net], turning[other]) for other in order]
+    for net in sorted(turns, key=lambda net: turns[net].x):
+        beneath = [_cost(turns[other], turns[net]) for other in order]  # costs of running beneath each other one
+        above = [_cost(turns[net], turns[other]) for other in order]
         costs = [sum(beneath[:i]) + sum(above[i:]) for i in range(len(order) + 1)]
         order.insert(costs.index(min(costs)), net)
     tracks: dict[int, int] = {}
     reaches: list[tuple[float, float, int]] = []  # of the nets so far, and their tracks
     for net in order:
-        low, high = _reach(turning[net])
+        _, _, low, high = turns[net]
         over = [track for start, end, track in reaches if start <= high + TRACK and low <= end + TRACK]
         tracks[net] = max(over, default=-1) + 1
         reaches.append((low, high, tracks[net]))
     return tracks
 
 
-def _reach(net: tuple[float, list[float]]) -> Point:
-    x, to = net
-    return min(x, *to), max(x, *to)
+class _Turn(NamedTuple):
+    """A net that runs sideways: from where, to where, and both ends of it."""
+
+    x: float
+    to: list[float]
+    low: float
+    high: float
 
 
-def _cost(upper: tuple[float, list[float]], lower: tuple[float, list[float]]) -> int:
+def _cost(upper: _Turn, lower: _Turn) -> int:
     """Crossings of two nets if one runs sideways above the other; a hundred if they would overlap."""
-    (low, high), (start, (below, above)) = _reach(upper), (lower[0], _reach(lower))
-    crossings = int(low < start < high) + sum(below < x < above for x in upper[1])
-    return crossings + 100 * sum(abs(x - start) < TRACK / 2 for x in upper[1])
+    _, to, low, high = upper
+    start, _, below, above = lower
+    crossings = int(low < start < high)
+    for x in to:
+        crossings += (below < x < above) + 100 * (abs(x - start) < TRACK / 2)
+    return crossings

@@ -13,7 +13,7 @@ from textwrap import wrap
 from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from ...engine.array import Node
-from ...engine.dims import Dim, Free
+from ...engine.dims import Dim, Free, Poly
 from ..kit import disclosure
 from ..kit.arguments import unknown
 from ..kit.html import Html, Link, anchor, html, joined, made, tag, terms_beside, text
@@ -119,7 +119,7 @@ def section_links(link: Link | None) -> Way:
 
 def _legend(drawing: Drawing) -> Html:
     """The meaning of the outlines and lines that are in the drawing."""
-    items = list(drawing.top.items())
+    items = drawing.items
     said = []
     if any(item.kind == "data" and not item.is_store for item in items):
         said.append(html("Rounded, blue: data."))
@@ -157,7 +157,12 @@ def _order_of_kinds(model: Model) -> list[Html]:
 
 def in_text(shape: Shape) -> str:
     """A shape in symbols, as plain text: `[T, d_model]`."""
-    return f"[{', '.join([in_first_step(d.expr).text() for d in shape])}]"
+    return _in_text(tuple([d.expr for d in shape]))
+
+
+@cache
+def _in_text(sizes: tuple[Poly, ...]) -> str:
+    return f"[{', '.join([in_first_step(size).text() for size in sizes])}]"
 
 
 def in_figures(shape: Shape, sizes: Sizes) -> str:
@@ -217,7 +222,7 @@ def inert(s: str) -> str:
 
 def mermaid(drawing: Drawing, way: Way) -> str:
     """The drawing as Mermaid source."""
-    names: dict[Item, str] = {item: f"n{i}" for i, item in enumerate(drawing.top.items())}
+    names: dict[Item, str] = {item: f"n{i}" for i, item in enumerate(drawing.items)}
     lines: list[str] = ["flowchart TB"]
     boxes: list[Box] = []
 

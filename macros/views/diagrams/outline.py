@@ -8,7 +8,7 @@ around each part. What a box is comes from the steps in it, nothing from the nam
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
@@ -25,10 +25,19 @@ from ..kit.html import Html, joined
 from ..kit.svg import element
 from ..kit.text_width import held, text_width
 from ..trace.layers import layer_title
-from ..trace.operations import Place, is_alibi, is_distance_bias, place_of_norm
+from ..trace.operations import (
+    Operation,
+    Place,
+    Section,
+    is_alibi,
+    is_distance_bias,
+    is_section,
+    operation_of,
+    place_of_norm,
+    sections_of,
+)
 from ..words import descriptions
-from . import model_diagrams
-from .dataflow import Box, Drawing, Item
+from .dataflow import Box, Drawing, Item, is_glue, is_large
 from .drawing import BOLD, PLAIN, wrapped_lines
 from .layout import Flow, Group, Leaf, lay_out
 from .pen import Pen
@@ -83,17 +92,9 @@ class Slot:
     """A place in a drawing: the parts that stand there, each with its number of layers, and what they are drawn for."""
 
     parts: dict[Part, int]
-    content: list[Item | Box]
+    items: list[Item]
+    is_part: bool = False  # steps are inside
     is_sum: bool = False
-
-    @property
-    def is_part(self) -> bool:
-        """Whether steps are inside."""
-        return isinstance(self.content[0], Box)
-
-    def items(self) -> Iterator[Item]:
-        for c in self.content:
-            yield from [c] if isinstance(c, Item) else c.items()
 
 
 @dataclass(eq=False)
@@ -161,13 +162,38 @@ def implied_words(outlines: Iterable[Outline]) -> dict[Named, frozenset[str]]:
     return implied
 
 
+class DrawingOfParts(Drawing):
+    """A whole model with each part of a layer as one item."""
+
+    def __init__(self, model: Model):
+        super().__init__(model, model.trace.root, is_large, None)
+
+    def _sections(self) -> Section:
+        return sections_of(self.scope, has_parts=False)
+
+    def _inside(self, section: Section, draws: Callable[[Operation], bool]) -> Iterable[Item | Box]:
+        if section.node.layers is not None:
+            return super()._inside(section, draws)
+        self.of[section.node] = item = Item(section.words.title, "part", "", node=section.node)
+        return [item]
+
+    def _owner(self, node: Node) -> Item | None:
+        """None for a call of a part that is not drawn by itself: its inputs are seen through it."""
+        owner = super()._owner(node)
+        if owner is None or owner.kind != "part":
+            return owner
+        while node.parent is not None and not is_section(node.parent):
+            node = node.parent
+        operation = operation_of(node)
+        return owner if operation is not None and is_large(operation) and not is_glue(operation) else None
+
+
 @memoized
 def outline(model: Model) -> Outline:
     """A whole model, each kind of layer once, those that differ inside a part together."""
-    drawing = model_diagrams.whole(model, "d_model")
-    stacks = _stacks(drawing)
+    stacks = _stacks(DrawingOfParts(model.drawn))
     slots = [slot for stack in stacks for slot in stack.slots]
-    place = {item: n for n, slot in enumerate(slots) for item in slot.items()}
+    place = {item: n for n, slot in enumerate(slots) for item in slot.items}
     flows: dict[tuple[int, int], bool] = {}
     for item, target in place.items():
         for source in _behind_data(item, place):
@@ -209,16 +235,17 @@ def _stacks(drawing: Drawing) -> list[Stack]:
     found: list[Stack] = []
     skeleton: tuple[object, ...] = ()
     for c in drawing.top.content:
-        if isinstance(c, Item) or c.node is None or c.node.layers is None:
-            if isinstance(c, Box) or c.kind != "data":
-                found.append(Stack("", [_slot(c, drawing, 1)]))
+        if isinstance(c, Item):
+            if c.kind != "data":
+                found.append(Stack("", [_slot(c, 1)]))
             continue
-        slots = [_slot(x, drawing, c.times) for x in c.content if isinstance(x, Box) or x.kind != "data"]
+        assert c.node is not None  # a layer
+        slots = [_slot(item, c.times) for item in c.items() if item.kind != "data"]
         # What stands beside each other in equal places is drawn once.
         order = tuple(slot.is_sum or slot.is_part or next(iter(slot.parts)) for slot in slots)
         if found and found[-1].is_layer and order == skeleton:
             for slot, other in zip(found[-1].slots, slots):
-                slot.content += other.content
+                slot.items += other.items
                 slot.parts = dict(_merged((*slot.parts.items(), *other.parts.items())))
             continue
         skeleton = order
@@ -229,13 +256,13 @@ def _stacks(drawing: Drawing) -> list[Stack]:
     return found
 
 
-def _slot(c: Item | Box, drawing: Drawing, times: int) -> Slot:
-    return Slot({_part(c, drawing): times}, [c], isinstance(c, Item) and c.sign == "+")
+def _slot(item: Item, times: int) -> Slot:
+    return Slot({_part(item): times}, [item], item.kind == "part", item.sign == "+")
 
 
-def _part(c: Item | Box, drawing: Drawing) -> Part:
+def _part(item: Item) -> Part:
     """What a box is, held against the common block."""
-    title, kind, words, place = _described(c)
+    title, kind, words, place = _described(item)
     titles, parts = _common()
     if title in parts:
         common_kind, common_words = parts[title]
@@ -246,18 +273,17 @@ def _part(c: Item | Box, drawing: Drawing) -> Part:
     return Part(title, kind, tuple(w for w in words if w not in known), is_common=(title, place) in titles)
 
 
-def _described(c: Item | Box) -> tuple[str, tuple[str, ...], tuple[str, ...], Place | None]:
+def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place | None]:
     """(title, kind, words for what is inside, where a norm stands)."""
-    if isinstance(c, Box):
-        assert c.node is not None
-        title = descriptions.of_step(c.node).title
-        own = [word for word in terms.of(c.node).split(", ") if word and word not in WORDS_OF_ANY]
-        kind = tuple(word for word in own if word.lower() not in title.lower())
-        return title, kind, _words(c.node, own), None
-    if c.node is not None and c.node.role in NORMS:
-        norm = terms.of(c.node)
-        return norm[:1].upper() + norm[1:], (), (), place_of_norm(c.node)[0]
-    return "+" if c.sign == "+" else c.title, (), (), None
+    node = item.node
+    if node is not None and item.kind == "part":
+        own = [word for word in terms.of(node).split(", ") if word and word not in WORDS_OF_ANY]
+        kind = tuple([word for word in own if word.lower() not in item.title.lower()])
+        return item.title, kind, _words(node, own), None
+    if node is not None and node.role in NORMS:
+        norm = terms.of(node)
+        return norm[:1].upper() + norm[1:], (), (), place_of_norm(node)[0]
+    return "+" if item.sign == "+" else item.title, (), (), None
 
 
 def _words(part: Node, own: list[str]) -> tuple[str, ...]:
@@ -293,11 +319,9 @@ def _is_of_heads(norm: Node) -> bool:
 @memoized
 def _common() -> tuple[frozenset[tuple[str, Place | None]], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
     """Of the common block: its boxes by title and place; kind and words of its parts by their titles."""
-    drawing = model_diagrams.whole(presets.model(COMMON), "d_model")
-    boxes = [c for top in drawing.top.content for c in ([top] if isinstance(top, Item) else top.content)]
-    described = [(c, _described(c)) for c in boxes]
+    described = [(item, _described(item)) for item in DrawingOfParts(presets.model(COMMON).drawn).items]
     titles = frozenset((title, place) for _, (title, _, _, place) in described)
-    return titles, {title: (kind, words) for c, (title, kind, words, _) in described if isinstance(c, Box)}
+    return titles, {title: (kind, words) for item, (title, kind, words, _) in described if item.kind == "part"}
 
 
 # SVG

@@ -25,19 +25,37 @@ class Pen:
         """A command with its numbers in steps."""
         self.data.append(_written(command, numbers, self.steps))
 
-    def _from_here(self, x: float, y: float) -> tuple[int, int]:
-        return round(x * self.steps) - self.x, round(y * self.steps) - self.y
-
     def to(self, x: float, y: float) -> None:
         """To a place, without a line."""
-        across, down = self._from_here(x, y)
+        across, down = round(x * self.steps) - self.x, round(y * self.steps) - self.y
         self.by("m", across, down)
         self.x += across
         self.y += down
 
+    def line(self, line: Line) -> None:
+        """A line of a layout, with round turns."""
+        steps = self.steps
+        (x, y), *rest = line.points
+        across, down = round(x * steps) - self.x, round(y * steps) - self.y
+        if not self.data or across or down:
+            self.by("m", across, down)
+            self.x += across
+            self.y += down
+        for (to_x, to_y), (after_x, after_y) in zip(rest, rest[1:]):
+            long, next_long = abs(to_x - x) + abs(to_y - y), abs(after_x - to_x) + abs(after_y - to_y)
+            curve = min(CURVE, long / 2, next_long / 2)
+            self.straight(to_x - curve * (to_x - x) / long, to_y - curve * (to_y - y) / long)
+            x, y = to_x + curve * (after_x - to_x) / next_long, to_y + curve * (after_y - to_y) / next_long
+            bend = round(to_x * steps) - self.x, round(to_y * steps) - self.y
+            across, down = round(x * steps) - self.x, round(y * steps) - self.y
+            self.by("q", *bend, across, down)
+            self.x += across
+            self.y += down
+        self.straight(*rest[-1])
+
     def straight(self, x: float, y: float) -> None:
         """A line down, up or sideways."""
-        across, down = self._from_here(x, y)
+        across, down = round(x * self.steps) - self.x, round(y * self.steps) - self.y
         if abs(across) < abs(down):
             self.by("v", down)
             self.y += down
@@ -45,40 +63,16 @@ class Pen:
             self.by("h", across)
             self.x += across
 
-    def line(self, line: Line) -> None:
-        """A line of a layout, with round turns."""
-        (x, y), *rest = line.points
-        if not self.data or any(self._from_here(x, y)):
-            self.to(x, y)
-        for (to_x, to_y), (after_x, after_y) in zip(rest, rest[1:]):
-            curve = min(CURVE, max(abs(to_x - x), abs(to_y - y)) / 2, max(abs(after_x - to_x), abs(after_y - to_y)) / 2)
-            self.straight(to_x - curve * _sign(to_x - x), to_y - curve * _sign(to_y - y))
-            x, y = to_x + curve * _sign(after_x - to_x), to_y + curve * _sign(after_y - to_y)
-            across, down = self._from_here(x, y)
-            self.by("q", *self._from_here(to_x, to_y), across, down)
-            self.x += across
-            self.y += down
-        self.straight(*rest[-1])
-
     def tip(self, line: Line, is_filled: bool) -> None:
         """An arrowhead at a line’s end: a triangle, or two strokes from where the line has led."""
         (x, y), (end_x, end_y) = line.points[-2:]
-        long, half = (n * self.steps for n in TIP)
-        across, down = _sign(end_x - x), _sign(end_y - y)
-        if abs(end_x - x) > abs(end_y - y):
-            back, other = (-long * across, -half), (0, 2 * half)
-        else:
-            back, other = (-half, -long * down), (2 * half, 0)
+        is_sideways = abs(end_x - x) > abs(end_y - y)
+        path, across, down = _tip(_sign(end_x - x if is_sideways else end_y - y), is_sideways, is_filled, self.steps)
         if is_filled:
             self.to(end_x, end_y)
-            self.by("l", *back)
-            self.by("h" if other[0] else "v", other[0] or other[1])
-            self.by("z")
-        else:
-            self.by("m", *back)
-            self.by("l", -back[0], -back[1], other[0] + back[0], other[1] + back[1])
-            self.x += other[0] + back[0]
-            self.y += other[1] + back[1]
+        self.data.append(path)
+        self.x += across
+        self.y += down
 
     def box(self, at: Rect) -> None:
         width, height = round(at.width * self.steps), round(at.height * self.steps)
@@ -102,10 +96,24 @@ class Pen:
         self.y += arm
 
 
+@lru_cache(maxsize=64)
+def _tip(towards: int, is_sideways: bool, is_filled: bool, steps: int) -> tuple[str, int, int]:
+    """An arrowhead to the right or downwards, or (-1) to the left or upwards; and how far the path leads."""
+    long, half = (n * steps for n in TIP)
+    back, other = (
+        ((-long * towards, -half), (0, 2 * half)) if is_sideways else ((-half, -long * towards), (2 * half, 0))
+    )
+    if is_filled:
+        return _written("l", back, steps) + _written("v" if is_sideways else "h", (2 * half,), steps) + "z", 0, 0
+    across, down = other[0] + back[0], other[1] + back[1]
+    strokes = _written("l", (-back[0], -back[1], across, down), steps)
+    return _written("m", back, steps) + strokes, across, down
+
+
 @lru_cache(maxsize=16384)
 def _written(command: str, numbers: tuple[int, ...], steps: int) -> str:
     """A command with its numbers of steps in px, each apart from the one before."""
-    said = [f"{n / steps:g}" for n in numbers]
+    said = [f"{n / steps:g}" if n % steps else str(n // steps) for n in numbers]
     return command + said[0] + "".join([n if n[0] == "-" else f" {n}" for n in said[1:]]) if said else command
 
 

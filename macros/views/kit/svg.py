@@ -9,7 +9,7 @@ from __future__ import annotations
 import math as maths
 from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from markupsafe import escape
 
@@ -48,17 +48,18 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
     for key, value in attributes.items():
         if value is not None:
             kind = type(value)
-            said = f"{value:.1f}" if kind is float else _escaped(value) if kind is str else _value(value)
-            given += f' {attribute_name(key)}="{said}"'
+            if kind is not int:
+                value = f"{value:.1f}" if kind is float else _escaped(value) if kind is str else _value(value)
+            given += f' {attribute_name(key)}="{value}"'
     if not content:
         return made(f"<{name}{given}/>")
     inside = "".join([c if type(c) is Html else text(c) for c in content])
     return made(f"<{name}{given}>{inside}</{name}>")
 
 
-def svg_link(address: str, *content: object, **attributes: object) -> Html:
+def svg_link(address: str, content: str, attributes: str) -> Html:
     """A link in a drawing; Material would take an `href` for one of HTML, so the role identifies it."""
-    return element("a", *content, **attributes, **{"xlink:href": address}, role="link")
+    return made(f'<a {attributes} xlink:href="{_escaped(address)}" role="link">{content}</a>')
 
 
 def _value(value: object) -> str:
@@ -151,35 +152,38 @@ OUTLINES = {
 }
 
 
-def _shape(shape: str, x: float, y: float, *content: object, size: float = 3.6, **painted: object) -> Html:
+def _shape(shape: str, x: float, y: float, looks: str = "", content: str = "", size: float = 3.6) -> Html:
     if shape == "circle":
-        return element("circle", *content, cx=float(x), cy=float(y), r=size, **painted)
-    return element("path", *content, d=OUTLINES[shape](x, y, size), **painted)
+        name, place = "circle", f'cx="{x:.1f}" cy="{y:.1f}" r="{size:.1f}"'
+    else:
+        name, place = "path", f'd="{OUTLINES[shape](x, y, size)}"'
+    return made(f"<{name} {place}{looks}>{content}</{name}>" if content else f"<{name} {place}{looks}/>")
 
 
-def _looks(kind: Kind) -> dict[str, Any]:
-    return dict(fill=kind.colour, fill_opacity=".3", stroke=kind.colour, stroke_width="1.2")
+def _looks(kind: Kind) -> str:
+    return f' fill="{kind.colour}" fill-opacity=".3" stroke="{kind.colour}" stroke-width="1.2"'
 
 
 def mark(kind: Kind, x: float, y: float, title: str = "", address: str | None = None) -> Html:
     """A point of a chart; its shape shows its kind. The links of a chart are one tab stop, which docs/assets/points.mjs
     moves with the arrow keys; without that script, and in a list, the links are those of the table."""
     if not address:
-        return _shape(kind.shape, x, y, *([tag("title", title)] if title else []), **_looks(kind))
-    return _linked(kind, x, y, title, address, **_looks(kind))
+        return _shape(kind.shape, x, y, _looks(kind), tag("title", title) if title else "")
+    return _linked(kind, x, y, title, address, _looks(kind))
 
 
-def _linked(kind: Kind, x: float, y: float, title: str, address: str, **painted: Any) -> Html:
-    return svg_link(address, tag("title", title), _shape(kind.shape, x, y, **painted), cls="point", tabindex=-1)
+def _linked(kind: Kind, x: float, y: float, title: str, address: str, looks: str = "") -> Html:
+    inside = f"{tag('title', title)}{_shape(kind.shape, x, y, looks)}"
+    return svg_link(address, inside, 'class="point" tabindex="-1"')
 
 
 def named_marks(kind: Kind, points: Iterable[tuple[float, float, str, str | None]]) -> Html:
     """Many points of a kind, each with its title and, if there is one, its address: painted once for them all."""
     drawn = [
-        _linked(kind, x, y, title, address) if address else _shape(kind.shape, x, y, tag("title", title))
+        _linked(kind, x, y, title, address) if address else _shape(kind.shape, x, y, "", tag("title", title))
         for x, y, title, address in points
     ]
-    return element("g", *drawn, **_looks(kind)) if drawn else Html("")
+    return made(f"<g{_looks(kind)}>{''.join(drawn)}</g>") if drawn else Html("")
 
 
 def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
@@ -199,8 +203,8 @@ def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
 def line_marker(shape: str, x: float, y: float, colour: str) -> Html:
     """A mark on a line; its shape identifies the line."""
     if shape == "cross":
-        return _shape(shape, x, y, fill="none", stroke=colour, stroke_width="2")
-    return _shape(shape, x, y, fill=colour)
+        return _shape(shape, x, y, f' fill="none" stroke="{colour}" stroke-width="2"')
+    return _shape(shape, x, y, f' fill="{colour}"')
 
 
 def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
@@ -299,9 +303,11 @@ def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_tit
     left, right, top, bottom = x.start, x.end, y.end, y.start
     drawn = []
     for value, said in x_ticks:
-        drawn += [line((x(value), top), (x(value), bottom)), label(x(value), bottom + 14, said, "middle", size)]
+        at = x(value)
+        drawn += [line((at, top), (at, bottom)), label(at, bottom + 14, said, "middle", size)]
     for value, said in y_ticks:
-        drawn += [line((left, y(value)), (right, y(value))), label(left - 5, y(value) + 3.5, said, "end", size)]
+        at = y(value)
+        drawn += [line((left, at), (right, at)), label(left - 5, at + 3.5, said, "end", size)]
     of_titles = max(size, 11)
     return joined(
         [

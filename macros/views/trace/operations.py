@@ -106,16 +106,19 @@ def sections(model: Model) -> Section:
     return sections_of(model.drawn.trace.root)
 
 
-def sections_of(root: Node) -> Section:
-    """A whole forward pass by the root of its trace."""
-    return _section(root, set())
+def sections_of(root: Node, has_parts: bool = True) -> Section:
+    """A whole forward pass by the root of its trace; without `has_parts`, the section of a part of a layer is empty."""
+    return _section(root, set(), has_parts)
 
 
-def _section(node: Node, seen: set[Weight]) -> Section:
+def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
     section = Section(node, descriptions.of_step(node))
+    if not has_parts and node.parent is not None and node.layers is None:
+        seen.update(node.all_weights())
+        return section
     for child in node.children:
         if is_section(child):
-            section.content.append(_section(child, seen))
+            section.content.append(_section(child, seen, has_parts))
             continue
         operation = _of_step(child) if child.step else _of_call(child, node, seen)
         if operation is None:
@@ -127,6 +130,11 @@ def _section(node: Node, seen: set[Weight]) -> Section:
         else:
             section.content.append(operation)
     return section
+
+
+def operation_of(call: Node) -> Operation | None:
+    """A step, or a NumPy call between steps; None if it is glue."""
+    return _of_step(call) if call.step or call.parent is None else _of_call(call, call.parent, set())
 
 
 class WordsOfWeights(dict[Weight, Words]):
