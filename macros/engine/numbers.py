@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from copy import copy
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,9 @@ from .tensors import Cached
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
+Made: TypeAlias = ShapeArray | list[ShapeArray]
+MadeT = TypeVar("MadeT", bound=Made)
+
 
 class Numbers(Trace):
     """A trace that has the numbers of each of its arrays. Every layer is in it individually.
@@ -39,7 +42,7 @@ class Numbers(Trace):
         super().__init__()
         self.ablation = Ablation(without, super().call) if without else None
         self._numbers: dict[int, tuple[ShapeArray, Array]] = {}  # the array too, so that no other gets its identity
-        self._calls: list[tuple[Any, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []  # with their outputs
+        self._calls: list[tuple[Made, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []  # with their outputs
 
     def of(self, array: ShapeArray) -> Array:
         """The numbers of an array of this run."""
@@ -60,14 +63,16 @@ class Numbers(Trace):
             run._compute(outputs, function, args, kwargs)
         return run
 
-    def _made(self, outputs: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _made(
+        self, outputs: MadeT, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> MadeT:
         """The outputs of a call, which get their numbers."""
         self._calls.append((outputs, function, args, kwargs))
         self._compute(outputs, function, args, kwargs)
         return outputs
 
     def _compute(
-        self, outputs: Any, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+        self, outputs: Made, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> None:
         results = function(*self._real(args), **self._real(kwargs))
         for array, numbers in zip(outputs, results) if isinstance(outputs, list) else [(outputs, results)]:
