@@ -179,7 +179,7 @@ def _every_parameter(model: Model) -> Html:
 
 
 def _five_tokens(model: Model) -> Html:
-    n = sum(1 for _ in sections(model).operations())
+    n = len(sections(model).operations())
     return html("{:,} steps, each kind of layer once", n)
 
 

@@ -7,7 +7,7 @@ the diagrams and the drawings of single multiplications show these.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
@@ -86,14 +86,16 @@ class Section:
     words: Words
     content: list[Operation | Section] = field(default_factory=list)
 
-    def operations(self) -> Iterator[tuple[Operation, int]]:
+    def operations(self) -> list[tuple[Operation, int]]:
         """Every operation below, with the number of equal layers that it represents."""
+        found: list[tuple[Operation, int]] = []
         for item in self.content:
             if isinstance(item, Operation):
-                yield item, 1
+                found.append((item, 1))
             else:
-                for operation, n in item.operations():
-                    yield operation, n * int(item.node.layer_count)
+                layers = int(item.node.layer_count)
+                found += [(operation, n * layers) for operation, n in item.operations()]
+        return found
 
 
 def is_section(node: Node) -> bool:
