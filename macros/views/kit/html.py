@@ -214,8 +214,7 @@ def _row(row: Row | Iterable[object], are_numbers: tuple[bool, ...]) -> str:
         cells, cls, data, scope, id = row
         named = "" if id is None else f' id="{text(id)}"'
         named += "" if cls is None else f' class="{text(cls)}"'
-        for key, value in data.items():
-            named += f' data-{key}="{text(value)}"'
+        named += "".join([f' data-{key}="{text(value)}"' for key, value in data.items() if value is not None])
     else:
         cells, named, scope = row, "", "row"
     written, place = f"<tr{named}>", 0
