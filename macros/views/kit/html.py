@@ -219,12 +219,14 @@ def _row(row: Row | Iterable[object], are_numbers: tuple[bool, ...]) -> str:
         cells, named, scope = row, "", "row"
     written, place = f"<tr{named}>", 0
     for content in cells:
-        if type(content) is not Html:
-            if isinstance(content, Cell):
-                written += _cell(content, None if place else scope, are_numbers[place])
-                place += content.span
-                continue
-            content = _inert(content) if type(content) is str else text(content)
+        if type(content) is str:
+            content = _inert(content)
+        elif isinstance(content, Cell):
+            written += _cell(content, None if place else scope, are_numbers[place])
+            place += content.span
+            continue
+        elif type(content) is not Html:
+            content = text(content)
         if not place:
             written += f'<th scope="{scope}">{content}</th>'
         else:

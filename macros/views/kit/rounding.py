@@ -131,5 +131,6 @@ def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
 
 def duration(seconds: Fraction, digits: int = DIGITS) -> str:
     """`12.3 ms`: a time in the unit in which it is at least 1."""
-    unit, scale = ("s", 1) if seconds >= 1 else ("ms", 10**3) if seconds * 10**3 >= 1 else ("µs", 10**6)
-    return f"{significant(seconds * scale, digits)} {unit}"
+    above, below = seconds.as_integer_ratio()
+    unit, scale = ("s", 1) if above >= below else ("ms", 10**3) if above * 10**3 >= below else ("µs", 10**6)
+    return f"{_quotient(above * scale, below, digits)} {unit}"
