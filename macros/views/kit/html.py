@@ -32,8 +32,12 @@ class Html(Markup):
     def escape(cls, content: object) -> Html:
         return text(content)
 
+    def __add__(self, content: object, /) -> Html:
+        return made(str.__add__(self, text(content)))
+
 
 made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
+NOTHING = made("")
 
 
 def text(content: Any) -> Html:
@@ -117,7 +121,7 @@ def terms_beside(terms: Iterable[str]) -> Html:
 @lru_cache(maxsize=8192)
 def _beside(terms: tuple[str, ...]) -> Html:
     said = joined(terms, ", ")
-    return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else Html()
+    return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else NOTHING
 
 
 def small(content: object) -> Html:
@@ -133,7 +137,7 @@ def block(*parts: object, **attributes: object) -> Html:
 def conventions(*sentences: str) -> Html:
     """The small print next to a table; empty sentences are left out, and all of it if every one is empty."""
     said = joined(filter(None, sentences), " ")
-    return tag("p", said, cls="ep-conventions") if said else Html()
+    return tag("p", said, cls="ep-conventions") if said else NOTHING
 
 
 class Column(NamedTuple):

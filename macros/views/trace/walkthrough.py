@@ -213,8 +213,8 @@ def _each_explained_once(entries: Html) -> Html:
         given.add(why)
         return f"{_WHY}{why}{end}{after}"
 
-    first, *others = entries.split(_WHY)
-    return made("".join([str(first), *map(once, others)]))
+    first, *others = str.split(entries, _WHY)  # plain texts
+    return made("".join([first, *map(once, others)]))
 
 
 def _content(
