@@ -31,7 +31,7 @@ MONOSPACE = 0.62  # of its size is the width of a letter of the widest usual fon
 def text_width(text: str, size: float, weight: int = 400) -> float:
     """The maximum width of a line of text in px."""
     widths = WIDTHS[weight]
-    return size * sum(widths.get(c, _ANY_OTHER) for c in text) / 1000
+    return size * sum([widths.get(c, _ANY_OTHER) for c in text]) / 1000
 
 
 @cache
