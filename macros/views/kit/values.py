@@ -227,6 +227,7 @@ def is_named(name: str, tail: str) -> bool:
     return f".{name}".endswith((f".{tail}", f".{tail}.weight"))
 
 
+@lru_cache(maxsize=4096)
 def short_name(name: str) -> str:
     """The last distinctive part of a tensor's name: `q_proj`."""
     return name.removesuffix(".weight").removesuffix(".{i}").rpartition(".")[2]
