@@ -89,6 +89,7 @@ def relatives(slug: str) -> list[str]:
     return [one for one in family if presets.preset(one).config is not None]
 
 
+@memoized
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is. A model that was trained further for one purpose begins no line."""
