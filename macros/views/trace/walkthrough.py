@@ -198,6 +198,7 @@ def _meta(said: Html) -> Html:
 _WHY = '<div class="ep-why">'
 
 
+@lru_cache(maxsize=2048)
 def _why(said: str) -> Html | str:
     return made(f"{_WHY}{text(said)}</div>") if said else ""
 
@@ -306,16 +307,17 @@ def _part(section: Section, spelled: Spelled) -> Html:
 def _operation(operation: Operation, spelled: Spelled, said: Words, more: object) -> Html:
     flops = operation.flops
     between = "×" if flops.terms and len(operation.factors) == 2 else "and"
-    title = _title(said.title, operation.about, operation.times, said.terms, said.equation)
+    title = _title(said.title, said.term, operation.about, operation.times, said.equation)
     shapes = _shapes(operation.factors, operation.outputs, spelled, between)
     weights = "".join(map(_weight, operation.weights))
     costs = _meta(_flops(flops, spelled.values)) if flops.terms else ""
-    return made(f'<li class="ep-step">{title}{shapes}{weights}{costs}{_why(said.why)}{text(more)}</li>')
+    return made(f'<li class="ep-step">{title}{shapes}{weights}{costs}{_why(said.why)}{more and text(more)}</li>')
 
 
 @lru_cache(maxsize=8192)
-def _title(title: str, about: str, times: int, terms: tuple[str, ...], equation: str) -> Html:
+def _title(title: str, term: str, about: str, times: int, equation: str) -> Html:
     """The name of an operation, which many models have."""
+    terms = Words(title, term=term).terms
     which = html(" ({})", about) if about else ""
     as_math = html(' <span class="ep-eq">{}</span>', math(equation)) if equation else ""
     return _what(html("{}{}{}", title, which, f" × {times}" if times > 1 else ""), terms, as_math)
