@@ -74,7 +74,8 @@ def html(template: str, *values: object, **named: object) -> Html:
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
     """Pieces in a row; the separator is HTML."""
-    return made(str.join(between, [p if type(p) is Html else text(p) for p in pieces]))
+    inert = [p if type(p) is Html else _inert(p) if type(p) is str else text(p) for p in pieces]
+    return made(str.join(between, inert))
 
 
 @cache
