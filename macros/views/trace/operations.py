@@ -402,7 +402,7 @@ class Stored(NamedTuple):
 
 
 def _stored(node: Node, weights: Iterable[Weight]) -> Stored:
-    has_weight, has_bias = (any(w.name.endswith(end) for w in weights) for end in ("weight", "bias"))
+    has_weight, has_bias = "weight" in [w.name[-6:] for w in weights], "bias" in [w.name[-4:] for w in weights]
     is_turned = node.role is Role.LINEAR
     if node.role is Role.EXPERT_LINEAR:
         x, matrices = node.inputs[:2]
