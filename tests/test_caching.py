@@ -51,7 +51,7 @@ OF_PLAIN_VALUES = set(
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
     views/models/catalogue:iso_date views/models/cited_numbers:_version views/tables/parameters:_purpose
     views/reference/rooms:_rooms views/reference/style:style
-    views/trace/operations:_orders views/trace/operations:_words
+    views/trace/layers:_range views/trace/operations:_orders views/trace/operations:_words
     views/trace/walkthrough:_title views/trace/walkthrough:_why
     views/trace/walkthrough:_translate_equations
     views/words/descriptions:_step_tables views/words/descriptions:_terms_beside views/words/descriptions:_with_term
