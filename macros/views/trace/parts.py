@@ -45,8 +45,8 @@ def group_name(group: Group, model: Model) -> Html:
 
 def group_terms(group: Group) -> tuple[str, ...]:
     """The field's terms for the steps of a group, except those in its title."""
-    terms = ", ".join(term for part in group.parts for term in descriptions.of_step(part.node).term.split(", "))
-    return descriptions.Words(group.title, term=terms).terms
+    terms = [descriptions.of_step(part.node).term for part in group.parts]
+    return descriptions.Words(group.title, term=", ".join(terms)).terms
 
 
 def group_id(group: Group, model: Model) -> str:
