@@ -47,16 +47,19 @@ OF_PLAIN_VALUES = set(
     views/kit/rounding:binary_bytes views/kit/rounding:decimal_bytes views/kit/rounding:flops views/kit/rounding:short
     views/kit/shapes:expression views/kit/shapes:of_expressions views/kit/shapes:tensor_name views/kit/shapes:var
     views/kit/svg:_escaped views/kit/svg:_log
-    views/kit/text_width:held views/kit/text_width:text_width views/kit/values:_parsed
+    views/kit/text_width:held views/kit/text_width:text_width views/kit/values:_parsed views/kit/values:date
+    views/kit/values:short_name
     views/reference/benchmarks:runs views/reference/claims:claims views/reference/claims:formulas
     views/reference/notation_tables:notation_table views/reference/notation_tables:terms_table
-    views/models/cited_numbers:_version views/reference/rooms:_rooms views/reference/style:style
-    views/trace/walkthrough:_flow views/trace/walkthrough:_title
+    views/models/catalogue:iso_date views/models/cited_numbers:_version views/tables/parameters:_purpose
+    views/reference/rooms:_rooms views/reference/style:style
+    views/trace/layers:_range views/trace/operations:_orders views/trace/operations:_words
+    views/trace/walkthrough:_title views/trace/walkthrough:_why
     views/trace/walkthrough:_translate_equations
     views/words/descriptions:_step_tables views/words/descriptions:_terms_beside views/words/descriptions:_with_term
-    views/words/descriptions:calls
+    views/words/descriptions:_of_kind views/words/descriptions:calls
     views/words/descriptions:kinds views/words/descriptions:of_weight views/words/descriptions:steps
-    views/words/descriptions:weights views/words/notation:config_keys views/words/notation:config_sizes
+    views/words/descriptions:weights views/words/notation:_keys_of_fields views/words/notation:config_sizes
     """.split()
 )
 

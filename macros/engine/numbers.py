@@ -7,7 +7,8 @@ the same functions of NumPy get the same arrays in the same order.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, cast
+from copy import copy
+from typing import Any, NoReturn, TypeAlias, TypeVar, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,9 @@ from .tensors import Cached
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
+Made: TypeAlias = ShapeArray | list[ShapeArray]
+MadeT = TypeVar("MadeT", bound=Made)
+
 
 class Numbers(Trace):
     """A trace that has the numbers of each of its arrays. Every layer is in it individually.
@@ -38,6 +42,7 @@ class Numbers(Trace):
         super().__init__()
         self.ablation = Ablation(without, super().call) if without else None
         self._numbers: dict[int, tuple[ShapeArray, Array]] = {}  # the array too, so that no other gets its identity
+        self._calls: list[tuple[Made, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []  # with their outputs
 
     def of(self, array: ShapeArray) -> Array:
         """The numbers of an array of this run."""
@@ -48,23 +53,44 @@ class Numbers(Trace):
         self._numbers[id(array)] = array, numbers
         return array
 
-    def numpy(
-        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
-    ) -> ShapeArray | list[ShapeArray]:
-        outputs = super().numpy(name, function, args, kwargs, rule)
+    def again(self, ids: ArrayLike) -> Numbers:
+        """The same calls on as many other tokens: the trace and the weights are shared. The first run began without a
+        cache."""
+        run = copy(self)
+        run._numbers = dict(self._numbers)
+        run.hold(self.root.inputs[0], np.asarray(ids, np.int64))
+        for outputs, function, args, kwargs in self._calls:
+            run._compute(outputs, function, args, kwargs)
+        return run
+
+    def _made(
+        self, outputs: MadeT, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> MadeT:
+        """The outputs of a call, which get their numbers."""
+        self._calls.append((outputs, function, args, kwargs))
+        self._compute(outputs, function, args, kwargs)
+        return outputs
+
+    def _compute(
+        self, outputs: Made, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         results = function(*self._real(args), **self._real(kwargs))
         for array, numbers in zip(outputs, results) if isinstance(outputs, list) else [(outputs, results)]:
             self.hold(array, numbers)
-        return outputs
+
+    def numpy(
+        self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], rule: Rule
+    ) -> ShapeArray | list[ShapeArray]:
+        return self._made(super().numpy(name, function, args, kwargs, rule), function, args, kwargs)
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
-        return self.hold(super().elementwise(ufunc, args), ufunc(*[self._real(a) for a in args]))
+        return self._made(super().elementwise(ufunc, args), ufunc, args, {})
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         return (super() if self.ablation is None else self.ablation).call(step, args, kwargs)
 
     def primitive(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ShapeArray:
-        return self.hold(super().primitive(step, args, kwargs), step.function(*self._real(args), **self._real(kwargs)))
+        return self._made(super().primitive(step, args, kwargs), step.function, args, kwargs)
 
     def repeat(
         self, body: Callable[..., tuple[Any, ShapeArray]], state: Any, xs: tuple[ShapeArray, ...]

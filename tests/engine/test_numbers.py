@@ -31,6 +31,20 @@ def test_the_numbers_are_those_of_the_run_without_a_trace(name):
         assert np.array_equal(run.of(run.root.outputs[0]), scores)
 
 
+@pytest.mark.parametrize("name", goldens())
+def test_a_run_again_has_the_numbers_of_a_run_of_its_own(name):
+    """Of tokens in another order; the first run keeps its own numbers."""
+    g = golden(name)
+    model, others = (g.architecture, g.config, g.weights()), g.ids[::-1]
+    try:
+        first, own = (numbers.trace(*model, ids)[0] for ids in (others, g.ids))
+    except Problem:
+        return
+    last, before = first.root.outputs[0], first.of(first.root.outputs[0]).copy()
+    assert np.array_equal(first.again(g.ids).of(last), own.of(own.root.outputs[0]))
+    assert np.array_equal(first.of(last), before)
+
+
 def test_the_steps_are_those_of_the_trace_of_shapes():
     """Each layer by itself, its name in its weights' names; every array with the shape that the trace says."""
     g = golden("gpt2")

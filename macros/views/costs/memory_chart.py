@@ -28,13 +28,12 @@ def memory_chart(model: Model) -> Html:
     """The memory of weights and cache up to the longest context, as a chart and the same as a table."""
     formats = _formats(model)
     contexts = _contexts(model)
-    rows = [
-        [
-            html("{:,}{}", c, dagger(c, model)),
-            *(rounding.decimal_bytes(n + model.counts.cache_bytes(c)) for n in formats.values()),
-        ]
-        for c in contexts
-    ]
+    rows = []
+    for c in contexts:
+        cache = model.counts.cache_bytes(c)
+        rows.append(
+            [html("{:,}{}", c, dagger(c, model)), *[rounding.decimal_bytes(n + cache) for n in formats.values()]]
+        )
     as_table = table(
         f"Weights and KV cache of {model.name}, batch size 1",
         [number("Context, tokens"), *(number(name) for name in formats)],

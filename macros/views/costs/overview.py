@@ -30,8 +30,8 @@ def costs(model: Model) -> Html:
         [
             html("{:,}{}", c, dagger(c, model)),
             rounding.decimal_bytes(weights),
-            rounding.decimal_bytes(counts.cache_bytes(c)),
-            rounding.decimal_bytes(weights + counts.cache_bytes(c)),
+            rounding.decimal_bytes(cache := counts.cache_bytes(c)),
+            rounding.decimal_bytes(weights + cache),
             rounding.flops(counts.decode_flops(c)),
             rounding.flops(counts.prefill_flops(c)),
         ]

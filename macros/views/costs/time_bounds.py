@@ -17,7 +17,7 @@ from ..kit import disclosure, rounding, values
 from ..kit.arguments import cache_type, several, unknown, weight_format, whole_number
 from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
-from ..kit.html import Html, anchor, block, conventions, html, joined, number, small, text
+from ..kit.html import NOTHING, Html, anchor, block, conventions, html, joined, number, small, text
 from .cells import (
     EXPERTS,
     SPLITS,
@@ -117,7 +117,7 @@ def accelerator_table(common: bool = False) -> Html:
 def _expected_note(batch: int, least: Bound, expected: Bound) -> Html:
     """Tokens per second at best with the expected number of experts, below those with the smallest."""
     if least == expected:
-        return Html()
+        return NOTHING
     return html("<br>{}", small(f"expected {rounding.significant(batch / expected.seconds)}"))
 
 

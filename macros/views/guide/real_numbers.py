@@ -95,11 +95,17 @@ def run(folder: str, text: str, without: str = "") -> Run:
     if not ids or (positions is not None and len(ids) > positions):
         raise Problem(f"text: {len(ids)} tokens", f"give 1 to {positions or 'some'}")
     with np.errstate(all="ignore"):
-        model = asked.model
-        trace, _ = numbers.trace(
-            model.architecture, model.config, asked.weights(), ids, without=[without] if without else ()
-        )
+        trace = _of_length(folder, len(ids), without).trace.again(ids)
     return Run(asked, text, ids, asked.tokenizer.texts([[i] for i in ids]), trace)
+
+
+@memoized
+def _of_length(folder: str, tokens: int, without: str) -> Run:
+    """A run over any tokens, whose trace serves all texts of this length."""
+    asked, ids = opened(folder), [0] * tokens
+    model, left_out = asked.model, [without] if without else ()
+    trace, _ = numbers.trace(model.architecture, model.config, asked.weights(), ids, without=left_out)
+    return Run(asked, "", ids, [], trace)
 
 
 # Stations

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ...catalogue.presets import Model
-from .html import Html, html
+from .html import NOTHING, Html, html
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
 PAST_MARK = html('<span class="ep-mark" title="beyond the context that the config allows">†</span>')
+BEYOND = html(" {}", PAST_MARK)
 
 
 def end_of_positions(model: Model) -> int | None:
@@ -23,7 +24,7 @@ def contexts(model: Model) -> list[int]:
 
 def dagger(context: int, model: Model) -> Html:
     """The mark after a context that exceeds the model's; empty for any other."""
-    return html(" {}", PAST_MARK) if model.is_beyond(context) else Html()
+    return BEYOND if model.is_beyond(context) else NOTHING
 
 
 def limit_note(model: Model) -> Html | str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ...cache.memory import memoized
 from ...catalogue.presets import Model
 from . import disclosure
 from .html import Html, html, joined, text
@@ -14,6 +15,11 @@ DEFAULT_MARK = html('<span class="ep-mark" title="from a default of a class in t
 def caveat(slugs: Iterable[str]) -> Html:
     """The costs that these models' presets exclude, each caveat once; and the models whose sizes are a class's
     defaults."""
+    return _caveat(tuple(slugs))
+
+
+@memoized
+def _caveat(slugs: tuple[str, ...]) -> Html:
     known = disclosure.models(slugs)
     said = dict.fromkeys(m.preset.caveat for m in known if m.preset and m.preset.caveat)
     return joined(filter(None, (*map(text, said), defaults_note(known))), " ")

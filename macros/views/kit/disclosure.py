@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext
 from functools import wraps
 from inspect import signature
 from typing import Concatenate, ParamSpec
@@ -52,7 +51,9 @@ def view(
             known = model(slug)
             if known is None:
                 return undisclosed(slug, what)
-            with beside(slug) if with_others else nullcontext():
+            if not with_others:
+                return of_model(known, *args, **kwargs)
+            with beside(slug):
                 return of_model(known, *args, **kwargs)
 
         takes = signature(of_model)

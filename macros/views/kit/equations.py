@@ -11,14 +11,17 @@ from .html import Html, tag
 from .mathml import wrapping
 
 # What Markdown and Jinja read in a formula.
-_INERT = str.maketrans({c: f"&#{ord(c)};" for c in "*_{}[]"})
+_ACTIVE = "*_{}[]"
 
 
 @cache
 def math(latex: str, display: bool = False) -> Html:
     """A formula as MathML, on one line of the page and inert for Markdown; the non-breaking spaces at the ends of a
     word stay. A sum takes as many lines as it needs."""
-    return Html(re.sub(r"\s+", " ", wrapping(latex, display), flags=re.ASCII).translate(_INERT))
+    element = re.sub(r"\s+", " ", wrapping(latex, display), flags=re.ASCII)
+    for active in _ACTIVE:
+        element = element.replace(active, f"&#{ord(active)};")
+    return Html(element)
 
 
 def display_math(latex: str) -> Html:

@@ -32,8 +32,12 @@ class Html(Markup):
     def escape(cls, content: object) -> Html:
         return text(content)
 
+    def __add__(self, content: object, /) -> Html:
+        return made(str.__add__(self, text(content)))
+
 
 made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
+NOTHING = made("")
 
 
 def text(content: Any) -> Html:
@@ -70,7 +74,8 @@ def html(template: str, *values: object, **named: object) -> Html:
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
     """Pieces in a row; the separator is HTML."""
-    return made(str.join(between, [p if type(p) is Html else text(p) for p in pieces]))
+    inert = [p if type(p) is Html else _inert(p) if type(p) is str else text(p) for p in pieces]
+    return made(str.join(between, inert))
 
 
 @cache
@@ -117,7 +122,7 @@ def terms_beside(terms: Iterable[str]) -> Html:
 @lru_cache(maxsize=8192)
 def _beside(terms: tuple[str, ...]) -> Html:
     said = joined(terms, ", ")
-    return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else Html()
+    return html(" ") + tag("span", html("· "), said, cls="ep-term") if said else NOTHING
 
 
 def small(content: object) -> Html:
@@ -133,7 +138,7 @@ def block(*parts: object, **attributes: object) -> Html:
 def conventions(*sentences: str) -> Html:
     """The small print next to a table; empty sentences are left out, and all of it if every one is empty."""
     said = joined(filter(None, sentences), " ")
-    return tag("p", said, cls="ep-conventions") if said else Html()
+    return tag("p", said, cls="ep-conventions") if said else NOTHING
 
 
 class Column(NamedTuple):
@@ -188,22 +193,14 @@ def table(
     """A table that scrolls sideways on its own. Its bodies hold rows, a row holds a cell or a content for each
     column."""
     columns = [column if isinstance(column, Column) else Column(column) for column in columns]
-    are_numbers = [column.is_number for column in columns]
-    scrolls = " ep-many" if len(columns) > MANY else ""
-    written = [f"<tbody>{''.join([_row(row, are_numbers) for row in body])}</tbody>" for body in bodies]
-    return tag(
-        "div",
-        tag(
-            "table",
-            tag("caption", caption) if caption else "",
-            _head(tuple([text(column.title) for column in columns]), tuple(are_numbers)),
-            made("".join(written)),
-            cls=cls,
-        ),
-        cls=f"ep-scroll{scrolls}",
-        tabindex=0,
-        role="group",
-        aria_label=name,
+    are_numbers = tuple([column.is_number for column in columns])
+    head = _head(tuple([text(column.title) for column in columns]), are_numbers)
+    titled = tag("caption", caption) if caption else ""
+    written = "".join([f"<tbody>{''.join([_row(row, are_numbers) for row in body])}</tbody>" for body in bodies])
+    scrolls = "ep-scroll ep-many" if len(columns) > MANY else "ep-scroll"
+    return made(
+        f'<div class="{scrolls}" tabindex="0" role="group" aria-label="{text(name)}">'
+        f'<table class="{text(cls)}">{titled}{head}{written}</table></div>'
     )
 
 
@@ -217,32 +214,42 @@ def _head(titles: tuple[Html, ...], are_numbers: tuple[bool, ...]) -> Html:
     return tag("thead", tag("tr", *cells))
 
 
-def _row(row: Row | Iterable[object], are_numbers: list[bool]) -> str:
-    row = row if isinstance(row, Row) else Row(row)
-    written, place = [], 0
-    for content in row.cells:
-        if not isinstance(content, Cell):  # nearly all are: a tag with attributes takes three times as long
-            inside = content if type(content) is Html else text(content)
-            if not written:
-                written.append(f'<th scope="{row.scope}">{inside}</th>')
-            else:
-                written.append(f'<td class="num">{inside}</td>' if are_numbers[place] else f"<td>{inside}</td>")
-            place += 1
+def _row(row: Row | Iterable[object], are_numbers: tuple[bool, ...]) -> str:
+    if isinstance(row, Row):
+        cells, cls, data, scope, id = row
+        named = "" if id is None else f' id="{text(id)}"'
+        named += "" if cls is None else f' class="{text(cls)}"'
+        named += "".join([f' data-{key}="{text(value)}"' for key, value in data.items() if value is not None])
+    else:
+        cells, named, scope = row, "", "row"
+    written, place = f"<tr{named}>", 0
+    for content in cells:
+        if type(content) is str:
+            content = _inert(content)
+        elif isinstance(content, Cell):
+            written += _cell(content, None if place else scope, are_numbers[place])
+            place += content.span
             continue
-        inside, span, is_number, cls, sort = content
-        spans = f' colspan="{span}"' if span > 1 else ""
-        sorts = f' data-sort="{text(sort)}"' if sort is not None else ""
-        if not written:
-            stays = tag("span", inside) if spans else text(inside)  # in its place while the columns scroll
-            written.append(f'<th{spans} scope="{row.scope}"{sorts}>{stays}</th>')
+        elif type(content) is not Html:
+            content = text(content)
+        if not place:
+            written += f'<th scope="{scope}">{content}</th>'
         else:
-            if is_number is None:
-                is_number = are_numbers[place] and not spans
-            classes = " ".join(filter(None, ("num" if is_number else "", cls)))
-            named = f' class="{text(classes)}"' if classes else ""
-            written.append(f"<td{spans}{named}{sorts}>{text(inside)}</td>")
-        place += span
-    cells = "".join(written)
-    if row.id is None and row.cls is None and not row.data:
-        return f"<tr>{cells}</tr>"
-    return tag("tr", made(cells), id=row.id, cls=row.cls, **{f"data-{key}": value for key, value in row.data.items()})
+            written += f'<td class="num">{content}</td>' if are_numbers[place] else f"<td>{content}</td>"
+        place += 1
+    return f"{written}</tr>"
+
+
+def _cell(cell: Cell, scope: str | None, is_number: bool) -> str:
+    """A cell with more than content; `scope` for the first of a row, which is a heading."""
+    inside, span, is_own_number, cls, sort = cell
+    spans = f' colspan="{span}"' if span > 1 else ""
+    sorts = f' data-sort="{text(sort)}"' if sort is not None else ""
+    if scope is not None:
+        stays = tag("span", inside) if spans else text(inside)  # in its place while the columns scroll
+        return f'<th{spans} scope="{scope}"{sorts}>{stays}</th>'
+    if is_own_number is None:
+        is_own_number = is_number and not spans
+    classes = " ".join(filter(None, ("num" if is_own_number else "", cls)))
+    named = f' class="{text(classes)}"' if classes else ""
+    return f"<td{spans}{named}{sorts}>{text(inside)}</td>"

@@ -144,7 +144,7 @@ def pieces(latex: str) -> list[list[str]]:
 def _cut(latex: str, before: str) -> list[str]:
     """Cut where `before` matches outside of braces and of brackets that grow."""
     cut, depth, grows = [""], 0, []
-    tokens = rf"(?P<place>{before})|(?P<left>(?:\\min *)?\\left(?:\\\w+|.))|(?P<right>\\right(?:\\\w+|.))|\w+|."
+    tokens = rf"(?P<place>{before})|(?P<left>(?:\\min *)?\\left(?:\\\w+|.))|(?P<right>\\right(?:\\\w+|.))|[^\\ {{}}]+|."
     for token in re.finditer(tokens, latex, re.S):
         said = token[0]
         if token["place"] and not depth:

@@ -39,24 +39,31 @@ def significant(value: int | Fraction, digits: int = DIGITS) -> str:
 def _quotient(above: int, below: int, digits: int) -> str:
     if above <= 0:
         return "−" + _quotient(-above, below, digits) if above else "0"
-    exponent = len(str(above // below)) - 1
-    while above * 10 ** max(-exponent, 0) < below * 10 ** max(exponent, 0):
-        exponent -= 1
-    places = digits - 1 - exponent
-    above, below = above * 10 ** max(places, 0), below * 10 ** max(-places, 0)
+    whole, places = above // below, digits
+    if whole:
+        places -= len(str(whole))
+    else:
+        while above * 10 ** (places - digits + 1) < below:
+            places += 1
+    if places < 0:
+        below *= 10**-places
+    else:
+        above *= 10**places
     n = (2 * above + below) // (2 * below)
     if n == 10**digits:  # 9.999 -> 10.0
         n, places = n // 10, places - 1
-    whole, part = divmod(n, 10 ** max(places, 0))
-    return f"{whole:,}.{part:0{places}}" if places > 0 else f"{whole * 10**-places:,}"
+    if places <= 0:
+        return f"{n * 10**-places:,}"
+    whole, part = divmod(n, 10**places)
+    return f"{whole:,}.{part:0{places}}"
 
 
 def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
     """The number and the largest unit of a table, which begins with the smallest, that it reaches."""
     above, below = value.as_integer_ratio()
-    unit, size = next(iter(units.items()))
+    (unit, size), amount = next(iter(units.items())), abs(above)
     for larger, its_size in units.items():
-        if its_size * below > abs(above):
+        if its_size * below > amount:
             break
         unit, size = larger, its_size
     if size == below == 1:
@@ -131,5 +138,6 @@ def in_unit(n: int | Fraction, unit: str, digits: int = DIGITS) -> str:
 
 def duration(seconds: Fraction, digits: int = DIGITS) -> str:
     """`12.3 ms`: a time in the unit in which it is at least 1."""
-    unit, scale = ("s", 1) if seconds >= 1 else ("ms", 10**3) if seconds * 10**3 >= 1 else ("µs", 10**6)
-    return f"{significant(seconds * scale, digits)} {unit}"
+    above, below = seconds.as_integer_ratio()
+    unit, scale = ("s", 1) if above >= below else ("ms", 10**3) if above * 10**3 >= below else ("µs", 10**6)
+    return f"{_quotient(above * scale, below, digits)} {unit}"

@@ -44,7 +44,7 @@ def expression(p: Poly) -> Html:
 
 def in_symbols(shape: Iterable[Dim]) -> Html:
     """A shape in symbols: `[T, d_model]`."""
-    return of_expressions(tuple([d.expr for d in shape]))
+    return of_expressions(tuple([d.exprs[0] for d in shape]))
 
 
 @cache
@@ -55,7 +55,7 @@ def of_expressions(sizes: tuple[Poly, ...]) -> Html:
 
 def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
     """A shape in numbers at the given sizes, never at those of the trace: `[5, 4096]`."""
-    return _bracketed([str(d.expr.at(values)) if d.expr.is_free else str(int(d)) for d in shape])
+    return _bracketed([str(p.at(values)) if (p := d.exprs[0]).is_free else str(int(d)) for d in shape])
 
 
 def _bracketed(sizes: Iterable[str]) -> Html:

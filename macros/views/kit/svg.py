@@ -335,7 +335,10 @@ def doublings(least: float, most: float) -> list[tuple[float, str]]:
 
 def box_distance(a: Box, b: Box) -> float:
     """The distance between two boxes; 0 if they overlap."""
-    return maths.hypot(max(a[0] - b[2], b[0] - a[2], 0), max(a[1] - b[3], b[1] - a[3], 0))
+    (left, top, right, bottom), (its_left, its_top, its_right, its_bottom) = a, b
+    across = left - its_right if left > its_right else its_left - right if its_left > right else 0
+    along = top - its_bottom if top > its_bottom else its_top - bottom if its_top > bottom else 0
+    return maths.hypot(across, along)
 
 
 def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[float]:

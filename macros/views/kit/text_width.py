@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import repeat
 
 # Widths of characters in thousandths of the font's size, by weight, as Chromium measures the vendored Source Sans 3;
 # a test in the browser holds them. Kerning makes a text a little narrower than their sum.
@@ -31,7 +32,7 @@ MONOSPACE = 0.62  # of its size is the width of a letter of the widest usual fon
 def text_width(text: str, size: float, weight: int = 400) -> float:
     """The maximum width of a line of text in px."""
     widths = WIDTHS[weight]
-    return size * sum(widths.get(c, _ANY_OTHER) for c in text) / 1000
+    return size * sum(map(widths.get, text, repeat(_ANY_OTHER))) / 1000
 
 
 @cache
@@ -40,5 +41,5 @@ def held(text: str, size: float, weight: int, room: float) -> dict[str, object]:
     if max(text_width(text, size, weight) * WIDER, size * len(text) * MONOSPACE) <= room:
         return {}
     widths = WIDTHS[weight]
-    own = size * sum(widths.get(c, _USUAL) for c in text) / 1000
+    own = size * sum(map(widths.get, text, repeat(_USUAL))) / 1000
     return dict(textLength=f"{own:.1f}", lengthAdjust="spacingAndGlyphs")

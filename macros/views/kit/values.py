@@ -227,6 +227,7 @@ def is_named(name: str, tail: str) -> bool:
     return f".{name}".endswith((f".{tail}", f".{tail}.weight"))
 
 
+@lru_cache(maxsize=4096)
 def short_name(name: str) -> str:
     """The last distinctive part of a tensor's name: `q_proj`."""
     return name.removesuffix(".weight").removesuffix(".{i}").rpartition(".")[2]
@@ -244,6 +245,7 @@ def in_order(released: object) -> str:
     return str(released).ljust(10, "~")
 
 
+@lru_cache(maxsize=2048)
 def date(released: object, is_short: bool = False) -> str:
     """A date as 18 April 2024, short as 18 Apr 2024; `2024-04` as April 2024."""
     month_and_year = "%b %Y" if is_short else "%B %Y"

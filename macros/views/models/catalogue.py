@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable
+from functools import lru_cache
 
 from ...cache.memory import memoized
 from ...catalogue import page_paths, presets
@@ -171,6 +172,7 @@ def _sorted(n: int | None, said: object = None, cls: str | None = None) -> Cell:
     return Cell(said or rounding.grouped(n), cls=cls, sort=n)
 
 
+@lru_cache(maxsize=2048)
 def iso_date(released: object) -> str:
     """A date, a month or a year in HTML's format."""
     return released.isoformat() if isinstance(released, datetime.date) else str(released)

@@ -21,7 +21,7 @@ from ..costs.towers import tower_result
 from ..kit import disclosure, rounding, values
 from ..kit.context_limits import contexts
 from ..kit.conventions import and_list, caveat, marked
-from ..kit.html import Html, anchor, block, conventions, html, joined, small, tag, text
+from ..kit.html import Html, anchor, block, conventions, html, joined, made, small, tag, text
 from ..kit.shapes import var
 from ..trace.layers import layers_by_kind, n_layers
 from ..trace.operations import sections
@@ -48,8 +48,8 @@ def model_fact_sheet(model: Model, ways: Iterable[tuple[str, str | None]] = ()) 
 
 @memoized
 def _facts(model: Model) -> Html:
-    facts = [tag("div", tag("dt", name), tag("dd", content)) for name, content in _said(model)]
-    return tag("dl", *facts, cls="ep-sizes")
+    facts = [f"<div><dt>{name}</dt><dd>{text(content)}</dd></div>" for name, content in _said(model)]
+    return tag("dl", made("".join(facts)), cls="ep-sizes")
 
 
 def _said(model: Model) -> Iterable[tuple[Html, object]]:
@@ -179,7 +179,7 @@ def _every_parameter(model: Model) -> Html:
 
 
 def _five_tokens(model: Model) -> Html:
-    n = sum(1 for _ in sections(model).operations())
+    n = len(sections(model).operations())
     return html("{:,} steps, each kind of layer once", n)
 
 

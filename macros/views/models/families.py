@@ -89,6 +89,7 @@ def relatives(slug: str) -> list[str]:
     return [one for one in family if presets.preset(one).config is not None]
 
 
+@memoized
 def predecessor(model: Model) -> Model | None:
     """The earlier model of the same line: the nearest in size and time of those released before it, of its kind if any
     is. A model that was trained further for one purpose begins no line."""
@@ -325,13 +326,14 @@ def _room(
     for dx, dy, side in PLACES:
         x, y = own[0] + dx, own[1] + dy
         box = text_box(x, y, name, side, NAME)
+        away = box_distance(box, (*own, *own)) + 3
         if (
             left <= box[0]
             and box[2] <= frame.width
             and top - 6 <= box[1]
             and box[3] <= bottom
             and all(box_distance(box, other) > 1 for other in taken)
-            and all(box_distance(box, (*p, *p)) > box_distance(box, (*own, *own)) + 3 for p in others)
+            and all(box_distance(box, (*p, *p)) > away for p in others)
         ):
             return (x, y, side), box
     return None

@@ -108,11 +108,11 @@ def norms(m: Model) -> str:
     of_heads = False
     for layer in layers_by_kind(m):
         for node in layer.walk():
-            if (node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)) or any(
-                descriptions.of_tensor(w.name).gives in ("q", "k") for w in node.weights if node.role in NORM_TITLES
-            ):
+            if node.role not in NORM_TITLES:
+                of_heads |= node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)
+            elif any(descriptions.of_tensor(w.name).gives in ("q", "k") for w in node.weights):
                 of_heads = True
-            elif node.parent is layer and node.role in NORM_TITLES:
+            elif node.parent is layer:
                 titles[NORM_TITLES[node.role]] = None
                 place, _ = place_of_norm(node)
                 places.add(place if place in (Place.AFTER, Place.STREAM) else Place.BEFORE)
@@ -129,7 +129,7 @@ def positions(m: Model) -> str:
     of_layers = ({n.role for n in layer.walk()} for layer in layers_by_kind(m))
     turned = [not inside.isdisjoint(ROPES) for inside in of_layers if Role.ATTENTION in inside]
     ways = ["learned"] * (INPUT_TABLES[1] in roles) + ["sinusoidal"] * (Role.SINUSOIDS in roles)
-    ways += ["ALiBi"] * any(map(is_alibi, nodes))
+    ways += ["ALiBi"] * any(map(is_alibi, [n for n in nodes if n.function is np.add]))
     ways += ["by the distance, learned"] * any(role in roles for role in OF_DISTANCE)
     if any(turned):
         ways.append("rotary" if all(turned) else "rotary, none in some layers")

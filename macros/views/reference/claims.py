@@ -261,14 +261,19 @@ def formula_result(key: str, what: str, link: Link | None = None) -> Html | str:
     chance`."""
     given = results(key)
     if one_of(what, [*COUNTED, BY_CHANCE, "lowest", "highest"], "what") in COUNTED:
-        return str(sum(COUNTED[what](result) for result in given))
+        return str(_count(key, what))
     if what == BY_CHANCE:
         by_chance = [r for r in given if r.ratio == 1 and not r.is_as_assumed]
         return joined((linked(result.entry.name, result.entry.slug, link) for result in by_chance), ", ") or "none"
-    if len({result.ratio for result in given}) == 1:
+    if all(result.ratio == given[0].ratio for result in given):
         return html("all alike ({})", off(given[0].ratio))
     furthest = (min if what == "lowest" else max)(given, key=lambda result: result.ratio)
     return html("{} ({})", linked(furthest.entry.name, furthest.entry.slug, link), off(furthest.ratio))
+
+
+@memoized
+def _count(key: str, what: str) -> int:
+    return sum(map(COUNTED[what], results(key)))
 
 
 def formulas_table(link: Link | None = None) -> Html:

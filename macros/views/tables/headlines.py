@@ -75,23 +75,26 @@ def matching_readings(said: str, readings: list[Reading]) -> Html:
     if parts is None:
         return text("a name, not a count")
     whole, decimals, unit = parts.groups(default="")
-    last_digit = Fraction(rounding.SCALES[unit], 10 ** len(decimals))
+    scale = 2 * 10 ** len(decimals)  # with which all are whole numbers, and half of a last digit too
+    last_digit = 2 * rounding.SCALES[unit]
     figure = int(whole + decimals) * last_digit
     lines: dict[tuple[str, str], Html] = {}
     for what, n in readings:
-        if way := _way(n, figure, last_digit, whole, unit):
+        if way := _way(n * scale, figure, last_digit, whole, unit):
             lines.setdefault((way, rounding.short(n)), html("{}, {}: {:,}", what, way, n))
     if not lines:
         what, n = readings[0]
-        return html("no count gives it, rounded or truncated: {}, {:,}, {}", what, n, difference_text(n, figure))
+        return html(
+            "no count gives it, rounded or truncated: {}, {:,}, {}", what, n, difference_text(n * scale, figure)
+        )
     return joined([*(["more than one count gives it:"] if len(lines) > 1 else []), *lines.values()], "<br>")
 
 
-def _way(n: int, figure: Fraction, last_digit: Fraction, whole: str, unit: str) -> str:
-    """How a count gives a figure, at the finest place that does; empty if none does."""
+def _way(n: int, figure: int, last_digit: int, whole: str, unit: str) -> str:
+    """How a count gives a figure, at the finest place that does; empty if none does. All in the same even units."""
     for place, (step, name) in enumerate(zip(_steps(figure, last_digit, whole), _PLACES)):
         ways = [
-            *(["rounded"] if figure - step / 2 <= n < figure + step / 2 else []),
+            *(["rounded"] if figure - step // 2 <= n < figure + step // 2 else []),
             *(["truncated"] if figure <= n < figure + step else []),
         ]
         if ways:
@@ -99,7 +102,7 @@ def _way(n: int, figure: Fraction, last_digit: Fraction, whole: str, unit: str) 
     return ""
 
 
-def _steps(figure: Fraction, last_digit: Fraction, whole: str) -> Iterator[Fraction]:
+def _steps(figure: int, last_digit: int, whole: str) -> Iterator[int]:
     """One in the last digit of a figure, and in earlier digits if all later ones are zeros."""
     step = last_digit
     for _ in whole:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from ...cache.memory import memoized
 from ...catalogue.independent import comparison
@@ -20,6 +21,7 @@ from ..kit.html import (
     conventions,
     heading,
     html,
+    made,
     number,
     small,
     table,
@@ -71,7 +73,7 @@ def parameter_table(model: Model) -> Html:
 
 def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
     """The rows of a part: its tensors, and their sum if there are several."""
-    sizes, total = model.counts.values(), model.counts.total
+    sizes, total, words = model.counts.values(), model.counts.total, words_of_weights(model)
     yield heading(group_title(group, model), 6, group_id(group, model))
     experts = _experts(group)
     for w in group.weights:
@@ -81,7 +83,8 @@ def _of_group(group: Group, model: Model) -> Iterable[Row | list]:
         anchor = tensor_anchor(w)
         permalink = tag("a", "¶", cls="headerlink", href=f"#{anchor}", title="Link to this tensor")
         share = rounding.percent(int(w.count), total)
-        yield Row(_tensor(w, sizes, share, _with_words(w, model, permalink)), id=anchor)
+        said = words.get(w) or descriptions.of_tensor(w.name)
+        yield Row(_tensor(w, sizes, share, _with_words(w, said, permalink)), id=anchor)
     if len(group.weights) > 1:
         yield _sum_row(html("{}, total", group.title), group.count, total, "subtotal")
 
@@ -99,10 +102,14 @@ def _tensor(w: Weight, sizes: Mapping[str, int], share: str, title: Html | None 
     ]
 
 
-def _with_words(w: Weight, model: Model, permalink: Html) -> Html:
+def _with_words(w: Weight, said: descriptions.Words, permalink: Html) -> Html:
     """A tensor's name, which can be linked to, and below it its purpose, plainly and in the field's term."""
-    said = words_of_weights(model).get(w) or descriptions.of_tensor(w.name)
-    return html("{}{}<br>{}", tensor_name(w.name), permalink, small(text(said.title) + terms_beside(said.terms)))
+    return made(f"{tensor_name(w.name)}{permalink}<br>{_purpose(said.title, said.terms)}")
+
+
+@lru_cache(maxsize=2048)
+def _purpose(title: str, terms: tuple[str, ...]) -> Html:
+    return small(text(title) + terms_beside(terms))
 
 
 def _to_the_total(model: Model) -> Iterable[Row | list]:
@@ -148,7 +155,7 @@ def _experts(group: Group) -> list[Row]:
 
 
 def _both(shape: tuple[Dim, ...], sizes: Mapping[str, int]) -> Html:
-    return html("{}<br>{}", in_symbols(shape), in_numbers(shape, sizes))
+    return made(f"{in_symbols(shape)}<br>{in_numbers(shape, sizes)}")
 
 
 def tensor_anchor(w: Weight) -> str:

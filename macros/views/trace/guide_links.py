@@ -93,7 +93,7 @@ def section_for_operation(node: Node, operation: Operation) -> str:
     gives = operation.words.gives
     match part:
         case None:
-            return _between_parts(node)
+            return _between_parts(node, around)
         case Role.ATTENTION if node.role in IN_ATTENTION:
             return IN_ATTENTION[node.role]
         case Role.ATTENTION if is_alibi(node) or is_distance_bias(node):
@@ -111,12 +111,12 @@ def section_for_operation(node: Node, operation: Operation) -> str:
 
 def page_for_part(part: Node) -> str:
     """The page that explains a part of a model as a whole: attention, the norms, the head."""
-    return PARTS[part.role].partition("#")[0] if part.role in PARTS else _between_parts(part)
+    return PARTS[part.role].partition("#")[0] if part.role in PARTS else _between_parts(part, _around(part))
 
 
-def _between_parts(node: Node) -> str:
+def _between_parts(node: Node, around: list[Node]) -> str:
     """The section for a step between the parts of a layer, or outside of the layers."""
-    if node.layers is not None or len(_around(node)) > 1:
+    if node.layers is not None or len(around) > 1:
         return NORM if node.role in EVERY_NORM else STREAM
     return OUTSIDE_OF_LAYERS.get(node.role) or (LAST if _is_behind_layers(node) else EMBEDDINGS)
 

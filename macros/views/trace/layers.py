@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from ...catalogue.presets import Model
 from ...engine.array import Node
@@ -50,7 +51,12 @@ def what_alike_layers_read(node: Node, model: Model) -> str:
 
 def layer_range(layers: Iterable[int] | None) -> str:
     """A range of layers, in words: `layer 0`, `layers 0–2`, `every sixth layer from 5`, `layers 0–4 and 6–10`."""
-    indices = sorted(layers or ())
+    return _range(tuple(layers or ()))
+
+
+@lru_cache(maxsize=1024)
+def _range(layers: tuple[int, ...]) -> str:
+    indices = sorted(layers)
     if not indices:
         return ""
     if len(indices) == 1:

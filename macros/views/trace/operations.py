@@ -7,9 +7,10 @@ the diagrams and the drawings of single multiplications show these.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -85,19 +86,25 @@ class Section:
     words: Words
     content: list[Operation | Section] = field(default_factory=list)
 
-    def operations(self) -> Iterator[tuple[Operation, int]]:
+    def operations(self) -> list[tuple[Operation, int]]:
         """Every operation below, with the number of equal layers that it represents."""
+        found: list[tuple[Operation, int]] = []
         for item in self.content:
             if isinstance(item, Operation):
-                yield item, 1
+                found.append((item, 1))
             else:
-                for operation, n in item.operations():
-                    yield operation, n * int(item.node.layer_count)
+                layers = int(item.node.layer_count)
+                found += [(operation, n * layers) for operation, n in item.operations()]
+        return found
 
 
 def is_section(node: Node) -> bool:
     """Whether a step is shown as a heading with operations below: it calls other steps."""
-    return bool(node.children) and node.role not in ONE_OPERATION and any(c.step for c in node.children)
+    if node.role not in ONE_OPERATION:
+        for child in node.children:
+            if child.step:
+                return True
+    return False
 
 
 @memoized
@@ -117,7 +124,7 @@ def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
         seen.update(node.all_weights())
         return section
     for child in node.children:
-        if is_section(child):
+        if child.children and is_section(child):
             section.content.append(_section(child, seen, has_parts))
             continue
         operation = _of_step(child) if child.step else _of_call(child, node, seen)
@@ -166,26 +173,30 @@ def multiplication(model: Model, what: str) -> Operation:
 
 def _of_step(node: Node) -> Operation:
     """A step, in the words of its weight if it has one, otherwise in its own."""
-    weights = list(node.all_weights()) or _weights_in(node)
-    of_weight = (
-        descriptions.of_weight(weights[0].name) if weights and node.role in descriptions.NAMED_BY_WEIGHT else None
-    )
-    said = own = descriptions.of_step(node)
+    weights, role = list(node.all_weights()) or _weights_in(node), node.role
+    named_by = weights[0].name if weights and role in descriptions.NAMED_BY_WEIGHT else ""
+    stored = _stored(node, weights) if role in AS_STORED else None
+    said = _words(role, descriptions.of_step(node), named_by, stored)
+    if role in NORMS:
+        place, part = place_of_norm(node)
+        term = f"final norm, {said.term}" if place is Place.LAST else said.term
+        said = said._replace(title=_title_of_norm(node, said.title, place, part), term=term)
+    about = single_content(node.inputs[0]) if role in NAMED and node.inputs else ""
+    return Operation(node, said, _factors_of_step(node), [a.shape for a in node.outputs], weights, about)
+
+
+@cache
+def _words(role: Role | None, own: Words, named_by: str, stored: Stored | None) -> Words:
+    """The words of a step, from its own, from those of the weight that names it, and from how its weights are
+    stored."""
+    said, of_weight = own, descriptions.of_weight(named_by) if named_by else None
     if of_weight:
         said = of_weight._replace(
             equation=of_weight.equation or own.equation,
             why=of_weight.why or own.why,
-            term=_terms(of_weight, own) if node.role in EVERY_NORM else of_weight.term,
+            term=_terms(of_weight, own) if role in EVERY_NORM else of_weight.term,
         )
-    if (equation := _as_stored(said.equation, node, weights)) != said.equation:
-        said = said._replace(equation=equation)
-    if node.role in NORMS:
-        is_last = place_of_norm(node)[0] is Place.LAST
-        said = said._replace(
-            title=_title_of_norm(node, said.title), term=f"final norm, {said.term}" if is_last else said.term
-        )
-    about = single_content(node.inputs[0]) if node.role in NAMED and node.inputs else ""
-    return Operation(node, said, _factors_of_step(node), _shapes(node.outputs), weights, about)
+    return said._replace(equation=_as_stored(said.equation, role, stored)) if stored else said
 
 
 def _terms(*said: Words) -> str:
@@ -198,6 +209,8 @@ def _factors_of_step(node: Node) -> list[Factor]:
     products = [n for n in node.walk() if n.function is np.einsum and n.own_flops is not None]
     if len(products) == 1:
         return _operands(products[0])
+    if not products and node.own_flops is None:
+        return [Factor(a.shape, False) for a in node.inputs[:1]]
     numbers = [a for a in node.inputs if a.dtype.kind == "f"]
     if node.own_flops is not None:
         data, *others = numbers
@@ -208,25 +221,27 @@ def _factors_of_step(node: Node) -> list[Factor]:
                 for a in others
             ),
         ]
-    if products:
-        return [Factor(a.shape, is_from_weight(a)) for a in numbers if a.ndim > 1]
-    return [Factor(a.shape, False) for a in node.inputs[:1]]
+    return [Factor(a.shape, is_from_weight(a)) for a in numbers if a.ndim > 1]
 
 
 def _operands(product: Node) -> list[Factor]:
     """The operands of a contraction; a weight matrix in the orientation in which the vector meets it."""
-    letters, _, result = product.note.partition("->")
-    terms, factors = letters.split(","), []
-    for i, (term, a) in enumerate(zip(terms, product.inputs)):
-        if not is_from_weight(a):
-            factors.append(Factor(a.shape, False))
-            continue
+    return [
+        Factor(tuple([a.shape[axis] for axis in order]), True) if is_from_weight(a) else Factor(a.shape, False)
+        for a, order in zip(product.inputs, _orders(product.note))
+    ]
+
+
+@cache
+def _orders(note: str) -> list[list[int]]:
+    """The axes of each operand of a contraction such as `td,dh->th`, in the order in which the others meet them."""
+    letters, _, result = note.partition("->")
+    terms, orders = letters.split(","), []
+    for i, term in enumerate(terms):
         others = "".join(terms[:i] + terms[i + 1 :])
-        order = sorted(
-            term, key=lambda axis: 0 if axis in result and axis in others else 1 if axis not in result else 2
-        )
-        factors.append(Factor(tuple(a.shape[term.index(axis)] for axis in order), True))
-    return factors
+        places = [0 if axis in result and axis in others else 1 if axis not in result else 2 for axis in term]
+        orders.append(sorted(map(term.index, term), key=places.__getitem__))
+    return orders
 
 
 def _facing(shape: Shape, inner: Dim) -> Shape:
@@ -270,18 +285,19 @@ def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
     source = _child(around, node.inputs[0])
     if source is not None and is_section(source):
         return Place.AFTER, source
-    takers = [n for n in siblings if any(a is node.outputs[0] for a in n.inputs)]
-    if any(n.function is np.add for n in takers):
-        return Place.STREAM, None
+    [given, *_] = node.outputs
+    takers = [n for n in siblings for a in n.inputs if a is given]
+    for taker in takers:
+        if taker.function is np.add:
+            return Place.STREAM, None
     for taker in takers:
         if is_section(taker):
             return Place.BEFORE, taker
     return (Place.STREAM if source is not None and source.function is np.add else None), None
 
 
-def _title_of_norm(node: Node, otherwise: str) -> str:
+def _title_of_norm(node: Node, otherwise: str, place: Place | None, part: Node | None) -> str:
     """The kind and the place of a norm: `RMSNorm before attention`."""
-    place, part = place_of_norm(node)
     norm = terms.of(node)
     norm = norm[:1].upper() + norm[1:]
     if part is not None:
@@ -300,12 +316,17 @@ def _title_of_norm(node: Node, otherwise: str) -> str:
 
 # A NumPy call
 
+SHOWN = {np.einsum, np.add, np.multiply, np.reshape, np.split, np.concatenate}  # others only if they use a weight
+
 
 def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
     """A NumPy call outside the steps, or None if it is glue."""
-    weights, outputs = _weights_in(node), _shapes(node.outputs)
-    factors = [Factor(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
+    weights = _weights_in(node)
     new = [w for w in weights if w not in seen]
+    if not new and node.function not in SHOWN:
+        return None
+    outputs = [a.shape for a in node.outputs]
+    factors = [Factor(a.shape, isinstance(a.source, Weight)) for a in node.inputs if a.ndim]
     if new:
         return Operation(node, descriptions.of_tensor(new[0].name), factors, outputs, new)
     if node.function is np.einsum:
@@ -376,20 +397,35 @@ def is_alibi(node: Node) -> bool:
 _MATRIX = re.compile(r"([WVAB](?:_\{[^}]*\}|_\\?\w+)?)\^\{\\top\}")
 
 
-def _as_stored(equation: str, node: Node, weights: Iterable[Weight]) -> str:
-    """The equation of a product with a matrix, or of a LayerNorm, for the tensors in the file: a matrix is transposed
-    if it is stored [out, in]; a bias is added and a scale multiplied if there is one."""
-    if node.role not in (Role.LAYER_NORM, Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR):
-        return equation
-    has_bias = any(w.name.endswith("bias") for w in weights)
-    if node.role is Role.LAYER_NORM:
-        without = equation if has_bias else equation.removesuffix(" + b")
-        return without if any(w.name.endswith("weight") for w in weights) else without.replace(r" \odot g", "")
+AS_STORED = {Role.LAYER_NORM, Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR}
+
+
+class Stored(NamedTuple):
+    """The tensors of a product with a matrix, or of a LayerNorm: which ones the file has, and whether a matrix is
+    [out, in]."""
+
+    has_weight: bool
+    has_bias: bool
+    is_turned: bool
+
+
+def _stored(node: Node, weights: Iterable[Weight]) -> Stored:
+    has_weight, has_bias = "weight" in [w.name[-6:] for w in weights], "bias" in [w.name[-4:] for w in weights]
     is_turned = node.role is Role.LINEAR
     if node.role is Role.EXPERT_LINEAR:
         x, matrices = node.inputs[:2]
         is_turned = matrices.shape[-1].expr == x.shape[-1].expr
-    return _MATRIX.sub(lambda m: (m[0] if is_turned else m[1]) + (" + b" if has_bias else ""), equation)
+    return Stored(has_weight, has_bias, is_turned)
+
+
+def _as_stored(equation: str, role: Role | None, stored: Stored) -> str:
+    """The equation of a product with a matrix, or of a LayerNorm, for the tensors in the file: a matrix is transposed
+    if it is stored [out, in]; a bias is added and a scale multiplied if there is one."""
+    if role is Role.LAYER_NORM:
+        without = equation if stored.has_bias else equation.removesuffix(" + b")
+        return without if stored.has_weight else without.replace(r" \odot g", "")
+    ends = " + b" if stored.has_bias else ""
+    return _MATRIX.sub(lambda m: m[0 if stored.is_turned else 1] + ends, equation)
 
 
 def _words_of_sum(node: Node, around: Node) -> Words:
@@ -408,10 +444,6 @@ def _words_of_sum(node: Node, around: Node) -> Words:
 
 
 # An array
-
-
-def _shapes(arrays: Iterable[ShapeArray]) -> list[Shape]:
-    return [a.shape for a in arrays]
 
 
 def _weights_in(node: Node) -> list[Weight]:

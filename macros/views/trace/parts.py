@@ -32,19 +32,21 @@ def group_title(group: Group, model: Model) -> Html:
 
 def group_name(group: Group, model: Model) -> Html:
     """`Attention × 32 layers`, or with the layers if there are several kinds."""
-    kinds = {node.layers: node.kind for node in layers_by_kind(model)}
-    where, n = layer_range(group.layers), len(group.layers or ())
+    if not group.layers:
+        return text(group.title)
+    where, n = layer_range(group.layers), len(group.layers)
     if "…" in where and model.drawn.folds:
         where = f"{n} layers"
-    if where and len(kinds) > 1:
+    kinds = {node.layers: node.kind for node in layers_by_kind(model)}
+    if len(kinds) > 1:
         return html("{} in {} ({})", group.title, Html(where), descriptions.of_kind(kinds[group.layers]))
     return html("{} × {} layers", group.title, n) if n > 1 else text(group.title)
 
 
 def group_terms(group: Group) -> tuple[str, ...]:
     """The field's terms for the steps of a group, except those in its title."""
-    terms = ", ".join(term for part in group.parts for term in descriptions.of_step(part.node).term.split(", "))
-    return descriptions.Words(group.title, term=terms).terms
+    terms = [descriptions.of_step(part.node).term for part in group.parts]
+    return descriptions.Words(group.title, term=", ".join(terms)).terms
 
 
 def group_id(group: Group, model: Model) -> str:

@@ -23,7 +23,7 @@ from ..kit.equations import math
 from ..kit.html import Html, block, conventions, heading, html, joined, made, small, table, tag, terms_beside, text
 from ..kit.mathml import prepare
 from ..kit.model_mark import model_mark
-from ..kit.shapes import expression, in_numbers, in_symbols, of_expressions, tensor_name
+from ..kit.shapes import expression, in_numbers, in_symbols, tensor_name
 from ..words import descriptions
 from ..words.descriptions import Words
 from .layers import layer_range, layer_title, what_alike_layers_read
@@ -63,7 +63,7 @@ def walkthrough(
     return block(
         tag(
             "ol",
-            _each_explained_once(_content(shown, model, values, depth, {}, _nothing)),
+            _each_explained_once(_content(shown, model, Spelled(values), depth, {}, _nothing)),
             tag("li", _what("In all"), _meta(said), cls="ep-step total"),
             cls="ep-walk",
             aria_label=f"{'One forward pass' if part is None else shown.words.title} of {model.name}",
@@ -88,7 +88,7 @@ def _nothing(operation: Operation) -> str:
 
 def annotated_steps(whole: Section, model: Model, tokens: int, more: Callable[[Operation], object]) -> Html:
     """Each operation of a forward pass, with an addition to each."""
-    entries = _content(whole, model, symbol_values(model, tokens, None), "steps", {}, more)
+    entries = _content(whole, model, Spelled(symbol_values(model, tokens, None)), "steps", {}, more)
     return tag(
         "ol",
         _each_explained_once(entries),
@@ -198,6 +198,7 @@ def _meta(said: Html) -> Html:
 _WHY = '<div class="ep-why">'
 
 
+@lru_cache(maxsize=2048)
 def _why(said: str) -> Html | str:
     return made(f"{_WHY}{text(said)}</div>") if said else ""
 
@@ -213,14 +214,14 @@ def _each_explained_once(entries: Html) -> Html:
         given.add(why)
         return f"{_WHY}{why}{end}{after}"
 
-    first, *others = entries.split(_WHY)
-    return made("".join([str(first), *map(once, others)]))
+    first, *others = str.split(entries, _WHY)  # plain texts
+    return made("".join([first, *map(once, others)]))
 
 
 def _content(
     section: Section,
     model: Model,
-    values: Sizes,
+    spelled: Spelled,
     depth: str,
     given: dict[Html, Html],
     more: Callable[[Operation], object],
@@ -235,14 +236,14 @@ def _content(
     for item in section.content:
         if isinstance(item, Operation):
             if depth == "steps" or is_outside_of_parts:
-                entries.append(_operation(item, values, with_scale(item, model), more(item)))
+                entries.append(_operation(item, spelled, with_scale(item, model), more(item)))
         elif item.node.layers is not None:
-            inner = tag("ol", _content(item, model, values, depth, given, more), cls="ep-inner")
+            inner = tag("ol", _content(item, model, spelled, depth, given, more), cls="ep-inner")
             entries.append(tag("li", _what(_layer(item.node, model), item.words.terms), inner, cls="ep-layer"))
         elif depth == "parts":
-            entries.append(_part(item, values))
+            entries.append(_part(item, spelled))
         else:
-            inner = tag("ol", _content(item, model, values, depth, given, more), cls="ep-inner")
+            inner = tag("ol", _content(item, model, spelled, depth, given, more), cls="ep-inner")
             if first := given.get(inner):
                 same = html("The same steps, sizes and numbers of parameters as in the {} above.", first)
                 entries.append(
@@ -289,69 +290,66 @@ def _in_each_layer(weights: Iterable[Weight]) -> int:
     return sum(int(w.count) // int(w.layer_count) for w in weights)
 
 
-def _part(section: Section, values: Sizes) -> Html:
+def _part(section: Section, spelled: Spelled) -> Html:
     """A part of a layer as one entry."""
     node = section.node
     count = _in_each_layer(_own_weights(node))
     return tag(
         "li",
         _what(section.words.title, section.words.terms),
-        _shapes([Factor(node.inputs[0].shape, False)], [o.shape for o in node.outputs], values),
-        _meta(html("{} parameters in each layer · {}", rounding.grouped(count), _flops(node.flops, values))),
+        _shapes([Factor(node.inputs[0].shape, False)], [o.shape for o in node.outputs], spelled),
+        _meta(html("{} parameters in each layer · {}", rounding.grouped(count), _flops(node.flops, spelled.values))),
         _why(section.words.why),
         cls="ep-step",
     )
 
 
-def _operation(operation: Operation, values: Sizes, said: Words, more: object) -> Html:
-    has_flops = bool(operation.flops.terms)
-    between = "×" if has_flops and len(operation.factors) == 2 else "and"
-    title = _title(said.title, operation.about, operation.times, said.terms, said.equation)
-    shapes = _shapes(operation.factors, operation.outputs, values, between)
+def _operation(operation: Operation, spelled: Spelled, said: Words, more: object) -> Html:
+    flops = operation.flops
+    between = "×" if flops.terms and len(operation.factors) == 2 else "and"
+    title = _title(said.title, said.term, operation.about, operation.times, said.equation)
+    shapes = _shapes(operation.factors, operation.outputs, spelled, between)
     weights = "".join(map(_weight, operation.weights))
-    flops = _meta(_flops(operation.flops, values)) if has_flops else ""
-    return made(f'<li class="ep-step">{title}{shapes}{weights}{flops}{_why(said.why)}{text(more)}</li>')
+    costs = _meta(_flops(flops, spelled.values)) if flops.terms else ""
+    return made(f'<li class="ep-step">{title}{shapes}{weights}{costs}{_why(said.why)}{more and text(more)}</li>')
 
 
 @lru_cache(maxsize=8192)
-def _title(title: str, about: str, times: int, terms: tuple[str, ...], equation: str) -> Html:
+def _title(title: str, term: str, about: str, times: int, equation: str) -> Html:
     """The name of an operation, which many models have."""
+    terms = Words(title, term=term).terms
     which = html(" ({})", about) if about else ""
     as_math = html(' <span class="ep-eq">{}</span>', math(equation)) if equation else ""
     return _what(html("{}{}{}", title, which, f" × {times}" if times > 1 else ""), terms, as_math)
 
 
-def _shapes(factors: Iterable[Factor], outputs: Iterable[Shape], values: Sizes, between: str = "×") -> Html:
+DATA, WEIGHT = '<span class="data">', '<span class="weight">'
+
+
+class Spelled:
+    """The shapes of a forward pass in symbols and in numbers at the given sizes. Calls share arrays, and so shapes."""
+
+    def __init__(self, values: Sizes):
+        self.values = values
+        self._known: dict[int, tuple[Shape, str, str]] = {}  # the shape too, so that no other gets its identity
+
+    def __call__(self, shape: Shape) -> tuple[Shape, str, str]:
+        known = self._known.get(id(shape))
+        if known is None:
+            known = self._known[id(shape)] = shape, in_symbols(shape), in_numbers(shape, self.values)
+        return known
+
+
+def _shapes(factors: Iterable[Factor], outputs: Iterable[Shape], spelled: Spelled, between: str = "×") -> Html:
     """The inputs and outputs, in symbols and below that in numbers."""
-    taken, given = tuple(factors), tuple(outputs)
-    symbols = _flow(
-        tuple([(tuple([d.expr for d in shape]), is_weight) for shape, is_weight in taken]),
-        tuple([tuple([d.expr for d in shape]) for shape in given]),
-        between,
-    )
-    figures = _arrow(
-        [(in_numbers(shape, values), is_weight) for shape, is_weight in taken],
-        [in_numbers(shape, values) for shape in given],
-        between,
-    )
+    taken = [(WEIGHT if is_weight else DATA, spelled(shape)) for shape, is_weight in factors]
+    given = list(map(spelled, outputs))
+    symbols, figures = [
+        (f" {between} ".join([f"{begins}{said[which]}</span>" for begins, said in taken]) + " → " if taken else "")
+        + ", ".join([f"{DATA}{said[which]}</span>" for said in given])
+        for which in (1, 2)
+    ]
     return made(f'<div class="ep-shapes">{symbols}</div><div class="ep-shapes ep-numbers">{figures}</div>')
-
-
-@lru_cache(maxsize=8192)
-def _flow(
-    factors: tuple[tuple[tuple[Poly, ...], bool], ...], outputs: tuple[tuple[Poly, ...], ...], between: str
-) -> str:
-    """The inputs and outputs in symbols, which many models have."""
-    taken = [(of_expressions(sizes), is_weight) for sizes, is_weight in factors]
-    return _arrow(taken, list(map(of_expressions, outputs)), between)
-
-
-def _arrow(factors: list[tuple[Html, bool]], outputs: list[Html], between: str) -> str:
-    left = f" {between} ".join(
-        [f'<span class="{"weight" if is_weight else "data"}">{shape}</span>' for shape, is_weight in factors]
-    )
-    right = ", ".join([f'<span class="data">{shape}</span>' for shape in outputs])
-    return f"{left} → {right}" if left else right
 
 
 def _weight(w: Weight) -> Html:
@@ -360,7 +358,7 @@ def _weight(w: Weight) -> Html:
     used = f", of which a token uses {rounding.grouped(int(w.active) // int(w.layer_count))}" if w.routed else ""
     members = f"{int(w.members):,} × " if w.members is not None else ""
     what = "stored numbers, not trained" if w.is_buffer else "parameters"
-    n = rounding.grouped(_in_each_layer([w]))
+    n = rounding.grouped(int(w.count) // int(w.layer_count))
     said = f"{tensor_name(w.name)} {members}{in_symbols(w.shape)}: {n} {what}{each}{used}"
     return made(f'<div class="ep-tensor">{said}</div>')
 

@@ -220,9 +220,14 @@ def lacking(trace: Trace) -> list[str]:
 
 def of_kind(kind: object) -> str:
     """The kind of a layer in words: `sliding, moe` is sliding window, mixture of experts."""
-    name, _, number = str(kind).rpartition(" ")  # kinds that print alike have a number
+    return _of_kind(str(kind))
+
+
+@cache
+def _of_kind(kind: str) -> str:
+    name, _, number = kind.rpartition(" ")  # kinds that print alike have a number
     if not number.isdigit():
-        name, number = str(kind), ""
+        name, number = kind, ""
     return ", ".join(kinds().get(part, part) for part in name.split(", ")) + (f" {number}" if number else "")
 
 

@@ -199,11 +199,19 @@ def letter(name: str) -> str:
     return symbol(name).letter or name
 
 
-@cache
 def config_keys(name: str) -> tuple[str, ...]:
     """The `config.json` keys that give this size, over all architectures."""
-    keys = {k.key for a in architectures().values() for k in fields_of(a.config) if k.field == name and k.key}
-    return tuple(sorted(keys))
+    return tuple(sorted(_keys_of_fields().get(name, ())))
+
+
+@cache
+def _keys_of_fields() -> dict[str, set[str]]:
+    keys: dict[str, set[str]] = {}
+    for architecture in architectures().values():
+        for k in fields_of(architecture.config):
+            if k.key:
+                keys.setdefault(k.field, set()).add(k.key)
+    return keys
 
 
 def known(name: str) -> bool:
