@@ -169,8 +169,8 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
         said += " Each leads to a page with everything that its forward pass gives."
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
     return header(family, description, is_wide=True) + paragraphs(
-        said,
-        macro_call("family_chart", family),
+        # In an element, so that all families have one frame.
+        f"<p>{said}</p>\n{macro_call('family_chart', family)}",
         macro_call("family_changes", family),
         "[Every model of the catalog](../index.md)",
     )
