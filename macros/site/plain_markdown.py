@@ -14,7 +14,7 @@ from html import unescape
 
 from ..views.kit.mathml import TEX
 
-_SPANNED = re.compile(r'<t([dh])\b[^>]*\scolspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
+_SPANNED = re.compile(r'<t([dh]) (?:[^>]* )?colspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
 # What is not read, by its first characters; of a drawing its title.
 _AWAY = re.compile(r'<(?:s(?:vg|cript|tyle)\b|form\b|details class="wide diagram-source")')
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
