@@ -71,7 +71,7 @@ def on_config(config):
     if preview.serving:
         memory.pack_long_texts()
         memory.limit_large_results()
-    else:
+    elif disk.is_asked():
         inputs.begin()
     if not (preview.serving and preview.is_complete):  # what was kept is remembered then
         now = None if preview.serving and preview.is_edited else inputs.read
