@@ -249,7 +249,8 @@ JINJA = re.compile(r"\{[{%#]")
 
 def with_macros_called(plugin, markdown: str, page) -> str | None:
     """The Markdown of a page with its macros called, as Jinja would call them: all arguments are literals, so no
-    template is compiled for the page. None for a page with other Jinja, and if a call is wrong."""
+    template is compiled for the page. Raw blocks stay as they are. None for a page with other Jinja, and if a call is
+    wrong."""
     pieces = CALL.split(markdown.removesuffix("\n"))
     if any(map(JINJA.search, pieces[::4])):
         return None
