@@ -32,7 +32,8 @@ OF_PLAIN_VALUES = set(
     site/search/asked:_topics site/search/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:page_address
     site/links:relative_link
-    site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_written site/search/words:forms
+    site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_formula
+    site/plain_markdown:_written site/search/words:forms
     catalogue/names:family_slug views/diagrams/drawing:_around views/kit/text_boxes:_ems
     views/diagrams/drawing:_line views/diagrams/drawing:_lines views/diagrams/drawing:_number
     views/diagrams/drawing:_rect views/diagrams/drawing:_texts views/diagrams/drawing:wrapped_lines

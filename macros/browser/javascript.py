@@ -16,7 +16,6 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 
 _RESERVED = frozenset(
@@ -91,25 +90,18 @@ def keywords_of(tree: ast.Module) -> set[str]:
     return found
 
 
-_NAMELESS = frozenset({ast.Constant, ast.arg, str, int, type(None)})
+_NAMELESS = frozenset({ast.Constant, ast.arg, ast.Load, ast.Store, str, int, type(None)}.union(_BINARY, _COMPARE))
 _LEAVES = _NAMELESS | {ast.Name, ast.alias}
-# Fields that hold a name or an operator, and the type of what a function returns, which is not compiled.
-_PLAIN = frozenset("arg attr ctx id name op ops returns".split())
-
-
-@cache
-def _fields_of(kind: type[ast.AST]) -> tuple[str, ...]:
-    return tuple([field for field in kind._fields if field not in _PLAIN])
 
 
 def _inner(node: ast.AST, leaves: frozenset[type]) -> list[ast.AST]:
     """What a node is made of, in order, without leaves."""
     found: list[ast.AST] = []
-    for field in _fields_of(type(node)):
-        value = getattr(node, field)
-        if type(value) is list:
+    for value in node.__dict__.values():
+        kind = type(value)
+        if kind is list:
             found += [one for one in value if type(one) not in leaves]
-        elif type(value) not in leaves:
+        elif kind not in leaves:
             found.append(value)
     return found
 

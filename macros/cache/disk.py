@@ -206,15 +206,20 @@ _unused: list[Store] = []  # of the process that this one is a copy of: closed h
 _stores: list[Store | Records] = []  # of the build under way, if it keeps results
 
 
+def is_asked() -> bool:
+    """Whether builds keep results: not with KEPT=no."""
+    return os.environ.get("KEPT") != "no"
+
+
 def open_store(
     file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False, how: object = None
 ) -> None:
-    """Open the store for a build, except with KEPT=no; `how` are further parts of the key. A live preview's builds of
+    """Open the store for a build, if results are kept; `how` are further parts of the key. A live preview's builds of
     one state share one store."""
     if is_preview and any(isinstance(one, Store) and one.files == states for one in _stores):
         return
     _stores.clear()  # of a build that failed: nothing of it is kept
-    if os.environ.get("KEPT") != "no":
+    if is_asked():
         _stores.append(Store(file, states, now, is_preview, how))
 
 

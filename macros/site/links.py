@@ -48,7 +48,9 @@ def page_address(source: str, has_folders: bool = True) -> str:
 
 def current_source(env) -> str:
     """The source path of the page being built. Raises AttributeError if there is none."""
-    return env.page.path if reads_sources(env) else env.page.file.src_uri
+    page = env.page
+    path = getattr(page, "path", None)  # as `reads_sources` asks
+    return path if isinstance(path, str) else page.file.src_uri
 
 
 def reads_sources(env) -> bool:

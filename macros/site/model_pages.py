@@ -167,10 +167,11 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
     said = f"Models by {text(makers)}."
     if any(presets.preset(slug).config is not None for slug in slugs):
         said += " Each leads to a page with everything that its forward pass gives."
+    chart = macro_call("family_chart", family)
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
     return header(family, description, is_wide=True) + paragraphs(
-        said,
-        macro_call("family_chart", family),
+        # Above a chart in an element, so that all families with one have one frame.
+        f"<p>{said}</p>\n{chart}" if len(slugs) > 1 else f"{said}\n\n{chart}",
         macro_call("family_changes", family),
         "[Every model of the catalog](../index.md)",
     )

@@ -393,9 +393,9 @@ def with_call_errors(name: str, function: Callable, place: Callable[[], str]) ->
 def every_macro(env, known: dict[str, Callable]) -> Html:
     """The macros in alphabetical order, each with the first paragraph of its documentation and the first page that
     calls it."""
-    rows, sources = [], _sources(env)
+    rows, live = [], {name: source for source, markdown in reversed(_sources(env)) for name in called(markdown)}
     for name, function in sorted(known.items()):
-        page = next((source for source, markdown in sources if calls(markdown, name)), "")
+        page = live.get(name, "")
         target = link_to_page(env, page) if page else None
         rows.append(
             [
@@ -412,9 +412,9 @@ def _with_code(doc: str) -> Html:
     return Html(re.sub("`([^`]*)`", lambda m: code(m[1]), doc))
 
 
-def calls(page: str, name: str) -> bool:
-    """Whether a page's Markdown calls a macro, other than to show how."""
-    return bool(re.search(rf"{{{{-? *{name}\(", re.sub(r"{% raw %}.*?{% endraw %}", "", page, flags=re.S)))
+def called(page: str) -> list[str]:
+    """The macros that a page's Markdown calls, other than to show how."""
+    return re.findall(r"{{-? *(\w+)\(", re.sub(r"{% raw %}.*?{% endraw %}", "", page, flags=re.S))
 
 
 def _sources(env) -> list[tuple[str, str]]:

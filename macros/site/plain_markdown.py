@@ -14,24 +14,29 @@ from html import unescape
 
 from ..views.kit.mathml import TEX
 
-_SPANNED = re.compile(r'<t([dh])\b[^>]*\scolspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
+_SPANNED = re.compile(r'<t([dh]) (?:[^>]* )?colspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
 # What is not read, by its first characters; of a drawing its title.
-_AWAY = re.compile(r'<(?:s(?:vg|cript|tyle)\b|form\b|a class="headerlink"|details class="wide diagram-source")')
+_AWAY = re.compile(r'<(?:s(?:vg|cript|tyle)\b|form\b|details class="wide diagram-source")')
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
-    (re.compile(r"<pre\b[^>]*>(.*?)</pre>", re.S), lambda m: _fenced(_TAG.sub("", m[1]).strip("\n"))),
     (re.compile(r"\n\s*(?=</?t[dhr]\b)"), ""),  # a row is one line
     (
-        re.compile(r'<a\b(?: href="[^"]*" tabindex="-1">([^<]*)|[^>]*?\shref="([^"]*)"[^>]*+>(.*?))</a>', re.S),
-        lambda m: f"[{m[3]}]({m[2]})" if m[1] is None else m[1],  # of one of many beside each other, the text
+        # Nothing is left of the one beside a heading; of one of many beside each other, the text.
+        re.compile(
+            r'<a\b(?: class="headerlink"[^>]*+>[^<]*| href="[^"]*" tabindex="-1">([^<]*)'
+            r'|[^>]*?\shref="([^"]*)"[^>]*+>(.*?))</a>',
+            re.S,
+        ),
+        lambda m: m[1] or "" if m[2] is None else f"[{m[3]}]({m[2]})",
     ),
-    (re.compile(r"<math\b([^>]*)>.*?</math>", re.S), lambda m: _formula(m[1])),
     (re.compile(rf"<thead>.*?</thead>|{_SPANNED.pattern}", re.S), lambda m: _cells(m) if m[1] else _head(m[0])),
 )
 _TAG = re.compile(r"<[^>]+>")
+_BLANK = re.compile(r"\n{3,}")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
 _PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # tags that follow each other are one
 SHORT = 600  # characters of a part that may stand in many places
+_NO_TAG = re.compile(r"&#(?!38;|60;)\d+;")  # references to characters that begin neither a tag nor another one
 _SAID = re.compile(rf'{TEX}="([^"]*)"')
 # What is text on the page would be a tag or a formula in its copy, but for code and formulas.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
@@ -73,7 +78,7 @@ def _written(piece: str) -> str:
     """The Markdown of tags and character references; a site has few that differ."""
     pieces = _PIECE.findall(piece)
     if len(pieces) > 1:
-        return "".join(map(_written, pieces))
+        return _BLANK.sub("\n\n", "".join(map(_written, pieces)))
     if piece[0] == "&":
         return unescape(piece)
     is_end, name = re.match(r"<(/?)([\w-]*)", piece).groups()  # pyright: ignore[reportOptionalMemberAccess]
@@ -82,7 +87,8 @@ def _written(piece: str) -> str:
 
 def markdown(html: str) -> str:
     """The HTML of a page's content as Markdown."""
-    html = _read(html)
+    html = _replaced(_read(html), "math", lambda attributes, _: _formula(attributes))
+    html = _replaced(html, "pre", lambda _, code: _fenced(_TAG.sub("", code).strip("\n")))
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
     if "$" in html or _WOULD_BE_TAG.search(html):
@@ -116,12 +122,26 @@ def _read(html: str) -> str:
     return "".join([*pieces, html[end:]])
 
 
+def _replaced(html: str, name: str, write: Callable[[str, str], str]) -> str:
+    """The HTML with what `write` makes of each element of a name, of its attributes and its content: none of these is
+    in another."""
+    first, *others = html.split(f"<{name}")
+    pieces = [first]
+    for one in others:
+        element, end, after = one.partition(f"</{name}>")
+        attributes, _, content = element.partition(">")
+        pieces += (write(attributes, content), after) if end else (f"<{name}", one)
+    return "".join(pieces)
+
+
+@lru_cache(maxsize=1024)
 def _formula(attributes: str) -> str:
-    """A formula in LaTeX, from the attributes of its `<math>`; the pieces after its first one are empty."""
+    """A formula in LaTeX, from the attributes of its `<math>`; the pieces after its first one are empty. A site has few
+    that differ."""
     if not (said := _SAID.search(attributes)):
         return ""
     name = "texblock" if "display" in attributes.replace(said[0], "") else "tex"
-    return f"<{name}>{said[1]}</{name}>"
+    return f"<{name}>{_NO_TAG.sub(lambda m: unescape(m[0]), said[1])}</{name}>"
 
 
 def _fenced(code: str) -> str:

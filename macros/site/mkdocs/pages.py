@@ -71,7 +71,7 @@ def on_config(config):
     if preview.serving:
         memory.pack_long_texts()
         memory.limit_large_results()
-    else:
+    elif disk.is_asked():
         inputs.begin()
     if not (preview.serving and preview.is_complete):  # what was kept is remembered then
         now = None if preview.serving and preview.is_edited else inputs.read
@@ -241,24 +241,29 @@ def read_page(file: File, config, files) -> str:
 
 
 RENDERING = {"render_macros", "ignore_macros"}  # metadata by which a page tells the plugin what to do
-CALL = re.compile(r"\{\{ (\w+)\((.*?)\) \}\}")  # as `model_pages.macro_call` writes it
+# As `model_pages.macro_call` writes it; or text that is only shown.
+CALL = re.compile(r"\{\{ (\w+)\((.*?)\) \}\}|\{% raw %\}((?s:.*?))\{% endraw %\}")
 NAME = re.compile(r'"([^"\\]*)"(?:, (.*))?')  # a model or a family, and the arguments after it
 JINJA = re.compile(r"\{[{%#]")
 
 
 def with_macros_called(plugin, markdown: str, page) -> str | None:
     """The Markdown of a page with its macros called, as Jinja would call them: all arguments are literals, so no
-    template is compiled for the page. None for a page with other Jinja, and if a call is wrong."""
+    template is compiled for the page. Raw blocks stay as they are. None for a page with other Jinja, and if a call is
+    wrong."""
     pieces = CALL.split(markdown.removesuffix("\n"))
-    if any(map(JINJA.search, pieces[::3])):
+    if any(map(JINJA.search, pieces[::4])):
         return None
     plugin._page, plugin.variables["page"], plugin._markdown = page, page, markdown
     for function in plugin.pre_macro_functions:
         function(plugin)
     try:
-        for n in range(1, len(pieces), 3):
-            args, named = arguments(pieces[n + 1])
-            pieces[n : n + 2] = str(plugin.env.finalize(plugin.macros[pieces[n]](*args, **named))), ""
+        for n in range(1, len(pieces), 4):
+            name, given, shown = pieces[n : n + 3]
+            if shown is None:
+                args, named = arguments(given)
+                shown = str(plugin.env.finalize(plugin.macros[name](*args, **named)))
+            pieces[n : n + 3] = "", "", shown
     except Exception:  # which Jinja meets too, and tells with its line
         return None
     return "".join(pieces)

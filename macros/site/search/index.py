@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from . import asked, records
@@ -103,23 +103,24 @@ class Index:
 
     def __init__(self):
         self.n = 0
-        self.records: dict[str, dict[int, float]] = {}
+        self.records: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
 
     def add(self, fields: Iterable[tuple[float, str]]) -> None:
         """The next record."""
         weights: dict[str, float] = {}
         for weight, text in fields:
             for word, times in counted(text).items():
-                weights[word] = weights.get(word, 0.0) + weight * (1 + math.log(times))
+                counts = weight if times == 1 else weight * (1 + math.log(times))
+                weights[word] = weights[word] + counts if word in weights else counts
         for word, weight in weights.items():
-            self.records.setdefault(word, {})[self.n] = weight
+            self.records[word].append((self.n, weight))
         self.n += 1
 
     def entries(self, word: str) -> list[int]:
         """The records of a word, each followed by the word's weight for it: a rare one counts more."""
         held = self.records[word]
         rarity = math.log(1 + self.n / len(held))
-        return [part for record, weight in held.items() for part in (record, max(1, round(4 * weight * rarity)))]
+        return [part for record, weight in held for part in (record, round(4 * weight * rarity) or 1)]
 
     def pieces(self) -> tuple[list[str], list[str]]:
         """The first word of each piece, and the pieces."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 _HEADING = re.compile(r'<h([1-6])\b[^>]*\sid="([^"]+)"[^>]*>(.*?)</h\1>', re.S)
 # Drawings are also there in words; a form is no text; the catalog's rows are records of their own.
 _UNREAD = re.compile(
-    r"<(svg|script|style|form)\b.*?</\1>"
+    r"<(svg|script|style|form)\b[^<]*+(?:<(?!/\1>)[^<]*+)*+</\1>"
     r'|<a class="headerlink".*?</a>'
     r'|<details class="wide diagram-source".*?</details>'
     r'|<table class="[^"]*ep-catalogue.*?</table>',
@@ -21,7 +21,7 @@ _BLOCK = re.compile(
 )
 _RAISED = re.compile(r"<su([bp])\b[^>]*>")
 _TAG = re.compile(r"<[^>]+>")
-_CELLS = re.compile(r"(?: · )+(?=[.,;:]?(?: |$))")
+_CELLS = re.compile(r" · (?: · )*(?=[.,;:]?(?: |$))")
 
 
 class Section(NamedTuple):

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from functools import cache
 
+_BETWEEN = dict.fromkeys(map(ord, ",_\u2009\u202f"))  # groups of digits
 _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?!\w)")
 _WORD = re.compile(r"\w+(?:(?<=\d)\.(?=\d)\w+)*")
 _LETTERS_AND_NUMBER = re.compile(r"([a-z]{2,})(\d.*)")
@@ -34,7 +35,7 @@ def counted(text: str) -> dict[str, int]:
 
 
 def _ungrouped(text: str) -> str:
-    return _GROUPED.sub(lambda number: re.sub(r"\D", "", number[0]), text)
+    return _GROUPED.sub(lambda number: number[0].translate(_BETWEEN), text)
 
 
 @cache
