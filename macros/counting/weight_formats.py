@@ -245,12 +245,21 @@ class WeightFormats:
             return () if form is None else form.types
         return FORMATS[format].types
 
-    @cached_property
+    @property
     def gguf(self) -> GgufFile:
         """The model's GGUF file. Raises `Problem` if llama.cpp has no such model."""
+        if isinstance(self._gguf, Problem):
+            raise self._gguf
+        return self._gguf
+
+    @cached_property
+    def _gguf(self) -> GgufFile | Problem:
         from .gguf import GgufFile as made  # a browser loads its rules if a format asks for them
 
-        return made(self.trace.weights.values(), self.model_type, self.trace.symbols)
+        try:
+            return made(self.trace.weights.values(), self.model_type, self.trace.symbols)
+        except Problem as problem:  # each of the formats asks for it
+            return problem
 
     def _in_file(self, w: Weight, format: str, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight with each type in a GGUF file."""
