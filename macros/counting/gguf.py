@@ -264,7 +264,8 @@ class GgufFile:
             [
                 (kind, t.units * (t.copies if len(kinds) == 1 else len(layers)))
                 for t, kinds in zip(self.tensors, self._kinds(False))
-                for kind, layers in kinds or ()
+                if kinds is not None
+                for kind, layers in kinds
             ]
         )
 

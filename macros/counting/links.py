@@ -22,7 +22,7 @@ from ..engine.steps import Role
 from ..engine.tensors import Weight
 from .arrays import origin, size
 from .conditions import Conditions
-from .costs import COMPUTE, MEMORY, Costs
+from .costs import Bound, Costs, Ratio, longer
 from .devices import cut_axis, weight_axis
 from .parts import HEAD, cut
 from .splits import Split, padded
@@ -91,48 +91,62 @@ def link_seconds(found: tuple[Transfer, ...], split: Split, new: int, given: Con
 
     Raises ValueError if the machine states no link.
     """
-    return _seconds(sum((t.sent for t in found), Fraction(0)), split, new, given)
+    return Fraction(*_seconds(sum((t.sent for t in found), Fraction(0)), split, new, given))
 
 
-def _seconds(sent: Fraction, split: Split, new: int, given: Conditions) -> Fraction:
+def _seconds(sent: Fraction, split: Split, new: int, given: Conditions) -> Ratio:
     if given.machine.link is None:
         raise ValueError("a time on links needs a machine that states them")
     at_once = min(split.pipeline, new * given.batch)
-    return sent / (given.machine.link.one_way * at_once)
+    return sent.numerator, sent.denominator * given.machine.link.one_way * at_once
 
 
 LINKS = "links"
 
 
 class Limits(Struct, frozen=True):
-    """The limits of a step on the devices of a split: seconds of compute, of memory, and of links; None if the machine
-    states none and there is something to send."""
+    """The limits of a step on the devices of a split: seconds of compute and of memory, and those of `sending` on
+    links; None if the machine states none and there is something to send."""
 
-    compute: Fraction
-    memory: Fraction
-    links: Fraction | None
+    bound: Bound
+    sending: Ratio | None
+
+    @property
+    def compute(self) -> Fraction:
+        return self.bound.compute_seconds
+
+    @property
+    def memory(self) -> Fraction:
+        return self.bound.memory_seconds
+
+    @property
+    def links(self) -> Fraction | None:
+        return None if self.sending is None else Fraction(*self.sending)
+
+    @property
+    def longest(self) -> Ratio:
+        """The longest: at best, compute, reads and messages overlap."""
+        return longer(self.bound.longest, self.sending) if self.sending else self.bound.longest
 
     @property
     def seconds(self) -> Fraction:
-        """The longest: at best, compute, reads and messages overlap."""
-        return max(self.compute, self.memory, self.links or Fraction(0))
+        """The same in lowest terms."""
+        return Fraction(*self.longest)
 
     @property
     def limited_by(self) -> str:
         """The longest of the three: `COMPUTE`, `MEMORY` or `LINKS`."""
-        if self.links is not None and self.links > max(self.compute, self.memory):
-            return LINKS
-        return COMPUTE if self.compute >= self.memory else MEMORY
+        return LINKS if self.longest is self.sending else self.bound.limited_by
 
 
 def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16") -> Limits:
     """The minimum times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
     at_work = split.devices // split.pipeline * min(split.pipeline, new * given.batch)
     bound = costs.bound_on(at_work, new, given, expected=True)
-    links: Fraction | None = Fraction(0)
+    links: Ratio | None = 0, 1
     if split.devices > 1 and (sent := _messages(costs, split, new, given.tokens, dispatch).sent):
         links = _seconds(sent * _fullest(split, given), split, new, given) if given.machine.link else None
-    return Limits(bound.compute_seconds, bound.memory_seconds, links)
+    return Limits(bound, links)
 
 
 def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:

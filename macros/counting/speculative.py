@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from ..engine.errors import Problem
 from .conditions import Conditions
-from .costs import Bound, Costs
+from .costs import Bound, Costs, longer
 
 MOST_DRAFTED = 64
 
@@ -134,8 +134,9 @@ def lengths(
     able = range(1, min(most_drafted(draft, most), given.tokens - 1) + 1) or range(1, 2)
     at_once = proposed_at_once(draft)
     plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)
+    always = Fraction(1)
     return [
-        Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain), at_once)
+        Speculation(always, k, plain, proposes, _verify(target, k, given, plain), at_once)
         for k in able
         if not asked or k in asked
     ]
@@ -159,8 +160,10 @@ def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bou
     new = drafted + 1
     bound = target.bound(new, given.at(max(given.tokens, new)), expected=True)
     peak = given.machine.peak(*target.formats.types(given.format))
-    memory = max(bound.memory_seconds, plain.memory_seconds)
+    memory = longer(bound.memory, plain.memory)
     if peak is None:
-        return Bound(bound.compute_seconds, memory)
-    more = Fraction(target.head_flops * drafted * given.batch, peak * target.at_work(new, given))
-    return Bound(max(bound.compute_seconds + more, plain.compute_seconds), memory)
+        return Bound(bound.compute, memory)
+    compute, parts = bound.compute
+    more, parts_of_more = target.head_flops * drafted * given.batch, peak * target.at_work(new, given)
+    together = compute * parts_of_more + more * parts, parts * parts_of_more
+    return Bound(longer(together, plain.compute), memory)

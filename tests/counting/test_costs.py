@@ -736,8 +736,8 @@ def test_experts_that_are_not_chosen_cost_memory_and_no_compute():
 
 
 def test_a_bound_is_the_longer_of_the_two():
-    assert Bound(Fraction(6), Fraction(5)).limited_by == COMPUTE and Bound(Fraction(6), Fraction(5)).seconds == 6
-    assert Bound(Fraction(3), Fraction(5)).limited_by == MEMORY and Bound(Fraction(3), Fraction(5)).seconds == 5
+    assert Bound((6, 1), (5, 1)).limited_by == COMPUTE and Bound((6, 1), (5, 1)).seconds == 6
+    assert Bound((3, 1), (5, 1)).limited_by == MEMORY and Bound((3, 1), (5, 1)).seconds == 5
 
 
 @pytest.mark.parametrize("name", list(accelerators.accelerators()))
