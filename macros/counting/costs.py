@@ -49,6 +49,7 @@ CACHED = (
     "_cut_weights",
     "_stage_weights",
     "_stage_cache",
+    "_held",
     "is_there",
 )
 

@@ -24,6 +24,9 @@ OUTER = frozenset(("d_model", "d_embedding"))
 # Layers; of their weights the parts that a device has, each with its shape, its members, and the number of weights that
 # are cut alike; the bytes of all these parts by the number of layers.
 Cut: TypeAlias = tuple[tuple[int, ...], list[tuple[Weight, list[int], int, int]], dict[int, int]]
+# Weights that are cut alike: whether they are routed, the sizes that differ on a device, the members and the padded
+# rows (0 without).
+Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int, int]
 
 
 class Devices(Training):
@@ -34,7 +37,7 @@ class Devices(Training):
     def split_bytes(self, split: Split, given: Conditions) -> dict[str, int]:
         """Memory of the fullest device of a split during decode: its weights, its cache, and the largest operation of a
         decode step, which each device is assumed to hold whole."""
-        texts = -(-given.batch // split.data)
+        texts = _texts(split, given)
         weights = self._stage_weights(split, self.formats.sized_as(given.format))
         cache = self._stage_cache(split, given.tokens, given.item_bytes)
         stage = max(range(split.pipeline), key=lambda i: weights[i] + cache[i] * texts)
@@ -47,10 +50,21 @@ class Devices(Training):
     def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
         their own are at most this; below 0 if not even the weights fit."""
-        weights = self._stage_weights(split, self.formats.sized_as(given.format))
-        cache = self._stage_cache(split, given.tokens, given.item_bytes)
-        operation = self.largest_operation(1, given.tokens)[1] * 2
-        return min([(memory_bytes - w) // (c + operation) for w, c in zip(weights, cache)])
+        return min([(memory_bytes - weights) // each for weights, each in self._of_stages(split, given)])
+
+    def has_room(self, split: Split, memory_bytes: int, given: Conditions) -> bool:
+        """Whether `split_bytes` are at most this."""
+        texts = _texts(split, given)
+        return max([weights + each * texts for weights, each in self._of_stages(split, given)]) <= memory_bytes
+
+    def _of_stages(self, split: Split, given: Conditions) -> list[tuple[int, int]]:
+        """For a device of each stage the bytes of its weights, and those of one sequence."""
+        return self._held(split, self.formats.sized_as(given.format), given.tokens, given.item_bytes)
+
+    def _held(self, split: Split, format: str, context: int, item_bytes: ItemBytes) -> list[tuple[int, int]]:
+        operation = self.largest_operation(1, context)[1] * 2
+        cache = self._stage_cache(split, context, item_bytes)
+        return [(w, c + operation) for w, c in zip(self._stage_weights(split, format), cache)]
 
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
         """`split_bytes` of the `split` over the given devices; None if there is none."""
@@ -77,6 +91,8 @@ class Devices(Training):
 
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
+        if format in FORMATS and FORMATS[format].is_plain and format not in self.formats.names:
+            return [elements * FORMATS[format].bits // 8 for elements in self._stage_elements(split)]
         totals = [0] * split.pipeline
         for layers, parts, alike in self._cut_weights(_of_stage(split), format):
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
@@ -86,6 +102,44 @@ class Devices(Training):
                     )
                 totals[stage] += alike[len(here)] if here else 0
         return totals
+
+    def _stage_elements(self, split: Split) -> list[int]:
+        """Elements of weights on each device of each stage."""
+        totals = [0] * split.pipeline
+        cuts, routed = self._local(_of_stage(split))
+        for (layers, is_layered), alike in self._elements.items():
+            each = 0
+            for (is_routed, sizes, members, rows), number in alike.items():
+                for size in sizes:
+                    number *= size.at(routed if is_routed else cuts)
+                each += number * (members // split.expert or 1) * (held(PADDED, rows, split.tensor) if rows else 1)
+            for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
+                totals[stage] += each * (len(here) if is_layered else min(len(here), 1))
+        return totals
+
+    @cached_property
+    def _elements(self) -> dict[tuple[tuple[int, ...], bool], dict[Alike, int]]:
+        """By the layers of weights, and whether each has its own, the elements in one of those cut alike: a number to
+        multiply by what differs on a device."""
+        found: dict[tuple[tuple[int, ...], bool], dict[Alike, int]] = {}
+        for w, layers in self._placed:
+            if w.is_buffer:
+                continue
+            at, number, sizes, rows = self._axes[w], 1, list[Poly](), 0
+            for i, d in enumerate(w.shape):
+                if i == 0 and w in self.counts.ngram_tables:
+                    rows = int(d)
+                elif i == at if w.routed is None else d.expr.symbols:
+                    sizes.append(d.expr)
+                else:
+                    number *= int(d)
+            members = 0 if w.members is None else int(w.members)
+            if w.routed is None and members:
+                number, members = number * members, 0
+            alike = w.routed is not None, tuple(sizes), members, rows
+            known = found.setdefault((layers, w.layers is not None), {})
+            known[alike] = known.get(alike, 0) + number
+        return found
 
     def _cut_weights(self, split: Split, format: str) -> list[Cut]:
         """The parts of the weights on a device of a stage, whichever layers it has."""
@@ -116,8 +170,9 @@ class Devices(Training):
             if cut is not None:
                 of_all, cut_size = cut
                 size = -(-size * cut_size.at(cuts) // of_all)
+            each = size // len(k.layers)
             for stage, here in enumerate(self._by_stage(k.layers, split.pipeline)):
-                totals[stage] += size // len(k.layers) * len(here)
+                totals[stage] += each * len(here)
         return totals
 
     @cached_property
@@ -243,7 +298,7 @@ class Devices(Training):
         splits = self.splits(given.devices, given.batch)
         if memory_bytes is not None:
             for split in splits:
-                if sum(self.split_bytes(split, given).values()) <= memory_bytes:
+                if self.has_room(split, memory_bytes, given):
                     return split
         return splits[0] if splits else None
 
@@ -277,7 +332,7 @@ class Devices(Training):
         whole = self.weight_bytes(given.format) + self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch
         for split in splits:
             if split.data <= given.batch and split.devices * memory_bytes >= whole:  # together they hold no less
-                if sum(self.split_bytes(split, given).values()) <= memory_bytes:
+                if self.has_room(split, memory_bytes, given):
                     return split
         return None
 
@@ -350,6 +405,11 @@ class Devices(Training):
             return 1
         expert = math.gcd(devices, members)
         return None if widths % (devices // expert) else expert
+
+
+def _texts(split: Split, given: Conditions) -> int:
+    """The number of sequences on the devices of a split that have the most."""
+    return -(-given.batch // split.data)
 
 
 def _of_stage(split: Split) -> Split:
