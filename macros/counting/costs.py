@@ -26,6 +26,7 @@ from .parameters import Counts
 # 10 s of 28. Each model has caches of its own, which go with it.
 CACHED = (
     "flops_by_part",
+    "_pair_flops",
     "forms",
     "_compute",
     "causal_flops",
@@ -108,7 +109,7 @@ class Costs(Devices):
             return None
         if context is None:
             end = 2 if self.reads_source else 1  # an encoder reads its input in the first step
-            maps, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, end)), 0
+            maps, cache = self.counts.flops_at(1, end) - self.pair_flops(1, end), 0
             seconds, parts = maps, peak
         else:
             seconds, parts = self._compute_seconds(1, given)
