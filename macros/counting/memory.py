@@ -8,7 +8,8 @@ from typing import TypeAlias
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import in_numbers, is_cache, is_data, measured, origin, product_of
+from ..engine.tensors import Cached, Weight
+from .arrays import in_numbers, is_cache, measured, origin, product_of
 from .cache import CacheCosts
 from .conditions import Conditions
 
@@ -80,7 +81,7 @@ class Memory(CacheCosts):
             for x in (*leaf.inputs, *leaf.outputs):
                 if id(x) not in known:
                     whole, shape = origin(x), -1  # what reads an array finds it as what made it
-                    if is_data(whole) and not is_cache(whole):
+                    if not isinstance(whole.source, (Weight, Cached)) and not is_cache(whole):
                         shape = shapes.setdefault(tuple([id(d.expr) for d in whole.shape]), len(sizes))
                         if shape == len(sizes):
                             number, axes = in_numbers(whole)

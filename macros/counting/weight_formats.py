@@ -74,7 +74,8 @@ class WeightFormats:
         self._quantizers: dict[str, Quantization] = {}
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
         self._totals = totals
-        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, Sizes]]] = {}  # see `_kinds_for`
+        # see `_kinds_for`
+        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, tuple[bool, ...], Sizes, int]]] = {}
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
         try:
@@ -115,13 +116,14 @@ class WeightFormats:
                 self._totals[format] = self.gguf.size(format)
             elif format in QUANTIZERS:
                 quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                touched = [
-                    form.size(shape, copies) * number
-                    for w, sizes in self._kinds_for(quantization)
-                    for form, _ in self._quantized(w, quantization, rest, None)
-                    for (shape, copies), number in sizes.items()
-                ]
-                self._totals[format] = self._rest_bytes + sum(touched)
+                total = self._rest_bytes
+                for w, is_listed, sizes, elements in self._kinds_for(quantization):
+                    form = self._holding(w, self._form(w, quantization, rest, is_listed), rest)
+                    if form is rest:
+                        total += elements * rest.bits // 8
+                    else:
+                        total += sum([form.size(shape, copies) * number for (shape, copies), number in sizes.items()])
+                self._totals[format] = total
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
@@ -133,30 +135,44 @@ class WeightFormats:
         return self._converted(format) if format in self.names else self.total(format)
 
     def _converted(self, format: str) -> int:
-        return sum([format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike])
+        form, (matrices, of_matrices, of_vectors) = FORMATS[format], self._alike
+        total = of_vectors * (form.bits if format == "float32" else 16) // 8
+        if form.is_plain:
+            return total + of_matrices * form.bits // 8
+        return total + sum([form.size(shape, copies) * number for (shape, copies), number in matrices.items()])
 
     @cached_property
-    def _alike(self) -> list[tuple[Weight, int]]:
-        """Of all weights with the same number of copies and the same shape one, and their number."""
-        found: dict[tuple[int, bool, tuple[int, ...]], tuple[Weight, int]] = {}
+    def _alike(self) -> tuple[Sizes, int, int]:
+        """The matrices by shape and number of copies; the elements of all matrices, and of all vectors."""
+        sizes: Sizes = {}
+        of_matrices = of_vectors = 0
         for w in self.trace.weights.values():
-            if not w.is_buffer:
-                key = int(w.copies), w.is_matrix, tuple([int(d) for d in w.shape])
-                found[key] = w, (found[key][1] if key in found else 0) + 1
-        return list(found.values())
+            if w.is_buffer:
+                continue
+            if w.is_matrix:
+                key = tuple([int(d) for d in w.shape]), int(w.copies)
+                sizes[key] = sizes.get(key, 0) + 1
+                of_matrices += int(w.count)
+            else:
+                of_vectors += int(w.count)
+        return sizes, of_matrices, of_vectors
 
-    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, Sizes]]:
-        """Of all weights that a quantizer may touch and gives the same format one, and how many of them have which
-        shape, as `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
-        lists = tuple(modules.listed for modules, _ in quantization.listed)
+    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes, int]]:
+        """Of all weights that a quantizer may touch and gives the same format one, in which of its lists they are, how
+        many of them have which shape, as `rows_and_columns`, and number of copies, and the elements of all. No list of
+        a quantizer tells layers or experts apart."""
+        lists = tuple([modules.listed for modules, _ in quantization.listed])
         if lists not in self._for_lists:
-            found: dict[tuple[object, ...], tuple[Weight, Sizes]] = {}
+            found: dict[tuple[object, ...], tuple[Weight, tuple[bool, ...], Sizes]] = {}
             for w, shape, called in self._seen_by_quantizers:
                 is_listed = tuple([modules.holds(called) for modules, _ in quantization.listed])
                 key = self.kinds[w], w.layers is None, w in self._transposed, shape[0][-1:], is_listed
-                sizes = found.setdefault(key, (w, {}))[1]
+                sizes = found.setdefault(key, (w, is_listed, {}))[2]
                 sizes[shape] = sizes.get(shape, 0) + 1
-            self._for_lists[lists] = list(found.values())
+            self._for_lists[lists] = [
+                (w, is_listed, sizes, sum([math.prod(shape) * copies * n for (shape, copies), n in sizes.items()]))
+                for w, is_listed, sizes in found.values()
+            ]
         return self._for_lists[lists]
 
     @cached_property
@@ -369,20 +385,9 @@ class WeightFormats:
 
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight in each format of a quantization, or with the rest."""
-        kind = self.kinds[w]
-        if kind is Kind.REST:
-            return ((rest, _copies(w, layers)),)
-        if kind is Kind.EXPERT and quantization.experts_unknown:
-            raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
-        otherwise = _otherwise(quantization, kind)
-        is_linear = kind is Kind.EXPERT or kind is Kind.LINEAR or kind is Kind.HEAD
-        is_left = kind is Kind.LINEAR and (
-            (w.layers is None and not quantization.outside) or (w in self._transposed and not quantization.transposed)
-        )
-        if is_left or (otherwise is None and not is_linear):
-            return ((rest, _copies(w, layers)),)
-        if not quantization.listed:
-            return ((self._holding(w, otherwise, rest), _copies(w, layers)),)
+        if not self._is_looked_up(w, quantization) or not quantization.listed:
+            return ((self._holding(w, self._form(w, quantization, rest, ()), rest), _copies(w, layers)),)
+        otherwise = _otherwise(quantization, self.kinds[w])
         has_numbers, has_members = quantization.has_numbers, quantization.has_members
         numbers = _numbers(w, layers)
         members = 1 if w.members is None else int(w.members)
@@ -399,6 +404,24 @@ class WeightFormats:
                 form = self._holding(w, form, rest)
                 found[form] = found.get(form, 0) + copies
         return tuple(found.items())
+
+    def _is_looked_up(self, w: Weight, quantization: Quantization) -> bool:
+        """Whether a quantization may give a weight another format than the rest's: then its lists say which."""
+        kind = self.kinds[w]
+        if kind is Kind.EXPERT and quantization.experts_unknown:
+            raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
+        if kind is Kind.LINEAR:
+            is_left = w.layers is None and not quantization.outside
+            return not is_left and (quantization.transposed or w not in self._transposed)
+        return kind is Kind.EXPERT or kind is Kind.HEAD or _otherwise(quantization, kind) is not None
+
+    def _form(self, w: Weight, quantization: Quantization, rest: Format, is_listed: tuple[bool, ...]) -> Format | None:
+        """The format of a weight that is, or is not, in each of a quantization's lists."""
+        if not self._is_looked_up(w, quantization):
+            return rest
+        if True in is_listed:
+            return quantization.listed[is_listed.index(True)][1]
+        return _otherwise(quantization, self.kinds[w])
 
     def _holding(self, w: Weight, form: Format | None, rest: Format) -> Format:
         """The format, or the rest's for a matrix that cannot have it."""
@@ -493,6 +516,8 @@ def _of_quantizer(name: str, model_type: str) -> Quantization:
 
 def _otherwise(quantization: Quantization, kind: Kind) -> Format | None:
     """The format of the weights of a kind that are not listed."""
+    if kind is Kind.REST:
+        return None
     if kind is Kind.LINEAR:
         return quantization.linear
     if kind is Kind.EXPERT:
