@@ -28,6 +28,7 @@ CACHED = (
     "flops_by_part",
     "_pair_flops",
     "forms",
+    "_types",
     "_compute",
     "causal_flops",
     "expanded_flops",
@@ -82,11 +83,15 @@ class Costs(Devices):
         holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
         highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
         machine = given.machine
-        by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
+        by_weights = machine.peak(*self._types(given.format))
         by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
             return 0, 1
         return self._compute(new, given.tokens, by_weights, by_cache)
+
+    def _types(self, format: str) -> tuple[str, ...]:
+        """The types whose arithmetic holds the weights."""
+        return self.formats.types(self.formats.sized_as(format))
 
     def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Ratio:
         """The same at these peaks."""

@@ -158,7 +158,7 @@ def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bou
     """The target's step over the proposed tokens and one more: the logits of all, not only of the last. If stages share
     the tokens, it takes at least as long as one token needs to pass through all of them, as in a `plain` step."""
     new = drafted + 1
-    bound = target.bound(new, given.at(max(given.tokens, new)), expected=True)
+    bound = target.bound(new, given if new <= given.tokens else given.at(new), expected=True)
     peak = given.machine.peak(*target.formats.types(given.format))
     memory = longer(bound.memory, plain.memory)
     if peak is None:

@@ -54,10 +54,11 @@ USUAL = Asked()
 
 def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     """The figures at a place of the JSON, by their keys there; one value per context for those that depend on it."""
+    each, once = [(str(n), asked.at(n)) for n in asked.contexts], asked.at(None)
     return {
-        key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
+        key: {n: plain_number(f.compute(costs, given)) for n, given in each}
         if "context" in f.needs
-        else plain_number(f.compute(costs, asked.at(None)))
+        else plain_number(f.compute(costs, once))
         for key, f in PLACES[place].items()
         if costs.has_latents or not f.of_latents
     }
@@ -95,9 +96,7 @@ def data(costs: Costs, asked: Asked) -> dict:
     def at_each(figure: Callable[[int], object]) -> dict:
         return {str(n): figure(n) for n in asked.contexts}
 
-    on = {
-        n: {slug: _least(costs, a, asked.at(n)) for slug, a in common().items()} for n in asked.contexts
-    }  # where the times are counted
+    on = {n: {slug: _room(costs, a, asked.at(n)) for slug, a in common().items()} for n in asked.contexts}
     return {
         "dtype": asked.dtype,
         "weights_format": form,
@@ -153,9 +152,9 @@ def data(costs: Costs, asked: Asked) -> dict:
         "engine_bytes": engine_bytes(costs, asked),
         "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
         "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
-        "bounds_at": at_each(lambda n: {slug: _bounds(costs, *here) for slug, here in on[n].items()}),
-        "throughput_at": at_each(lambda n: {slug: _throughput(costs, *here) for slug, here in on[n].items()}),
-        "verify_ratio_at": at_each(lambda n: _verify(costs, *on[n][CHECKED_ON])),
+        "bounds_at": at_each(lambda n: {slug: _bounds(costs, here) for slug, here in on[n].items()}),
+        "throughput_at": at_each(lambda n: {slug: _throughput(costs, here) for slug, here in on[n].items()}),
+        "verify_ratio_at": at_each(lambda n: _verify(costs, on[n][CHECKED_ON])),
         **keyed(costs, "costs", asked),
     }
 
@@ -231,7 +230,28 @@ BOUND = (
 )
 
 
-def _bounds(costs: Costs, split: Split | None, given: Conditions) -> dict:
+class Room(NamedTuple):
+    """The split of the bounds on an accelerator, None without one; the conditions on its devices, and for each batch
+    that fits there: some, and the largest of all splits over so many devices."""
+
+    split: Split | None
+    given: Conditions
+    batches: list[Conditions]
+
+
+def _room(costs: Costs, a: Accelerator, asked: Conditions) -> Room:
+    memory = a.memory_bytes
+    split = costs.least_split(asked, memory)
+    if split is None:
+        return Room(None, asked.on(a, asked.devices), [])
+    given = asked.on(a, split.devices)
+    sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
+    most = costs.texts_of_group(split, memory, given) * split.data
+    return Room(split, given, [given.of_texts(n) for n in sizes if 0 < n <= most])
+
+
+def _bounds(costs: Costs, room: Room) -> dict:
+    split, given, _ = room
     if split is None:
         return {**dict.fromkeys(BOUND), "compute_limits_from_batch": costs.critical_batch(given)}
     read, write = costs.bound(given.tokens, given), costs.bound(1, given)
@@ -248,22 +268,22 @@ def _bounds(costs: Costs, split: Split | None, given: Conditions) -> dict:
     }
 
 
-def _throughput(costs: Costs, split: Split | None, given: Conditions) -> dict[str, float]:
+def _throughput(costs: Costs, room: Room) -> dict[str, float]:
     """Tokens per second at best by batch size, up to the largest that fits into the split of the bounds; nothing where
     its devices exchange something and state no link.
     """
     found: dict[str, float] = {}
-    if split is None:
+    if room.split is None:
         return found
-    for at in _batches(costs, split, given):
-        least = limits(costs, split, 1, at)
+    for at in room.batches:
+        least = limits(costs, room.split, 1, at)
         if least.sending is not None:
             seconds, parts = least.longest
             found[str(at.batch)] = _ratio(at.batch * parts, seconds)
     return found
 
 
-def _verify(costs: Costs, split: Split | None, given: Conditions) -> dict[str, dict[str, float]]:
+def _verify(costs: Costs, room: Room) -> dict[str, dict[str, float]]:
     """By batch size, how many times as long as a decoding step one takes at least that checks so many draft tokens."""
     from ..counting.speculative import lengths  # here: no table asks for it
 
@@ -275,22 +295,8 @@ def _verify(costs: Costs, split: Split | None, given: Conditions) -> dict[str, d
             str(s.drafted): times(s.verify.longest, s.plain.longest)
             for s in lengths(costs, None, at, DRAFTED[-1], DRAFTED)
         }
-        for at in (_batches(costs, split, given) if split else ())
+        for at in room.batches
     }
-
-
-def _batches(costs: Costs, split: Split, given: Conditions) -> list[Conditions]:
-    """The batches that fit into a split on an accelerator: some, and the largest of all splits over so many devices."""
-    memory = given.machine.memory_bytes
-    sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
-    most = costs.texts_of_group(split, memory, given) * split.data
-    return [given.of_texts(n) for n in sizes if 0 < n <= most]
-
-
-def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | None, Conditions]:
-    """The split of the bounds on an accelerator, and the conditions on its devices."""
-    split = costs.least_split(given, a.memory_bytes)
-    return split, given.on(a, split.devices if split else given.devices)
 
 
 def _float(x: Fraction) -> float:
@@ -366,7 +372,7 @@ def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
     """The minimum times at a context, on the most common accelerators."""
     lines = []
     for a in common().values():
-        b = _bounds(costs, *_least(costs, a, asked.at(n)))
+        b = _bounds(costs, _room(costs, a, asked.at(n)))
         if b["devices"] is None:
             continue
         devices = f"{b['devices']} devices ({Split(**b['split']).letters})" if b["devices"] > 1 else "1 device"
