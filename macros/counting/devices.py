@@ -91,6 +91,8 @@ class Devices(Training):
 
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
+        if split.devices == 1:
+            return [self.formats.total(format)]
         if format in FORMATS and FORMATS[format].is_plain and format not in self.formats.names:
             return [elements * FORMATS[format].bits // 8 for elements in self._stage_elements(split)]
         totals = [0] * split.pipeline

@@ -176,8 +176,9 @@ class GgufFile:
     def _stored(self, positions: Iterable[int], format: str, has_matrix: bool) -> tuple[Stored, ...]:
         """The same of the tensors at some positions."""
         found: list[Stored] = []
+        of_all = self._kinds(has_matrix)
         for position in positions:
-            tensor, kinds = self.tensors[position], self._kinds(has_matrix)[position]
+            tensor, kinds = self.tensors[position], of_all[position]
             if format in PLAIN or kinds is None:  # what no format touches is as in an F16 file
                 found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
                 continue

@@ -109,26 +109,36 @@ class WeightFormats:
         return self.rest.name if self._types is None else format
 
     def total(self, format: str) -> int:
-        """Bytes of all weights."""
+        """Bytes of all weights. Those of files of a kind are counted together, since what that needs goes with the
+        costs. Raises `Problem` if the format is not known."""
         format = self.sized_as(format)
         if format not in self._totals:
             if format in GGUF:
-                self._totals[format] = self.gguf.size(format)
+                file = self.gguf
+                self._totals.update({name: file.size(name) for name in GGUF_FORMATS})
             elif format in QUANTIZERS:
-                quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                total = self._rest_bytes
-                for w, is_listed, sizes, elements in self._kinds_for(quantization):
-                    form = self._holding(w, self._form(w, quantization, rest, is_listed), rest)
-                    if form is rest:
-                        total += elements * rest.bits // 8
-                    else:
-                        total += sum([form.size(shape, copies) * number for (shape, copies), number in sizes.items()])
-                self._totals[format] = total
+                self._of_quantizer(format)
+                for name in QUANTIZERS:
+                    try:
+                        self._totals[name] = self._quantized_bytes(name)
+                    except Problem:  # of another than the one that is asked for
+                        continue
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
                 self._totals[format] = self._converted(format)
         return self._totals[format]
+
+    def _quantized_bytes(self, quantizer: str) -> int:
+        quantization, rest = self._of_quantizer(quantizer), FORMATS["bfloat16"]
+        total = self._rest_bytes
+        for w, is_listed, sizes, elements in self._kinds_for(quantization):
+            form = self._holding(w, self._form(w, quantization, rest, is_listed), rest)
+            if form is rest:
+                total += elements * rest.bits // 8
+            else:
+                total += sum([form.size(shape, copies) * number for (shape, copies), number in sizes.items()])
+        return total
 
     def converted(self, format: str) -> int:
         """Bytes of all weights with every matrix in a format of `FORMATS`, whatever was published."""
