@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from ..engine.errors import Problem, shorten
 from ..engine.tensors import Weight
@@ -41,8 +42,7 @@ STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}.")
 _BY_LAYER = frozenset(("down", "gate", "up"))
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(Struct, frozen=True, dict=True):
     """A tensor of a GGUF file, or all its copies over `layers`: `{i}` in the name stands for the layer.
 
     `shape` is in NumPy's order, the row last; `plain` is the type that the converter writes if it is not that of

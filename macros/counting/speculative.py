@@ -8,8 +8,10 @@ a + … + aᵏ tokens: those before the first rejected one, and one of the targe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..engine.errors import Problem
 from .conditions import Conditions
@@ -18,8 +20,7 @@ from .costs import Bound, Costs, longer
 MOST_DRAFTED = 64
 
 
-@dataclass(frozen=True)
-class Speculation:
+class Speculation(Struct, frozen=True):
     """The minimum times of one step, with and without a draft: seconds for the whole batch."""
 
     acceptance: Fraction
