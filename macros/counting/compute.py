@@ -307,7 +307,7 @@ class Compute:
     def _values(self, new: int, context: int) -> Mapping[str, int]:
         return self.counts.values(T=new, S=context)
 
-    def _evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
+    def evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
         """The value of a polynomial in a step. Many arrays have the same shape: each is evaluated once."""
         values = self._values(new, context)
 

@@ -287,7 +287,8 @@ def _sums_inside(step: Node, layer: Node) -> list[Node]:
     if layer.layers is None:
         return of_ngrams
     width = step.outputs[0].shape[-1].expr
-    shares = [x for x in step.walk() if is_sum_of_shares(x) and x.outputs[0].shape[-1].expr != width]
+    products = [x for x in step.walk() if x.own_flops is not None]
+    shares = [x for x in products if is_sum_of_shares(x) and x.outputs[0].shape[-1].expr != width]
     return of_ngrams + shares
 
 

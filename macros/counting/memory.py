@@ -42,7 +42,7 @@ class Memory(CacheCosts):
 
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
-        at = self._evaluated(new, context)
+        at = self.evaluated(new, context)
         operations = (
             (leaf, sum(number * at(varying) for varying, number in elements.items()))
             for elements, leaf in self.operations(pairs=pairs)

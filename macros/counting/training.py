@@ -42,7 +42,7 @@ class Training(Memory):
         expanded per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed in blocks).
         With `recompute`, only each layer's input is kept, and the largest layer's own once.
         """
-        at = self._evaluated(context, context)
+        at = self.evaluated(context, context)
 
         def elements(arrays: Saved) -> int:
             return sum(at(size) for size, is_paired in arrays if pairs or not is_paired)
@@ -69,12 +69,17 @@ class Training(Memory):
         heads = [n for n in top if n.role is HEAD]
         return (
             _sizes(x for n in top if n.layers is None and n.role is not HEAD for x in _saved(n)),
-            [(n, _sizes(_saved(n)), self._written_out(n)) for n in top if n.layers is not None],
-            [
-                (h, _sizes(x for n in h.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n)))
-                for h in heads
-            ],
+            [(n, self.saved(n), self._written_out(n)) for n in top if n.layers is not None],
+            [(h, self.saved_inside(h)) for h in heads],
         )
+
+    def saved(self, node: Node) -> Saved:
+        """Of each array that a call keeps for the backward pass the elements, and whether it is over pairs."""
+        return _sizes(_saved(node))
+
+    def saved_inside(self, head: Node) -> Saved:
+        """The same of the calls inside a head."""
+        return _sizes(x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
 
     def written_out_elements(self, layer: Node, values: Mapping[str, int]) -> int:
         """The difference in a layer's kept elements if its latents' keys and values are expanded."""
