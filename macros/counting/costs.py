@@ -52,6 +52,7 @@ CACHED = (
     "_cut_weights",
     "_stage_weights",
     "_stage_cache",
+    "_cut_cache",
     "_held",
     "is_there",
 )

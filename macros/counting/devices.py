@@ -167,22 +167,27 @@ class Devices(Training):
     def _stage_cache(self, split: Split, context: int, item_bytes: ItemBytes) -> list[int]:
         """Bytes of one sequence's cache on each device of each stage."""
         totals = [0] * split.pipeline
-        cuts, _ = self._local(_of_stage(split))
-        for (k, size), cut in zip(self.cache_by_entry(context, item_bytes), self._cut_of_cache):
-            if cut is not None:
-                of_all, cut_size = cut
-                size = -(-size * cut_size.at(cuts) // of_all)
-            each = size // len(k.layers)
-            for stage, here in enumerate(self._by_stage(k.layers, split.pipeline)):
-                totals[stage] += each * len(here)
+        for (k, size), (part, whole, layers) in zip(self.cache_by_entry(context, item_bytes), self._cut_cache(split)):
+            each = -(-size * part // whole) // len(k.layers)
+            for stage, here in enumerate(layers):
+                totals[stage] += each * here
         return totals
 
+    def _cut_cache(self, split: Split) -> list[tuple[int, int, list[int]]]:
+        """Of each kept entry the part on a device and the whole of the size along which it is cut, and the number of
+        its layers in each stage."""
+        cuts, _ = self._local(_of_stage(split))
+        return [
+            (size.at(cuts), whole, [len(here) for here in self._by_stage(k.layers, split.pipeline)])
+            for k, (size, whole) in zip(self.counts.kept, self._cut_of_cache)
+        ]
+
     @cached_property
-    def _cut_of_cache(self) -> list[tuple[int, Poly] | None]:
-        """Of each kept entry the size along which it is cut, as a number and by symbols; None if it is copied."""
-        values = self.counts.values()
-        sizes = [_one(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
-        return [(cut[0].expr.at(values), cut[0].expr) if cut else None for cut in sizes]
+    def _cut_of_cache(self) -> list[tuple[Poly, int]]:
+        """Of each kept entry the size along which it is cut, by symbols and as a number; 1 if it is copied."""
+        values, axes = self.counts.values(), [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
+        sizes = [Poly.of(1) if at is None else shape[at].expr for shape, at in axes]
+        return [(size, size.at(values)) for size in sizes]
 
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
