@@ -381,8 +381,9 @@ class Devices(Training):
     @cached_property
     def _able(self) -> dict[int, int]:
         """The numbers of devices over which routed experts can be divided, with the expert-parallel degree of each."""
-        degrees = [(n, self.expert_degree(n)) for n in range(1, MOST_TRIED + 1)] if self._routed[0] else []
-        return {n: expert for n, expert in degrees if expert}
+        members, widths = self._routed
+        degrees = [(n, math.gcd(n, members)) for n in range(1, MOST_TRIED + 1)] if members else []
+        return {n: expert for n, expert in degrees if widths % (n // expert) == 0}
 
     @cached_property
     def _experts(self) -> list[str]:
