@@ -33,6 +33,7 @@ CACHED = (
     "weight_bytes",
     "weight_bytes_read",
     "read_by",
+    "_table",
     "cache_by_entry",
     "cache_bytes_read",
     "cache_bytes_written",

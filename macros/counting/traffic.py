@@ -15,6 +15,7 @@ from .compute import Compute
 from .conditions import Conditions
 from .formats import FORMATS, ItemBytes, cached_bytes
 from .parts import HEAD, LOOKED_UP
+from .weight_formats import Copies
 
 
 class Traffic(Compute):
@@ -34,22 +35,26 @@ class Traffic(Compute):
         if first:
             always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
-        always += self.target_bytes_read(tokens, format)
-        total = always + sum(self.table_bytes_read(w, tokens, format) for w in tables)
+        if self.trace.borrowed:
+            always += self.target_bytes_read(tokens, format)
+        total = always + sum([self.table_bytes_read(w, tokens, format) for w in tables])
         if least:
-            return total + sum(size * used // members for (members, used), size in routed.items())
+            return total + sum([size * used // members for (members, used), size in routed.items()])
         return total + sum(
-            int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()
+            [int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()]
         )
 
     def table_bytes_read(self, w: Weight, tokens: int, format: str) -> int:
         """Bytes that so many tokens read of a table that ids look up."""
-        entries, *entry = self.entries_of(w)
-        return sum(form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format))
+        (entries, *entry), forms = self._table(w, format)
+        return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in forms])
+
+    def _table(self, w: Weight, format: str) -> tuple[tuple[int, ...], Copies]:
+        return self.entries_of(w), self.formats.of(w, format)
 
     def entries_of(self, w: Weight) -> tuple[int, ...]:
         """The shape of a table that ids look up, one entry for each token: a row, or several of n-grams."""
-        rows, *row = (int(d) for d in w.shape)
+        rows, *row = [int(d) for d in w.shape]
         each = self.counts.ngram_tables.get(w, 1)
         return (rows, *row) if each == 1 else (rows // each, each, *row)
 
