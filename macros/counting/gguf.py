@@ -460,14 +460,14 @@ class GgufFile:
 
     def _plain(self, name: str, shape: Shape) -> str | None:
         """The type that the converter writes for a tensor, if it is not that of matrices."""
-        if any(name.endswith(end) for end in self.converted.f16):
+        if name.endswith(self.converted.f16):
             return None
         if len(shape) > 1:
             for end, kind in self.converted.native:
                 if name.endswith(end):
                     return kind
         is_wide = len(shape) < 2 or not name.endswith(".weight") or name.endswith("_norm.weight")
-        return "F32" if is_wide or any(name.endswith(end) for end in IN_32_BITS) else None
+        return "F32" if is_wide or name.endswith(IN_32_BITS) else None
 
 
 def _added(numbers: Iterable[tuple[Key, int]]) -> dict[Key, int]:
