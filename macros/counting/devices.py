@@ -127,7 +127,7 @@ class Devices(Training):
         for w, layers in self._placed:
             if w.is_buffer:
                 continue
-            at, number, sizes, rows = self._axes[w], 1, list[Poly](), 0
+            at, number, sizes, rows = self.axes[w], 1, list[Poly](), 0
             for i, d in enumerate(w.shape):
                 if i == 0 and w in self.counts.ngram_tables:
                     rows = int(d)
@@ -213,7 +213,7 @@ class Devices(Training):
         if w.routed is not None:
             parts = [d.expr.at(routed) if d.expr.symbols else int(d) for d in w.shape]
             return parts, 1 if w.members is None else int(w.members) // split.expert
-        at = self._axes[w]
+        at = self.axes[w]
         if w in self.counts.ngram_tables:
             shape[0] = held(PADDED, shape[0], split.tensor)
         elif at is not None:
@@ -221,7 +221,7 @@ class Devices(Training):
         return shape, 1 if w.members is None else int(w.members)
 
     @cached_property
-    def _axes(self) -> dict[Weight, int | None]:
+    def axes(self) -> dict[Weight, int | None]:
         """The dimension along which each weight is cut."""
         return {w: weight_axis(w) for w in (*self.counts.weights, *self.counts.buffers)}
 
@@ -256,7 +256,7 @@ class Devices(Training):
         for w, layers in self._placed:
             sizes = tuple([d.expr for d in w.shape])
             is_ngrams = w in self.counts.ngram_tables
-            alike = sizes, self._axes[w], w.routed, w.members, w.is_buffer, w.layers is None, is_ngrams
+            alike = sizes, self.axes[w], w.routed, w.members, w.is_buffer, w.layers is None, is_ngrams
             known = found.setdefault(layers, {})
             before = known.get(alike if is_one_format else w)
             known[alike if is_one_format else w] = w, 1 if before is None else before[1] + 1
@@ -347,7 +347,7 @@ class Devices(Training):
     def tensors(self) -> list[int]:
         """The degrees of tensor parallelism that the model's sizes allow, ascending."""
         values = self.counts.values()
-        cut = [d for w in self.counts.weights if w.routed is None for d in _one(w.shape, weight_axis(w))]
+        cut = [d for w in self.counts.weights if w.routed is None for d in _one(w.shape, self.axes[w])]
         cut += [d for k in self.counts.kept for d in _one(k.shape, cut_axis(k.shape))]
         sizes = {name: rule for d in cut for name in sorted(d.expr.symbols) for rule in _some(_rule(name))}
         sizes |= {name: WHOLE for name in values if name.endswith("_heads") and rule_of(name) == WHOLE}
@@ -436,8 +436,9 @@ def weight_axis(w: Weight) -> int | None:
 def cut_axis(shape: tuple[Dim, ...]) -> int | None:
     """The first dimension that contains a size that is cut."""
     for i, d in enumerate(shape):
-        if any(rule_of(s) is not None for s in d.expr.symbols):
-            return i
+        for symbol in d.expr.symbols:
+            if rule_of(symbol) is not None:
+                return i
     return None
 
 

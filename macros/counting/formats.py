@@ -211,7 +211,7 @@ def width_of(item_bytes: ItemBytes) -> str:
 
 def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
     """Bytes of this many cached elements, in whole blocks if the type has blocks."""
-    return elements * item_bytes if isinstance(item_bytes, int) else int(elements * item_bytes)
+    return int(elements * item_bytes)
 
 
 # Types, besides bfloat16, in which queries can meet a cache of so many bytes an element without loss.

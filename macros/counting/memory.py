@@ -42,12 +42,10 @@ class Memory(CacheCosts):
 
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
-        at = self.evaluated(new, context)
-        operations = (
-            (leaf, sum(number * at(varying) for varying, number in elements.items()))
-            for elements, leaf in self.operations(pairs=pairs)
-        )
-        return max(operations, key=lambda operation: operation[1])
+        at, operations = self.evaluated(new, context), self.operations(pairs=pairs)
+        sizes = [sum([number * at(varying) for varying, number in elements.items()]) for elements, _ in operations]
+        largest = max(sizes)
+        return operations[sizes.index(largest)][1], largest
 
     def operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.

@@ -154,11 +154,9 @@ class Traffic(Compute):
     def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
         """Bytes of weights and cache that a step reads and writes, each once; experts are the expected or the `least`
         number."""
-        format = self.formats.sized_as(given.format)
-        return (
-            self.weight_bytes_read(new, given.batch, format, least=least, first=new == given.tokens)
-            + self._cache_bytes_moved(new, given.tokens, given.item_bytes) * given.batch
-        )
+        format, context = self.formats.sized_as(given.format), given.tokens
+        weights = self.weight_bytes_read(new, given.batch, format, least=least, first=new == context)
+        return weights + self._cache_bytes_moved(new, context, given.item_bytes) * given.batch
 
     def _cache_bytes_moved(self, new: int, context: int, item_bytes: ItemBytes) -> int:
         """Bytes of the cache that a step reads and writes, per sequence."""
