@@ -133,11 +133,13 @@ class WeightFormats:
         quantization, rest = self._of_quantizer(quantizer), FORMATS["bfloat16"]
         total = self._rest_bytes
         for w, is_listed, sizes, elements in self._kinds_for(quantization):
-            form = self._holding(w, self._form(w, quantization, rest, is_listed), rest)
-            if form is rest:
+            form = self._form(w, quantization, rest, is_listed)
+            if form is None or form is rest:
                 total += elements * rest.bits // 8
-            else:
-                total += sum([form.size(shape, copies) * number for (shape, copies), number in sizes.items()])
+                continue
+            for (shape, copies), number in sizes.items():
+                held = form if not form.is_whole or form.holds(shape) else rest
+                total += held.size(shape, copies) * number
         return total
 
     def converted(self, format: str) -> int:
@@ -168,15 +170,15 @@ class WeightFormats:
         return sizes, of_matrices, of_vectors
 
     def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes, int]]:
-        """Of all weights that a quantizer may touch and gives the same format one, in which of its lists they are, how
-        many of them have which shape, as `rows_and_columns`, and number of copies, and the elements of all. No list of
-        a quantizer tells layers or experts apart."""
+        """Of all weights that a quantizer may touch and gives the same format, if it holds their shapes, one, in which
+        of its lists they are, how many of them have which shape, as `rows_and_columns`, and number of copies, and the
+        elements of all. No list of a quantizer tells layers or experts apart."""
         lists = tuple([modules.listed for modules, _ in quantization.listed])
         if lists not in self._for_lists:
             found: dict[tuple[object, ...], tuple[Weight, tuple[bool, ...], Sizes]] = {}
             for w, shape, called in self._seen_by_quantizers:
                 is_listed = tuple([modules.holds(called) for modules, _ in quantization.listed])
-                key = self.kinds[w], w.layers is None, w in self._transposed, shape[0][-1:], is_listed
+                key = self.kinds[w], w.layers is None, w in self._transposed, is_listed
                 sizes = found.setdefault(key, (w, is_listed, {}))[2]
                 sizes[shape] = sizes.get(shape, 0) + 1
             self._for_lists[lists] = [
