@@ -71,7 +71,7 @@ class Traffic(Compute):
         """Bytes that every step reads, the tables that ids look up and that are not also the head, bytes of experts by
         (held, used)."""
         looked_up, first, experts = self._not_always_read
-        always = self.formats.total(format) - sum(self.formats.size(w, format) for w in (*looked_up, *first))
+        always = self.formats.total(format) - sum([self.formats.size(w, format) for w in (*looked_up, *first)])
         routed: dict[tuple[int, int], int] = {}
         for w, key in experts:
             size = self.formats.size(w, format)
@@ -117,7 +117,7 @@ class Traffic(Compute):
 
     def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
         """Bytes of the cache that a step reads, for the whole batch; with an indexer, only the selected tokens."""
-        return sum(size for _, size in self.cache_reads(new, context, item_bytes)) * batch
+        return sum([size for _, size in self.cache_reads(new, context, item_bytes)]) * batch
 
     def cache_reads(self, new: int, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry with the bytes that a step reads of it in all its layers, per sequence."""

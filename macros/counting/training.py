@@ -45,7 +45,7 @@ class Training(Memory):
         at = self.evaluated(context, context)
 
         def elements(arrays: Saved) -> int:
-            return sum(at(size) for size, is_paired in arrays if pairs or not is_paired)
+            return sum([at(size) for size, is_paired in arrays if pairs or not is_paired])
 
         outside, layers, heads = self._saved
         kept = elements(outside)

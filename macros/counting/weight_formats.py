@@ -217,10 +217,10 @@ class WeightFormats:
 
     def _size(self, w: Weight, format: str) -> int:
         if format in GGUF:
-            return sum(stored.size for stored in self.gguf.of(w, format))
+            return sum([stored.size for stored in self.gguf.of(w, format)])
         if w.is_buffer:
             return 0
-        return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
+        return sum([form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format)])
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:
         """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up
