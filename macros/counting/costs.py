@@ -45,7 +45,6 @@ CACHED = (
     "splits",
     "_least_split",
     "_local",
-    "_by_layers",
     "_stage_weights",
     "_stage_cache",
     "_cut_cache",

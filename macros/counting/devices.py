@@ -21,9 +21,6 @@ from .training import Training
 OUTER = frozenset(("d_model", "d_embedding"))
 
 
-# Layers; of their weights the parts that a device has, each with its shape, its members, and the number of weights that
-# are cut alike; the bytes of all these parts by the number of layers.
-Cut: TypeAlias = tuple[tuple[int, ...], list[tuple[Weight, list[int], int, int]], dict[int, int]]
 # Weights that are cut alike: whether they are routed, the sizes that differ on a device, the members and the padded
 # rows (0 without).
 Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int, int]
@@ -96,13 +93,8 @@ class Devices(Training):
         if format in FORMATS and FORMATS[format].is_plain and format not in self.formats.names:
             return [elements * FORMATS[format].bits // 8 for elements in self._stage_elements(split)]
         totals = [0] * split.pipeline
-        for layers, parts, alike in self._cut_weights(_of_stage(split), format):
-            for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
-                if here and (len(here) not in alike or format not in FORMATS):
-                    alike[len(here)] = sum(
-                        [self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts]
-                    )
-                totals[stage] += alike[len(here)] if here else 0
+        for stage, w, shape, here, members in self.parts_by_stage(split):
+            totals[stage] += self.formats.part_size(w, format, shape, here, members)
         return totals
 
     def _stage_elements(self, split: Split) -> list[int]:
@@ -143,20 +135,11 @@ class Devices(Training):
             known[alike] = known.get(alike, 0) + number
         return found
 
-    def _cut_weights(self, split: Split, format: str) -> list[Cut]:
-        """The parts of the weights on a device of a stage, whichever layers it has."""
-        cuts, routed = self._local(split)
-        is_one_format = format in FORMATS and format not in self.formats.names
-        return [
-            (layers, [(w, *self._part(w, split, cuts, routed), n) for w, n in weights], {})
-            for layers, weights in self._by_layers(is_one_format).items()
-        ]
-
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
         """The parts of the weights and buffers on a device of each stage: (stage, weight, shape of its part, layers
         there, members)."""
         found: list[tuple[int, Weight, list[int], tuple[int, ...], int]] = []
-        cuts, routed = self._local(split)
+        cuts, routed = self._local(_of_stage(split))
         for w, layers in self._placed:
             shape, members = self._part(w, split, cuts, routed)
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
@@ -249,18 +232,6 @@ class Devices(Training):
             (w, tuple(sorted(set(beside.get(w.name, [0])))) if w.layers is None else w.layers)
             for w in (*self.counts.weights, *self.counts.buffers)
         ]
-
-    def _by_layers(self, is_one_format: bool) -> dict[tuple[int, ...], list[tuple[Weight, int]]]:
-        """The same by the layers; `is_one_format`: of all that are cut alike one, and their number."""
-        found: dict[tuple[int, ...], dict[object, tuple[Weight, int]]] = {}
-        for w, layers in self._placed:
-            sizes = tuple([d.expr for d in w.shape])
-            is_ngrams = w in self.counts.ngram_tables
-            alike = sizes, self.axes[w], w.routed, w.members, w.is_buffer, w.layers is None, is_ngrams
-            known = found.setdefault(layers, {})
-            before = known.get(alike if is_one_format else w)
-            known[alike if is_one_format else w] = w, 1 if before is None else before[1] + 1
-        return {layers: list(known.values()) for layers, known in found.items()}
 
     @cached_property
     def n_layers(self) -> int:
