@@ -26,14 +26,11 @@ from .parameters import Counts
 # model has caches of its own, which go with it.
 CACHED = (
     "flops_by_part",
-    "_pair_flops",
+    "pair_flops",
     "forms",
-    "_types",
     "_compute",
-    "weight_bytes",
     "weight_bytes_read",
     "read_by",
-    "_table",
     "cache_by_entry",
     "cache_bytes_read",
     "cache_bytes_written",
@@ -79,15 +76,11 @@ class Costs(Devices):
         holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
         highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
         machine = given.machine
-        by_weights = machine.peak(*self._types(given.format))
+        by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
         by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
             return 0, 1
         return self._compute(new, given.tokens, by_weights, by_cache)
-
-    def _types(self, format: str) -> tuple[str, ...]:
-        """The types whose arithmetic holds the weights."""
-        return self.formats.types(self.formats.sized_as(format))
 
     def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Ratio:
         """The same at these peaks."""
@@ -110,7 +103,7 @@ class Costs(Devices):
             return None
         if context is None:
             end = 2 if self.reads_source else 1  # an encoder reads its input in the first step
-            maps, cache = self.counts.flops_at(1, end) - self.pair_flops(1, end), 0
+            maps, cache = self.counts.flops_at(1, end) - self.pair_flops(1, end)[0], 0
             seconds, parts = maps, peak
         else:
             seconds, parts = self._compute_seconds(1, given)

@@ -21,9 +21,8 @@ from .training import Training
 OUTER = frozenset(("d_model", "d_embedding"))
 
 
-# Weights that are cut alike: whether they are routed, the sizes that differ on a device, the members and the padded
-# rows (0 without).
-Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int, int]
+# Weights that are cut alike: whether they are routed, the sizes that differ on a device, the padded rows (0 without).
+Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int]
 
 
 class Devices(Training):
@@ -34,7 +33,7 @@ class Devices(Training):
     def split_bytes(self, split: Split, given: Conditions) -> dict[str, int]:
         """Memory of the fullest device of a split during decode: its weights, its cache, and the largest operation of a
         decode step, which each device is assumed to hold whole."""
-        texts = _texts(split, given)
+        texts = -(-given.batch // split.data)
         weights = self._stage_weights(split, self.formats.sized_as(given.format))
         cache = self._stage_cache(split, given.tokens, given.item_bytes)
         stage = max(range(split.pipeline), key=lambda i: weights[i] + cache[i] * texts)
@@ -47,18 +46,15 @@ class Devices(Training):
     def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
         their own are at most this; below 0 if not even the weights fit."""
-        return min([(memory_bytes - weights) // each for weights, each in self._of_stages(split, given)])
+        held = self._held(split, self.formats.sized_as(given.format), given.tokens, given.item_bytes)
+        return min([(memory_bytes - weights) // each for weights, each in held])
 
     def has_room(self, split: Split, memory_bytes: int, given: Conditions) -> bool:
         """Whether `split_bytes` are at most this."""
-        texts = _texts(split, given)
-        return max([weights + each * texts for weights, each in self._of_stages(split, given)]) <= memory_bytes
-
-    def _of_stages(self, split: Split, given: Conditions) -> list[tuple[int, int]]:
-        """For a device of each stage the bytes of its weights, and those of one sequence."""
-        return self._held(split, self.formats.sized_as(given.format), given.tokens, given.item_bytes)
+        return self.texts_of_group(split, memory_bytes, given) * split.data >= given.batch
 
     def _held(self, split: Split, format: str, context: int, item_bytes: ItemBytes) -> list[tuple[int, int]]:
+        """For a device of each stage the bytes of its weights, and those of one sequence."""
         operation = self.largest_operation(1, context)[1] * 2
         cache = self._stage_cache(split, context, item_bytes)
         return [(w, c + operation) for w, c in zip(self._stage_weights(split, format), cache)]
@@ -103,10 +99,10 @@ class Devices(Training):
         cuts, routed = self._local(_of_stage(split))
         for (layers, is_layered), alike in self._elements.items():
             each = 0
-            for (is_routed, sizes, members, rows), number in alike.items():
+            for (is_routed, sizes, rows), number in alike.items():
                 for size in sizes:
                     number *= size.at(routed if is_routed else cuts)
-                each += number * (members // split.expert or 1) * (held(PADDED, rows, split.tensor) if rows else 1)
+                each += number * (held(PADDED, rows, split.tensor) if rows else 1)
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
                 totals[stage] += each * (len(here) if is_layered else min(len(here), 1))
         return totals
@@ -120,6 +116,11 @@ class Devices(Training):
             if w.is_buffer:
                 continue
             at, number, sizes, rows = self.axes[w], 1, list[Poly](), 0
+            if w.members is not None:
+                if w.routed is None:
+                    number = int(w.members)
+                else:
+                    sizes.append(w.routed[0].expr)
             for i, d in enumerate(w.shape):
                 if i == 0 and w in self.counts.ngram_tables:
                     rows = int(d)
@@ -127,10 +128,7 @@ class Devices(Training):
                     sizes.append(d.expr)
                 else:
                     number *= int(d)
-            members = 0 if w.members is None else int(w.members)
-            if w.routed is None and members:
-                number, members = number * members, 0
-            alike = w.routed is not None, tuple(sizes), members, rows
+            alike = w.routed is not None, tuple(sizes), rows
             known = found.setdefault((layers, w.layers is not None), {})
             known[alike] = known.get(alike, 0) + number
         return found
@@ -160,17 +158,12 @@ class Devices(Training):
         """Of each kept entry the part on a device and the whole of the size along which it is cut, and the number of
         its layers in each stage."""
         cuts, _ = self._local(_of_stage(split))
-        return [
-            (size.at(cuts), whole, [len(here) for here in self._by_stage(k.layers, split.pipeline)])
-            for k, (size, whole) in zip(self.counts.kept, self._cut_of_cache)
-        ]
-
-    @cached_property
-    def _cut_of_cache(self) -> list[tuple[Poly, int]]:
-        """Of each kept entry the size along which it is cut, by symbols and as a number; 1 if it is copied."""
-        values, axes = self.counts.values(), [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
+        axes = [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
         sizes = [Poly.of(1) if at is None else shape[at].expr for shape, at in axes]
-        return [(size, size.at(values)) for size in sizes]
+        return [
+            (size.at(cuts), size.at(self.counts.values()), list(map(len, self._by_stage(k.layers, split.pipeline))))
+            for k, size in zip(self.counts.kept, sizes)
+        ]
 
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
@@ -384,11 +377,6 @@ class Devices(Training):
             return 1
         expert = math.gcd(devices, members)
         return None if widths % (devices // expert) else expert
-
-
-def _texts(split: Split, given: Conditions) -> int:
-    """The number of sequences on the devices of a split that have the most."""
-    return -(-given.batch // split.data)
 
 
 def _of_stage(split: Split) -> Split:

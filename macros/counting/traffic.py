@@ -15,7 +15,6 @@ from .compute import Compute
 from .conditions import Conditions
 from .formats import FORMATS, ItemBytes, cached_bytes
 from .parts import HEAD, LOOKED_UP
-from .weight_formats import Copies
 
 
 class Traffic(Compute):
@@ -35,8 +34,7 @@ class Traffic(Compute):
         if first:
             always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
-        if self.trace.borrowed:
-            always += self.target_bytes_read(tokens, format)
+        always += self.target_bytes_read(tokens, format)
         total = always + sum([self.table_bytes_read(w, tokens, format) for w in tables])
         if least:
             return total + sum([size * used // members for (members, used), size in routed.items()])
@@ -46,11 +44,8 @@ class Traffic(Compute):
 
     def table_bytes_read(self, w: Weight, tokens: int, format: str) -> int:
         """Bytes that so many tokens read of a table that ids look up."""
-        (entries, *entry), forms = self._table(w, format)
-        return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in forms])
-
-    def _table(self, w: Weight, format: str) -> tuple[tuple[int, ...], Copies]:
-        return self.entries_of(w), self.formats.of(w, format)
+        entries, *entry = self.entries_of(w)
+        return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format)])
 
     def entries_of(self, w: Weight) -> tuple[int, ...]:
         """The shape of a table that ids look up, one entry for each token: a row, or several of n-grams."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -69,7 +69,7 @@ class Training(Memory):
         heads = [n for n in top if n.role is HEAD]
         return (
             _sizes(x for n in top if n.layers is None and n.role is not HEAD for x in _saved(n)),
-            [(n, self.saved(n), self._written_out(n)) for n in top if n.layers is not None],
+            [(n, self.saved(n), self.written_out(n)) for n in top if n.layers is not None],
             [(h, self.saved_inside(h)) for h in heads],
         )
 
@@ -81,11 +81,7 @@ class Training(Memory):
         """The same of the calls inside a head."""
         return _sizes(x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
 
-    def written_out_elements(self, layer: Node, values: Mapping[str, int]) -> int:
-        """The difference in a layer's kept elements if its latents' keys and values are expanded."""
-        return self._written_out(layer).at(values)
-
-    def _written_out(self, layer: Node) -> Poly:
+    def written_out(self, layer: Node) -> Poly:
         """The difference in a layer's kept elements if its latents' keys and values are expanded per head.
 
         A key and a value of every token replace each head's query to the latents and its average of them.

@@ -345,7 +345,7 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
         if node.layers is None:
             stages[0 if i < last else -1] += own
             continue
-        own += costs.written_out_elements(node, values) // (setup.tensor if setup.tensor > 1 else 1)
+        own += at(costs.written_out(node)) // (setup.tensor if setup.tensor > 1 else 1)
         entry = -(-at(size(node.outputs[0])) // apart)
         for layer in node.layers:
             stage = min(layer // each, setup.pipeline - 1)

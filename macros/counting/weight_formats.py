@@ -75,7 +75,7 @@ class WeightFormats:
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
         self._totals = totals
         # see `_kinds_for`
-        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, tuple[bool, ...], Sizes, int]]] = {}
+        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, tuple[bool, ...], Sizes]]] = {}
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
         try:
@@ -132,13 +132,12 @@ class WeightFormats:
     def _quantized_bytes(self, quantizer: str) -> int:
         quantization, rest = self._of_quantizer(quantizer), FORMATS["bfloat16"]
         total = self._rest_bytes
-        for w, is_listed, sizes, elements in self._kinds_for(quantization):
-            form = self._form(w, quantization, rest, is_listed)
-            if form is None or form is rest:
-                total += elements * rest.bits // 8
-                continue
+        for w, is_listed, sizes in self._kinds_for(quantization):
+            is_looked_up, form = self._unlisted(w, quantization, rest)
+            if is_looked_up and True in is_listed:
+                form = quantization.listed[is_listed.index(True)][1]
             for (shape, copies), number in sizes.items():
-                held = form if not form.is_whole or form.holds(shape) else rest
+                held = form if form and form.holds(shape) else rest
                 total += held.size(shape, copies) * number
         return total
 
@@ -147,32 +146,22 @@ class WeightFormats:
         return self._converted(format) if format in self.names else self.total(format)
 
     def _converted(self, format: str) -> int:
-        form, (matrices, of_matrices, of_vectors) = FORMATS[format], self._alike
-        total = of_vectors * (form.bits if format == "float32" else 16) // 8
-        if form.is_plain:
-            return total + of_matrices * form.bits // 8
-        return total + sum([form.size(shape, copies) * number for (shape, copies), number in matrices.items()])
+        return sum([format_of(w, format).size(w.shape, int(w.copies)) * number for w, number in self._alike])
 
     @cached_property
-    def _alike(self) -> tuple[Sizes, int, int]:
-        """The matrices by shape and number of copies; the elements of all matrices, and of all vectors."""
-        sizes: Sizes = {}
-        of_matrices = of_vectors = 0
+    def _alike(self) -> list[tuple[Weight, int]]:
+        """Of all weights with the same number of copies and the same shape one, and their number."""
+        found: dict[tuple[int, bool, tuple[int, ...]], tuple[Weight, int]] = {}
         for w in self.trace.weights.values():
-            if w.is_buffer:
-                continue
-            if w.is_matrix:
-                key = tuple([int(d) for d in w.shape]), int(w.copies)
-                sizes[key] = sizes.get(key, 0) + 1
-                of_matrices += int(w.count)
-            else:
-                of_vectors += int(w.count)
-        return sizes, of_matrices, of_vectors
+            if not w.is_buffer:
+                key = int(w.copies), w.is_matrix, tuple([int(d) for d in w.shape])
+                found[key] = w, (found[key][1] if key in found else 0) + 1
+        return list(found.values())
 
-    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes, int]]:
+    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes]]:
         """Of all weights that a quantizer may touch and gives the same format, if it holds their shapes, one, in which
-        of its lists they are, how many of them have which shape, as `rows_and_columns`, and number of copies, and the
-        elements of all. No list of a quantizer tells layers or experts apart."""
+        of its lists they are, and how many of them have which shape, as `rows_and_columns`, and number of copies. No
+        list of a quantizer tells layers or experts apart."""
         lists = tuple([modules.listed for modules, _ in quantization.listed])
         if lists not in self._for_lists:
             found: dict[tuple[object, ...], tuple[Weight, tuple[bool, ...], Sizes]] = {}
@@ -181,10 +170,7 @@ class WeightFormats:
                 key = self.kinds[w], w.layers is None, w in self._transposed, is_listed
                 sizes = found.setdefault(key, (w, is_listed, {}))[2]
                 sizes[shape] = sizes.get(shape, 0) + 1
-            self._for_lists[lists] = [
-                (w, is_listed, sizes, sum([math.prod(shape) * copies * n for (shape, copies), n in sizes.items()]))
-                for w, is_listed, sizes in found.values()
-            ]
+            self._for_lists[lists] = list(found.values())
         return self._for_lists[lists]
 
     @cached_property
@@ -273,21 +259,12 @@ class WeightFormats:
             return () if form is None else form.types
         return FORMATS[format].types
 
-    @property
+    @cached_property
     def gguf(self) -> GgufFile:
         """The model's GGUF file. Raises `Problem` if llama.cpp has no such model."""
-        if isinstance(self._gguf, Problem):
-            raise self._gguf
-        return self._gguf
-
-    @cached_property
-    def _gguf(self) -> GgufFile | Problem:
         from .gguf import GgufFile as made  # a browser loads its rules if a format asks for them
 
-        try:
-            return made(self.trace.weights.values(), self.model_type, self.trace.symbols)
-        except Problem as problem:  # each of the formats asks for it
-            return problem
+        return made(self.trace.weights.values(), self.model_type, self.trace.symbols)
 
     def _in_file(self, w: Weight, format: str, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight with each type in a GGUF file."""
@@ -397,9 +374,9 @@ class WeightFormats:
 
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight in each format of a quantization, or with the rest."""
-        if not self._is_looked_up(w, quantization) or not quantization.listed:
-            return ((self._holding(w, self._form(w, quantization, rest, ()), rest), _copies(w, layers)),)
-        otherwise = _otherwise(quantization, self.kinds[w])
+        is_looked_up, otherwise = self._unlisted(w, quantization, rest)
+        if not is_looked_up or not quantization.listed:
+            return ((self._holding(w, otherwise, rest), _copies(w, layers)),)
         has_numbers, has_members = quantization.has_numbers, quantization.has_members
         numbers = _numbers(w, layers)
         members = 1 if w.members is None else int(w.members)
@@ -417,23 +394,19 @@ class WeightFormats:
                 found[form] = found.get(form, 0) + copies
         return tuple(found.items())
 
-    def _is_looked_up(self, w: Weight, quantization: Quantization) -> bool:
-        """Whether a quantization may give a weight another format than the rest's: then its lists say which."""
+    def _unlisted(self, w: Weight, quantization: Quantization, rest: Format) -> tuple[bool, Format | None]:
+        """Whether a quantization's lists say which format a weight has, and its format if it is in none."""
         kind = self.kinds[w]
         if kind is Kind.EXPERT and quantization.experts_unknown:
             raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
+        form = _otherwise(quantization, kind)
         if kind is Kind.LINEAR:
             is_left = w.layers is None and not quantization.outside
-            return not is_left and (quantization.transposed or w not in self._transposed)
-        return kind is Kind.EXPERT or kind is Kind.HEAD or _otherwise(quantization, kind) is not None
-
-    def _form(self, w: Weight, quantization: Quantization, rest: Format, is_listed: tuple[bool, ...]) -> Format | None:
-        """The format of a weight that is, or is not, in each of a quantization's lists."""
-        if not self._is_looked_up(w, quantization):
-            return rest
-        if True in is_listed:
-            return quantization.listed[is_listed.index(True)][1]
-        return _otherwise(quantization, self.kinds[w])
+            if is_left or (w in self._transposed and not quantization.transposed):
+                return False, rest
+        elif form is None and kind is not Kind.EXPERT and kind is not Kind.HEAD:
+            return False, rest
+        return True, form
 
     def _holding(self, w: Weight, form: Format | None, rest: Format) -> Format:
         """The format, or the rest's for a matrix that cannot have it."""
