@@ -83,12 +83,14 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
         For 16 bits, the higher of bfloat16 and float16: a program may round to either, and wider types such as float32
         are not faster. None if no peak is stated.
         """
-        rates = [self.peak_flops[dtype] for dtype in types if dtype in self.peak_flops]
-        return max(self._peak_of_16_bits or 0, *rates) if rates else self._peak_of_16_bits
+        if types not in self._peaks:
+            able = [self.peak_flops[dtype] for dtype in (*OF_16_BITS, *types) if dtype in self.peak_flops]
+            self._peaks[types] = max(able, default=None)
+        return self._peaks[types]
 
     @cached_property
-    def _peak_of_16_bits(self) -> int | None:
-        return max([self.peak_flops[dtype] for dtype in OF_16_BITS if dtype in self.peak_flops], default=None)
+    def _peaks(self) -> dict[tuple[str, ...], int | None]:
+        return {}
 
     @property
     def figures(self) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from fractions import Fraction
 from functools import cache, cached_property
 
@@ -64,15 +64,13 @@ class Pairs(Struct, frozen=True):
         """FLOPs in all layers, every pair counted."""
         return self.leaf.flops.at(values) * self.layers
 
-    def share(self, values: Mapping[str, int]) -> Fraction:
-        """The share of the pairs that the mask lets through."""
+    def share(self, values: Mapping[str, int]) -> tuple[int, int]:
+        """The pairs that the mask lets through, and all: (1, 1) for every one of them."""
         if self.mask is None or isinstance(self.mask, (Canvas, CanvasAndWindow)):
-            return Fraction(1)
+            return 1, 1
         new, context = values["T"], values["S"]
         every = self.queries.at(values) * self.keys.at(values)
-        return (
-            Fraction(self.pairs(context, values) - self.pairs(context - new, values), every) if every else Fraction(0)
-        )
+        return (self.pairs(context, values) - self.pairs(context - new, values), every) if every else (0, 1)
 
     def pairs(self, tokens: int, values: Mapping[str, int]) -> int:
         """Pairs of a sequence of `tokens` that the mask keeps; with an indexer, only the selected keys."""
@@ -122,38 +120,56 @@ class Compute:
     def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:
         """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
         values = self._values(new, context)
-
-        def of_part(top: Node, step: Node, flops: Poly, pairs: list[Pairs]) -> PartFlops:
-            is_layer = top.layers is not None
-            full = [p.flops(values) for p in pairs]
-            return PartFlops(
-                step,
-                top.kind if is_layer else None,
-                int(top.layer_count) if is_layer else None,
-                flops.at(values) * int(top.layer_count),
-                sum(full),
-                sum(int(flops * p.share(values)) for flops, p in zip(full, pairs)),
-            )
-
-        return tuple(of_part(*part) for part in self._parts)
+        return tuple(
+            [
+                PartFlops(
+                    step,
+                    None if top.layers is None else top.kind,
+                    None if top.layers is None else int(top.layer_count),
+                    flops.at(values) * int(top.layer_count),
+                    *_of_pairs(pairs, values),
+                )
+                for top, step, flops, pairs in self._parts
+            ]
+        )
 
     @cached_property
-    def _parts(self) -> list[tuple[Node, Node, Poly, list[Pairs]]]:
+    def _parts(self) -> list[tuple[Node, Node, Poly, list[tuple[Pairs, Poly, int]]]]:
         """Each step with FLOPs: its layer, the step, FLOPs in one layer, and its contractions over pairs."""
         pairs = {id(p.leaf): p for p in self.pair_contractions}
         return [
-            (top, step, flops, [pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs])
+            (
+                top,
+                step,
+                flops.in_numbers(self.trace.symbols),
+                self._alike([pairs[id(leaf)] for leaf in step.walk() if id(leaf) in pairs]),
+            )
             for top, step in cut(self.trace)
             if (flops := step.flops).terms
         ]
 
-    def pair_flops(self, new: int, context: int) -> int:
-        """FLOPs of the contractions over (query, key) pairs, scores in full."""
-        return sum(part.pairs for part in self.flops_by_part(new, context))
+    def _alike(self, pairs: Iterable[Pairs]) -> list[tuple[Pairs, Poly, int]]:
+        """Of the contractions with the same FLOPs over the same pairs one, its FLOPs in a layer with every size but T
+        and S as a number, and their number."""
+        found: dict[tuple[object, ...], tuple[Pairs, Poly, int]] = {}
+        for p in pairs:
+            flops = p.leaf.flops.in_numbers(self.trace.symbols)
+            key = flops, p.layers, p.queries, p.keys, p.mask
+            found[key] = p, flops, (found[key][2] if key in found else 0) + 1
+        return list(found.values())
+
+    def pair_flops(self, new: int, context: int) -> tuple[int, int]:
+        """FLOPs of the contractions over (query, key) pairs: scores in full, and those that the mask lets through."""
+        return _of_pairs(self._pairs, self._values(new, context))
+
+    @cached_property
+    def _pairs(self) -> list[tuple[Pairs, Poly, int]]:
+        return self._alike(self.pair_contractions)
 
     def causal_flops(self, new: int, context: int) -> int:
         """FLOPs of a step if only the pairs that the mask lets through count."""
-        return sum(part.causal for part in self.flops_by_part(new, context))
+        full, causal = self.pair_flops(new, context)
+        return self.counts.flops_at(new, context) - full + causal
 
     def expanded_flops(self, new: int, context: int, *, causal: bool = False) -> int:
         """The same with the keys and values of latent attention expanded per head; no difference without latents.
@@ -164,14 +180,19 @@ class Compute:
         values = self._values(new, context)
         total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
         for layer, latent in self.latents.items():
-            for p in (p for p in self.pair_contractions if layer in p.leaf.path()):
-                width = latent.written_out(p.leaf)
-                if width is not None:
-                    flops = p.flops(values) * (p.share(values) if causal else 1)
-                    total -= int(flops - flops * Fraction(int(width), int(latent.rank)))
+            for p, saved in self._over_latents(layer, latent):
+                total -= int(p.flops(values) * (Fraction(*p.share(values)) if causal else 1) * saved)
             read = sum(leaf.flops.at(values) for leaf in latent.reads) * int(layer.layer_count)
             total += read * self.latent_rows(layer, new, context) // new - read
         return total
+
+    def _over_latents(self, layer: Node, latent: Latent) -> list[tuple[Pairs, Fraction]]:
+        """The products over a layer's latents, each with the share of its FLOPs that expanded keys and values save."""
+        return [
+            (p, 1 - Fraction(int(width), int(latent.rank)))
+            for p in self.pair_contractions
+            if layer in p.leaf.path() and (width := latent.written_out(p.leaf)) is not None
+        ]
 
     def latent_rows(self, layer: Node, new: int, context: int) -> int:
         """The number of latents that a step has in a layer, picked or not: the new ones, and those before that the
@@ -195,17 +216,14 @@ class Compute:
 
         There is one form, or with latent attention two: with latents as they are, or expanded per head.
         """
-        whole = self.causal_flops(new, context)
-        pairs = sum(part.causal_pairs for part in self.flops_by_part(new, context))
+        whole, pairs = self.causal_flops(new, context), self.pair_flops(new, context)[1]
         if not self.latents:
             return ((whole - pairs, pairs),)
         values = self._values(new, context)
         written_out = pairs
         for layer, latent in self.latents.items():
-            for p in (p for p in self.pair_contractions if layer in p.leaf.path()):
-                if (width := latent.written_out(p.leaf)) is not None:
-                    flops = p.flops(values) * p.share(values)
-                    written_out -= int(flops - flops * Fraction(int(width), int(latent.rank)))
+            for p, saved in self._over_latents(layer, latent):
+                written_out -= int(p.flops(values) * Fraction(*p.share(values)) * saved)
         expanded = self.expanded_flops(new, context, causal=True)
         return (whole - pairs, pairs), (expanded - written_out, written_out)
 
@@ -282,7 +300,7 @@ class Compute:
     def _values(self, new: int, context: int) -> Mapping[str, int]:
         return self.counts.values(T=new, S=context)
 
-    def _evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
+    def evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
         """The value of a polynomial in a step. Many arrays have the same shape: each is evaluated once."""
         values = self._values(new, context)
 
@@ -290,6 +308,16 @@ class Compute:
             return polynomial.at(values)
 
         return cache(value)
+
+
+def _of_pairs(alike: list[tuple[Pairs, Poly, int]], values: Mapping[str, int]) -> tuple[int, int]:
+    """FLOPs of contractions over pairs, in full and of those that the mask lets through."""
+    full = causal = 0
+    for p, flops, number in alike:
+        one, (some, every) = flops.at(values) * p.layers, p.share(values)
+        full += one * number
+        causal += one * some // every * number
+    return full, causal
 
 
 def least_of(size: Poly) -> Call | None:

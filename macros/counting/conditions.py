@@ -49,3 +49,7 @@ class Conditions:
     def of_texts(self, batch: int) -> Conditions:
         """The same for another number of sequences."""
         return Conditions(self.context, batch, self.format, self.dtype, self.devices, self.accelerator)
+
+    def in_format(self, format: str) -> Conditions:
+        """The same with the weights in another format."""
+        return Conditions(self.context, self.batch, format, self.dtype, self.devices, self.accelerator)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -21,34 +22,30 @@ from .devices import Devices
 from .formats import BLOCK_OF_CACHE, CACHE_TYPES, ItemBytes
 from .parameters import Counts
 
-# Pure functions of a model that tables ask for again and again: of 150,000 calls in a build 21,000 compute, which saves
-# 10 s of 28. Each model has caches of its own, which go with it.
+# Pure functions of a model that tables ask for again and again: of 510,000 calls in a build 170,000 compute. Each
+# model has caches of its own, which go with it.
 CACHED = (
     "flops_by_part",
+    "pair_flops",
     "forms",
     "_compute",
-    "causal_flops",
-    "expanded_flops",
-    "weight_bytes",
-    "converted_weight_bytes",
     "weight_bytes_read",
     "read_by",
     "cache_by_entry",
-    "cache_reads",
     "cache_bytes_read",
     "cache_bytes_written",
     "_cache_bytes_moved",
     "largest_operation",
-    "_evaluated",
+    "evaluated",
     "activation_bytes",
+    "saved",
     "splits",
     "_least_split",
     "_local",
-    "_by_layers",
-    "_cut_weights",
     "_stage_weights",
     "_stage_cache",
-    "is_there",
+    "_cut_cache",
+    "_held",
 )
 
 
@@ -71,13 +68,10 @@ class Costs(Devices):
     def bound_on(self, devices: int, new: int, given: Conditions, *, expected: bool = False) -> Bound:
         """The same on so many devices that work at once."""
         moved = self.bytes_moved(new, given, least=not expected)
-        compute = self._compute_seconds(new, given)
-        return Bound(
-            Fraction(compute.numerator * given.batch, compute.denominator * devices),
-            Fraction(moved, given.machine.bytes_per_second * devices),
-        )
+        seconds, parts = self._compute_seconds(new, given)
+        return Bound((seconds * given.batch, parts * devices), (moved, given.machine.bytes_per_second * devices))
 
-    def _compute_seconds(self, new: int, given: Conditions) -> Fraction:
+    def _compute_seconds(self, new: int, given: Conditions) -> Ratio:
         """The minimum time to compute a step of one sequence on one device: maps by weights at the fastest peak that
         holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
         highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
@@ -85,15 +79,15 @@ class Costs(Devices):
         by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
         by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
         if by_weights is None or by_cache is None:
-            return Fraction(0)
+            return 0, 1
         return self._compute(new, given.tokens, by_weights, by_cache)
 
-    def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Fraction:
+    def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Ratio:
         """The same at these peaks."""
         forms = self.forms(new, context)
         if by_weights == by_cache:
-            return Fraction(min(maps + pairs for maps, pairs in forms), by_weights)
-        return min(Fraction(maps, by_weights) + Fraction(pairs, by_cache) for maps, pairs in forms)
+            return min([maps + pairs for maps, pairs in forms]), by_weights
+        return min([maps * by_cache + pairs * by_weights for maps, pairs in forms]), by_weights * by_cache
 
     def critical_batch(self, given: Conditions, most: int = 2**20) -> int | None:
         """The smallest batch size at which compute limits a decode step; None if the cache keeps memory the limit, or
@@ -109,10 +103,10 @@ class Costs(Devices):
             return None
         if context is None:
             end = 2 if self.reads_source else 1  # an encoder reads its input in the first step
-            maps, cache = sum(p.total - p.pairs for p in self.flops_by_part(1, end)), 0
-            seconds = Fraction(maps, peak)
+            maps, cache = self.counts.flops_at(1, end) - self.pair_flops(1, end)[0], 0
+            seconds, parts = maps, peak
         else:
-            seconds = self._compute_seconds(1, given)
+            seconds, parts = self._compute_seconds(1, given)
             cache = self._cache_bytes_moved(1, context, given.item_bytes)
 
         read_as = self.formats.sized_as(format)
@@ -121,8 +115,7 @@ class Costs(Devices):
             return self.weight_bytes_read(1, batch, read_as, first=context == 1)
 
         # Bytes that there is time for, of each text: together, those of a batch are to suffice for the weights.
-        left = seconds * given.machine.bytes_per_second - cache
-        bytes_left, parts = left.numerator, left.denominator
+        bytes_left = seconds * given.machine.bytes_per_second - cache * parts
         if bytes_left * most < read(most) * parts:
             return None
         low, high = -(-read(1) * parts // bytes_left) - 1, -(-read(most) * parts // bytes_left)
@@ -208,21 +201,44 @@ def last_with_room(left: Callable[[int], int], most: int) -> int | None:
 COMPUTE, MEMORY = "compute", "memory bandwidth"
 
 
+# Seconds as a numerator and a denominator, which need not be in lowest terms: of the many that are compared few are
+# shown.
+Ratio: TypeAlias = tuple[int, int]
+
+
+def longer(one: Ratio, other: Ratio) -> Ratio:
+    """The longer of two times, the first if they are equal."""
+    return other if other[0] * one[1] > one[0] * other[1] else one
+
+
 class Bound(Struct, frozen=True):
     """The minimum time of a step on an accelerator, and which of the two limits it."""
 
-    compute_seconds: Fraction
-    memory_seconds: Fraction
+    compute: Ratio
+    memory: Ratio
+
+    @property
+    def compute_seconds(self) -> Fraction:
+        return Fraction(*self.compute)
+
+    @property
+    def memory_seconds(self) -> Fraction:
+        return Fraction(*self.memory)
+
+    @property
+    def longest(self) -> Ratio:
+        """The longer of the two."""
+        return longer(self.compute, self.memory)
 
     @property
     def seconds(self) -> Fraction:
-        """The longer of the two."""
-        return max(self.compute_seconds, self.memory_seconds)
+        """The same in lowest terms."""
+        return Fraction(*self.longest)
 
     @property
     def limited_by(self) -> str:
         """The longer of the two: `COMPUTE` or `MEMORY`."""
-        return COMPUTE if self.compute_seconds >= self.memory_seconds else MEMORY
+        return COMPUTE if self.longest is self.compute else MEMORY
 
 
 def of(counts: Counts) -> Costs:

@@ -21,9 +21,8 @@ from .training import Training
 OUTER = frozenset(("d_model", "d_embedding"))
 
 
-# Layers; of their weights the parts that a device has, each with its shape, its members, and the number of weights that
-# are cut alike; the bytes of all these parts by the number of layers.
-Cut: TypeAlias = tuple[tuple[int, ...], list[tuple[Weight, list[int], int, int]], dict[int, int]]
+# Weights that are cut alike: whether they are routed, the sizes that differ on a device, the padded rows (0 without).
+Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int]
 
 
 class Devices(Training):
@@ -47,10 +46,18 @@ class Devices(Training):
     def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
         their own are at most this; below 0 if not even the weights fit."""
-        weights = self._stage_weights(split, self.formats.sized_as(given.format))
-        cache = self._stage_cache(split, given.tokens, given.item_bytes)
-        operation = self.largest_operation(1, given.tokens)[1] * 2
-        return min([(memory_bytes - w) // (c + operation) for w, c in zip(weights, cache)])
+        held = self._held(split, self.formats.sized_as(given.format), given.tokens, given.item_bytes)
+        return min([(memory_bytes - weights) // each for weights, each in held])
+
+    def has_room(self, split: Split, memory_bytes: int, given: Conditions) -> bool:
+        """Whether `split_bytes` are at most this."""
+        return self.texts_of_group(split, memory_bytes, given) * split.data >= given.batch
+
+    def _held(self, split: Split, format: str, context: int, item_bytes: ItemBytes) -> list[tuple[int, int]]:
+        """For a device of each stage the bytes of its weights, and those of one sequence."""
+        operation = self.largest_operation(1, context)[1] * 2
+        cache = self._stage_cache(split, context, item_bytes)
+        return [(w, c + operation) for w, c in zip(self._stage_weights(split, format), cache)]
 
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
         """`split_bytes` of the `split` over the given devices; None if there is none."""
@@ -77,30 +84,60 @@ class Devices(Training):
 
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
+        if split.devices == 1:
+            return [self.formats.total(format)]
+        if format in FORMATS and FORMATS[format].is_plain and format not in self.formats.names:
+            return [elements * FORMATS[format].bits // 8 for elements in self._stage_elements(split)]
         totals = [0] * split.pipeline
-        for layers, parts, alike in self._cut_weights(_of_stage(split), format):
-            for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
-                if here and (len(here) not in alike or format not in FORMATS):
-                    alike[len(here)] = sum(
-                        [self.formats.part_size(w, format, shape, here, members) * n for w, shape, members, n in parts]
-                    )
-                totals[stage] += alike[len(here)] if here else 0
+        for stage, w, shape, here, members in self.parts_by_stage(split):
+            totals[stage] += self.formats.part_size(w, format, shape, here, members)
         return totals
 
-    def _cut_weights(self, split: Split, format: str) -> list[Cut]:
-        """The parts of the weights on a device of a stage, whichever layers it has."""
-        cuts, routed = self._local(split)
-        is_one_format = format in FORMATS and format not in self.formats.names
-        return [
-            (layers, [(w, *self._part(w, split, cuts, routed), n) for w, n in weights], {})
-            for layers, weights in self._by_layers(is_one_format).items()
-        ]
+    def _stage_elements(self, split: Split) -> list[int]:
+        """Elements of weights on each device of each stage."""
+        totals = [0] * split.pipeline
+        cuts, routed = self._local(_of_stage(split))
+        for (layers, is_layered), alike in self._elements.items():
+            each = 0
+            for (is_routed, sizes, rows), number in alike.items():
+                for size in sizes:
+                    number *= size.at(routed if is_routed else cuts)
+                each += number * (held(PADDED, rows, split.tensor) if rows else 1)
+            for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
+                totals[stage] += each * (len(here) if is_layered else min(len(here), 1))
+        return totals
+
+    @cached_property
+    def _elements(self) -> dict[tuple[tuple[int, ...], bool], dict[Alike, int]]:
+        """By the layers of weights, and whether each has its own, the elements in one of those cut alike: a number to
+        multiply by what differs on a device."""
+        found: dict[tuple[tuple[int, ...], bool], dict[Alike, int]] = {}
+        for w, layers in self._placed:
+            if w.is_buffer:
+                continue
+            at, number, sizes, rows = self.axes[w], 1, list[Poly](), 0
+            if w.members is not None:
+                if w.routed is None:
+                    number = int(w.members)
+                else:
+                    sizes.append(w.routed[0].expr)
+            for i, d in enumerate(w.shape):
+                if i == 0 and w in self.counts.ngram_tables:
+                    rows = int(d)
+                elif i == at if w.routed is None else d.expr.symbols:
+                    sizes.append(d.expr)
+                else:
+                    number *= int(d)
+            alike = w.routed is not None, tuple(sizes), rows
+            known = found.setdefault((layers, w.layers is not None), {})
+            known[alike] = known.get(alike, 0) + number
+        return found
 
     def parts_by_stage(self, split: Split) -> list[tuple[int, Weight, list[int], tuple[int, ...], int]]:
         """The parts of the weights and buffers on a device of each stage: (stage, weight, shape of its part, layers
         there, members)."""
         found: list[tuple[int, Weight, list[int], tuple[int, ...], int]] = []
-        cuts, routed = self._local(split)
+        cuts, routed = self._local(_of_stage(split))
         for w, layers in self._placed:
             shape, members = self._part(w, split, cuts, routed)
             for stage, here in enumerate(self._by_stage(layers, split.pipeline)):
@@ -111,21 +148,22 @@ class Devices(Training):
     def _stage_cache(self, split: Split, context: int, item_bytes: ItemBytes) -> list[int]:
         """Bytes of one sequence's cache on each device of each stage."""
         totals = [0] * split.pipeline
-        cuts, _ = self._local(_of_stage(split))
-        for (k, size), cut in zip(self.cache_by_entry(context, item_bytes), self._cut_of_cache):
-            if cut is not None:
-                of_all, cut_size = cut
-                size = -(-size * cut_size.at(cuts) // of_all)
-            for stage, here in enumerate(self._by_stage(k.layers, split.pipeline)):
-                totals[stage] += size // len(k.layers) * len(here)
+        for (k, size), (part, whole, layers) in zip(self.cache_by_entry(context, item_bytes), self._cut_cache(split)):
+            each = -(-size * part // whole) // len(k.layers)
+            for stage, here in enumerate(layers):
+                totals[stage] += each * here
         return totals
 
-    @cached_property
-    def _cut_of_cache(self) -> list[tuple[int, Poly] | None]:
-        """Of each kept entry the size along which it is cut, as a number and by symbols; None if it is copied."""
-        values = self.counts.values()
-        sizes = [_one(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
-        return [(cut[0].expr.at(values), cut[0].expr) if cut else None for cut in sizes]
+    def _cut_cache(self, split: Split) -> list[tuple[int, int, list[int]]]:
+        """Of each kept entry the part on a device and the whole of the size along which it is cut, and the number of
+        its layers in each stage."""
+        cuts, _ = self._local(_of_stage(split))
+        axes = [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
+        sizes = [Poly.of(1) if at is None else shape[at].expr for shape, at in axes]
+        return [
+            (size.at(cuts), size.at(self.counts.values()), list(map(len, self._by_stage(k.layers, split.pipeline))))
+            for k, size in zip(self.counts.kept, sizes)
+        ]
 
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
@@ -151,7 +189,7 @@ class Devices(Training):
         if w.routed is not None:
             parts = [d.expr.at(routed) if d.expr.symbols else int(d) for d in w.shape]
             return parts, 1 if w.members is None else int(w.members) // split.expert
-        at = self._axes[w]
+        at = self.axes[w]
         if w in self.counts.ngram_tables:
             shape[0] = held(PADDED, shape[0], split.tensor)
         elif at is not None:
@@ -159,7 +197,7 @@ class Devices(Training):
         return shape, 1 if w.members is None else int(w.members)
 
     @cached_property
-    def _axes(self) -> dict[Weight, int | None]:
+    def axes(self) -> dict[Weight, int | None]:
         """The dimension along which each weight is cut."""
         return {w: weight_axis(w) for w in (*self.counts.weights, *self.counts.buffers)}
 
@@ -187,18 +225,6 @@ class Devices(Training):
             (w, tuple(sorted(set(beside.get(w.name, [0])))) if w.layers is None else w.layers)
             for w in (*self.counts.weights, *self.counts.buffers)
         ]
-
-    def _by_layers(self, is_one_format: bool) -> dict[tuple[int, ...], list[tuple[Weight, int]]]:
-        """The same by the layers; `is_one_format`: of all that are cut alike one, and their number."""
-        found: dict[tuple[int, ...], dict[object, tuple[Weight, int]]] = {}
-        for w, layers in self._placed:
-            sizes = tuple([d.expr for d in w.shape])
-            is_ngrams = w in self.counts.ngram_tables
-            alike = sizes, self._axes[w], w.routed, w.members, w.is_buffer, w.layers is None, is_ngrams
-            known = found.setdefault(layers, {})
-            before = known.get(alike if is_one_format else w)
-            known[alike if is_one_format else w] = w, 1 if before is None else before[1] + 1
-        return {layers: list(known.values()) for layers, known in found.items()}
 
     @cached_property
     def n_layers(self) -> int:
@@ -243,7 +269,7 @@ class Devices(Training):
         splits = self.splits(given.devices, given.batch)
         if memory_bytes is not None:
             for split in splits:
-                if sum(self.split_bytes(split, given).values()) <= memory_bytes:
+                if self.has_room(split, memory_bytes, given):
                     return split
         return splits[0] if splits else None
 
@@ -277,7 +303,7 @@ class Devices(Training):
         whole = self.weight_bytes(given.format) + self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch
         for split in splits:
             if split.data <= given.batch and split.devices * memory_bytes >= whole:  # together they hold no less
-                if sum(self.split_bytes(split, given).values()) <= memory_bytes:
+                if self.has_room(split, memory_bytes, given):
                     return split
         return None
 
@@ -285,7 +311,7 @@ class Devices(Training):
     def tensors(self) -> list[int]:
         """The degrees of tensor parallelism that the model's sizes allow, ascending."""
         values = self.counts.values()
-        cut = [d for w in self.counts.weights if w.routed is None for d in _one(w.shape, weight_axis(w))]
+        cut = [d for w in self.counts.weights if w.routed is None for d in _one(w.shape, self.axes[w])]
         cut += [d for k in self.counts.kept for d in _one(k.shape, cut_axis(k.shape))]
         sizes = {name: rule for d in cut for name in sorted(d.expr.symbols) for rule in _some(_rule(name))}
         sizes |= {name: WHOLE for name in values if name.endswith("_heads") and rule_of(name) == WHOLE}
@@ -319,8 +345,9 @@ class Devices(Training):
     @cached_property
     def _able(self) -> dict[int, int]:
         """The numbers of devices over which routed experts can be divided, with the expert-parallel degree of each."""
-        degrees = [(n, self.expert_degree(n)) for n in range(1, MOST_TRIED + 1)] if self._routed[0] else []
-        return {n: expert for n, expert in degrees if expert}
+        members, widths = self._routed
+        degrees = [(n, math.gcd(n, members)) for n in range(1, MOST_TRIED + 1)] if members else []
+        return {n: expert for n, expert in degrees if widths % (n // expert) == 0}
 
     @cached_property
     def _experts(self) -> list[str]:
@@ -368,8 +395,9 @@ def weight_axis(w: Weight) -> int | None:
 def cut_axis(shape: tuple[Dim, ...]) -> int | None:
     """The first dimension that contains a size that is cut."""
     for i, d in enumerate(shape):
-        if any(rule_of(s) is not None for s in d.expr.symbols):
-            return i
+        for symbol in d.expr.symbols:
+            if rule_of(symbol) is not None:
+                return i
     return None
 
 

@@ -47,15 +47,10 @@ def _sum(polynomial: Poly) -> Expression:
 
 def _term(monomial: Monomial, coefficient: Number) -> Expression:
     """A product of atoms and a whole number, which is left out where it is 1."""
-    factors = [_power(_atom(atom), power) for atom, power in monomial]
+    factors: list[Expression] = []
+    for atom, power in monomial:
+        base: Expression = str(atom) if isinstance(atom, str) else [atom.op, *map(expression, atom.args)]
+        factors.append(base if power == 1 else ["^", base, power])
     if coefficient != 1 or not factors:
         factors.insert(0, int(coefficient))
     return factors[0] if len(factors) == 1 else ["*", *factors]
-
-
-def _power(base: Expression, power: int) -> Expression:
-    return base if power == 1 else ["^", base, power]
-
-
-def _atom(atom: Atom) -> Expression:
-    return str(atom) if isinstance(atom, str) else [atom.op, *map(expression, atom.args)]

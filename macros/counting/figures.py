@@ -330,7 +330,7 @@ FIGURES: dict[str, Figure] = {
             "FLOPs of attention scores",
             FLOPS,
             ("context",),
-            lambda c, given: c.pair_flops(given.tokens, given.tokens),
+            lambda c, given: c.pair_flops(given.tokens, given.tokens)[0],
             "attention scores and weighted sums of a whole prompt, without the causal mask",
         ),
         Figure(

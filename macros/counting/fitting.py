@@ -67,7 +67,7 @@ def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
 def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> str | None:
     """The requested format or, for `BEST`, the first of the ladder that fits; None if none does."""
     for format in LADDER if weights == BEST else (weights,):
-        if holds(sized, replace(given, format=format), memory_bytes):
+        if holds(sized, given.in_format(format), memory_bytes):
             return format
     return None
 
@@ -80,7 +80,7 @@ def smallest(sized: Sized) -> str:
 def fitting(sized: Sized, weights: str, given: Conditions, machine: Machine) -> Fitting | None:
     """The answer for a model that fits; None for one that does not."""
     format = chosen(sized, weights, given, machine.memory_bytes)
-    return None if format is None else answer(sized, replace(given, format=format), machine)
+    return None if format is None else answer(sized, given.in_format(format), machine)
 
 
 def answer(sized: Sized, given: Conditions, machine: Machine) -> Fitting | None:

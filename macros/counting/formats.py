@@ -55,19 +55,19 @@ class Format(Struct, frozen=True, dict=True):
 
     def size(self, shape: Iterable[int], copies: int = 1) -> int:
         """Bytes of this many tensors of this shape; the last blocks of an axis need not be full."""
-        shape = list(map(int, shape))
         if self.is_plain:
-            return -(-math.prod(shape) * self.bits * copies // 8)
+            return -(-math.prod(map(int, shape)) * self.bits * copies // 8)
+        shape = list(map(int, shape))
         if self.zero_bits or self.is_flat:
             matrix = self._packed_bits(*shape[-2:]) if self.zero_bits else self._flat_bits(math.prod(shape[-2:]))
             return -(-(matrix + self.matrix_bits) * math.prod(shape[:-2]) * copies // 8)
-        at = len(shape) - len(self.block)
-        blocks = (
-            math.prod(shape[:at]) * math.prod(-(-d // (b or d)) for d, b in zip(shape[at:], self.block))
-            if self.block
-            else 0
-        )
-        bits = math.prod(shape) * self.bits + blocks * self.scale_bits
+        bits = math.prod(shape) * self.bits
+        if self.block:
+            at = len(shape) - len(self.block)
+            blocks = math.prod(shape[:at])
+            for d, b in zip(shape[at:], self.block):
+                blocks *= -(-d // (b or d))
+            bits += blocks * self.scale_bits
         if self.matrix_bits or self.input_bits:
             bits += math.prod(shape[:-2]) * (self.matrix_bits + shape[-1] * self.input_bits)
         return -(-bits * copies // 8)
@@ -211,7 +211,7 @@ def width_of(item_bytes: ItemBytes) -> str:
 
 def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
     """Bytes of this many cached elements, in whole blocks if the type has blocks."""
-    return elements * item_bytes if isinstance(item_bytes, int) else int(elements * item_bytes)
+    return int(elements * item_bytes)
 
 
 # Types, besides bfloat16, in which queries can meet a cache of so many bytes an element without loss.

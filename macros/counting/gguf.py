@@ -9,40 +9,40 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, TypeVar
+
+from msgspec import Struct
 
 from ..engine.errors import Problem, shorten
 from ..engine.tensors import Weight
 from .gguf_mixes import (
     BY_LAYER,
     HEAD,
-    MIXES,
     NEED_MATRIX,
     NEVER_QUANTIZED,
-    Mix,
-    Place,
+    Kind,
+    Terms,
     bytes_of_row,
-    fitting,
-    type_in,
+    row_bytes_of,
+    terms_of,
+    types_of,
     use_of,
     zone_of,
 )
 from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, WITHOUT, Converted
-from .gguf_types import PLAIN
+from .gguf_types import BLOCKS, PLAIN
 
 Key = TypeVar("Key")
 Shape = tuple[int, ...]
-Alike = tuple[str, int, bool, bool]  # what decides a matrix's type besides its layer: see `GgufFile._alike`
-Zones = tuple[tuple[int, tuple[int, ...]], ...]  # and its layers: see `GgufFile._zones`
+LARGEST_BLOCK = max([elements for elements, _ in BLOCKS.values()])  # elements; the other blocks are parts of it
+Zones = tuple[tuple[int, tuple[int, ...]], ...]  # see `GgufFile._zones`
 STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder
 # Uses whose tensors are told apart by the layer, in a model with experts by the layer of the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
 
 
-@dataclass(frozen=True)
-class Tensor:
+class Tensor(Struct, frozen=True, dict=True):
     """A tensor of a GGUF file, or all its copies over `layers`: `{i}` in the name stands for the layer.
 
     `shape` is in NumPy's order, the row last; `plain` is the type that the converter writes if it is not that of
@@ -64,6 +64,16 @@ class Tensor:
     def columns(self) -> int:
         """The numbers of a row."""
         return self.shape[-1] if self.shape else 1
+
+    @cached_property
+    def unit(self) -> int:
+        """The numbers of the largest part of a row that every type divides or refuses like the row."""
+        return math.gcd(self.columns, LARGEST_BLOCK)
+
+    @property
+    def units(self) -> int:
+        """The number of these parts in one copy."""
+        return self.rows * (self.columns // self.unit)
 
     @property
     def copies(self) -> int:
@@ -120,7 +130,8 @@ class GgufFile:
                 "ask for a format other than GGUF",
             )
         self._kept: dict[str, tuple[Stored, ...]] = {}
-        self._places: dict[tuple[bool, int, int, bool], Place] = {}
+        self._of_matrix: dict[bool, list[list[tuple[Kind, tuple[int, ...]]] | None]] = {}
+        self._terms: dict[tuple[bool, int, int, bool], Terms] = {}
         self._made: dict[tuple[str, Weight], tuple[Stored, ...]] = {}  # in each format, what is made of a weight
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
@@ -165,55 +176,40 @@ class GgufFile:
     def _stored(self, positions: Iterable[int], format: str, has_matrix: bool) -> tuple[Stored, ...]:
         """The same of the tensors at some positions."""
         found: list[Stored] = []
+        of_all = self._kinds(has_matrix)
         for position in positions:
-            tensor, zones, alike = self.tensors[position], self._zones[position], self._alike[position]
-            if format in PLAIN:
-                found.append(Stored(tensor, tensor.plain or format, tensor.layers))
-            elif zones is None:  # what no format touches is as in an F16 file
-                found.append(Stored(tensor, tensor.plain or "F16", tensor.layers))
-            elif alike[0] not in (mix := MIXES[format]).by_layer:
-                found.append(Stored(tensor, self._type(alike, -1, 0, mix, has_matrix), tensor.layers))
-            else:
-                types: dict[str, list[int]] = {}
-                for number, layers in zones:
-                    types.setdefault(self._type(alike, layers[0], number, mix, has_matrix), []).extend(layers)
-                found += [
-                    Stored(tensor, name, tensor.layers and tuple(sorted(layers))) for name, layers in types.items()
-                ]
-        return tuple(found)
-
-    @cached_property
-    def _alike(self) -> tuple[Alike, ...]:
-        """For each tensor what decides its type besides its layer: its use, its columns, and whether it is a stack, or
-        one that no format makes smaller than 8 bits."""
-        return tuple(
-            [
-                (
-                    use_of(t.name),
-                    t.columns,
-                    len(t.shape) > 2,
-                    any(part in t.name for part in self.converted.no_less),
-                )
-                for t in self.tensors
+            tensor, kinds = self.tensors[position], of_all[position]
+            if format in PLAIN or kinds is None:  # what no format touches is as in an F16 file
+                found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
+                continue
+            types: dict[str, list[int]] = {}
+            for kind, layers in kinds:
+                types.setdefault(types_of(kind)[format], []).extend(layers)
+            found += [
+                Stored(tensor, name, tensor.layers if len(types) == 1 else tuple(sorted(layers)))
+                for name, layers in types.items()
             ]
-        )
+        return tuple(found)
 
     @cached_property
     def _zones(self) -> tuple[Zones | None, ...]:
         """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
-        `_numbers` of the first of them; nothing for those whose layers no mix asks for."""
+        `_numbers` of the first of them; one, whatever its layers, for those whose layers no mix asks for."""
         found: list[Zones | None] = []
         known: dict[tuple[int, tuple[tuple[int, int], ...]], Zones] = {}  # most uses have the same layers
         for tensor, numbers, is_quantized in zip(self.tensors, self._numbers, self._are_quantized):
             if not is_quantized:
                 found.append(None)
                 continue
+            if not numbers:
+                found.append(((0, (-1,)),))
+                continue
             of = self._values if use_of(tensor.name) == "values" else self.layers
             key = of, tuple(numbers.items())
             if key not in known:
                 alike: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
                 for layer, number in numbers.items():
-                    zone = (zone_of(layer, of), zone_of(number, of), min(number, 4))
+                    zone = (zone_of(layer, of), zone_of(number, of), min(number // 2, 2))
                     alike.setdefault(zone, (number, []))[1].append(layer)
                 known[key] = tuple([(number, tuple(layers)) for number, layers in alike.values()])
             found.append(known[key])
@@ -243,14 +239,13 @@ class GgufFile:
     def size(self, format: str) -> int:
         """Bytes of all tensors in a format."""
         if format in PLAIN:
-            return sum(rows * bytes_of_row(plain or format, columns) for (plain, columns), rows in self._rows.items())
-        touched = [rows * bytes_of_row(name, columns) for (_, columns, _, _), name, rows in self._rows_in(format)]
-        return self._untouched + sum(touched)
+            return sum([units * bytes_of_row(plain or format, unit) for (plain, unit), units in self._units.items()])
+        return self._untouched + sum([units * rows[format] for rows, units in self._rows])
 
     @cached_property
-    def _rows(self) -> dict[tuple[str | None, int], int]:
-        """The number of rows of all tensors, by the type that the converter writes and the columns."""
-        return _added(((t.plain, t.columns), t.rows * t.copies) for t in self.tensors)
+    def _units(self) -> dict[tuple[str | None, int], int]:
+        """The number of units of all tensors, by the type that the converter writes and their numbers."""
+        return _added([((t.plain, t.unit), t.units * t.copies) for t in self.tensors])
 
     @cached_property
     def _untouched(self) -> int:
@@ -258,36 +253,21 @@ class GgufFile:
         found = [t for t, zones in zip(self.tensors, self._zones) if zones is None]
         return sum(t.rows * t.copies * bytes_of_row(t.plain or "F16", t.columns) for t in found)
 
-    def _rows_in(self, format: str) -> list[tuple[Alike, str, int]]:
-        """The number of rows of each type in a format, of the tensors that the quantizer touches, with what decides
-        it."""
-        mix = MIXES[format]
-        of_all = [
-            (alike, self._type(alike, -1, 0, mix, False), rows)
-            for alike, rows in self._touched.items()
-            if alike[0] not in mix.by_layer
-        ]
-        by_layer = [
-            (alike, self._type(alike, layer, number, mix, False), rows)
-            for (alike, layer, number), rows in self._touched_by_layer.items()
-            if alike[0] in mix.by_layer
-        ]
-        return of_all + by_layer
+    @cached_property
+    def _rows(self) -> list[tuple[dict[str, int], int]]:
+        """Of each kind of what the quantizer touches the bytes of a unit in each format, and their number."""
+        return [(row_bytes_of(kind), units) for kind, units in self._touched.items()]
 
     @cached_property
-    def _touched(self) -> dict[Alike, int]:
-        """The number of rows that the quantizer touches, by what decides their type besides the layer."""
-        tensors = zip(self.tensors, self._zones, self._alike)
-        return _added((alike, t.rows * t.copies) for t, zones, alike in tensors if zones is not None)
-
-    @cached_property
-    def _touched_by_layer(self) -> dict[tuple[Alike, int, int], int]:
-        """The same, where a mix asks for the layer, by the first layer of a zone and its number."""
-        tensors = zip(self.tensors, self._zones, self._alike)
+    def _touched(self) -> dict[Kind, int]:
+        """The number of units that the quantizer touches, by what decides their type."""
         return _added(
-            ((alike, layers[0], number), t.rows * len(layers))
-            for t, zones, alike in tensors
-            for number, layers in zones or ()
+            [
+                (kind, t.units * (t.copies if len(kinds) == 1 else len(layers)))
+                for t, kinds in zip(self.tensors, self._kinds(False))
+                if kinds is not None
+                for kind, layers in kinds
+            ]
         )
 
     @cached_property
@@ -300,8 +280,7 @@ class GgufFile:
         needing = (*NEED_MATRIX, "Q2_K") if format == "Q2_K_S" else NEED_MATRIX
         if format in PLAIN:
             return False
-        rows = self._rows_in(format)
-        return any(name in needing and use not in ("head", "table") for (use, _, _, _), name, _ in rows)
+        return any(types_of(kind)[format] in needing and kind.use not in ("head", "table") for kind in self._touched)
 
     @cached_property
     def _numbers(self) -> list[dict[int, int]]:
@@ -341,23 +320,32 @@ class GgufFile:
         """The number of tensors of values."""
         return sum(len(t.layers or (0,)) for t in self.tensors if use_of(t.name) == "values")
 
-    def _type(self, alike: Alike, layer: int, number: int, mix: Mix, has_matrix: bool) -> str:
-        """The type of one copy of a matrix."""
-        use, columns, is_stack, is_no_less = alike
-        if is_no_less:
-            return fitting("Q8_0", columns)
-        by_name = use in _BY_LAYER and self.experts > 0 and not mix.is_lowest
-        place = self._place(use == "values", layer if by_name else number, number, has_matrix)
+    def _kinds(self, has_matrix: bool) -> list[list[tuple[Kind, tuple[int, ...]]] | None]:
+        """For each tensor that the quantizer touches, what decides its type in the layers of each of its `_zones`."""
+        if has_matrix not in self._of_matrix:
+            self._of_matrix[has_matrix] = [
+                None if zones is None else [(self._kind(t, layers[0], n, has_matrix), layers) for n, layers in zones]
+                for t, zones in zip(self.tensors, self._zones)
+            ]
+        return self._of_matrix[has_matrix]
+
+    def _kind(self, t: Tensor, layer: int, number: int, has_matrix: bool) -> Kind:
+        """What decides the type of one copy of a matrix."""
+        use = use_of(t.name)
+        terms = counted = self._terms_of(use == "values", number, number, has_matrix)
+        if use in _BY_LAYER and self.experts > 0:
+            terms = self._terms_of(False, layer, number, has_matrix)
         is_head = use == "head" or (use == "table" and self.is_tied)
         # a latent's projections are stacks too, by head; llama.cpp tells them from experts in one architecture
-        is_stack = is_stack and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
-        return type_in(mix, use, place, columns, is_head=is_head, is_stack=is_stack)
+        is_stack = len(t.shape) > 2 and (self.architecture != "bailingmoe3" or use in _BY_LAYER)
+        is_no_less = any(part in t.name for part in self.converted.no_less)
+        return Kind(use, t.unit, is_head, is_stack, is_no_less, terms, counted)
 
-    def _place(self, is_values: bool, layer: int, number: int, has_matrix: bool) -> Place:
-        """The place of a tensor; all formats ask for the same ones."""
+    def _terms_of(self, is_values: bool, layer: int, number: int, has_matrix: bool) -> Terms:
+        """The terms that are true of a tensor's place; many tensors have the same one."""
         key = is_values, layer, number, has_matrix
-        if key not in self._places:
-            self._places[key] = Place(
+        if key not in self._terms:
+            self._terms[key] = terms_of(
                 self.architecture,
                 self.queries_per_key,
                 self.experts,
@@ -367,7 +355,7 @@ class GgufFile:
                 has_matrix,
                 self.is_70b,
             )
-        return self._places[key]
+        return self._terms[key]
 
     @cached_property
     def _are_quantized(self) -> list[bool]:
@@ -472,19 +460,19 @@ class GgufFile:
 
     def _plain(self, name: str, shape: Shape) -> str | None:
         """The type that the converter writes for a tensor, if it is not that of matrices."""
-        if any(name.endswith(end) for end in self.converted.f16):
+        if name.endswith(self.converted.f16):
             return None
         if len(shape) > 1:
             for end, kind in self.converted.native:
                 if name.endswith(end):
                     return kind
         is_wide = len(shape) < 2 or not name.endswith(".weight") or name.endswith("_norm.weight")
-        return "F32" if is_wide or any(name.endswith(end) for end in IN_32_BITS) else None
+        return "F32" if is_wide or name.endswith(IN_32_BITS) else None
 
 
-def _added(rows: Iterable[tuple[Key, int]]) -> dict[Key, int]:
+def _added(numbers: Iterable[tuple[Key, int]]) -> dict[Key, int]:
     """The sum of the numbers of each key."""
     found: dict[Key, int] = {}
-    for key, number in rows:
+    for key, number in numbers:
         found[key] = found.get(key, 0) + number
     return found

@@ -9,7 +9,8 @@ its version, and compares the two tensor by tensor).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache
+from typing import NamedTuple
 
 from .gguf_types import BLOCKS
 
@@ -47,7 +48,7 @@ USES: tuple[tuple[str, str], ...] = (
 TABLES = ("token_embd.weight", "per_layer_token_embd.weight")
 HEAD = "output.weight"
 
-# A line of a format's table: what has to hold, in words that `Place.holds` knows, and the type.
+# A line of a format's table: what has to hold, in the words of `terms_of`, and the type.
 Lines = tuple[tuple[str, str], ...]
 
 SHARED_Q4: Lines = (("4 queries a key", "Q4_K"),)
@@ -70,15 +71,6 @@ class Mix:
     lines: dict[str, Lines]
     head: str = "Q6_K"
     is_lowest: bool = False
-
-    @cached_property
-    def by_layer(self) -> frozenset[str]:
-        """The uses whose tensors have types by the layer."""
-        return frozenset(
-            use
-            for use, lines in self.lines.items()
-            if any(word in condition for condition, _ in lines for word in OF_LAYERS)
-        )
 
 
 def _lowest(base: str, small: str, output: Lines) -> Mix:
@@ -203,7 +195,14 @@ MIXES: dict[str, Mix] = {
     "TQ1_0": Mix("TQ1_0", {"table": (("", "Q4_K"),)}),
 }
 # The uses whose tensors have types by the layer in any of them.
-BY_LAYER = frozenset(use for mix in MIXES.values() for use in mix.by_layer)
+BY_LAYER = frozenset(
+    [
+        use
+        for mix in MIXES.values()
+        for use, lines in mix.lines.items()
+        if any(word in condition for condition, _ in lines for word in OF_LAYERS)
+    ]
+)
 # Types that llama.cpp quantizes a matrix to only where it is told which of its columns matter.
 NEED_MATRIX = frozenset(("IQ3_XXS", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_M", "IQ1_S"))
 
@@ -225,59 +224,68 @@ NEVER_QUANTIZED = (
 )
 
 
-@dataclass(frozen=True)
-class Place:
-    """The inputs of the choice of a tensor's type besides its name: the model's numbers, and the tensor's place.
+Terms = tuple[str, ...]  # of conditions, in the order of `terms_of`
+
+
+class Kind(NamedTuple):
+    """What decides the type of a tensor: its use, the columns of its rows, whether it is the output head, or also the
+    output head, whether it is a stack, and whether no format makes it smaller than 8 bits; the terms that are true of
+    its place, and those if its layer is `counted` as in the formats that are the lowest."""
+
+    use: str
+    columns: int
+    is_head: bool
+    is_stack: bool
+    is_no_less: bool
+    terms: Terms
+    counted: Terms
+
+
+def terms_of(
+    architecture: str,
+    queries_per_key: int,
+    experts: int,
+    layer: int,
+    layers: int,
+    number: int,
+    has_matrix: bool,
+    is_70b: bool,
+) -> Terms:
+    """The terms of conditions that are true of a model and of a tensor's place in it.
 
     `layer` counts the layers among which bits are distributed, out of `layers`; `number` counts the earlier tensors of
-    its kind, out of `numbers`. With experts, the layer is the one in the name; without, it is the number too.
+    its kind. With experts, the layer is the one in the name; without, it is the number too.
     """
-
-    architecture: str
-    queries_per_key: int
-    experts: int
-    layer: int
-    layers: int
-    number: int
-    has_matrix: bool
-    is_70b: bool
-
-    @cached_property
-    def terms(self) -> frozenset[str]:
-        """The terms of conditions that are true."""
-        eighth, last = self.layers // 8, 7 * self.layers // 8
-        is_true = {
-            "4 queries a key": self.queries_per_key >= 4,
-            "4 experts": self.experts >= 4,
-            "8 experts": self.experts == 8,
-            "Falcon": self.architecture == "falcon",
-            "imatrix": self.has_matrix,
-            "first two": self.number < 2,
-            "first four": self.number < 4,
-            "first eighth": self.layer < eighth,
-            "first sixteenth": self.layer < self.layers // 16,
-            "middle": eighth <= self.layer < last,
-            # the first and the last eighth, and between them each third
-            "more bits": self.layer < eighth or self.layer >= last or (self.layer - eighth) % 3 == 2,
-        }
-        return frozenset(term for term in is_true if is_true[term])
-
-    def holds(self, condition: str) -> bool:
-        """Whether every term of a condition is true."""
-        true, false = _terms(condition)
-        return true <= self.terms and false.isdisjoint(self.terms)
+    eighth, last = layers // 8, 7 * layers // 8
+    is_true = {
+        "4 queries a key": queries_per_key >= 4,
+        "4 experts": experts >= 4,
+        "8 experts": experts == 8,
+        "Falcon": architecture == "falcon",
+        "70B": is_70b,
+        "imatrix": has_matrix,
+        "first two": number < 2,
+        "first four": number < 4,
+        "first eighth": layer < eighth,
+        "first sixteenth": layer < layers // 16,
+        "middle": eighth <= layer < last,
+        # the first and the last eighth, and between them each third
+        "more bits": layer < eighth or layer >= last or (layer - eighth) % 3 == 2,
+    }
+    return tuple([term for term in is_true if is_true[term]])
 
 
-@cache
-def _terms(condition: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The terms of a condition that have to be true, and those that must not be."""
-    terms = [term for term in condition.split(", ") if term]
-    true = [term for term in terms if not term.startswith("no ")]
-    return frozenset(true), frozenset([term.removeprefix("no ") for term in terms if term.startswith("no ")])
+def _holds(condition: str, terms: Terms) -> bool:
+    """Whether every term of a condition is true."""
+    return all(
+        term.removeprefix("no ") not in terms if term.startswith("no ") else term in terms
+        for term in condition.split(", ")
+        if term
+    )
 
 
 def zone_of(layer: int, layers: int) -> int:
-    """A number that is the same for layers that no condition of a `Place` tells apart."""
+    """A number that is the same for layers that no term tells apart."""
     eighth, last = layers // 8, 7 * layers // 8
     if layer < eighth:
         return -2 if layer < layers // 16 else -1
@@ -294,21 +302,36 @@ def use_of(name: str) -> str:
     return next((use for part, use in USES if part in name), "")
 
 
-def type_in(mix: Mix, use: str, place: Place, columns: int, *, is_head: bool, is_stack: bool) -> str:
-    """The type of a matrix with this many columns; `is_head` if it is the output head, or also the output head."""
-    if is_head:
-        return fitting("Q8_0" if place.architecture == "falcon" or columns % BLOCKS[mix.base][0] else mix.head, columns)
+@cache
+def types_of(kind: Kind) -> dict[str, str]:
+    """The type of a tensor in each of the `MIXES`. Most kinds are in many models."""
+    return {format: _type_in(mix, kind) for format, mix in MIXES.items()}
+
+
+@cache
+def row_bytes_of(kind: Kind) -> dict[str, int]:
+    """Bytes of a row of such a tensor in each of the `MIXES`."""
+    return {format: bytes_of_row(name, kind.columns) for format, name in types_of(kind).items()}
+
+
+def _type_in(mix: Mix, kind: Kind) -> str:
+    use, columns = kind.use, kind.columns
+    if kind.is_no_less:
+        return fitting("Q8_0", columns)
+    terms = kind.counted if mix.is_lowest else kind.terms
+    if kind.is_head:
+        return fitting("Q8_0" if "Falcon" in terms or columns % BLOCKS[mix.base][0] else mix.head, columns)
     if "stack" in mix.lines:
-        return fitting("MXFP4" if is_stack else mix.base, columns)
+        return fitting("MXFP4" if kind.is_stack else mix.base, columns)
     chosen = mix.base
     for condition, name in mix.lines.get(use, ()):
-        if place.holds(condition):
+        if _holds(condition, terms):
             chosen = name
             break
     if not mix.is_lowest:
-        if use == "values" and place.is_70b and chosen in ("Q3_K", "Q4_K"):
+        if use == "values" and "70B" in terms and chosen in ("Q3_K", "Q4_K"):
             chosen = "Q5_K"
-        if use in ("values", "keys") and place.experts == 8:
+        if use in ("values", "keys") and "8 experts" in terms:
             chosen = "Q8_0"
     return fitting(chosen, columns)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -22,7 +22,7 @@ from ..engine.steps import Role
 from ..engine.tensors import Weight
 from .arrays import size
 from .conditions import Conditions
-from .costs import COMPUTE, MEMORY, Costs
+from .costs import Bound, Costs, Ratio, longer
 from .devices import cut_axis, weight_axis
 from .parts import HEAD, cut
 from .splits import Split, padded
@@ -49,17 +49,6 @@ class Transfer(Struct, frozen=True):
     def of_texts(self, fullest: int, batch: int) -> Transfer:
         """The same for so many sequences on the devices that have the most, and on all together."""
         return Transfer(self.kind, self.after, self.times, self.among, self.sent * fullest, self.total * batch)
-
-    def with_more(self, other: Transfer) -> Transfer:
-        """The same plus the messages of other layers."""
-        return Transfer(
-            self.kind,
-            self.after,
-            self.times + other.times,
-            self.among,
-            self.sent + other.sent,
-            self.total + other.total,
-        )
 
 
 def transfers(
@@ -91,48 +80,62 @@ def link_seconds(found: tuple[Transfer, ...], split: Split, new: int, given: Con
 
     Raises ValueError if the machine states no link.
     """
-    return _seconds(sum((t.sent for t in found), Fraction(0)), split, new, given)
+    return Fraction(*_seconds(sum((t.sent for t in found), Fraction(0)), split, new, given))
 
 
-def _seconds(sent: Fraction, split: Split, new: int, given: Conditions) -> Fraction:
+def _seconds(sent: Fraction, split: Split, new: int, given: Conditions) -> Ratio:
     if given.machine.link is None:
         raise ValueError("a time on links needs a machine that states them")
     at_once = min(split.pipeline, new * given.batch)
-    return sent / (given.machine.link.one_way * at_once)
+    return sent.numerator, sent.denominator * given.machine.link.one_way * at_once
 
 
 LINKS = "links"
 
 
 class Limits(Struct, frozen=True):
-    """The limits of a step on the devices of a split: seconds of compute, of memory, and of links; None if the machine
-    states none and there is something to send."""
+    """The limits of a step on the devices of a split: seconds of compute and of memory, and those of `sending` on
+    links; None if the machine states none and there is something to send."""
 
-    compute: Fraction
-    memory: Fraction
-    links: Fraction | None
+    bound: Bound
+    sending: Ratio | None
+
+    @property
+    def compute(self) -> Fraction:
+        return self.bound.compute_seconds
+
+    @property
+    def memory(self) -> Fraction:
+        return self.bound.memory_seconds
+
+    @property
+    def links(self) -> Fraction | None:
+        return None if self.sending is None else Fraction(*self.sending)
+
+    @property
+    def longest(self) -> Ratio:
+        """The longest: at best, compute, reads and messages overlap."""
+        return longer(self.bound.longest, self.sending) if self.sending else self.bound.longest
 
     @property
     def seconds(self) -> Fraction:
-        """The longest: at best, compute, reads and messages overlap."""
-        return max(self.compute, self.memory, self.links or Fraction(0))
+        """The same in lowest terms."""
+        return Fraction(*self.longest)
 
     @property
     def limited_by(self) -> str:
         """The longest of the three: `COMPUTE`, `MEMORY` or `LINKS`."""
-        if self.links is not None and self.links > max(self.compute, self.memory):
-            return LINKS
-        return COMPUTE if self.compute >= self.memory else MEMORY
+        return LINKS if self.longest is self.sending else self.bound.limited_by
 
 
 def limits(costs: Costs, split: Split, new: int, given: Conditions, dispatch: str = "bfloat16") -> Limits:
     """The minimum times of a step of `new` tokens per sequence, with the expected number of chosen experts."""
     at_work = split.devices // split.pipeline * min(split.pipeline, new * given.batch)
     bound = costs.bound_on(at_work, new, given, expected=True)
-    links: Fraction | None = Fraction(0)
+    links: Ratio | None = 0, 1
     if split.devices > 1 and (sent := _messages(costs, split, new, given.tokens, dispatch).sent):
         links = _seconds(sent * _fullest(split, given), split, new, given) if given.machine.link else None
-    return Limits(bound.compute_seconds, bound.memory_seconds, links)
+    return Limits(bound, links)
 
 
 def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
@@ -142,6 +145,12 @@ def devices_with_experts(experts: int, chosen: int, split: Split) -> Fraction:
     for i in range(chosen):  # each choice misses the device's experts too
         none *= Fraction(experts - on_each - i, experts - i)
     return (split.tensor * split.data - 1) * (1 - none)
+
+
+# One kind of message in some layers with all its repetitions: the kind, the word for the step before it, the
+# repetitions, the devices that take part, and the bytes of all devices, of which each of a tensor-parallel group sends
+# an equal share.
+Message: TypeAlias = tuple[str, str, int, int, int | Fraction]
 
 
 class Messages(NamedTuple):
@@ -158,12 +167,21 @@ def _messages(costs: Costs, split: Split, new: int, context: int, dispatch: str)
     """The messages of a step with one sequence; all that are sent are in proportion to the sequences."""
     kept, key = _MESSAGES.setdefault(costs, {}), (split, new, context, dispatch)
     if key not in kept:
-        merged: dict[tuple[str, str], Transfer] = {}
-        for t in _Step(costs, split, new, context, dispatch).found():
-            if t.sent:
-                before = merged.get((t.kind, t.after))
-                merged[t.kind, t.after] = before.with_more(t) if before else t
-        kept[key] = Messages(tuple(merged.values()), sum((t.sent for t in merged.values()), Fraction(0)))
+        merged: dict[tuple[str, str], Message] = {}
+        for kind, after, times, among, total in _Step(costs, split, new, context, dispatch).found():
+            if total:
+                _, _, times_before, _, before = merged.get((kind, after), (kind, after, 0, among, 0))
+                merged[kind, after] = kind, after, times_before + times, among, before + total
+        sent = Fraction(sum([total for _, _, _, _, total in merged.values()])) / split.tensor
+        kept[key] = Messages(
+            tuple(
+                [
+                    Transfer(kind, after, times, among, Fraction(total) / split.tensor, Fraction(total))
+                    for kind, after, times, among, total in merged.values()
+                ]
+            ),
+            sent,
+        )
     return kept[key]
 
 
@@ -175,8 +193,8 @@ class _Step:
         values = costs.counts.values(T=new, S=context)
         self.at: Callable[[Poly], int] = lambda polynomial: polynomial.at(values)
 
-    def found(self) -> list[Transfer]:
-        found: list[Transfer] = []
+    def found(self) -> list[Message]:
+        found: list[Message] = []
         for part in parts_of(self.costs):
             step, layers = part.step, part.layers
             found += [
@@ -197,19 +215,18 @@ class _Step:
             found.append(self._between_stages())
         return found
 
-    def _collective(self, kind: str, after: str, times: int, elements: Poly | int) -> Transfer:
+    def _collective(self, kind: str, after: str, times: int, elements: Poly | int) -> Message:
         """A sum over, or a collection from, the tensor-parallel devices of each group."""
         n = self.split.tensor
         message = (elements if isinstance(elements, int) else self.at(elements)) * ITEM_BYTES * times
-        shares = (2 if kind == ALL_REDUCE else 1) * (n - 1) * message
-        return Transfer(kind, after, times, n, Fraction(shares, n), Fraction(shares))
+        return kind, after, times, n, (2 if kind == ALL_REDUCE else 1) * (n - 1) * message
 
     def _padded(self, head: Node) -> int:
         """Logits of a sequence, padding included."""
         vocabulary = int(head.outputs[0].shape[-1])
         return self.at(size(head.outputs[0])) // vocabulary * padded(vocabulary, self.split.tensor)
 
-    def _to_experts(self, part: Node, layers: int, weight: Weight) -> list[Transfer]:
+    def _to_experts(self, part: Node, layers: int, weight: Weight) -> list[Message]:
         """Each token to the devices that have its experts, and back."""
         assert weight.routed is not None
         inside = [n for n in part.walk() if any(w.routed is not None for w in n.weights)]
@@ -219,32 +236,15 @@ class _Step:
         width, back = int(inside[0].inputs[0].shape[-1]), int(inside[-1].outputs[0].shape[-1])
         item, scale, block = self.dispatch
         rows = (DISPATCH, width * item + -(-width // block) * scale), (COMBINE, back * ITEM_BYTES)
-        return [
-            Transfer(
-                kind,
-                str(part.role),
-                layers,
-                devices,
-                copies * tokens * row / self.split.tensor,
-                copies * tokens * row,
-            )
-            for kind, row in rows
-        ]
+        return [(kind, str(part.role), layers, devices, copies * tokens * row) for kind, row in rows]
 
-    def _between_stages(self) -> Transfer:
+    def _between_stages(self) -> Message:
         """The result of each stage but the last, from each of its devices to one of the next."""
         by_layer = {i: top for top in self.costs.trace.root.children for i in top.layers or ()}
         each = len(by_layer) // self.split.pipeline
         last = [by_layer[i * each - 1] for i in range(1, self.split.pipeline)]
         message = sum(self.at(size(top.outputs[0])) for top in last) * ITEM_BYTES
-        return Transfer(
-            SEND,
-            "stage",
-            len(last),
-            2,
-            Fraction(message),
-            Fraction(message * self.split.tensor),
-        )
+        return SEND, "stage", len(last), 2, message * self.split.tensor
 
 
 class Part(NamedTuple):
@@ -287,14 +287,17 @@ def _sums_inside(step: Node, layer: Node) -> list[Node]:
     if layer.layers is None:
         return of_ngrams
     width = step.outputs[0].shape[-1].expr
-    shares = [x for x in step.walk() if is_sum_of_shares(x) and x.outputs[0].shape[-1].expr != width]
+    products = [x for x in step.walk() if x.own_flops is not None]
+    shares = [x for x in products if is_sum_of_shares(x) and x.outputs[0].shape[-1].expr != width]
     return of_ngrams + shares
 
 
 def is_sum_of_shares(leaf: Node) -> bool:
     """Whether a contraction sums along an axis that a weight is cut along."""
+    if leaf.own_flops is None:
+        return False
     subscripts, _, result = leaf.note.partition("->")
-    if leaf.own_flops is None or not result:
+    if not result:
         return False
     for term, x in zip(subscripts.split(","), leaf.inputs):
         weight = x.origin.source

@@ -8,7 +8,8 @@ from typing import TypeAlias
 from ..engine.array import Node
 from ..engine.dims import Poly
 from ..engine.steps import Access
-from .arrays import in_numbers, is_cache, is_data, measured, product_of
+from ..engine.tensors import Cached, Weight
+from .arrays import cached, in_numbers, measured, product_of
 from .cache import CacheCosts
 from .conditions import Conditions
 
@@ -41,12 +42,10 @@ class Memory(CacheCosts):
 
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
-        at = self._evaluated(new, context)
-        operations = (
-            (leaf, sum(number * at(varying) for varying, number in elements.items()))
-            for elements, leaf in self.operations(pairs=pairs)
-        )
-        return max(operations, key=lambda operation: operation[1])
+        at, operations = self.evaluated(new, context), self.operations(pairs=pairs)
+        sizes = [sum([number * at(varying) for varying, number in elements.items()]) for elements, _ in operations]
+        largest = max(sizes)
+        return operations[sizes.index(largest)][1], largest
 
     def operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
         """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
@@ -70,7 +69,7 @@ class Memory(CacheCosts):
         """Of the calls that compute with arrays of the same shapes the first, with the arrays of data that it reads or
         makes: elements as what varies with the text and a number to multiply it by, and whether they are over pairs."""
         known: dict[int, tuple[int, int]] = {}  # what an array is a view of, and which shape that has; -1 without data
-        shapes: dict[tuple[int, ...], int] = {}  # by the symbols of their axes
+        shapes: dict[tuple[int, ...], int] = {}  # by their axes: arrays share them
         sizes: list[tuple[Poly, int, bool]] = []
         seen: set[tuple[int, ...]] = set()
         for leaf in self.trace.root.walk():
@@ -80,8 +79,8 @@ class Memory(CacheCosts):
             for x in (*leaf.inputs, *leaf.outputs):
                 if id(x) not in known:
                     whole, shape = x.origin, -1  # what reads an array finds it as what made it
-                    if is_data(whole) and not is_cache(whole):
-                        shape = shapes.setdefault(tuple([id(d.expr) for d in whole.shape]), len(sizes))
+                    if not isinstance(whole.source, (Weight, Cached)) and cached(whole) is None:
+                        shape = shapes.setdefault(tuple(map(id, whole.shape)), len(sizes))
                         if shape == len(sizes):
                             number, axes = in_numbers(whole)
                             sizes.append((product_of(axes), number, measured(whole)[1]))

@@ -27,9 +27,10 @@ class Offload:
     layers: int = 0
     expert_layers: int = 0
 
-    def has(self, w: Weight, layer: int) -> bool:
-        """Whether a layer's weight is in the host's memory."""
-        return layer < max(self.layers, self.expert_layers if w.routed is not None else 0)
+    def of(self, w: Weight) -> tuple[int, ...]:
+        """The layers whose copy of a weight is in the host's memory."""
+        first = max(self.layers, self.expert_layers if w.routed is not None else 0)
+        return tuple([i for i in w.layers or () if i < first])
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
     weights = read = 0
     routed: dict[tuple[int, int], int] = {}
     for w in (*costs.counts.weights, *costs.counts.buffers):
-        here = tuple(i for i in w.layers or () if offload.has(w, i))
+        here = offload.of(w)
         if here:
             size = costs.formats.part_size(
                 w, given.format, [int(d) for d in w.shape], here, 1 if w.members is None else int(w.members)

@@ -8,18 +8,19 @@ a + … + aᵏ tokens: those before the first rejected one, and one of the targe
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ..engine.errors import Problem
 from .conditions import Conditions
-from .costs import Bound, Costs
+from .costs import Bound, Costs, longer
 
 MOST_DRAFTED = 64
 
 
-@dataclass(frozen=True)
-class Speculation:
+class Speculation(Struct, frozen=True):
     """The minimum times of one step, with and without a draft: seconds for the whole batch."""
 
     acceptance: Fraction
@@ -134,8 +135,9 @@ def lengths(
     able = range(1, min(most_drafted(draft, most), given.tokens - 1) + 1) or range(1, 2)
     at_once = proposed_at_once(draft)
     plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)
+    always = Fraction(1)
     return [
-        Speculation(Fraction(1), k, plain, proposes, _verify(target, k, given, plain), at_once)
+        Speculation(always, k, plain, proposes, _verify(target, k, given, plain), at_once)
         for k in able
         if not asked or k in asked
     ]
@@ -157,10 +159,12 @@ def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bou
     """The target's step over the proposed tokens and one more: the logits of all, not only of the last. If stages share
     the tokens, it takes at least as long as one token needs to pass through all of them, as in a `plain` step."""
     new = drafted + 1
-    bound = target.bound(new, given.at(max(given.tokens, new)), expected=True)
+    bound = target.bound(new, given if new <= given.tokens else given.at(new), expected=True)
     peak = given.machine.peak(*target.formats.types(given.format))
-    memory = max(bound.memory_seconds, plain.memory_seconds)
+    memory = longer(bound.memory, plain.memory)
     if peak is None:
-        return Bound(bound.compute_seconds, memory)
-    more = Fraction(target.head_flops * drafted * given.batch, peak * target.at_work(new, given))
-    return Bound(max(bound.compute_seconds + more, plain.compute_seconds), memory)
+        return Bound(bound.compute, memory)
+    compute, parts = bound.compute
+    more, parts_of_more = target.head_flops * drafted * given.batch, peak * target.at_work(new, given)
+    together = compute * parts_of_more + more * parts, parts * parts_of_more
+    return Bound(longer(together, plain.compute), memory)

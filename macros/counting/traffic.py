@@ -35,21 +35,21 @@ class Traffic(Compute):
             always += sum(self.formats.size(w, format) for w in self.of_first_step)
         tokens = new * batch
         always += self.target_bytes_read(tokens, format)
-        total = always + sum(self.table_bytes_read(w, tokens, format) for w in tables)
+        total = always + sum([self.table_bytes_read(w, tokens, format) for w in tables])
         if least:
-            return total + sum(size * used // members for (members, used), size in routed.items())
+            return total + sum([size * used // members for (members, used), size in routed.items()])
         return total + sum(
-            int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()
+            [int(size * (1 - power(1 - used / members, tokens))) for (members, used), size in routed.items()]
         )
 
     def table_bytes_read(self, w: Weight, tokens: int, format: str) -> int:
         """Bytes that so many tokens read of a table that ids look up."""
         entries, *entry = self.entries_of(w)
-        return sum(form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format))
+        return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format)])
 
     def entries_of(self, w: Weight) -> tuple[int, ...]:
         """The shape of a table that ids look up, one entry for each token: a row, or several of n-grams."""
-        rows, *row = (int(d) for d in w.shape)
+        rows, *row = [int(d) for d in w.shape]
         each = self.counts.ngram_tables.get(w, 1)
         return (rows, *row) if each == 1 else (rows // each, each, *row)
 
@@ -66,7 +66,7 @@ class Traffic(Compute):
         """Bytes that every step reads, the tables that ids look up and that are not also the head, bytes of experts by
         (held, used)."""
         looked_up, first, experts = self._not_always_read
-        always = self.formats.total(format) - sum(self.formats.size(w, format) for w in (*looked_up, *first))
+        always = self.formats.total(format) - sum([self.formats.size(w, format) for w in (*looked_up, *first)])
         routed: dict[tuple[int, int], int] = {}
         for w, key in experts:
             size = self.formats.size(w, format)
@@ -112,7 +112,7 @@ class Traffic(Compute):
 
     def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
         """Bytes of the cache that a step reads, for the whole batch; with an indexer, only the selected tokens."""
-        return sum(size for _, size in self.cache_reads(new, context, item_bytes)) * batch
+        return sum([size for _, size in self.cache_reads(new, context, item_bytes)]) * batch
 
     def cache_reads(self, new: int, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry with the bytes that a step reads of it in all its layers, per sequence."""
@@ -149,11 +149,9 @@ class Traffic(Compute):
     def bytes_moved(self, new: int, given: Conditions, *, least: bool = False) -> int:
         """Bytes of weights and cache that a step reads and writes, each once; experts are the expected or the `least`
         number."""
-        format = self.formats.sized_as(given.format)
-        return (
-            self.weight_bytes_read(new, given.batch, format, least=least, first=new == given.tokens)
-            + self._cache_bytes_moved(new, given.tokens, given.item_bytes) * given.batch
-        )
+        format, context = self.formats.sized_as(given.format), given.tokens
+        weights = self.weight_bytes_read(new, given.batch, format, least=least, first=new == context)
+        return weights + self._cache_bytes_moved(new, context, given.item_bytes) * given.batch
 
     def _cache_bytes_moved(self, new: int, context: int, item_bytes: ItemBytes) -> int:
         """Bytes of the cache that a step reads and writes, per sequence."""

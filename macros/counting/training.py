@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TypeAlias
 
@@ -42,10 +42,10 @@ class Training(Memory):
         expanded per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed in blocks).
         With `recompute`, only each layer's input is kept, and the largest layer's own once.
         """
-        at = self._evaluated(context, context)
+        at = self.evaluated(context, context)
 
         def elements(arrays: Saved) -> int:
-            return sum(at(size) for size, is_paired in arrays if pairs or not is_paired)
+            return sum([at(size) for size, is_paired in arrays if pairs or not is_paired])
 
         outside, layers, heads = self._saved
         kept = elements(outside)
@@ -69,18 +69,19 @@ class Training(Memory):
         heads = [n for n in top if n.role is HEAD]
         return (
             _sizes(x for n in top if n.layers is None and n.role is not HEAD for x in _saved(n)),
-            [(n, _sizes(_saved(n)), self._written_out(n)) for n in top if n.layers is not None],
-            [
-                (h, _sizes(x for n in h.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n)))
-                for h in heads
-            ],
+            [(n, self.saved(n), self.written_out(n)) for n in top if n.layers is not None],
+            [(h, self.saved_inside(h)) for h in heads],
         )
 
-    def written_out_elements(self, layer: Node, values: Mapping[str, int]) -> int:
-        """The difference in a layer's kept elements if its latents' keys and values are expanded."""
-        return self._written_out(layer).at(values)
+    def saved(self, node: Node) -> Saved:
+        """Of each array that a call keeps for the backward pass the elements, and whether it is over pairs."""
+        return _sizes(_saved(node))
 
-    def _written_out(self, layer: Node) -> Poly:
+    def saved_inside(self, head: Node) -> Saved:
+        """The same of the calls inside a head."""
+        return _sizes(x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
+
+    def written_out(self, layer: Node) -> Poly:
         """The difference in a layer's kept elements if its latents' keys and values are expanded per head.
 
         A key and a value of every token replace each head's query to the latents and its average of them.

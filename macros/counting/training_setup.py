@@ -24,7 +24,7 @@ from .arrays import is_data, measured, new_rows, part, size
 from .costs import Costs
 from .parts import HEAD, LOOKED_UP
 from .splits import Split, held, rule_of
-from .training import is_of_numbers
+from .training import Saved, is_of_numbers
 
 # How what is trained is kept on the data-parallel devices.
 SHARDINGS = {
@@ -320,6 +320,7 @@ class _Array:
 def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[dict[str, int]]:
     """Bytes of activations and logits on a device of each stage."""
     values = costs.counts.values(T=setup.sequence, S=setup.sequence)
+    at = costs.evaluated(setup.sequence, setup.sequence)
     cut = {name: _cut(name, n, setup.tensor) for name, n in values.items()} if setup.tensor > 1 else None
     heads = [n for n in costs.trace.root.children if n.role is HEAD]
     top = [n for n in costs.trace.root.children if n.role is not HEAD]
@@ -328,18 +329,24 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
     each = max(1, layers // setup.pipeline)
     apart = setup.tensor if setup.sequence_parallel else 1
 
+    is_blocked, is_whole = setup.recompute != "none", adapters is None and cut is None
+
     def elements(kept: Iterable[_Array]) -> int:
-        return sum(_local(one, values, cut, apart, setup.recompute != "none") for one in kept)
+        return sum(_local(one, values, cut, apart, is_blocked) for one in kept)
+
+    def of_all(arrays: Saved) -> int:
+        return sum([at(size) for size, is_paired in arrays if not (is_paired and is_blocked)])
 
     stages = [0] * setup.pipeline
     largest = [0] * setup.pipeline
     for i, node in enumerate(top):
-        own = elements(_distinct(_kept(node, adapters))) + _low_rank(node, adapters, setup)
+        own = of_all(costs.saved(node)) if is_whole else elements(_distinct(_kept(node, adapters)))
+        own += _low_rank(node, adapters, setup)
         if node.layers is None:
             stages[0 if i < last else -1] += own
             continue
-        own += costs.written_out_elements(node, values) // (setup.tensor if setup.tensor > 1 else 1)
-        entry = -(-size(node.outputs[0]).at(values) // apart)
+        own += at(costs.written_out(node)) // (setup.tensor if setup.tensor > 1 else 1)
+        entry = -(-at(size(node.outputs[0])) // apart)
         for layer in node.layers:
             stage = min(layer // each, setup.pipeline - 1)
             stages[stage] += entry if setup.recompute == "full" else own
@@ -351,10 +358,12 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
         if stage == setup.pipeline - 1:
             for head in heads:  # the trace has the last token's; training needs all tokens'
                 vectors = [_Array(x, [x]) for x in head.inputs if is_data(x)][:1] if adapters is None else []
-                inside = _distinct(
-                    x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _kept(n, adapters)
-                )
-                numbers += elements(vectors) + elements(inside) * setup.sequence
+                if is_whole:
+                    inside = of_all(costs.saved_inside(head))
+                else:
+                    steps = [n for n in head.children if n.step and n.keeps is not Keeps.NOTHING]
+                    inside = elements(_distinct(x for n in steps for x in _kept(n, adapters)))
+                numbers += elements(vectors) + inside * setup.sequence
                 out = [_Array(x, [x]) for x in head.outputs]
                 logits += elements(out) * setup.sequence
         terms.append({"activations": 2 * numbers * setup.micro_batch, "logits": 4 * logits * setup.micro_batch})

@@ -125,14 +125,15 @@ def cache_of(costs: Costs, setting: Setting) -> Cache:
         if not k.is_shared:
             for layer in k.layers:
                 (states if k.row is None else attention).setdefault(layer, []).append(k)
-    for layer, entries in attention.items():
+    for entries, layers in _alike(attention):
         bytes_of_token = sum(row_of(k) for k in entries) * setting.item_bytes
-        of_layers.setdefault((window_of(costs, entries[0]), _is_chunk(entries[0]), bytes_of_token), set()).add(layer)
+        kind = window_of(costs, entries[0]), _is_chunk(entries[0]), bytes_of_token
+        of_layers.setdefault(kind, set()).update(layers)
     kinds = [
         Layers(len(layers), size * BLOCK, BLOCK, window, chunk) for (window, chunk, size), layers in of_layers.items()
     ]
     is_mamba = any(node.role in (Role.MAMBA, Role.MAMBA2) for node in costs.trace.root.walk()) if states else False
-    state = {_state_bytes(entries, is_mamba) for entries in states.values()}
+    state = {_state_bytes(entries, is_mamba) for entries, _ in _alike(states)}
     if len(state) > 1:
         raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out --engine")
     if state:
@@ -140,6 +141,14 @@ def cache_of(costs: Costs, setting: Setting) -> Cache:
     if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
         return Cache(tuple(kinds), 0, min(len(kinds), 1), sum(k.number * k.page for k in kinds), BLOCK)
     return _grouped(_as_large(kinds))
+
+
+def _alike(by_layer: dict[int, list[CacheEntry]]) -> list[tuple[list[CacheEntry], list[int]]]:
+    """The entries of layers that keep the same ones, once, with these layers."""
+    found: dict[tuple[int, ...], tuple[list[CacheEntry], list[int]]] = {}
+    for layer, entries in by_layer.items():
+        found.setdefault(tuple([id(k) for k in entries]), (entries, []))[1].append(layer)
+    return list(found.values())
 
 
 def _is_chunk(k: CacheEntry) -> bool:

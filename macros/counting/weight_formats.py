@@ -73,7 +73,8 @@ class WeightFormats:
         self._quantizers: dict[str, Quantization] = {}
         self._names: dict[str, list[str]] = {}  # in files, by the weight's own
         self._totals = totals
-        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, Sizes]]] = {}  # see `_kinds_for`
+        # see `_kinds_for`
+        self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, tuple[bool, ...], Sizes]]] = {}
         self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
         self.quantization: Quantization | None = None
         try:
@@ -107,25 +108,37 @@ class WeightFormats:
         return self.rest.name if self._types is None else format
 
     def total(self, format: str) -> int:
-        """Bytes of all weights."""
+        """Bytes of all weights. Those of files of a kind are counted together, since what that needs goes with the
+        costs. Raises `Problem` if the format is not known."""
         format = self.sized_as(format)
         if format not in self._totals:
             if format in GGUF:
-                self._totals[format] = self.gguf.size(format)
+                file = self.gguf
+                self._totals.update({name: file.size(name) for name in GGUF_FORMATS})
             elif format in QUANTIZERS:
-                quantization, rest = self._of_quantizer(format), FORMATS["bfloat16"]
-                touched = [
-                    form.size(shape, copies) * number
-                    for w, sizes in self._kinds_for(quantization)
-                    for form, _ in self._quantized(w, quantization, rest, None)
-                    for (shape, copies), number in sizes.items()
-                ]
-                self._totals[format] = self._rest_bytes + sum(touched)
+                self._of_quantizer(format)
+                for name in QUANTIZERS:
+                    try:
+                        self._totals[name] = self._quantized_bytes(name)
+                    except Problem:  # of another than the one that is asked for
+                        continue
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
                 self._totals[format] = self._converted(format)
         return self._totals[format]
+
+    def _quantized_bytes(self, quantizer: str) -> int:
+        quantization, rest = self._of_quantizer(quantizer), FORMATS["bfloat16"]
+        total = self._rest_bytes
+        for w, is_listed, sizes in self._kinds_for(quantization):
+            is_looked_up, form = self._unlisted(w, quantization, rest)
+            if is_looked_up and True in is_listed:
+                form = quantization.listed[is_listed.index(True)][1]
+            for (shape, copies), number in sizes.items():
+                held = form if form and form.holds(shape) else rest
+                total += held.size(shape, copies) * number
+        return total
 
     def converted(self, format: str) -> int:
         """Bytes of all weights with every matrix in a format of `FORMATS`, whatever was published."""
@@ -144,16 +157,17 @@ class WeightFormats:
                 found[key] = w, (found[key][1] if key in found else 0) + 1
         return list(found.values())
 
-    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, Sizes]]:
-        """Of all weights that a quantizer may touch and gives the same format one, and how many of them have which
-        shape, as `rows_and_columns`, and number of copies. No list of a quantizer tells layers or experts apart."""
-        lists = tuple(modules.listed for modules, _ in quantization.listed)
+    def _kinds_for(self, quantization: Quantization) -> list[tuple[Weight, tuple[bool, ...], Sizes]]:
+        """Of all weights that a quantizer may touch and gives the same format, if it holds their shapes, one, in which
+        of its lists they are, and how many of them have which shape, as `rows_and_columns`, and number of copies. No
+        list of a quantizer tells layers or experts apart."""
+        lists = tuple([modules.listed for modules, _ in quantization.listed])
         if lists not in self._for_lists:
-            found: dict[tuple[object, ...], tuple[Weight, Sizes]] = {}
+            found: dict[tuple[object, ...], tuple[Weight, tuple[bool, ...], Sizes]] = {}
             for w, shape, called in self._seen_by_quantizers:
                 is_listed = tuple([modules.holds(called) for modules, _ in quantization.listed])
-                key = self.kinds[w], w.layers is None, w in self._transposed, shape[0][-1:], is_listed
-                sizes = found.setdefault(key, (w, {}))[1]
+                key = self.kinds[w], w.layers is None, w in self._transposed, is_listed
+                sizes = found.setdefault(key, (w, is_listed, {}))[2]
                 sizes[shape] = sizes.get(shape, 0) + 1
             self._for_lists[lists] = list(found.values())
         return self._for_lists[lists]
@@ -188,10 +202,10 @@ class WeightFormats:
 
     def _size(self, w: Weight, format: str) -> int:
         if format in GGUF:
-            return sum(stored.size for stored in self.gguf.of(w, format))
+            return sum([stored.size for stored in self.gguf.of(w, format)])
         if w.is_buffer:
             return 0
-        return sum(form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format))
+        return sum([form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format)])
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:
         """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up
@@ -359,19 +373,8 @@ class WeightFormats:
 
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight in each format of a quantization, or with the rest."""
-        kind = self.kinds[w]
-        if kind is Kind.REST:
-            return ((rest, _copies(w, layers)),)
-        if kind is Kind.EXPERT and quantization.experts_unknown:
-            raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
-        otherwise = _otherwise(quantization, kind)
-        is_linear = kind is Kind.EXPERT or kind is Kind.LINEAR or kind is Kind.HEAD
-        is_left = kind is Kind.LINEAR and (
-            (w.layers is None and not quantization.outside) or (w in self._transposed and not quantization.transposed)
-        )
-        if is_left or (otherwise is None and not is_linear):
-            return ((rest, _copies(w, layers)),)
-        if not quantization.listed:
+        is_looked_up, otherwise = self._unlisted(w, quantization, rest)
+        if not is_looked_up or not quantization.listed:
             return ((self._holding(w, otherwise, rest), _copies(w, layers)),)
         has_numbers, has_members = quantization.has_numbers, quantization.has_members
         numbers = _numbers(w, layers)
@@ -389,6 +392,20 @@ class WeightFormats:
                 form = self._holding(w, form, rest)
                 found[form] = found.get(form, 0) + copies
         return tuple(found.items())
+
+    def _unlisted(self, w: Weight, quantization: Quantization, rest: Format) -> tuple[bool, Format | None]:
+        """Whether a quantization's lists say which format a weight has, and its format if it is in none."""
+        kind = self.kinds[w]
+        if kind is Kind.EXPERT and quantization.experts_unknown:
+            raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
+        form = _otherwise(quantization, kind)
+        if kind is Kind.LINEAR:
+            is_left = w.layers is None and not quantization.outside
+            if is_left or (w in self._transposed and not quantization.transposed):
+                return False, rest
+        elif form is None and kind is not Kind.EXPERT and kind is not Kind.HEAD:
+            return False, rest
+        return True, form
 
     def _holding(self, w: Weight, form: Format | None, rest: Format) -> Format:
         """The format, or the rest's for a matrix that cannot have it."""
@@ -483,6 +500,8 @@ def _of_quantizer(name: str, model_type: str) -> Quantization:
 
 def _otherwise(quantization: Quantization, kind: Kind) -> Format | None:
     """The format of the weights of a kind that are not listed."""
+    if kind is Kind.REST:
+        return None
     if kind is Kind.LINEAR:
         return quantization.linear
     if kind is Kind.EXPERT:

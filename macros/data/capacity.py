@@ -62,14 +62,14 @@ class Packing:
         always, tables, routed = self.costs.read_by(format)
         return [
             self.costs.weight_bytes(format),
-            always + sum(size * used // members for (members, used), size in routed.items()),
+            always + sum([size * used // members for (members, used), size in routed.items()]),
             list(self.costs.formats.types(format)),
             [
                 _table(form, int(copies), w, self.costs.entries_of(w))
                 for w in tables
                 for form, copies in self.costs.formats.of(w, format)
             ],
-            sum(self.costs.formats.size(w, format) for w in self.costs.of_first_step),
+            sum([self.costs.formats.size(w, format) for w in self.costs.of_first_step]),
         ]
 
     def _moved(self) -> Iterable[tuple[int | None, Poly]]:

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ..counting.accelerators import Accelerator, accelerator, common
+from ..counting.accelerators import Accelerator, common
 from ..counting.conditions import Conditions
-from ..counting.costs import Costs
+from ..counting.costs import Costs, Ratio
 from ..counting.figures import BYTES, FIGURES
 from ..counting.formats import FORMATS, PUBLISHED, ItemBytes, width_of
 from ..counting.gguf_types import FORMATS as GGUF
@@ -54,10 +54,11 @@ USUAL = Asked()
 
 def keyed(costs: Costs, place: str, asked: Asked) -> dict:
     """The figures at a place of the JSON, by their keys there; one value per context for those that depend on it."""
+    each, once = [(str(n), asked.at(n)) for n in asked.contexts], asked.at(None)
     return {
-        key: {str(n): plain_number(f.compute(costs, asked.at(n))) for n in asked.contexts}
+        key: {n: plain_number(f.compute(costs, given)) for n, given in each}
         if "context" in f.needs
-        else plain_number(f.compute(costs, asked.at(None)))
+        else plain_number(f.compute(costs, once))
         for key, f in PLACES[place].items()
         if costs.has_latents or not f.of_latents
     }
@@ -95,6 +96,7 @@ def data(costs: Costs, asked: Asked) -> dict:
     def at_each(figure: Callable[[int], object]) -> dict:
         return {str(n): figure(n) for n in asked.contexts}
 
+    on = {n: {slug: _room(costs, a, asked.at(n)) for slug, a in common().items()} for n in asked.contexts}
     return {
         "dtype": asked.dtype,
         "weights_format": form,
@@ -150,9 +152,9 @@ def data(costs: Costs, asked: Asked) -> dict:
         "engine_bytes": engine_bytes(costs, asked),
         "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
         "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
-        "bounds_at": at_each(lambda n: {slug: _bounds(costs, a, asked.at(n)) for slug, a in common().items()}),
-        "throughput_at": at_each(lambda n: {slug: _throughput(costs, a, asked.at(n)) for slug, a in common().items()}),
-        "verify_ratio_at": at_each(lambda n: _verify(costs, accelerator(CHECKED_ON), asked.at(n))),
+        "bounds_at": at_each(lambda n: {slug: _bounds(costs, here) for slug, here in on[n].items()}),
+        "throughput_at": at_each(lambda n: {slug: _throughput(costs, here) for slug, here in on[n].items()}),
+        "verify_ratio_at": at_each(lambda n: _verify(costs, on[n][CHECKED_ON])),
         **keyed(costs, "costs", asked),
     }
 
@@ -228,63 +230,82 @@ BOUND = (
 )
 
 
-def _bounds(costs: Costs, a: Accelerator, given: Conditions) -> dict:
-    split, given = _least(costs, a, given)
+class Room(NamedTuple):
+    """The split of the bounds on an accelerator, None without one; the conditions on its devices, and for each batch
+    that fits there: some, and the largest of all splits over so many devices."""
+
+    split: Split | None
+    given: Conditions
+    batches: list[Conditions]
+
+
+def _room(costs: Costs, a: Accelerator, asked: Conditions) -> Room:
+    memory = a.memory_bytes
+    split = costs.least_split(asked, memory)
+    if split is None:
+        return Room(None, asked.on(a, asked.devices), [])
+    given = asked.on(a, split.devices)
+    sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
+    most = costs.texts_of_group(split, memory, given) * split.data
+    return Room(split, given, [given.of_texts(n) for n in sizes if 0 < n <= most])
+
+
+def _bounds(costs: Costs, room: Room) -> dict:
+    split, given, _ = room
     if split is None:
         return {**dict.fromkeys(BOUND), "compute_limits_from_batch": costs.critical_batch(given)}
-    read, write = (costs.bound(new, given) for new in (given.tokens, 1))
+    read, write = costs.bound(given.tokens, given), costs.bound(1, given)
+    seconds, parts = write.longest
     return {
         "devices": split.devices,
         "split": split.degrees,
-        "prefill_seconds": _float(read.seconds),
+        "prefill_seconds": _ratio(*read.longest),
         "prefill_limited_by": read.limited_by,
-        "decode_seconds": _float(write.seconds),
+        "decode_seconds": _ratio(seconds, parts),
         "decode_limited_by": write.limited_by,
-        "tokens_per_second": _float(1 / write.seconds),
+        "tokens_per_second": _ratio(parts, seconds),
         "compute_limits_from_batch": costs.critical_batch(given),
     }
 
 
-def _throughput(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, float]:
+def _throughput(costs: Costs, room: Room) -> dict[str, float]:
     """Tokens per second at best by batch size, up to the largest that fits into the split of the bounds; nothing where
     its devices exchange something and state no link.
     """
-    split, given = _least(costs, a, given)
-    found = [(at.batch, limits(costs, split, 1, at)) for at in _batches(costs, split, given)] if split else []
-    return {str(batch): _float(batch / least.seconds) for batch, least in found if least.links is not None}
+    found: dict[str, float] = {}
+    if room.split is None:
+        return found
+    for at in room.batches:
+        least = limits(costs, room.split, 1, at)
+        if least.sending is not None:
+            seconds, parts = least.longest
+            found[str(at.batch)] = _ratio(at.batch * parts, seconds)
+    return found
 
 
-def _verify(costs: Costs, a: Accelerator, given: Conditions) -> dict[str, dict[str, float]]:
+def _verify(costs: Costs, room: Room) -> dict[str, dict[str, float]]:
     """By batch size, how many times as long as a decoding step one takes at least that checks so many draft tokens."""
     from ..counting.speculative import lengths  # here: no table asks for it
 
-    split, given = _least(costs, a, given)
+    def times(verify: Ratio, plain: Ratio) -> float:
+        return _ratio(verify[0] * plain[1], verify[1] * plain[0])
+
     return {
         str(at.batch): {
-            str(s.drafted): _float(s.verify.seconds / s.plain.seconds)
+            str(s.drafted): times(s.verify.longest, s.plain.longest)
             for s in lengths(costs, None, at, DRAFTED[-1], DRAFTED)
         }
-        for at in (_batches(costs, split, given) if split else ())
+        for at in room.batches
     }
 
 
-def _batches(costs: Costs, split: Split, given: Conditions) -> list[Conditions]:
-    """The batches that fit into a split on an accelerator: some, and the largest of all splits over so many devices."""
-    memory = given.machine.memory_bytes
-    sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
-    most = costs.texts_of_group(split, memory, given) * split.data
-    return [given.of_texts(n) for n in sizes if 0 < n <= most]
-
-
-def _least(costs: Costs, a: Accelerator, given: Conditions) -> tuple[Split | None, Conditions]:
-    """The split of the bounds on an accelerator, and the conditions on its devices."""
-    split = costs.least_split(given, a.memory_bytes)
-    return split, given.on(a, split.devices if split else given.devices)
-
-
 def _float(x: Fraction) -> float:
+    return _ratio(x.numerator, x.denominator)
+
+
+def _ratio(number: int, parts: int) -> float:
     """To six significant digits: the figures behind it have fewer."""
-    return float(f"{float(x):.6g}")
+    return float(f"{number / parts:.6g}")
 
 
 def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
@@ -351,7 +372,7 @@ def _times(costs: Costs, n: int, asked: Asked) -> list[Line]:
     """The minimum times at a context, on the most common accelerators."""
     lines = []
     for a in common().values():
-        b = _bounds(costs, a, asked.at(n))
+        b = _bounds(costs, _room(costs, a, asked.at(n)))
         if b["devices"] is None:
             continue
         devices = f"{b['devices']} devices ({Split(**b['split']).letters})" if b["devices"] > 1 else "1 device"

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from fractions import Fraction
 
 from macros.catalogue.presets import Model
 from macros.counting.costs import of as costs_of
@@ -160,7 +161,7 @@ def pools_ahead(ours: Model, new: int, context: int) -> int:
     more, values = 0, ours.counts.values(T=new, S=context)
     for p in costs_of(ours.counts).pair_contractions:
         if isinstance(p.mask, Compressed):
-            more -= int(p.flops(values) * (1 - p.share(values)))
+            more -= int(p.flops(values) * (1 - Fraction(*p.share(values))))
     return more
 
 
