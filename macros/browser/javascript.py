@@ -656,9 +656,12 @@ class _Module:
         first, *rest = generators
         source = self.iterated(first)
         names = list(_Names([first.target]).names)
-        item = self.fresh()
         with self.scope(names):
-            bind = f"let {','.join(map(self.written, names))};{self.assign(first.target, item)}"
+            if isinstance(first.target, ast.Name):
+                item, bind = self.written(first.target.id), ""
+            else:
+                item = self.fresh()
+                bind = f"let {','.join(map(self.written, names))};{self.assign(first.target, item)}"
             tests = "".join(f"if(!{self.test(t)})continue;" for t in first.ifs)
             body = self.comprehension(rest, inner, how, write)
         return f"for(const {item} of {source}){{{bind}{tests}{body}}}"

@@ -202,9 +202,8 @@ def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
 
 def line_marker(shape: str, x: float, y: float, colour: str) -> Html:
     """A mark on a line; its shape identifies the line."""
-    if shape == "cross":
-        return _shape(shape, x, y, f' fill="none" stroke="{colour}" stroke-width="2"')
-    return _shape(shape, x, y, f' fill="{colour}"')
+    fill, lines = ("none", f' stroke="{colour}" stroke-width="2"') if shape == "cross" else (colour, "")
+    return _shape(shape, x, y, f' fill="{fill}"{lines}')
 
 
 def legend(kinds: Iterable[Kind], y: float) -> tuple[Html, float]:
