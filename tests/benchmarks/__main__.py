@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
 
@@ -70,19 +70,19 @@ def builds() -> dict[str, Ratios]:
 
 
 @cache
-def saves() -> dict[str, Ratios]:
+def saves(kinds: tuple[str, ...]) -> dict[str, Ratios]:
     from . import preview
 
-    return preview.ratios(("a page", "a preset"), 5)
+    return preview.ratios(kinds, 5)
 
 
-def measured(name: str) -> Ratios:
-    """The ratios of a figure."""
+def measured(name: str, names: Iterable[str]) -> Ratios:
+    """The ratios of a figure, which is one of the names that are asked for."""
     first, _, rest = name.partition(" ")
     if first == "count":
         return counted(rest)
     if first == "save":
-        return saves()[rest]
+        return saves(tuple(n.removeprefix("save ") for n in names if n.startswith("save ")))[rest]
     return builds()[name] if rest == "build" else command(name, *(["gpt2"] if name == "describe" else []))
 
 
@@ -98,7 +98,7 @@ def main(names: list[str]) -> None:
     found: dict[str, tuple[float, float, float]] = {}
     for name in names or benchmarks.FIGURES:
         try:
-            ratios = measured(name)
+            ratios = measured(name, names or benchmarks.FIGURES)
         except (ModuleNotFoundError, Problem, OSError) as missing:
             print(f"{name}: left out: {missing}", flush=True)
             continue

@@ -46,6 +46,8 @@ FIGURES = {
     "second build": Figure("Build with cached results", WRITTEN, False),
     "save a page": Figure("Save a page", PLAIN, True),
     "save a preset": Figure("Save a preset", PLAIN, True),
+    "save a module that all model pages use": Figure("Save a module behind every model’s page", PLAIN, True),
+    "save mkdocs.yml": Figure("Save mkdocs.yml", PLAIN, True),
 }
 
 
