@@ -51,7 +51,7 @@ KINDS = {  # what is saved, the text before and after in round n, the page that 
         "models/llama/llama3-8b/",
         "",
     ),
-    "a module that all model pages use": (
+    "a module": (  # that all model pages use
         "macros/views/models/model_page.py",
         r", released\w*( \{)",
         r", releasedX{n}\1",

@@ -67,7 +67,7 @@ def test_a_run_is_added_with_its_date_commit_and_machine(tmp_path, monkeypatch, 
     monkeypatch.setattr(sys, "path", [*sys.path])
     spec.loader.exec_module(program)
 
-    def measured(name):
+    def measured(name, names):
         if name == "check":
             raise ModuleNotFoundError("torch")
         return [1.0, 2.0, 3.0, 4.0, 5.0]

@@ -46,7 +46,7 @@ FIGURES = {
     "second build": Figure("Build with cached results", WRITTEN, False),
     "save a page": Figure("Save a page", PLAIN, True),
     "save a preset": Figure("Save a preset", PLAIN, True),
-    "save a module that all model pages use": Figure("Save a module behind every model’s page", PLAIN, True),
+    "save a module": Figure("Save a module of the model pages", PLAIN, True),
     "save mkdocs.yml": Figure("Save mkdocs.yml", PLAIN, True),
 }
 
