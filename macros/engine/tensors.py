@@ -17,8 +17,8 @@ from .steps import Holds
 SOURCE = "n_source"
 
 
-class Weight(Struct, frozen=True, eq=False, dict=True):
-    """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts); compared by identity.
+class Weight(Struct, frozen=True, dict=True):
+    """A tensor of the checkpoint, or all its copies over `layers` and `members` (experts).
 
     `name` is the checkpoint's, with `{i}` for the layer and `{e}` for the member; `shape` is that of one copy. A
     `routed` weight is a stack of members of which each token uses some: (members, used). `numbers` are the values of
@@ -33,6 +33,14 @@ class Weight(Struct, frozen=True, eq=False, dict=True):
     is_buffer: bool = False
     routed: tuple[Dim, Dim] | None = None
     numbers: tuple[int, ...] | None = None
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        parts = self.name, self.shape, self.layers, self.layer_count, self.members, self.is_buffer, self.routed
+        return hash((*parts, self.numbers))
 
     @cached_property
     def copies(self) -> Dim:

@@ -23,7 +23,8 @@ from macros.counting.accelerators import accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.data.costs import Asked
-from macros.data.costs import _bounds as bounds_at
+from macros.data.costs import _bounds as bounds_of
+from macros.data.costs import _room as room_on
 from macros.engine.errors import Problem
 from macros.site.terminal import is_of_presets, terminal
 
@@ -128,7 +129,7 @@ def test_pages_and_data_give_the_number_that_fits_gives(data):
             answer = data(f"fits {slug} --on {name}")
             given = Conditions(4096, format="published", accelerator=machine)
             assert answer["enough_devices"] == costs.devices_needed(given), (slug, name)
-            bounds = bounds_at(costs, machine, Conditions(4096, format="published"))
+            bounds = bounds_of(costs, room_on(costs, machine, Conditions(4096, format="published")))
             assert (bounds["devices"], bounds["split"]) == (answer["enough_devices"], answer["enough_split"])
 
 
