@@ -1827,7 +1827,7 @@ const replace = withKeywords((one, changes) => {
   return apply(one.$class, [], { ...Object.fromEntries(fields), ...changes })
 }, 1)
 const Struct = makeClass("Struct", object)
-Struct.$made = (c, options) => apply(dataclass, [c], options)
+Struct.$made = c => dataclass(c)
 
 const namesOf = {
   functools,

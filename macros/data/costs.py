@@ -97,6 +97,7 @@ def data(costs: Costs, asked: Asked) -> dict:
         return {str(n): figure(n) for n in asked.contexts}
 
     on = {n: {slug: _room(costs, a, asked.at(n)) for slug, a in common().items()} for n in asked.contexts}
+    fitting = {n: {slug: _batches(costs, room) for slug, room in rooms.items()} for n, rooms in on.items()}
     return {
         "dtype": asked.dtype,
         "weights_format": form,
@@ -152,9 +153,11 @@ def data(costs: Costs, asked: Asked) -> dict:
         "engine_bytes": engine_bytes(costs, asked),
         "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
         "prefill_moves_at": at_each(lambda n: _moved(costs, n, n, asked)),
-        "bounds_at": at_each(lambda n: {slug: _bounds(costs, here) for slug, here in on[n].items()}),
-        "throughput_at": at_each(lambda n: {slug: _throughput(costs, here) for slug, here in on[n].items()}),
-        "verify_ratio_at": at_each(lambda n: _verify(costs, on[n][CHECKED_ON])),
+        "bounds_at": at_each(lambda n: {slug: _bounds(costs, room) for slug, room in on[n].items()}),
+        "throughput_at": at_each(
+            lambda n: {slug: _throughput(costs, room, fitting[n][slug]) for slug, room in on[n].items()}
+        ),
+        "verify_ratio_at": at_each(lambda n: _verify(costs, fitting[n][CHECKED_ON])),
         **keyed(costs, "costs", asked),
     }
 
@@ -231,27 +234,30 @@ BOUND = (
 
 
 class Room(NamedTuple):
-    """The split of the bounds on an accelerator, None without one; the conditions on its devices, and for each batch
-    that fits there: some, and the largest of all splits over so many devices."""
+    """The split of the bounds on an accelerator, None without one, and the conditions on its devices."""
 
     split: Split | None
     given: Conditions
-    batches: list[Conditions]
 
 
 def _room(costs: Costs, a: Accelerator, asked: Conditions) -> Room:
-    memory = a.memory_bytes
-    split = costs.least_split(asked, memory)
+    split = costs.least_split(asked, a.memory_bytes)
+    return Room(split, asked.on(a, split.devices if split else asked.devices))
+
+
+def _batches(costs: Costs, room: Room) -> list[Conditions]:
+    """The batches that fit there: some, and the largest of all splits over so many devices."""
+    split, given = room
     if split is None:
-        return Room(None, asked.on(a, asked.devices), [])
-    given = asked.on(a, split.devices)
+        return []
+    memory = given.machine.memory_bytes
     sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
     most = costs.texts_of_group(split, memory, given) * split.data
-    return Room(split, given, [given.of_texts(n) for n in sizes if 0 < n <= most])
+    return [given.of_texts(n) for n in sizes if 0 < n <= most]
 
 
 def _bounds(costs: Costs, room: Room) -> dict:
-    split, given, _ = room
+    split, given = room
     if split is None:
         return {**dict.fromkeys(BOUND), "compute_limits_from_batch": costs.critical_batch(given)}
     read, write = costs.bound(given.tokens, given), costs.bound(1, given)
@@ -268,14 +274,14 @@ def _bounds(costs: Costs, room: Room) -> dict:
     }
 
 
-def _throughput(costs: Costs, room: Room) -> dict[str, float]:
+def _throughput(costs: Costs, room: Room, batches: list[Conditions]) -> dict[str, float]:
     """Tokens per second at best by batch size, up to the largest that fits into the split of the bounds; nothing where
     its devices exchange something and state no link.
     """
     found: dict[str, float] = {}
     if room.split is None:
         return found
-    for at in room.batches:
+    for at in batches:
         least = limits(costs, room.split, 1, at)
         if least.sending is not None:
             seconds, parts = least.longest
@@ -283,7 +289,7 @@ def _throughput(costs: Costs, room: Room) -> dict[str, float]:
     return found
 
 
-def _verify(costs: Costs, room: Room) -> dict[str, dict[str, float]]:
+def _verify(costs: Costs, batches: list[Conditions]) -> dict[str, dict[str, float]]:
     """By batch size, how many times as long as a decoding step one takes at least that checks so many draft tokens."""
     from ..counting.speculative import lengths  # here: no table asks for it
 
@@ -295,7 +301,7 @@ def _verify(costs: Costs, room: Room) -> dict[str, dict[str, float]]:
             str(s.drafted): times(s.verify.longest, s.plain.longest)
             for s in lengths(costs, None, at, DRAFTED[-1], DRAFTED)
         }
-        for at in room.batches
+        for at in batches
     }
 
 
