@@ -143,7 +143,7 @@ def test_what_is_sent_means_what_is_written():
     written = [path.read_text("utf-8") for path in paths]
     sent = [without_comments(text) for text in written]
     texts = [*written, *sent, written[0].replace("0n", "1n", 1)]
-    command = ["node", "--input-type=module", "--eval", TREES]
+    command = [NPM[0], "--input-type=module", "--eval", TREES]
     done = subprocess.run(command, cwd=HERE, input=json.dumps(texts), text=True, capture_output=True)
     assert not done.returncode, done.stderr
     trees = done.stdout.splitlines()
