@@ -17,7 +17,7 @@ import statistics
 import sys
 import tempfile
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from playwright.sync_api import Error, sync_playwright
 
@@ -77,28 +77,34 @@ def save(server: Serve, kind: str, n: int) -> None:
     path.write_text(re.sub(old, new.replace("{n}", str(n)), text, count=1), "utf-8")
 
 
+# In each page from its first byte on: when it was first painted with the text that the tab waits for.
+PROBE = """
+const look = () => {
+  if (!document.body?.textContent.includes(sessionStorage.shown)) return
+  observer.disconnect()
+  requestAnimationFrame(() => setTimeout(() => (sessionStorage.painted ??= performance.timeOrigin + performance.now())))
+}
+const observer = new MutationObserver(look)
+if ("shown" in sessionStorage) observer.observe(document, { childList: true, subtree: true })
+"""
+
+
 def seen(server: Serve, tab, kind: str, n: int) -> tuple[float, float]:
     """Seconds from a save until the open tab has painted it, and until all other pages have it."""
     page, shown = KINDS[kind][3:]
     tab.goto(server.address + page)
     time.sleep(1)  # the tab asks for news
-    version, before = tab.evaluate("performance.timeOrigin"), server.epoch()
-    start = time.perf_counter()
+    tab.evaluate("shown => { sessionStorage.shown = shown; delete sessionStorage.painted }", shown.replace("{n}", str(n)))
+    before, start = server.epoch(), time.time()
     save(server, kind, n)
-    while True:
-        try:
-            if tab.evaluate("performance.timeOrigin") > version and shown.replace("{n}", str(n)) in tab.evaluate(
-                "document.body.innerText"
-            ):
-                tab.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done)))")
-                break
-        except Error:  # it is being loaded
-            pass
-        time.sleep(0.01)
-    painted = time.perf_counter() - start
+    painted = None
+    while not painted:
+        time.sleep(0.05)
+        with suppress(Error):  # it is being loaded
+            painted = tab.evaluate("sessionStorage.painted")
     server.epoch(before)
     server.get(OTHER)
-    return painted, time.perf_counter() - start
+    return float(painted) / 1000 - start, time.time() - start
 
 
 def main() -> None:
@@ -133,6 +139,7 @@ def started(names: tuple[str, ...]):
                     rewrite(folder / "macros/site/mkdocs/hooks.py", "    preview.on_startup(command)", "    pass")
                 start = time.perf_counter()
                 servers[name], tabs[name] = Serve(folder, 300), browser.new_page()
+                tabs[name].add_init_script(PROBE)
                 print(f"{name}: served after {time.perf_counter() - start:.1f} s")
                 servers[name].get(OTHER)
             yield servers, tabs

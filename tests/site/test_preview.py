@@ -119,6 +119,12 @@ def test_open_pages_come_first_and_nobody_gets_an_old_one(serve):
     rewrite(server.folder / "docs/guide/two.md", "# Two", "# Two and more")
     server.shows("models/llama/llama3-8b/", "Two and more")
     assert server.epoch() > epoch
+    # What is named by its content is loaded once, anything else whenever a tab loads a page.
+    styles = re.findall(r'href="[./]*(assets/[\w./-]+\.css)', server.get(""))
+    lasting = {
+        path: urllib.request.urlopen(server.address + path).headers["Cache-Control"] is not None for path in styles
+    }
+    assert lasting == {path: "/stylesheets/" in path for path in styles} and len({*lasting.values()}) == 2
 
 
 @SOME
@@ -621,7 +627,7 @@ def test_an_edit_of_the_preview_starts_it_again(serve):
 def test_what_a_build_tells_while_it_is_ended_is_of_the_save_before():
     """The other pages are being built, with a mistake that was just mended: its line does not stay on the pages."""
     served, at_build = Served.__new__(Served), []
-    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=lambda: {"mended": 1}), is_abandoned=False)
+    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=lambda: {"mended": 1}, end=int), is_abandoned=False)
     served.state, served.is_cautious, served.open, served.once, served.told = {}, False, {"": None}, Once(), "an error"
     served.config_file = "mkdocs.yml"
     told = logging.LogRecord("mkdocs.plugins.macros", logging.ERROR, "", 0, "docs/a.md:1: wrong", (), None)
@@ -683,7 +689,7 @@ def test_the_other_pages_wait_while_a_tab_loads():
 def test_a_file_that_came_and_went_leaves_no_error():
     """A build may have read it: one that fails is followed by another, whether it had failed by then or not."""
     served, builds = Served.__new__(Served), []
-    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=dict), is_abandoned=False)
+    served.preview = SimpleNamespace(inputs=SimpleNamespace(read=dict, end=int), is_abandoned=False)
     served.state, served.told, served.is_cautious, served.is_in_doubt, served.open = {}, "", False, False, {"": None}
     served.stop = served.tidy_up = lambda: None
     served.build = lambda first, state: builds.append(first) or False

@@ -167,7 +167,7 @@ on_post_template = handed_on("on_post_template")
 def on_post_build(config):
     if not preview.serving:
         gc.freeze()  # neither the search nor the end of the process looks through all that there is
-    gc.enable()
+        gc.enable()  # a live preview does so when nobody waits
     if not preview.is_first:
         call("on_post_build", config)
         call("on_post_build_late", config)

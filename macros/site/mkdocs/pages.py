@@ -108,20 +108,25 @@ def on_files(files, config):
                 check_path(file.src_uri)
             except Problem as problem:
                 raise PluginError(str(problem.at("docs"))) from None
-    generated = model_pages.pages(size())
+    generated = [file_of(one, config) for one in model_pages.pages(size())]
     is_whole = preview.first is None
     refuses = config.plugins["macros"].config["on_error_fail"]
     tell_problems(presets.paths() if is_whole else preview.saved_presets(), refuses)
     if is_whole:
-        preview.others = [*model_pages.data(), *tool_files.tool_files()]
-    for one in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
-        if files.get_file_from_path(one.path) is None:  # else it is written by hand, and stays
-            file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
-            file.inclusion, file.generated_by = InclusionLevel.NOT_IN_NAV, OURS
-            file.make = partial(second_process.computed, one.path, one.make)
-            file.edit_uri = one.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
+        preview.others = [file_of(one, config) for one in (*model_pages.data(), *tool_files.tool_files())]
+    by_hand = {file.src_uri for file in files}
+    for file in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
+        if file.src_uri not in by_hand:  # else it stays
             files.append(file)
     return files
+
+
+def file_of(one: model_pages.Generated, config) -> Generated:
+    file = Generated(one.path, None, config.site_dir, config.use_directory_urls)
+    file.inclusion, file.generated_by = InclusionLevel.NOT_IN_NAV, OURS
+    file.make = partial(second_process.computed, one.path, one.make)
+    file.edit_uri = one.edit  # pyright: ignore[reportAttributeAccessIssue]  a cached property, to be set
+    return file
 
 
 def on_nav(nav, config, files):

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 from ...cache import second_process
+from ...cache.memory import go_on
 from .. import links
 from ..search.index import index_files
 from ..search.records import GLOSSARY, Page, glossary_terms
@@ -36,6 +37,7 @@ def on_post_build(config):
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)
     for path, content in second_process.computed(INDEX, partial(index, config)).items():
+        go_on()
         (folder / path).write_text(content, "utf-8")
 
 

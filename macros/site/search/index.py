@@ -15,6 +15,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
+from ...cache.memory import go_on
 from . import asked, records
 from .records import Address, Page, Tensor, Term
 from .words import counted, words
@@ -107,6 +108,7 @@ class Index:
 
     def add(self, fields: Iterable[tuple[float, str]]) -> None:
         """The next record."""
+        go_on()
         weights: dict[str, float] = {}
         for weight, text in fields:
             for word, times in counted(text).items():
@@ -132,6 +134,7 @@ class Index:
             piece[word] = entries
             length += len(word) + 8 * len(entries) // 2
             if length > PIECE:
+                go_on()
                 pieces.append(_json(piece))
                 piece, length = {}, 0
         if piece:

@@ -6,14 +6,14 @@ import ctypes
 import gc
 from contextlib import suppress
 
-NEW_OBJECTS = 100_000  # after which garbage among them is collected
+LOOKS = 20_000, 5, 1000  # new objects between two looks at them, so many of which lead to one at those that stayed
 ARENA_MAX, MMAP_THRESHOLD = -8, -3  # of glibc's malloc.h
 
 
 def keep_memory_whole() -> None:
     """One heap for all threads, and large texts beside it: what they no longer need does not lie between the rest.
-    Garbage goes soon, without a look at much else."""
-    gc.set_threshold(NEW_OBJECTS, 10, 10)
+    Garbage goes soon, a little at a time: a save waits for the look under way."""
+    gc.set_threshold(*LOOKS)
     with suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
         library.mallopt(ARENA_MAX, 1)

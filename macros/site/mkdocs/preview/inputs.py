@@ -74,9 +74,9 @@ class Inputs:
         saved = [p for p in before.keys() | self.taken.keys() if before.get(p) != self.taken.get(p)]
         return {path: path not in before or path not in self.taken for path in saved}
 
-    def end(self) -> None:
+    def end(self, states: dict[Path, tuple[str, tuple]] | None = None) -> None:
         """A file that was saved while it was being read is not trusted, even if its content is unchanged."""
-        now = self.read()
+        now = states or self.read()
         self.taken |= {path: "" for path in self.taken if now.get(path) != self.states.get(path)}
 
 

@@ -100,7 +100,7 @@ class Preview:
         self.running: dict[Path, str] = {}  # the digests of what this process keeps
         self.modules = Modules()
         self.unread: set[Path] = set()  # modules whose imports are not known yet
-        self.addresses: dict[str, str] = {}
+        self.addresses: dict[str, tuple[str, InclusionLevel]] = {}
         self.navigation: Any = None
         self.nav: Any = None
         self.pages: dict[str, Steps] = {}
@@ -115,7 +115,7 @@ class Preview:
         self.is_edited = False  # something was saved since the start
         self.is_imported_anew = False  # what the modules before remembered is to leave the memory
         self.sizes: dict[str, int] = {}  # of each model, as the last build of all pages counted it
-        self.others: list = []  # what that one generated besides pages: links lead there
+        self.others: list[File] = []  # what that one generated besides pages: links lead there
         self.steps = 0  # that were done anew
         self.is_abandoned = False
         self.is_under_way = False  # the build got as far as the hooks
@@ -171,7 +171,6 @@ class Preview:
                 self.modules.read(self.unread)
                 self.unread, self.is_complete = set(), True
         finally:
-            gc.enable()
             self.stop()
 
     def outputs(self) -> dict[str, Packed | None]:
@@ -295,7 +294,7 @@ class Preview:
     def on_nav_late(self, nav, config, files):
         """The addresses of link targets; macros get files that record which of them they ask for."""
         self.nav = nav
-        addresses = {f.src_uri: f"{f.url} {f.inclusion}" for f in files}
+        addresses = {f.src_uri: (f.url, f.inclusion) for f in files}
         changed = {
             ("page", uri)
             for uri in addresses.keys() | self.addresses.keys()

@@ -39,6 +39,8 @@ log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
 
+NAMED_BY_CONTENT = re.compile(r"\.[0-9a-f]{8}\.min\.(css|js)$")  # a tab need not ask for such a file again
+
 MANY = 20  # saves after which all that is in memory is looked at
 QUIET = 20  # and seconds without a save: it takes one, in which nothing else goes on
 
@@ -134,7 +136,7 @@ class Served:
         for path in filter(None, (self.docs_dir, self.config_file)):
             server.unwatch(path)
         server.observer = Watching(timeout=0.1)
-        server.build_delay = 0.05
+        server.build_delay = 0.02
         self.watched: set[str] = set()
         self.closed = threading.Event()
         # A change of this file is a save, too. It has a folder of its own: looking at a file is looking at its folder.
@@ -186,6 +188,8 @@ class Served:
             its_status, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
             if its_status.startswith("200"):
                 headers, body = instead
+        if status.startswith("200") and NAMED_BY_CONTENT.search(path):
+            headers = [*headers, ("Cache-Control", "max-age=3600")]
         start_response(status, headers)
         return body
 
@@ -278,6 +282,9 @@ class Served:
         self.ready, self.tried, self.absent = frozenset(), set(), frozenset()
         if self.build(first, state) and first is not None:
             self.build_in_background()
+        else:
+            gc.enable()
+            self.preview.inputs.end()
         self.tidy_up()
 
     def build_in_background(self) -> None:
@@ -317,13 +324,17 @@ class Served:
 
     def build_rest(self, shown: dict, errors: list) -> None:
         """All pages, and before them any that somebody requests. If that changes an open one (by another page's title,
-        say), its tab reloads once more."""
+        say), its tab reloads once more. What was saved during the build before is looked for here: its tabs are told."""
+        self.preview.inputs.end()
         while True:
             with self.news:
                 asked, self.asked = frozenset(self.asked) - (self.ready or frozenset()), set()
                 self.preview.is_abandoned = self.is_stopped
                 self.is_interruptible = not asked
+            if not asked:
+                self.give_way()
             worked = self.build(asked or None)
+            self.preview.inputs.end(self.noticed if self.is_stopped else None)
             with self.news:
                 self.is_interruptible = False
             if self.is_stopped:
@@ -343,14 +354,8 @@ class Served:
             self.have_rebuilt()
 
     def build(self, first: frozenset | None, state: dict | None = None) -> bool:
-        """A build that brings the first pages up to date, or all of them; returns whether it succeeded. What was saved
-        meanwhile is looked for once the tabs are told: nobody waits for that."""
-        try:
-            return self.has_built(first, state)
-        finally:
-            self.preview.inputs.end()
-
-    def has_built(self, first: frozenset | None, state: dict | None) -> bool:
+        """A build that brings the first pages up to date, or all of them; returns whether it succeeded. Call
+        `inputs.end` after it."""
         self.logged.lines.clear()
         self.kept.clear()
         self.is_in_doubt = False
@@ -438,6 +443,7 @@ class Served:
                 os.unlink(to)
             os.makedirs(to, exist_ok=True)
             for name in names:
+                self.give_way()
                 path = os.path.join(to, name)
                 new.add(path)
                 if os.path.isdir(path):
@@ -445,6 +451,7 @@ class Served:
                 os.replace(os.path.join(folder, name), path)
         if is_whole:
             for folder, _, names in os.walk(self.site_dir, topdown=False):
+                self.give_way()
                 for path in (os.path.join(folder, name) for name in names):
                     if path not in new:
                         os.unlink(path)
