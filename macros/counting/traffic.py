@@ -23,9 +23,9 @@ class Traffic(Compute):
     def weight_bytes_read(
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
-        """Bytes of weights that a step reads: a row per token of the input tables, several of tables of n-grams, each
-        routed expert that any token chose, everything else once. Weights that only an encoder's text meets are read if
-        the step is the `first`.
+        """Bytes of weights that a step reads: a row per token of the input tables, several of those in
+        `rows_per_token`, each routed expert that any token chose, everything else once. Weights that only an encoder's
+        text meets are read if the step is the `first`.
 
         The number of experts is the expected one if each token chooses independently and evenly; with `least`, all
         tokens choose the same ones.
@@ -48,10 +48,22 @@ class Traffic(Compute):
         return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format)])
 
     def entries_of(self, w: Weight) -> tuple[int, ...]:
-        """The shape of a table that ids look up, one entry for each token: a row, or several of n-grams."""
+        """The shape of a table that ids look up, one entry for each token: a row, or several."""
         rows, *row = [int(d) for d in w.shape]
-        each = self.counts.ngram_tables.get(w, 1)
+        each = self.rows_per_token.get(w, 1)
         return (rows, *row) if each == 1 else (rows // each, each, *row)
+
+    @cached_property
+    def rows_per_token(self) -> dict[Weight, int]:
+        """The tables of which a token reads several rows, with their number: those of n-grams, and one from which a
+        head takes the rows of the tokens that it chose to score."""
+        several = dict(self.counts.ngram_tables)
+        for top in self.trace.root.children:
+            for leaf in top.walk() if top.role is HEAD else ():
+                table = leaf.inputs[0].source if leaf.function is np.take else None
+                if isinstance(table, Weight):
+                    several[table] = int(leaf.inputs[1].shape[-1])
+        return several
 
     def target_bytes_read(self, tokens: int, format: str) -> int:
         """Bytes that a step of a draft head reads of its target's tensors: a row per token of the embedding, and the LM
@@ -63,8 +75,7 @@ class Traffic(Compute):
         return total
 
     def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
-        """Bytes that every step reads, the tables that ids look up and that are not also the head, bytes of experts by
-        (held, used)."""
+        """Bytes that every step reads, the tables of which it reads rows, bytes of experts by (held, used)."""
         looked_up, first, experts = self._not_always_read
         always = self.formats.total(format) - sum([self.formats.size(w, format) for w in (*looked_up, *first)])
         routed: dict[tuple[int, int], int] = {}
@@ -78,8 +89,8 @@ class Traffic(Compute):
     def _not_always_read(
         self,
     ) -> tuple[tuple[Weight, ...], tuple[Weight, ...], tuple[tuple[Weight, tuple[int, int]], ...]]:
-        """The weights that not every step reads whole: tables that ids look up and that are not also the head, those of
-        the first step, routed experts with (held, used)."""
+        """The weights that not every step reads whole: tables of which it reads rows (not one that is also the head,
+        and read whole there), those of the first step, routed experts with (held, used)."""
         tables, head = (
             {w for n in self.trace.root.children if n.role in roles for w in n.all_weights()}
             for roles in (LOOKED_UP, (HEAD,))
@@ -89,7 +100,7 @@ class Traffic(Compute):
             tuple(
                 w
                 for w in self.counts.weights
-                if (w in tables or w in self.counts.ngram_tables) and w not in head and w not in first
+                if (w in self.rows_per_token or (w in tables and w not in head)) and w not in first
             ),
             tuple(w for w in (*self.counts.weights, *self.counts.buffers) if w in first and not w.routed),
             tuple(

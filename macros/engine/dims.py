@@ -307,7 +307,7 @@ class Dim(int):
 
     def __new__(cls, value: int, symbol: str | Poly | None = None, *, also: tuple[Poly, ...] = ()) -> Dim:
         self = super().__new__(cls, value)
-        expr = symbol if isinstance(symbol, Poly) else Poly.of(int(value) if symbol is None else symbol)
+        expr = symbol if type(symbol) is Poly else Poly.of(int(value) if symbol is None else symbol)
         self.expr, self.exprs = expr, (expr, *also) if also else (expr,)
         return self
 
@@ -323,7 +323,7 @@ class Dim(int):
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), self.expr + other)
+        return Dim(int.__add__(self, other), _sum(self.expr, Poly.of(other)))
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -333,7 +333,7 @@ class Dim(int):
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), self.expr - other)
+        return Dim(int.__sub__(self, other), _difference(self.expr, Poly.of(other)))
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -375,6 +375,17 @@ class Dim(int):
         return Dim, (int(self), self.expr)
 
 
+# The layers of a model ask for the same few of each.
+@lru_cache(maxsize=1024)
+def _sum(p: Poly, q: Poly) -> Poly:
+    return p + q
+
+
+@lru_cache(maxsize=1024)
+def _difference(p: Poly, q: Poly) -> Poly:
+    return p - q
+
+
 def _of_ints(operator: Callable[[int, int], Dim], a: object, b: object) -> Dim:
     return operator(a, b) if isinstance(a, int) and isinstance(b, int) else NotImplemented
 
@@ -387,7 +398,7 @@ def quotient(a: int, b: int) -> Dim:
     return Dim(int(a) // int(b), _quotient(p, q, int(a) % int(b) == 0))
 
 
-@lru_cache(maxsize=1024)  # the layers of a model ask for the same few
+@lru_cache(maxsize=1024)
 def _quotient(p: Poly, q: Poly, divides: bool) -> Poly:
     if divides and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
@@ -435,7 +446,7 @@ def same(a: int, b: int) -> Dim:
     """Two names for one size: a's expression first, then b's. Raises ValueError if the sizes differ."""
     if a is b and isinstance(a, Dim):
         return a
-    if int(a) != int(b):
+    if a != b:
         raise ValueError(f"{int(a)} ≠ {int(b)}")
     if isinstance(a, Dim) and isinstance(b, Dim) and a.exprs == b.exprs:
         return a

@@ -63,7 +63,7 @@ TIED_BY_EITHER = frozenset(
 APART_UNLESS_SAID = frozenset({"cohere_compass", "qianfan_ocr", "qwen2_5_omni_thinker", "qwen3_vl_moe"})
 TIED_UNLESS_SAID = frozenset(
     """
-    deepseek_vl deepseek_vl_hybrid got_ocr2 hyperclovax_vision_v2 internvl janus kimi_k25 lighton_ocr minicpm_ocr
+    deepseek_vl deepseek_vl_hybrid glmasr got_ocr2 hyperclovax_vision_v2 internvl janus kimi_k25 lighton_ocr minicpm_ocr
     mistral3 ovis2 paligemma pp_chart2table
     """.split()
 )
@@ -73,6 +73,27 @@ OF_TWO_STACKS = frozenset({"florence2"})
 
 # Wholes whose head has sizes of its own beside the parts.
 HEAD_OF_WHOLE = frozenset({"ovis2"})
+
+# What transformers' classes of these wholes put into the table of the text model where that says nothing: other numbers
+# than the defaults of the text model's own class.
+DEFAULTS_OF_TEXT: dict[str, dict[str, object]] = {
+    "voxtral": {
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 100000000.0,
+        "max_position_embeddings": 131072,
+    },
+    "voxtral_realtime": {
+        "num_key_value_heads": 8,
+        "head_dim": 128,
+        "rms_norm_eps": 1e-5,
+        "rope_theta": 1000000.0,
+        "sliding_window": 8192,
+        "max_position_embeddings": 131072,
+    },
+    "glmasr": {"num_key_value_heads": 4, "rms_norm_eps": 1e-5, "max_position_embeddings": 8192},
+}
 
 # Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
 # that writes and speaks has the part that writes.
@@ -168,7 +189,9 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
         return _beside_encoder(raw, raw[described]), parts
     of_images = OF_IMAGES.get(str(raw.get("model_type")), ())
     inner: Mapping[str, Any] = {name: value for name, value in raw[described].items() if name not in of_images}
-    both = {"model_type": raw.get("model_type"), **inner}
+    defaults = DEFAULTS_OF_TEXT.get(str(raw.get("model_type")), {})
+    unsaid = {key: value for key, value in defaults.items() if key != "rope_theta" or "rope_parameters" not in inner}
+    both = {"model_type": raw.get("model_type"), **unsaid, **inner}
     tied = _tied(raw, inner)
     return {**both, **image_vectors(raw), **tied, **_formats(raw, inner)}, parts
 

@@ -167,50 +167,69 @@ class Trace:
         except (ValueError, TypeError, IndexError) as error:
             raise ShapeError(f"{name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
         node.inputs = inputs = arrays_in(args)
-        are_several = isinstance(results[-1], tuple)  # of (shape, dtype)
-        if are_several:
-            outputs = [ShapeArray(self, dims_of(s), t, node, name) for s, t in cast("list[Result]", results)]
-        else:
-            shape, dtype = cast("Result", results)
-            outputs = (ShapeArray(self, dims_of(shape), dtype, node, name),)
-        node.outputs = outputs
-        if (access := ACCESS.get(function)) is not None:
+        access = ACCESS.get(function)
+        origin = inputs[0].origin if access is LOOKS else None
+        if access is not None:
             node.access = access
-            if access is LOOKS:
-                for output in outputs:
-                    output.origin = inputs[0].origin
-        return list(outputs) if are_several else outputs[0]
+        if not isinstance(results[-1], tuple):  # a dtype: else there are several pairs of a shape and one
+            shape, dtype = cast("Result", results)
+            output = ShapeArray(self, dims_of(shape), dtype, node, name)
+            node.outputs = (output,)
+            if origin is not None:
+                output.origin = origin
+            return output
+        outputs = [
+            ShapeArray(self, dims_of(shape), dtype, node, name) for shape, dtype in cast("list[Result]", results)
+        ]
+        node.outputs = outputs
+        if origin is not None:
+            for output in outputs:
+                output.origin = origin
+        return [*outputs]
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
         """One NumPy call that works element by element, as most do: a leaf of the tree."""
         node = Node(ufunc.__name__, self.here, ufunc)
-        are_arrays = True
-        dtypes: list[DType | type[int] | type[float]] = []
-        shape: Shape | None = None
+        first: object = args[0]
+        last: object = args[-1]
         try:
-            for a in args:
-                if type(a) is ShapeArray:
-                    axes = a.shape
-                else:
-                    are_arrays = False
-                    axes = getattr(a, "shape", None)
-                    if axes is None:
-                        dtypes.append(type_of_number(a))
-                        continue
-                    axes = dims_of(axes)
-                dtypes.append(a.dtype)
-                shape = axes if shape is None or shape is axes else broadcast_two(shape, axes)
+            if type(last) is ShapeArray and type(first) is ShapeArray and len(args) < 3:  # most are of this kind
+                node.inputs, shape, dtypes = args, first.shape, (first.dtype,)
+                if len(args) == 2:
+                    dtypes = first.dtype, last.dtype
+                    if shape is not last.shape:
+                        shape = broadcast_two(shape, last.shape)
+            elif (type(last) is float or type(last) is int) and type(first) is ShapeArray and len(args) == 2:
+                node.inputs, shape, dtypes = (first,), first.shape, (first.dtype, type(last))
+                if ufunc is np.multiply:
+                    node.factor = float(last)
+            else:
+                shape, dtypes = self._broadcast(node, ufunc, args)
         except ValueError as error:
             raise ShapeError(f"{node.name}({', '.join(map(argument, args))}){self.place()}: {error}") from None
-        assert shape is not None
-        if ufunc is np.multiply and not are_arrays:
-            for number in args:
-                if isinstance(number, (int, float)):
-                    node.factor = float(number)
-        dtype = dtype_of(ufunc, tuple(dtypes))
-        output = ShapeArray(self, shape, dtype, node, node.name)  # pyright: ignore[reportArgumentType] (of dimensions)
-        node.inputs, node.outputs = args if are_arrays else arrays_in(args), (output,)
+        output = ShapeArray(self, shape, dtype_of(ufunc, dtypes), node, node.name)  # pyright: ignore[reportArgumentType] (of dimensions)
+        node.outputs = (output,)
         return output
+
+    def _broadcast(
+        self, node: Node, ufunc: np.ufunc, args: tuple[Any, ...]
+    ) -> tuple[Shape, tuple[DType | type[int] | type[float], ...]]:
+        """The shape that any arrays and numbers have together, and their types."""
+        node.inputs = arrays_in(args)
+        dtypes: list[DType | type[int] | type[float]] = []
+        shape: Shape | None = None
+        for a in args:
+            axes = getattr(a, "shape", None)
+            if axes is None:
+                dtypes.append(type_of_number(a))
+                if ufunc is np.multiply and isinstance(a, (int, float)):
+                    node.factor = float(a)
+                continue
+            axes = dims_of(axes)
+            dtypes.append(a.dtype)
+            shape = axes if shape is None or shape is axes else broadcast_two(shape, axes)
+        assert shape is not None
+        return shape, tuple(dtypes)
 
     def place(self) -> str:
         """The current layers and steps: ` in layers 0 to 31, attention, linear`; empty outside of all steps."""

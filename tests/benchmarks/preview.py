@@ -94,7 +94,9 @@ def seen(server: Serve, tab, kind: str, n: int) -> tuple[float, float]:
     page, shown = KINDS[kind][3:]
     tab.goto(server.address + page)
     time.sleep(1)  # the tab asks for news
-    tab.evaluate("shown => { sessionStorage.shown = shown; delete sessionStorage.painted }", shown.replace("{n}", str(n)))
+    tab.evaluate(
+        "shown => { sessionStorage.shown = shown; delete sessionStorage.painted }", shown.replace("{n}", str(n))
+    )
     before, start = server.epoch(), time.time()
     save(server, kind, n)
     painted = None

@@ -5,7 +5,9 @@ from __future__ import annotations
 import random
 from fractions import Fraction
 
+import numpy as np
 import pytest
+from reference import draft
 
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
@@ -148,6 +150,20 @@ def test_a_head_of_another_target_is_named():
     assert width == "hidden states of 8,192 and 4,096 numbers: the head was made for another target"
     assert len(vocabularies_differ(of("gpt2"), eagle3)) == 2
     assert vocabularies_differ(of("llama3.3-70b"), of("llama3.2-1b")) == (), "a model's own width is its own"
+
+
+def test_a_head_that_scores_few_tokens_reads_only_their_rows():
+    """Of the table of a Gemma 4 assistant with centroids, a token's step reads the rows of the tokens that the best
+    ones have: as many as its array of rows holds."""
+    golden = draft("gemma4_assistant_ordered")
+    made, c = costs_of(golden.model.counts), golden.config
+    [table] = (w for w in golden.model.counts.weights if w.name == "model.embed_tokens.weight")
+    rows = c.n_centroids_kept * (c.vocab_size // c.n_centroids)
+    assert made.rows_per_token == {table: rows} and rows < c.vocab_size
+    assert len({int(i) for i in np.nonzero(golden.logits[-1] > golden.logits[-1].min())[0]}) == rows
+    whole = 2 * (golden.model.counts.total - int(table.count)) + made.target_bytes_read(1, "bfloat16")
+    assert made.weight_bytes_read(1) == whole + 2 * rows * c.d_model
+    assert costs_of(draft("gemma4_assistant").model.counts).rows_per_token == {}
 
 
 @pytest.mark.parametrize("slug", COUNTED)

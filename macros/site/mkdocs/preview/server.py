@@ -324,7 +324,8 @@ class Served:
 
     def build_rest(self, shown: dict, errors: list) -> None:
         """All pages, and before them any that somebody requests. If that changes an open one (by another page's title,
-        say), its tab reloads once more. What was saved during the build before is looked for here: its tabs are told."""
+        say), its tab reloads once more. First, what was saved during the build before is looked for: its tabs are
+        told."""
         self.preview.inputs.end()
         while True:
             with self.news:
