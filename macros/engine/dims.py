@@ -117,10 +117,12 @@ class Poly:
         polys: list[Poly] = []
         number = 1
         for factor in factors:
-            if type(factor) is int:
+            if type(factor) is Dim:
+                polys.append(factor.expr)
+            elif type(factor) is int:
                 number *= factor
             else:
-                polys.append(factor.expr if type(factor) is Dim else Poly.of(factor))
+                polys.append(Poly.of(factor))
         return _product(tuple(polys), number)
 
     def __mul__(self, other: Number | Atom | Poly) -> Poly:

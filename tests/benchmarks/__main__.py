@@ -49,7 +49,7 @@ def counted(slug: str) -> Ratios:
     if counting.on_the_meta_device(model) is None:
         raise ModuleNotFoundError("torch and transformers")
     ours: Callable[[], object] = lambda: [counting.count(model) for _ in range(10)]  # noqa: E731
-    return [10 * ratio for ratio in pairs(lambda: counting.meta(model), ours, 5)]
+    return [10 * ratio for ratio in pairs(lambda: counting.meta(model), ours)]
 
 
 def command(*words: str) -> Ratios:
