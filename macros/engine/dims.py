@@ -325,7 +325,7 @@ class Dim(int):
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), _sum(self.expr, Poly.of(other)))
+        return Dim(int.__add__(self, other), _added(self.expr, Poly.of(other), 1))
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -335,7 +335,7 @@ class Dim(int):
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), _difference(self.expr, Poly.of(other)))
+        return Dim(int.__sub__(self, other), _added(self.expr, Poly.of(other), -1))
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -377,15 +377,14 @@ class Dim(int):
         return Dim, (int(self), self.expr)
 
 
-# The layers of a model ask for the same few of each.
-@lru_cache(maxsize=1024)
-def _sum(p: Poly, q: Poly) -> Poly:
-    return p + q
+def _added(p: Poly, q: Poly, sign: int) -> Poly:
+    return _sum(p, q, sign, p.is_free, q.is_free)
 
 
+# The layers of a model ask for the same few of each. Polynomials are equal whether or not what they are of is free.
 @lru_cache(maxsize=1024)
-def _difference(p: Poly, q: Poly) -> Poly:
-    return p - q
+def _sum(p: Poly, q: Poly, sign: int, *is_free: bool) -> Poly:
+    return p + q if sign > 0 else p - q
 
 
 def _of_ints(operator: Callable[[int, int], Dim], a: object, b: object) -> Dim:

@@ -222,3 +222,10 @@ def test_a_min_that_varies_holds_for_every_value(values, traced, asked):
 def test_a_call_prints_without_its_type():
     assert str(Call("min", (Poly.of("S"), Poly.of(3)))) == "min(S, 3)"
     assert math.prod([N, H]) == 77
+
+
+def test_sums_of_what_varies_and_of_what_does_not_are_told_apart():
+    """Also where both have one name: sums are made once, and equal."""
+    for sign in (1, -1):
+        sums = [Dim(9, symbol) + 1 if sign > 0 else Dim(9, symbol) - 1 for symbol in (Free("Q"), "Q", Free("Q"))]
+        assert [one.expr.is_free for one in sums] == [True, False, True] and sums[0].expr == sums[1].expr
