@@ -187,3 +187,18 @@ def test_an_answer_fits_on_a_phone(open_page, site, scheme):
     page.get_by_role("option").first.filter(has_text="of weights").wait_for()
     assert overflow(page) == 0 and not accessibility(page)
     assert page.get_by_role("option").evaluate_all("all => all.every(e => e.scrollWidth <= e.clientWidth)")
+
+
+def test_a_piece_that_did_not_come_is_asked_for_again(open_page, site):
+    """On a line that fails for a moment, the next letter finds what this one could not."""
+    page = open_page(urljoin(site, "costs/"))
+    page.route("**/search/words-*", lambda route: route.abort())
+    page.keyboard.press("/")
+    box = page.get_by_role("combobox", name="Search")
+    box.wait_for()
+    box.fill("embeddin")
+    page.get_by_text("The search index could not be loaded.").wait_for()
+    page.unroute("**/search/words-*")
+    box.fill("embedding")
+    page.get_by_role("option").first.wait_for()
+    open_page.complaints.clear()

@@ -35,7 +35,7 @@ const element = (name, attributes = {}, ...content) => {
   return made
 }
 
-// A file of search/, fetched once. The version keeps pieces of two builds apart.
+// A file of search/, fetched once, and again if that failed. The version keeps pieces of two builds apart.
 function loader(/** @type {URL} */ root) {
   /** @type {Map<string, Promise<any>>} */
   const files = new Map()
@@ -48,8 +48,10 @@ function loader(/** @type {URL} */ root) {
   const core = get("core.json", { cache: "no-cache" })
   const load = async (/** @type {string} */ name) => {
     const { version } = await core
-    if (!files.has(name)) files.set(name, get(`${name}?${version}`))
-    return files.get(name)
+    const file = files.get(name) ?? get(`${name}?${version}`)
+    files.set(name, file)
+    file.catch(() => files.delete(name))
+    return file
   }
   return { core, load }
 }
