@@ -76,19 +76,24 @@ def test_a_key_that_is_null_is_read_as_transformers_reads_it(model_type):
 
 
 @pytest.mark.parametrize(
-    "whole, kind, total", [("voxtral", "llama", 567616), ("voxtral_realtime", "voxtral_realtime_text", 569664)]
+    "whole, kind, total, theta",
+    [("voxtral", "llama", 567616, 1e8), ("voxtral_realtime", "voxtral_realtime_text", 569664, 1e6)]
+    + [("glmasr", "llama", 61760, 1e4)],
 )
-def test_a_whole_that_fills_its_text_model_otherwise(whole, kind, total):
-    """Heads of 128, not of the quotient. The totals are transformers' own, of its model on the meta device."""
+def test_a_whole_that_fills_its_text_model_otherwise(whole, kind, total, theta):
+    """Heads of 128, not of the quotient, or fewer keys and values. The totals are transformers' own, of its model on
+    the meta device."""
     sizes = {"vocab_size": 96, "hidden_size": 64, "intermediate_size": 80, "num_hidden_layers": 2}
     text = {"model_type": kind, "num_attention_heads": 8, **sizes}
-    made = make("it", {"model_type": whole, "text_config": text})
-    assert made.counts.total == total and (made.config.rope.theta, made.config.norm_eps) == (
-        {"voxtral": 1e8, "voxtral_realtime": 1e6}[whole],
-        1e-5,
+    keys = {"model_type": whole, "tie_word_embeddings": whole != "voxtral"}
+    made = make("it", {**keys, "text_config": text})
+    assert (made.counts.total, made.config.rope.theta, made.config.norm_eps) == (total, theta, 1e-5)
+    own = {**text, "head_dim": 8, "num_key_value_heads": 8}
+    said, alone = (
+        make("it", {**keys, "text_config": own}),
+        make("it", own | {"tie_word_embeddings": made.counts.is_tied}),
     )
-    said = make("it", {"model_type": whole, "text_config": {**text, "head_dim": 8}})
-    assert said.counts.total == make("it", text).counts.total
+    assert said.counts.total == alone.counts.total
 
 
 def test_a_whole_whose_head_is_null_has_one_of_its_own():
