@@ -1,1 +1,2 @@
-"""The forward passes, and the traces that they leave on shapes. Knows only NumPy, and msgspec for small values."""
+"""The forward passes, and the traces of running them on shapes. Depends only on NumPy, and on msgspec for small
+values."""

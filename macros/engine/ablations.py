@@ -1,6 +1,6 @@
 """Ablations: a forward pass without one of its designs.
 
-No forward pass has a switch for them: a step is known by its role, and another result takes the place of its own.
+Forward passes have no switches for them: steps are identified by their role, and their results are replaced.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .steps import FEED_FORWARDS, NORMS, Role, Step
 
 
 class Design(StrEnum):
-    """What a forward pass can do without; the value is its name in calls, addresses and data."""
+    """A design that a forward pass can run without; the value is its name in calls, addresses and data."""
 
     SCALING = "scaling"
     CAUSAL_MASK = "causal_mask"
@@ -33,7 +33,7 @@ class Ablation:
     (`ln_f`, `h.0.ln_1`).
 
     The scores are not scaled; no score is masked; a norm gives its input; each branch replaces the residual stream
-    instead of being added to it. `run` runs a step as it is.
+    instead of being added to it. `run` runs an unmodified step.
     """
 
     def __init__(self, without: Iterable[str], run: Callable[[Step, Any, Any], Any]):
@@ -43,7 +43,7 @@ class Ablation:
         self.is_in_branch = False
 
     def call(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result of a step, or what takes its place."""
+        """The result of a step, or its replacement."""
         if step.role is Role.LAYER:
             self.stream = args[0]
         if step.role in BRANCHES and not self.is_in_branch and self._is_without(Design.RESIDUAL_STREAM):
@@ -58,7 +58,7 @@ class Ablation:
         return result
 
     def _branch(self, step: Step, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What gives the branch's own result once the residual stream is added to it."""
+        """The value that yields the branch's own result once the residual stream is added to it."""
         self.is_in_branch = True
         result = self.run(step, args, kwargs)
         self.is_in_branch = False
@@ -71,7 +71,8 @@ class Ablation:
         for name in self.without:
             if name not in self.left_out:
                 known = [str(design) for design in Design]
-                raise Problem(f"without = {name!r}: no step has it", nearest(name, known, f"known: {', '.join(known)}"))
+                mend = nearest(name, known, f"known: {', '.join(known)}")
+                raise Problem("no step has it", mend).about("without", name)
 
     def _is_without(self, name: str) -> bool:
         if name not in self.without:
@@ -88,12 +89,13 @@ class Ablation:
 
 
 def is_scaled(step: Step, args: tuple[Any, ...]) -> bool:
-    """Whether a step is the scores of queries, keys and a scale, not a whole attention of blocks."""
+    """Whether a step computes scores from queries, keys and a scale, rather than a whole block-wise attention."""
     return step.role is Role.SCORES and len(args) == 3
 
 
 def adds_its_branches(layer: Node) -> bool:
-    """Whether a layer is its input plus attention, plus the feed-forward network, each of a norm of the sum so far."""
+    """Whether a layer adds to its input attention and then the feed-forward network, each applied to a norm of the sum
+    so far."""
     stream, normed, branch, branches = layer.inputs[0], None, None, 0
     for node in layer.children:
         if node.role in NORMS and node.inputs[0] is stream:

@@ -2,8 +2,8 @@
 
 `ShapeArray` implements NumPy's `__array_ufunc__` and `__array_function__` protocols, as `jax.eval_shape` does for JAX:
 a function written for arrays runs unchanged, a 405-billion-parameter model takes a millisecond and no memory, and every
-operation is recorded with its shapes, its weights and its multiply-adds. This module knows NumPy, and nothing about
-models.
+operation is recorded with its shapes, its weights and its multiply-adds. This module depends on NumPy only, and knows
+nothing about models.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Node:
         step: Step | None = None,
     ):
         self.name, self.parent, self.function, self.step = name, parent, function, step
-        # Views ask for the role of the step hundreds of thousands of times; None for a NumPy call.
+        # Stored because views read the role of a step hundreds of thousands of times; None for a NumPy call.
         self.role: Role | None = None
         self.access = COMPUTES  # to the numbers
         self.inputs: Sequence[ShapeArray] = ()
@@ -67,11 +67,11 @@ class Node:
         self.layers: tuple[int, ...] | None = None
         self.layer_count = ONE
         self.kind: object = None
-        self.factor = 1.0  # the plain number that a product multiplies by
+        self.factor = 1.0  # the scalar factor of a product
         self._flops: Poly | None = None
         self._weights: tuple[Weight, ...] | None = None
         self._walked: tuple[Node, ...] | None = None
-        self.term: str | None = None  # the field's, once `terms` has found it
+        self.term: str | None = None  # the field's term, cached by `terms`
         if step is not None:
             self.role, self.access = step.role, step.access
         if function is None:
@@ -114,7 +114,8 @@ class Node:
         return self._flops
 
     def walk(self) -> tuple[Node, ...]:
-        """This node and all below it, in the order of the calls. Collected once; ask only after the call has ended."""
+        """This node and all of its descendants, in the order of the calls. Collected once; ask only after the call has
+        ended."""
         if not self.children:
             return (self,)
         if self._walked is None:
@@ -163,7 +164,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, tracer: Tracer, shape: tuple[Dim, ...], dtype: DType, source: Source | None, label: str):
         self.__tracer__, self.shape, self.dtype, self.source, self.label = tracer, shape, dtype, source, label
-        self.origin = self  # what it is a view of
+        self.origin = self  # the array that it is a view of
 
     @property
     def ndim(self) -> int:
@@ -199,7 +200,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, key: object) -> ShapeArray:
         return self.__tracer__.numpy("getitem", operator.getitem, (self, key), {}, getitem)
 
-    # The most frequent operators, without the way through NumPy.
+    # The most frequent operators, bypassing NumPy's dispatch for speed.
 
     def __add__(self, other: object) -> ShapeArray:
         return self.__tracer__.elementwise(np.add, (self, other))
@@ -225,7 +226,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __rtruediv__(self, other: object) -> ShapeArray:
         return self.__tracer__.elementwise(np.divide, (other, self))
 
-    # What NumPy's own methods call.
+    # Called by NumPy's own methods.
 
     def astype(self, dtype: DTypeLike) -> ShapeArray:
         return self.__tracer__.numpy("astype", np.astype, (self, dtype), {}, astype)
@@ -251,7 +252,7 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
     def max(self, axis: int | None = None, keepdims: bool = False) -> ShapeArray:
         return _called(np.max, self, axis=axis, keepdims=keepdims)
 
-    # What would need the content.
+    # Operations that would need the content.
 
     def _leak(self, what: str) -> NoReturn:
         place = self.__tracer__.place()
@@ -295,10 +296,10 @@ class ShapeArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def stand_in(array: ShapeArray) -> Array:
-    """A shape-only array where a forward pass is typed to get a real one.
+    """A shape-only array, typed as the real one that a forward pass expects.
 
-    By NumPy's protocols it does all that a forward pass does with arrays, and raises for the rest; no type can express
-    that.
+    Through NumPy's protocols it supports everything that a forward pass does with arrays, and raises for the rest; no
+    type can express that.
     """
     return array  # pyright: ignore[reportReturnType]
 

@@ -17,7 +17,7 @@ from .files import opened, size_of
 from .interface import Array
 
 HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
-NUMBERS = "fiu"  # kinds of NumPy's types: fractions and whole numbers
+NUMBERS = "fiu"  # kinds of NumPy's types: floating point and integers
 SAVE = "save the array by numpy.save"
 
 
@@ -55,12 +55,12 @@ def as_float32(numbers: Array) -> Array:
 
 
 def _header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype]:
-    """Shape, whether the first axis runs fastest, and type."""
+    """Shape, whether in Fortran order, and type."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what the parser says of Python 2
+            warnings.simplefilter("ignore")  # the parser's warning about Python 2
             return HEADERS[npy.read_magic(file)](file)
     except OSError:
         raise
-    except Exception:  # the header is Python, and its parser has errors of many kinds
+    except Exception:  # the header is a Python literal, whose parser raises errors of many kinds
         raise Problem("is not a .npy file", SAVE) from None

@@ -60,13 +60,13 @@ class TensorFile(Protocol):
 class Files(Mapping[str, Array]):
     """The tensors of a folder's `*.safetensors`, each read on request: one file, or several with an index."""
 
-    # What old releases saved besides the weights: causal masks, rope tables.
+    # Buffers that old releases saved: causal masks, rope tables.
     NOT_WEIGHTS = re.compile(r"(^|\.)(attn\.(bias|masked_bias)|attention\.(bias|masked_bias)|rotary_emb\.inv_freq)$")
 
     def __init__(self, folder: Path):
         self.file_of: dict[str, Path] = {}
         self.open: dict[Path, TensorFile] = {}
-        self.names: dict[Path, dict[str, None]] = {}  # of each open file, in its order
+        self.names: dict[Path, dict[str, None]] = {}  # tensors of each open file, in order
         self.used: set[str] = set()
         index = folder / "model.safetensors.index.json"
         if index.exists():
@@ -98,7 +98,7 @@ class Files(Mapping[str, Array]):
         if path not in self.open:
             from safetensors import SafetensorError, safe_open
 
-            import_module("ml_dtypes")  # gives NumPy the type bfloat16
+            import_module("ml_dtypes")  # registers bfloat16 with NumPy
             try:
                 if not path.is_file():
                     raise FileNotFoundError if not path.exists() else OSError("it is not a file")
@@ -126,7 +126,7 @@ class Files(Mapping[str, Array]):
                 f"has no tensor {named(name)}, although the index lists it", "download the file again", str(path)
             )
         dtype = file.get_slice(name).get_dtype()
-        if dtype not in ("F32", "F16", "BF16", "F64", "I64"):  # whole numbers are buffers: tables of a hash
+        if dtype not in ("F32", "F16", "BF16", "F64", "I64"):  # integers are buffers: hash tables
             raise Problem(
                 f"{name} is stored as {dtype}",
                 "only float32, float16 and bfloat16 are read; quantized weights are not",
@@ -160,7 +160,7 @@ def _check_header(path: Path) -> None:
     """Raise `OSError` for a file whose list of tensors takes seconds to read."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
-    if LARGEST_HEADER < length < path.stat().st_size:  # else it is no header at all
+    if LARGEST_HEADER < length < path.stat().st_size:  # otherwise it is not a header
         raise OSError(f"its list of tensors has {length:,} bytes, more than {LARGEST_HEADER:,}")
 
 

@@ -1,4 +1,4 @@
-"""Makers' names for the class of a model with its own head, if it is not the type's name: `class_names.toml`."""
+"""Makers' names for the class of a model with its own head, if they differ from the type's: `class_names.toml`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"name
 
 @cache
 def class_names() -> dict[str, list[str]]:
-    """The names by the type that they are of."""
+    """The names by model type."""
     found: dict[str, list[str]] = {}
     for row in msgspec.convert(tomllib.loads(read_text(FILE))["classes"], list[Row]):
         found.setdefault(row.model_type, []).append(row.name)

@@ -14,7 +14,8 @@ from typing import NamedTuple, TypeAlias
 
 
 class Free(str):
-    """A symbol that varies after the trace (new tokens T, context S): a comparison with it is never decided early."""
+    """A symbol that varies after the trace (new tokens T, context S), so comparisons with it are never decided
+    early."""
 
     __slots__ = ()
 
@@ -47,7 +48,7 @@ class Poly:
     __slots__ = ("terms", "_hash", "_symbols", "_is_free", "_text")
 
     def __init__(self, terms: dict[Monomial, Number]):
-        if len(terms) == 1:  # as most have
+        if len(terms) == 1:  # the usual case
             [(m, c)] = terms.items()
             self.terms = terms if type(c) is int and c else {m: _whole(c)} if c else {}
         else:
@@ -320,7 +321,7 @@ class Dim(int):
             return self.expr.symbols
         return frozenset[str]().union(*(e.symbols for e in self.exprs))
 
-    # For anything but an `int`, a dimension acts as an ordinary integer.
+    # With anything other than an `int`, a dimension acts as an ordinary integer.
 
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -381,7 +382,7 @@ def _added(p: Poly, q: Poly, sign: int) -> Poly:
     return _sum(p, q, sign, p.is_free, q.is_free)
 
 
-# The layers of a model ask for the same few of each. Polynomials are equal whether or not what they are of is free.
+# Cached because the layers of a model need the same few. Polynomials are equal whether or not their symbols are free.
 @lru_cache(maxsize=1024)
 def _sum(p: Poly, q: Poly, sign: int, *is_free: bool) -> Poly:
     return p + q if sign > 0 else p - q
@@ -404,7 +405,7 @@ def _quotient(p: Poly, q: Poly, divides: bool) -> Poly:
     if divides and len(q.terms) == 1:
         [(m, c)] = q.terms.items()
         exact = p * Poly({tuple([(atom, -e) for atom, e in m]): 1 if c == 1 else Fraction(1, c)})
-        # S − T may divide by chance at the sizes that they stand for now: then every term must divide.
+        # S − T may be divisible by chance at the trace's sizes, so every term must be.
         if (
             len(p.terms) == 1
             or not p.is_free
@@ -481,7 +482,7 @@ def latex_name(symbol: str) -> str:
 
 
 def free(name: str, value: int) -> Dim:
-    """A dimension that a reader may vary after the trace."""
+    """A dimension that may vary after the trace."""
     return Dim(value, Free(name))
 
 
@@ -494,11 +495,11 @@ def _number(x: Number) -> Poly:
 
 
 @lru_cache(maxsize=4096)
-def _symbol(x: str, is_free: bool) -> Poly:  # a symbol that is free equals one that is not
+def _symbol(x: str, is_free: bool) -> Poly:  # free and fixed symbols compare equal
     return Poly({((x, 1),): 1})
 
 
-@lru_cache(maxsize=4096)  # layers and models have products in common
+@lru_cache(maxsize=4096)  # layers and models share products
 def _product(polys: tuple[Poly, ...], number: int) -> Poly:
     monomials: list[Monomial] = []
     others: list[Poly] = []

@@ -1,38 +1,76 @@
-"""The one kind of error that people see: a line that says where, what was found, and what to do."""
+"""The one error for users: a line with the place, what was found, and the fix."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-# What a terminal acts on, and what hides or turns the text beside it.
+# Characters that control a terminal, or hide or reverse the text around them.
 UNSEEN = r"[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]"
-# As long as a message's parts may be.
+# Maximum lengths of a message's parts.
 MOST, MOST_OF_A_PLACE = 1000, 300
 
 
 class Problem(Exception):
-    """`where: what; fix`, on one line: something in a preset, a config, a page or a call that its author can fix."""
+    """`where: what; fix`, on one line: something in a preset, a config, a page or a call that its author can fix.
 
-    def __init__(self, what: str, mend: str = "", where: str = ""):
+    A problem with an argument carries the parameter's Python name and the value as text. `str` writes them as Python
+    and the macros do, `on = 'h10'`; `written` is for surfaces that spell parameters differently.
+    """
+
+    def __init__(self, what: str, mend: str = "", where: str = "", parameter: str = "", value: str = ""):
         self.what, self.mend = (cut(seen(" ".join(str(s).split())), MOST) for s in (what, mend))
         self.where = placed(where)
+        self.parameter, self.value = parameter, cut(seen(value), MOST)
         super().__init__(what)
 
     def __str__(self) -> str:
-        return (f"{self.where}: " if self.where else "") + self.what + (f"; {self.mend}" if self.mend else "")
+        return self.written(self.parameter, " = ")
+
+    def written(self, parameter: str, sign: str) -> str:
+        """The line with the parameter under this name, and this sign before its value: `--on 'h10'`."""
+        argument = f"{parameter}{sign}{self.value}" if self.value else parameter
+        parts = [self.where, argument if self.parameter else "", self.what]
+        return ": ".join([part for part in parts if part]) + (f"; {self.mend}" if self.mend else "")
 
     def at(self, where: str) -> Problem:
         """The same problem, with the place in front."""
-        return Problem(self.what, self.mend, f"{where}: {self.where}" if self.where else where)
+        place = f"{where}: {self.where}" if self.where else where
+        return Problem(self.what, self.mend, place, self.parameter, self.value)
+
+    def about(self, parameter: str, value: object) -> Problem:
+        """The same problem as that of an argument."""
+        return Problem(self.what, self.mend, self.where, parameter, shorten(value))
+
+
+def closest(word: str, known: Iterable[str]) -> str | None:
+    """The known word that is spelled most like a word, or None if none is."""
+    from difflib import get_close_matches  # imported for misspelled words only
+
+    matches = get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def _is_of(name: str) -> str:
+    """Of which of two widths a key's name tells: a feed-forward network's inner one, or that of a token's vector."""
+    words = set(name.lower().split("_"))
+    if words & {"ffn", "ff", "ffw", "inner", "intermediate", "mlp"}:
+        return "feed-forward"
+    return "vector" if words & {"hidden", "embd", "embed", "emb", "embedding", "model"} else ""
+
+
+def closest_key(name: str, unknown: Iterable[str]) -> str | None:
+    """The unknown key that seems to be meant by a missing one: spelled most like it, or the only one of its width."""
+    of = _is_of(name)
+    possible = [one for one in unknown if not of or _is_of(one) in ("", of)]
+    alike = [one for one in possible if of and _is_of(one) == of]
+    return closest(name, possible) or (alike[0] if len(alike) == 1 else None)
 
 
 def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
     """`did you mean "x"?` for the nearest known word, or `otherwise`."""
-    from difflib import get_close_matches  # only a wrong word asks for it
-
-    matches = get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)
-    return f'did you mean "{matches[0]}"?' if matches else otherwise
+    near = closest(word, known)
+    return otherwise if near is None else f'did you mean "{near}"?'
 
 
 def shorten(value: object, width: int = 60) -> str:
@@ -62,8 +100,7 @@ def cut(text: str, width: int) -> str:
 
 
 def only_forward(what: str) -> Problem:
-    """The message about a part that reads from the left to the right, in a model whose attention is to look both
-    ways."""
+    """The message about a left-to-right part in a model with bidirectional attention."""
     return Problem(
         f"the config says that attention looks both ways, and {what} does not",
         "leave out is_causal = false; a type with such parts is counted from the left to the right",

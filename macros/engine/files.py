@@ -1,4 +1,4 @@
-"""Hand-written text files, read with errors that say what to fix; and files written whole or not at all."""
+"""Reads hand-written text files, with errors that say what to fix; and writes files atomically."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ def place(path: Path) -> str:
 
 
 def is_repository() -> bool:
-    """Whether the package is the folder of a clone, and not installed from a wheel: what it writes is kept."""
+    """Whether the package is in a clone of the repository rather than installed from a wheel, so that files written
+    into it persist."""
     return (PACKAGE.parent / "pyproject.toml").is_file()
 
 
@@ -34,7 +35,7 @@ def size_of(path: Path, most: int | None = None) -> int:
     """A file's bytes. Raises `Problem` for one that cannot be read, is endless, or is larger than `most`."""
     try:
         about = path.stat()
-    except (OSError, ValueError) as error:  # a path with a NUL, too
+    except (OSError, ValueError) as error:  # also a path with a NUL
         raise _unreadable(error) from None
     if stat.S_ISDIR(about.st_mode):
         raise Problem("cannot be read: it is a folder", "check the path")
@@ -96,7 +97,7 @@ def parse_json(text: str) -> dict[str, Any]:
     check_data(raw)
     if not isinstance(raw, dict):
         raise Problem(f"expected a table of keys, found {shorten(raw)}", "a config.json is one JSON object")
-    return cast("dict[str, Any]", raw)  # a key of JSON is text
+    return cast("dict[str, Any]", raw)  # JSON keys are text
 
 
 @contextmanager
@@ -115,7 +116,7 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
             return
         if is_new and os.path.lexists(path):
             raise FileExistsError
-        target = Path(os.path.realpath(path))  # a link stays one
+        target = Path(os.path.realpath(path))  # a link remains a link
         if with_folders:
             made = [folder for folder in target.parents if not folder.exists()]
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -138,14 +139,14 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
         raise Problem(f"cannot be written: {why}", "check the path and the disk", place(path)) from None
     finally:
         for folder in made:
-            with suppress(OSError):  # it was not made, or is another's meanwhile
+            with suppress(OSError):  # not created, or since replaced by another process
                 folder.rmdir()
 
 
 def _put(temporary: Path, target: Path, is_new: bool) -> None:
     """A written file at its place; one that must be new does not replace a file that appeared in the meantime."""
     if is_new:
-        with suppress(OSError):  # a disk without links
+        with suppress(OSError):  # a file system without hard links
             os.link(temporary, target)
             return
         if os.path.lexists(target):

@@ -1,4 +1,4 @@
-"""One forward pass, two uses: on shapes it leaves a trace, on a checkpoint's arrays it gives logits."""
+"""Runs a forward pass: on shapes it gives a trace, on a checkpoint's arrays logits."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from .steps import Reached, Replacing, Role, stop
 from .trace import Trace
 from .weights import ShapeCache, ShapeWeights
 
-# The sizes that T and S stand for during a trace. Primes that no model has as a size, so that nothing is equal by
-# chance; whatever depends on them is a polynomial, evaluated later at the sizes that a reader asks about.
+# The values of T and S during a trace: primes that no model has as a size, so that nothing is equal by chance. Whatever
+# depends on them is a polynomial, evaluated later at the requested sizes.
 TRACED_NEW_TOKENS, TRACED_CONTEXT = 104_729, 1_299_709
 
 

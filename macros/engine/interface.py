@@ -1,7 +1,7 @@
 """The inputs of a forward pass: token ids as an array, its weights, and the cache, each real or shape-only.
 
-A forward pass is written and typed for arrays. On shapes it gets `ShapeArray`s, which do all that it does with arrays;
-`array.stand_in` is the one place that tells a type checker so.
+A forward pass is written and typed for arrays. On shapes it gets `ShapeArray`s, which support the same operations; only
+`array.stand_in` tells a type checker so.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 
 from .steps import Holds
 
-# What a forward pass computes with. Its numbers are float32, token ids and places int64, what is allowed bool.
+# The arrays of a forward pass: numbers are float32, token ids and positions int64, masks bool.
 Array: TypeAlias = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 # Cosine and sine of the angles of every position: [T W/2], [T W/2].
@@ -23,7 +23,7 @@ KindT = TypeVar("KindT")
 
 
 class Mask(Protocol):
-    """The earlier tokens that a layer sees, and therefore keeps. Equal masks are equal kinds of layer."""
+    """The earlier tokens that a layer sees, and therefore keeps. Layers with equal masks are of the same kind."""
 
     def seen(self, past: int) -> int:
         """The number of earlier tokens, out of `past`, that the next step reads."""
@@ -34,25 +34,25 @@ class Mask(Protocol):
         ...
 
     def allows(self, query: Array, key: Array) -> Array:
-        """Whether the query's position may look at the key's: [T 1], [1 S] -> [T S]."""
+        """Whether the query's position may attend to the key's: [T 1], [1 S] -> [T S]."""
         ...
 
     def pairs(self, tokens: int) -> int:
-        """How many (query, key) pairs a text of `tokens` has that are allowed."""
+        """The number of allowed (query, key) pairs in a text of `tokens`."""
         ...
 
 
 class Weights(Protocol):
-    """A checkpoint's tensors by name: asking for one says which shape it must have."""
+    """A checkpoint's tensors by name: a request states the expected shape."""
 
-    index: int  # of the layer; of the first of its kind on shapes
+    index: int  # the layer's index; on shapes, that of the first of its kind
 
     def __call__(self, name: str, *shape: int) -> Array:
-        """The tensor `name`, of this very shape."""
+        """The tensor `name`, with exactly this shape."""
         ...
 
     def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
-        """A tensor that is no trained weight; `counted` says whether the published total has it.
+        """A tensor that is not a trained weight; `counted` says whether the published total includes it.
 
         `whole`: it holds whole numbers, and stays so.
         """
@@ -75,7 +75,7 @@ class Weights(Protocol):
         ...
 
     def of_target(self) -> Weights:
-        """The tensors of the target, of a draft head that reads them: the target's file has them."""
+        """The target's tensors, which a draft head reads and which are in the target's file."""
         ...
 
     def layers(
@@ -90,8 +90,8 @@ class Weights(Protocol):
         """(kind, weights, cache) layer by layer; on shapes once for each kind, all its layers together.
 
         `stack`: which of several stacks of layers these are (encoder, decoder), and how many layers come before them.
-        Where there are several, the layers are counted through, and each stack's names have numbers of their own. The
-        name of an only layer may have no number.
+        With several stacks, layers are numbered consecutively, but names count from 0 in each stack. The name of a
+        single layer may have no number.
         """
         ...
 
@@ -104,7 +104,7 @@ class KVCache(Protocol):
 
     @property
     def looks_both_ways(self) -> bool:
-        """Whether each token sees those after it, too: then a text is read at once, and nothing is kept."""
+        """Whether each token also sees later ones: then a text is read at once, and nothing is kept."""
         ...
 
     def source(self, rows: int, *row: int) -> Array:

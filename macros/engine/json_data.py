@@ -1,5 +1,5 @@
-"""Limits on foreign JSON, the same in the command line and the browser: whole characters, numbers that are not too
-long, tables and lists that are not too deep."""
+"""Limits on foreign JSON, shared by the command line and the browser: no lone surrogates, overlong numbers or deep
+nesting."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def whole(digits: str) -> int:
 
 
 def special_float(table: dict[str, Any]) -> dict[str, Any] | float:
-    """A number that JSON does not have, as transformers writes it: `{"__float__": "Infinity"}`."""
+    """A number that JSON cannot represent, as transformers writes it: `{"__float__": "Infinity"}`."""
     name = table.get("__float__")
     return float(name) if len(table) == 1 and name in ("Infinity", "-Infinity", "NaN") else table
 
 
 def check_data(data: object) -> None:
-    """Raise `Problem` for data that cannot be printed: tables and lists nested too deeply, half of a character."""
+    """Raise `Problem` for data that cannot be printed: deep nesting, lone surrogates."""
     level = [data]
     for _ in range(DEEPEST):
         if not level:
@@ -43,7 +43,7 @@ def check_data(data: object) -> None:
 
 
 def check_text(text: str) -> None:
-    """Raise `Problem` for half of a character."""
+    """Raise `Problem` for a lone surrogate."""
     try:
         text.encode()
     except UnicodeEncodeError as error:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 from .architectures.config import BOTH_WAYS_CLASS, COMMON_IGNORED, MOST_LAYERS, listed
 from .errors import Problem, shorten
 
-# Tables of a language model's own keys, which are named as parts are.
+# Tables of a language model's own keys whose names look like parts.
 OWN_TABLES = frozenset(
     {
         "attn_config",
@@ -25,22 +25,22 @@ OWN_TABLES = frozenset(
 )
 
 
-# The same tables, where the type of the whole says so.
+# The same, depending on the type of the whole.
 OWN_OF_TYPE = {"blt": ("patcher_config", "encoder_config", "global_config", "decoder_config")}
 
-# Tables of towers that the text model takes sizes from, too.
+# Tables of towers from which the text model takes sizes too.
 OF_BOTH = {"idefics": ("vision_config", "perceiver_config")}
 
-# The same of a table that has a tower's among its own.
+# The same for a table that contains a tower's keys.
 AROUND_TOWER = {"t5gemma2": "encoder"}
 
-# What a whole says of the format of its weights holds for the language model, where that says nothing else.
+# Top-level keys for the format of the weights, which the language model inherits.
 FORMATS = "quantization_config", "dtype", "torch_dtype"
 
-# How the names of keys begin or end that hold a size, or a number of something.
+# Prefixes and suffixes of keys that hold a size or a count.
 SIZES_BEGIN, SIZES_END = ("num_", "n_"), ("_size", "_dim", "_layers", "_experts")
 
-# What a whole's text model does with images, by the type of the whole: of a text, each token sees those before it.
+# Wholes whose text model attends to images both ways, by type; within a text, attention is causal.
 OF_IMAGES = {"paligemma": ("num_image_tokens", "use_bidirectional_attention")}
 
 # Wholes whose head is their text model's: that one's keys say whether it is tied. And those of which it is enough that
@@ -58,8 +58,8 @@ TIED_BY_EITHER = frozenset(
     """.split()
 )
 
-# Wholes whose head is apart unless they say otherwise themselves. And those that transformers 5.23 ties then, though
-# files of models whose text model says nothing, or says that it is not, have a head.
+# Wholes whose head is untied by default. And those that transformers 5.24 ties then, though files of models whose text
+# model says nothing, or says that it is not, have a head.
 APART_UNLESS_SAID = frozenset({"cohere_compass", "qianfan_ocr", "qwen2_5_omni_thinker", "qwen3_vl_moe"})
 TIED_UNLESS_SAID = frozenset(
     """
@@ -71,7 +71,7 @@ TIED_UNLESS_SAID = frozenset(
 # Wholes whose text model has an encoder: its tables are tied by that model's keys, and the head by the whole's.
 OF_TWO_STACKS = frozenset({"florence2"})
 
-# Wholes whose head has sizes of its own beside the parts.
+# Wholes whose head has sizes of its own next to the parts.
 HEAD_OF_WHOLE = frozenset({"ovis2"})
 
 # What transformers' classes of these wholes put into the table of the text model where that says nothing: other numbers
@@ -95,20 +95,20 @@ DEFAULTS_OF_TEXT: dict[str, dict[str, object]] = {
     "glmasr": {"num_key_value_heads": 4, "rms_norm_eps": 1e-5, "max_position_embeddings": 8192},
 }
 
-# Under which keys wholes have the language model's own, the first of them where there are several; and where a whole
-# that writes and speaks has the part that writes.
+# The keys under which wholes have the language model's config, in order of precedence; and the key of the writing part
+# in a whole that also speaks.
 TEXT_TABLES = "text_config", "llm_config", "language_config"
 WRITER = "thinker_config"
 
 
-# Wholes of two models of any types: the table of the text model, and that of the tower.
+# Wholes of two models of arbitrary types: the tables of the text model and of the tower.
 OF_TWO_MODELS = {"vision-encoder-decoder": ("decoder", "encoder")}
 
 # The sides of an image and of a patch, where the table of a tower says nothing, of wholes whose text model is to know
 # how many vectors it looks at: by the type of the whole, or of its encoder where that may be any.
 SIDES = {"vit": (224, 16), "deit": (224, 16), "donut-swin": (224, 4), "pp_formulanet": (512, 16)}
 
-# What transformers 4 wrote into the table of each part besides, of how text is to be generated.
+# Generation settings that transformers 4 also wrote into the table of each part.
 DUMPED = frozenset(
     """
     begin_suppress_tokens cross_attention_hidden_size diversity_penalty encoder_no_repeat_ngram_size
@@ -132,7 +132,7 @@ LOOKING = {
 ALWAYS_LOOKING = frozenset({"mbart", "trocr"})
 
 
-# How types are called whose attention looks both ways, as against that of the type without it.
+# Suffixes of types with bidirectional attention.
 BOTH_WAYS = "_bidirec", "_bidirectional"
 
 
@@ -140,7 +140,7 @@ BOTH_WAYS = "_bidirec", "_bidirectional"
 TYPE_OF_CLASS = {
     ("bailing_hybrid", "BailingMoeV2_5ForCausalLM"): "bailing_moe_v2_5",
     ("gemma3_text", "Rnj1ForCausalLM"): "rnj1",
-    ("step3p7", "Step3p7FlashForCausalLM"): "step3p5",  # flat, as aiconfigurator has it: its text model alone
+    ("step3p7", "Step3p7FlashForCausalLM"): "step3p5",  # flat, as in aiconfigurator: the text model only
     ("deepseek_ref", "DeepseekV4ForCausalLM"): "deepseek_v4",  # sgl-project/DeepSeek-V4-Flash-FP8, config.json
 }
 
@@ -232,7 +232,7 @@ def _beside_encoder(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping
 
 
 def _formats(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """What the whole says of the format of weights, where the part says nothing."""
+    """The whole's format of weights, if the part states none."""
     return {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
 
 
@@ -267,7 +267,7 @@ def _vectors(kind: str, image: tuple[int, int], patch: tuple[int, int], stages: 
 
 
 def _sides(value: object) -> tuple[int, int] | None:
-    """A pair of sides, of which one may be given for both; None for anything else."""
+    """A pair of sides, from a pair or from one number for both; None for anything else."""
     both = [value, value] if type(value) is int else listed(value)
     if both is None or len(both) != 2 or not all(type(side) is int and side > 0 for side in both):
         return None
@@ -292,7 +292,7 @@ def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
     """What a whole says of its head, as far as that goes before what the text model says. Raises `Problem` where both
     are to agree and do not."""
     said, whole = raw.get("tie_word_embeddings"), raw.get("model_type")
-    said = False if said is None and "tie_word_embeddings" in raw else said  # null, as against left out
+    said = False if said is None and "tie_word_embeddings" in raw else said  # null, as opposed to missing
     both = [keys.get("tie_word_embeddings") is not False for keys in (raw, inner)]
     if whole in OF_TWO_STACKS and both[0] != both[1]:
         raise Problem(
@@ -317,18 +317,18 @@ def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, 
     kind = whole.get("model_type")
     if getattr(config, "tied", True) or whole.get("tie_word_embeddings") is not None or kind not in TIED_UNLESS_SAID:
         return ()
-    return (f"tie_word_embeddings is missing beside the parts: in that case transformers 5.23 ties the head of {kind}",)
+    return (f"tie_word_embeddings is missing beside the parts: in that case transformers 5.24 ties the head of {kind}",)
 
 
 def text_table(raw: Mapping[str, Any]) -> str | None:
-    """The key of the table with a language model's keys; None where they stand beside the other parts."""
+    """The key of the table with a language model's keys; None if they are next to the other parts."""
     writer = _writer(raw)
     tables = (*TEXT_TABLES, *OF_TWO_MODELS.get(str(raw.get("model_type")), ())[:1])
     return next((name for name in tables if isinstance((writer or raw).get(name), Mapping)), None)
 
 
 def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The part that writes, of a whole that also speaks."""
+    """The writing part of a whole that also speaks."""
     part: object = raw.get(WRITER)
     if not isinstance(part, Mapping):
         return None
@@ -337,7 +337,7 @@ def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:
-    """The keys whose names mean a size or a number, and that have a value."""
+    """The keys with a value whose names mean a size or a count."""
     return [name for name in names if _names_a_size(name) and raw.get(name) is not None]
 
 

@@ -1,20 +1,20 @@
 """The places of a forward pass's tensors in a file: its makers' names, transformers' names, stacks and their parts.
 
 The architecture declares the possibilities: a file may spell names differently, pack several of our tensors into one,
-or hold one of ours in several. Nothing is read here: names and, if they are known, shapes are enough.
+or split one of ours. No tensor is read here: names, and shapes if known, are enough.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from .architectures import Architecture
 
-# The shape of a stored tensor, None where only its name is known.
+# The shape of a stored tensor; None if only its name is known.
 Stored: TypeAlias = Mapping[str, Sequence[int] | None]
 
-# How the language model of a larger one is called there, and here.
+# The prefix of a language model within a larger one: there, and here.
 WRAPPERS = (
     ("language_model.", ""),
     ("model.language_model.", "model."),
@@ -23,8 +23,8 @@ WRAPPERS = (
     ("thinker.", ""),
     ("text_model.", ""),
 )
-MOST_DIGITS = 9  # of a number in a name
-MOST_KINDS = 10_000  # of names that differ in more than numbers; after so many, names are taken as they are spelled
+MOST_DIGITS = 9  # placeholder for a number in a name
+MOST_KINDS = 10_000  # limit on kinds of names; beyond it, names are taken literally
 
 
 class Cut(NamedTuple):
@@ -151,12 +151,12 @@ class Layout:
                 return
             yield found
             if any(cut.member is not None and self.stored[cut.stored] is None for cut in found):
-                return  # how many there are is not known
+                return  # their number is unknown
             e += 1
 
 
 def rows_axis(dimensions: int) -> int:
-    """The axis of the rows: the second to last; for a vector its only one."""
+    """The axis of the rows: the second to last, or a vector's only one."""
     return max(dimensions - 2, 0)
 
 
@@ -166,7 +166,7 @@ def _holds(shape: Sequence[int] | None, member: int | None) -> bool:
 
 
 def _prefix(name: str, part: str) -> tuple[str | None, int | None]:
-    """The beginning of a name before this end, and the number in place of `{e}`; (None, None) for another name."""
+    """The prefix of a name before this ending, and the number in place of `{e}`; (None, None) for another name."""
     before, has_member, after = part.partition("{e}")
     if not has_member:
         return (name[: len(name) - len(part)], None) if f".{name}".endswith(f".{part}") else (None, None)
@@ -203,7 +203,7 @@ def _is_number(part: str) -> bool:
 
 
 def _spellings(kind: str, architecture: Architecture, renamed: tuple[str, str]) -> list[str]:
-    """The forward pass's possible names for the tensors of a kind of a file."""
+    """The forward pass's possible names for a kind of tensor in a file."""
     names = [kind]
     names += [ours + kind.removeprefix(theirs) for theirs, ours in WRAPPERS if kind.startswith(theirs)]
     ours, theirs = renamed
@@ -211,8 +211,7 @@ def _spellings(kind: str, architecture: Architecture, renamed: tuple[str, str]) 
         names += [ours + name.removeprefix(theirs) for name in names if name.startswith(theirs)]
     spelled: list[str] = []
     for name in names:
-        for there, here in architecture.spellings:
-            name = _replaced(name, there, here)
+        name = respelled(name, architecture.spellings)
         spelled.append(name)
         spelled += [prefix + name for prefix in architecture.stored_prefixes if not name.startswith(prefix)]
     return list(dict.fromkeys(spelled))
@@ -244,6 +243,13 @@ def _given_back(name: str, there: str, here: str) -> str:
     if there.endswith("$"):
         return name.removesuffix(here) + there[:-1] if name.endswith(here) else name
     return name.replace(here, there)
+
+
+def respelled(name: str, spellings: Iterable[tuple[str, str]]) -> str:
+    """A name of a file as here: its parts replaced one after the other."""
+    for there, here in spellings:
+        name = _replaced(name, there, here)
+    return name
 
 
 def _replaced(name: str, there: str, here: str) -> str:

@@ -11,12 +11,12 @@ from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
 from .steps import Holds, Tracer
 
-# Arrays of one cache: of each layer and each attention in it, what it holds.
+# The contents of a cache, by layer and attention.
 Entries: TypeAlias = dict[tuple[int, Holds, int], Array]
 
 
 class Arrays:
-    """Loaded weights: a request by name and shape returns the array, or says how the file differs.
+    """Loaded weights: a request by name and shape returns the array, or raises an error about how the file differs.
 
     `watch`, if given, observes each step that requests a weight: a `Tracer`.
     """

@@ -8,9 +8,9 @@ from .errors import Problem
 from .files import PACKAGE, place
 from .rules import NoContent, ShapeError
 
-# What Python raises for a name that a module does not have.
+# Python's errors for a name that a module does not have.
 WRONG_NAMES = AttributeError, NameError, ImportError
-# And for a module that cannot be imported; and for a step that goes wrong in a module that is being written.
+# Errors of a module that cannot be imported, and of a step in a module under development.
 WRONG_MODULES = *WRONG_NAMES, SyntaxError, TypeError, ValueError
 WRONG_STEPS = *WRONG_NAMES, TypeError, ValueError, LookupError, ArithmeticError
 

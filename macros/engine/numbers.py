@@ -1,7 +1,7 @@
 """A trace with its numbers: the forward pass on shapes, with each call also made on a checkpoint's arrays.
 
-A view then has the numbers in addition to the steps, their words and shapes. They are those of the run without a trace:
-the same functions of NumPy get the same arrays in the same order.
+Views then have numbers in addition to steps, words and shapes. They equal those of a run without a trace: the same
+NumPy functions get the same arrays in the same order.
 """
 
 from __future__ import annotations
@@ -41,8 +41,9 @@ class Numbers(Trace):
     def __init__(self, without: Collection[str] = ()):
         super().__init__()
         self.ablation = Ablation(without, super().call) if without else None
-        self._numbers: dict[int, tuple[ShapeArray, Array]] = {}  # the array too, so that no other gets its identity
-        self._calls: list[tuple[Made, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []  # with their outputs
+        self._numbers: dict[int, tuple[ShapeArray, Array]] = {}  # keeps the array alive, so that its id is not reused
+        # calls with their outputs
+        self._calls: list[tuple[Made, Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = []
 
     def of(self, array: ShapeArray) -> Array:
         """The numbers of an array of this run."""
@@ -54,8 +55,8 @@ class Numbers(Trace):
         return array
 
     def again(self, ids: ArrayLike) -> Numbers:
-        """The same calls on as many other tokens: the trace and the weights are shared. The first run began without a
-        cache."""
+        """The same calls on the same number of other tokens, sharing the trace and the weights. The first run began
+        without a cache."""
         run = copy(self)
         run._numbers = dict(self._numbers)
         run.hold(self.root.inputs[0], np.asarray(ids, np.int64))

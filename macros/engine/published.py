@@ -22,7 +22,7 @@ def uneven(name: str, shape: Sequence[int], parts: int) -> Problem:
 
 
 class Stored(Protocol):
-    """The tensors of files, by the names that these have."""
+    """The tensors of files, by their names there."""
 
     def __getitem__(self, name: str) -> Array: ...
 

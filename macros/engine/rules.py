@@ -47,11 +47,11 @@ class Record(Protocol):
 
 
 class ShapeError(TypeError):
-    """A call for which shapes have no rule: the message names the function, the shapes and the tensors."""
+    """A call without a shape rule: the message names the function, the shapes and the tensors."""
 
 
 class NoContent(ShapeError):
-    """A call that needs the numbers of an array, which shapes have not."""
+    """A call that needs the numbers of an array, which shape-only arrays lack."""
 
 
 def show(shape: Iterable[int]) -> str:
@@ -67,7 +67,7 @@ def dtype_of(ufunc: np.ufunc, dtypes: tuple[DType | type[int] | type[float], ...
 
 
 def _common(dtypes: list[DType]) -> DType:
-    """The type of what several arrays make together."""
+    """The result type of several arrays."""
     first = dtypes[0]
     for dtype in dtypes:
         if dtype is not first:
@@ -76,7 +76,7 @@ def _common(dtypes: list[DType]) -> DType:
 
 
 def type_of_number(a: object) -> DType | type[int] | type[float]:
-    """The type of a plain number beside an array, by its kind alone."""
+    """The type of a plain number combined with an array, by its kind only."""
     return np.dtype(bool) if isinstance(a, bool) else int if isinstance(a, int) else float
 
 
@@ -89,7 +89,7 @@ def _broadcast(shapes: Sequence[Shape]) -> Shape:
 
 
 def broadcast_two(a: Shape, b: Shape) -> Shape:
-    """The shape that two arrays have together, element by element. Raises ValueError for sizes that do not fit."""
+    """The broadcast shape of two arrays. Raises ValueError for sizes that do not fit."""
     more = len(a) - len(b)
     if more > 0:
         b = a[:more] + b
@@ -399,7 +399,7 @@ def argument(a: object) -> str:
     return f"array {show(cast('NDArray[Any]', a).shape)}" if isinstance(a, np.ndarray) else str(a)
 
 
-# Calls whose result is their first input looked at another way, and those that only move numbers: any other computes.
+# Calls that return a view of their first input, and calls that only move numbers; all others compute.
 _LOOKS = (np.reshape, np.transpose, np.swapaxes, np.moveaxis, operator.getitem, np.split, np.repeat)
 _MOVES = (np.expand_dims, np.broadcast_to, np.astype, np.concatenate, np.stack, np.take)
 ACCESS: dict[Callable[..., Any] | None, Access] = {

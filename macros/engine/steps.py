@@ -28,7 +28,7 @@ class Role(StrEnum):
 
     FORWARD = "forward", "forward pass"
     LAYER = "layer", "transformer block"
-    # parts of a layer, which hold other steps
+    # parts of a layer, which contain other steps
     ATTENTION = "attention", "self-attention"
     CROSS_ATTENTION = "cross_attention", "cross-attention"
     LIGHTNING_ATTENTION = "lightning_attention", "lightning attention"
@@ -52,6 +52,7 @@ class Role(StrEnum):
     LAYER_INPUT = "layer_input", "per-layer input"
     # either end of the model
     EMBED = "embed", "token embedding"
+    EMBED_SEGMENTS = "embed_segments", "segment embedding"
     EMBED_POSITIONS = "embed_positions", "learned position embedding"
     SINUSOIDS = "sinusoids", "sinusoidal position embedding"
     EMBED_LAYERS = "embed_layers", "per-layer embeddings"
@@ -189,10 +190,10 @@ class Holds(StrEnum):
     LARGEST_WEIGHT = "largest weight"
 
 
-# What waits for an entry that stands for several tokens: never more than two windows of rows.
+# Rows that wait for an entry for several tokens: at most two windows.
 BUFFERS = frozenset({Holds.WAITING, Holds.WINDOW_BEFORE, Holds.INDEX_WAITING, Holds.INDEX_WINDOW_BEFORE})
 
-# Of the text that an encoder reads: filled in the first step, read in all later ones.
+# Entries for an encoder's input: filled in the first step, read in all later ones.
 OF_SOURCE = frozenset({Holds.SOURCE_KEYS, Holds.SOURCE_VALUES})
 
 
@@ -205,7 +206,7 @@ class Keeps(Enum):
 
 
 class Access(Enum):
-    """A call's access to the numbers: it computes new ones, only moves them, or is a view of its first input."""
+    """A call's treatment of numbers: it computes new ones, only moves them, or is a view of its first input."""
 
     COMPUTES = "computes"
     MOVES = "moves"
@@ -232,12 +233,12 @@ class Step:
         return (self.function.__doc__ or "").strip().partition("\n")[0]
 
 
-# What a step's rule says of a call: the output's shape, and the multiply-adds.
+# A step's rule for a call: the output's shape, and the multiply-adds.
 Ruling: TypeAlias = tuple[tuple[int, ...], int]
 
 
 class Reached(Exception):
-    """Raised when the forward pass comes to a replaced step: it goes no further."""
+    """Raised at a replaced step to end the forward pass."""
 
     def __init__(self, hidden: Any):
         self.hidden = hidden
@@ -249,7 +250,7 @@ def stop(hidden: Any, *rest: Any, **options: Any) -> Any:
     raise Reached(hidden)
 
 
-# What runs in the place of the steps of a role: the forward pass itself knows nothing of it.
+# The replacement for the steps of a role, transparent to the forward pass.
 Instead: TypeAlias = Mapping[Role, Callable[..., Any]]
 
 
@@ -274,7 +275,7 @@ class Replacing:
         return step.function(*args, **kwargs) if self.watch is None else self.watch.call(step, args, kwargs)
 
     def repeat(self, body: Callable[..., tuple[Any, Any]], state: Any, xs: tuple[Any, ...]) -> tuple[Any, Any]:
-        """Weights carry no recurrence."""
+        """Weights are not used for recurrences."""
         raise NotImplementedError("weights carry no recurrence")
 
 

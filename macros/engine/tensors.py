@@ -13,7 +13,7 @@ from .dims import ONE, Dim, Poly, product
 from .interface import Mask
 from .steps import Holds
 
-# The size of what an encoder reads, in its config and wherever else it stands.
+# The size of an encoder's input, in its config and everywhere else.
 SOURCE = "n_source"
 
 
@@ -89,7 +89,7 @@ class Weight(Struct, frozen=True, dict=True):
 
 
 class Cached(Struct, frozen=True):
-    """The origin of an array that an earlier step left in the cache."""
+    """The source of an array that an earlier step left in the cache."""
 
     holds: Holds
 
@@ -147,7 +147,7 @@ class CacheEntry(Struct, frozen=True, dict=True):
         return Poly({tuple((atom, -power) for atom, power in monomial): Fraction(1, number)})
 
 
-@cache  # a model's tensors are in few sets of layers
+@cache  # cached, since a model's tensors are in few sets of layers
 def runs(numbers: tuple[int, ...]) -> list[list[int]]:
     """Ascending numbers as [first, last, step], each as long as possible: 0 1 2 5 9 13 -> [0, 2, 1], [5, 13, 4]."""
     runs: list[list[int]] = []

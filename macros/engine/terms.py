@@ -14,9 +14,9 @@ from .steps import ACTIVATIONS, Role
 # A feed-forward part whose activated half is multiplied with the other one (arXiv 2002.05202).
 GATED = {Role.SILU: "SwiGLU", Role.GELU: "GeGLU", Role.GELU_TANH: "GeGLU", Role.RELU: "ReGLU"}
 WIDENING = {Role.FEED_FORWARD, Role.EXPERTS, Role.GATED_EXPERTS, Role.PACKED_EXPERTS, Role.SHARED_EXPERTS}
-# What a layer's tokens see of those before them, by the word of its kind.
+# The visible context of a layer's tokens, by the word for its kind.
 WINDOWS = {"sliding": "sliding window", "chunked": "chunked attention"}
-# A layer of one of these alone has its name, and is no transformer block.
+# A layer with only one of these is named after it, and is not a transformer block.
 RECURRENT = {Role.MAMBA: "Mamba block", Role.MAMBA2: "Mamba-2 block", Role.TIME_MIX: "RWKV block"}
 
 
@@ -52,7 +52,7 @@ def _found(node: Node) -> str:
 
 
 def _attention(node: Node) -> str:
-    """How the heads share keys and values."""
+    """The way in which heads share keys and values."""
     roles = {n.role: n for n in node.walk()}
     if Role.LATENT_SCORES in roles:
         return "multi-head latent attention"

@@ -26,7 +26,7 @@ from .rules import (
 from .steps import Instead, Role, Step
 from .tensors import Cached, CacheEntry, Weight
 
-# A weight's name, and its layers if it is in layers: several kinds of layer have weights of one name.
+# A weight's name and its layers, if any, since several kinds of layer may have weights of the same name.
 Key: TypeAlias = str | tuple[str, tuple[int, ...]]
 
 
@@ -47,16 +47,18 @@ class Trace:
         self.is_in_layers = False
         self.weights: dict[Key, Weight] = {}
         self.reads_target = False  # whether this is a draft head, over hidden states of its target
-        self.borrowed: dict[str, tuple[Weight, Role | None]] = {}  # what a draft head reads of its target, and where
+        # the target's tensors that a draft head reads, with the step
+        self.borrowed: dict[str, tuple[Weight, Role | None]] = {}
         self.kept: list[CacheEntry] = []
-        self.asked: set[str] = set()  # of a cache that keeps nothing: for "rows" of earlier tokens, for a "state"
+        # for a cache that keeps nothing: what reads "rows" of earlier tokens, or a "state"
+        self.asked: set[str] = set()
         self.symbols: dict[str, int] = {}
         self._leaves: dict[Key, ShapeArray] = {}
 
     def input(
         self, shape: Shape, dtype: DTypeLike = np.int64, name: str = "input", cached: Cached | None = None
     ) -> ShapeArray:
-        """An array from outside, or from the cache: no weight, no operation."""
+        """An array from outside or from the cache: neither a weight nor a result."""
         return ShapeArray(self, dims_of(shape), np.dtype(dtype), cached, name)
 
     def weight(self, weight: Weight, shape: tuple[Dim, ...], dtype: DTypeLike = np.float32) -> ShapeArray:
@@ -77,7 +79,7 @@ class Trace:
         return leaf
 
     def borrow(self, weight: Weight, shape: tuple[Dim, ...], dtype: DTypeLike) -> ShapeArray:
-        """A tensor of the target, whose draft head this is: the target's total counts it."""
+        """A tensor of a draft head's target, counted in the target's total."""
         self.borrowed[weight.name] = weight, self.here.role
         return ShapeArray(self, shape, np.dtype(dtype), weight, weight.name)
 
@@ -171,7 +173,7 @@ class Trace:
         origin = inputs[0].origin if access is LOOKS else None
         if access is not None:
             node.access = access
-        if not isinstance(results[-1], tuple):  # a dtype: else there are several pairs of a shape and one
+        if not isinstance(results[-1], tuple):  # a dtype: otherwise there are several pairs of a shape and a type
             shape, dtype = cast("Result", results)
             output = ShapeArray(self, dims_of(shape), dtype, node, name)
             node.outputs = (output,)
@@ -188,12 +190,12 @@ class Trace:
         return [*outputs]
 
     def elementwise(self, ufunc: np.ufunc, args: tuple[Any, ...]) -> ShapeArray:
-        """One NumPy call that works element by element, as most do: a leaf of the tree."""
+        """One element-wise NumPy call, the usual kind: a leaf of the tree."""
         node = Node(ufunc.__name__, self.here, ufunc)
         first: object = args[0]
         last: object = args[-1]
         try:
-            if type(last) is ShapeArray and type(first) is ShapeArray and len(args) < 3:  # most are of this kind
+            if type(last) is ShapeArray and type(first) is ShapeArray and len(args) < 3:  # the usual case
                 node.inputs, shape, dtypes = args, first.shape, (first.dtype,)
                 if len(args) == 2:
                     dtypes = first.dtype, last.dtype
@@ -214,7 +216,7 @@ class Trace:
     def _broadcast(
         self, node: Node, ufunc: np.ufunc, args: tuple[Any, ...]
     ) -> tuple[Shape, tuple[DType | type[int] | type[float], ...]]:
-        """The shape that any arrays and numbers have together, and their types."""
+        """The broadcast shape of arrays and numbers, and their types."""
         node.inputs = arrays_in(args)
         dtypes: list[DType | type[int] | type[float]] = []
         shape: Shape | None = None
@@ -242,8 +244,7 @@ class Trace:
 
 
 def _from_outside(once: Node, scan: Node) -> Iterable[ShapeArray]:
-    """The inputs of the calls below `once` that none of them made and that are not rows of the `scan`, each once, in
-    order."""
+    """The external inputs of the calls below `once`, except rows of the `scan`, each once, in order."""
     inside = {id(node) for node in once.walk()} | {id(scan)}
     inputs = {id(a): a for node in once.walk() for a in node.inputs}
     return (a for a in inputs.values() if not (isinstance(a.source, Node) and id(a.source) in inside))

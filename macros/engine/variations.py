@@ -1,6 +1,6 @@
 """Example changes of a model: each makes the keys of another config.json from those of one.
 
-Some need another architecture; these are offered for the plain block that all of these share.
+Some need another architecture, and are offered only for types with the common plain block.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from msgspec import Struct
 from .architectures.config import Config, Raw, fields_of
 from .keys import continued
 
-# From a model's keys and its config to the keys of the other; None where the model has no such change.
+# Makes the new keys from a model's keys and config; None if the change does not apply.
 Change: TypeAlias = Callable[[Raw, Any], Raw | None]
 
-# What grows with the width of a model.
+# Sizes that grow with a model's width.
 WIDTHS = ("d_model", "d_ff", "d_ff_expert", "d_ff_dense", "d_ff_shared", "n_heads", "n_kv_heads")
 PLAIN = ("llama", "mistral")  # model types with nothing but the plain block
 WINDOW = 4096

@@ -17,7 +17,7 @@ from .steps import Holds
 from .tensors import Cached, CacheEntry, Weight
 from .trace import Trace
 
-MOST_KINDS = 128  # of layers: each is run on its own
+MOST_KINDS = 128  # layers that run separately
 
 
 class ShapeWeights:
@@ -45,7 +45,7 @@ class ShapeWeights:
         return self._leaf(name, shape)
 
     def buffer(self, name: str, *shape: int, counted: bool = True, whole: bool = False) -> Array:
-        """A tensor that the checkpoint stores and that training does not learn by gradient.
+        """A tensor of the checkpoint that is not trained by gradient.
 
         Not `counted`: the published total excludes it, so it is only an input here. `whole`: it holds integers.
         """
@@ -96,8 +96,8 @@ class ShapeWeights:
         """(kind, weights, cache) for each kind of layer once, in order of first appearance.
 
         `stack`: which of several stacks of layers these are (encoder, decoder), and how many layers come before them.
-        Where there are several, the layers are counted through, and each stack's names have numbers of their own. The
-        name of an only layer may have no number.
+        With several stacks, layers are numbered consecutively, but names count from 0 in each stack. The name of a
+        single layer may have no number.
         """
         if not isinstance(cache, ShapeCache):
             raise TypeError(f"shape-only weights need a shape-only cache, not {type(cache).__name__}")
@@ -151,8 +151,8 @@ class ShapeWeights:
 
 
 def _names(kinds: Sequence[object], stack: str) -> list[str]:
-    """The name of each kind of layer: itself as text, with a number if several print alike; after the name of its
-    stack, if that has one."""
+    """The name of each kind of layer as text, with a number if several are identical, and prefixed by the name of its
+    stack, if any."""
     if stack and len(kinds) == 1:
         return [stack]
     texts = [f"{stack} {kind}" if stack else str(kind) for kind in kinds]
@@ -270,13 +270,13 @@ class ShapeCache:
         self.__tracer__.keep(CacheEntry(holds, dims_of(new.shape), None, self.layers, self.layer_count, item_bytes))
 
     def _reads_forward(self, what: str) -> None:
-        """Raise `Problem` for a part that reads from the left to the right, if attention looks both ways."""
+        """Raise `Problem` for a left-to-right part if attention is bidirectional."""
         if self.looks_both_ways:
             raise only_forward(what)
 
 
 def read_at_once(new: Array, every: int | None) -> Array:
-    """The rows of a text that is read at once, with attention that looks both ways: there are no earlier ones."""
+    """The rows of a text that is processed in one pass with bidirectional attention: no earlier ones are cached."""
     if every is not None:
         raise only_forward("its compressed cache")
     return new

@@ -285,8 +285,9 @@ BUFFERS = (
 )
 # transformers makes one shared expert of these, whatever the key says (of Nemotron-H, where there is a width for it).
 # Inkling's shared experts take their share of the chosen ones', and Cohere's are averaged with them, so that none is
-# not the same as silent ones; K2 Horizon has no matrices of none.
-OTHERWISE = {"deepseek_v4", "inkling_text", "nemotron_h", "cohere2_moe", "k2_horizon"}
+# not the same as silent ones; K2 Horizon has no matrices of none, and Hunyuan V3 makes one as wide as a dense
+# layer's network of 0. mlx-vlm's DeepSeek V4.1 has one as well, and another number is refused.
+OTHERWISE = {"deepseek_v4", "deepseek_v41_text", "inkling_text", "nemotron_h", "cohere2_moe", "k2_horizon", "hy_v3"}
 SHARED = ("n_shared_experts", "num_shared_experts", "shared_expert_intermediate_size", "share_expert_dim")
 
 

@@ -50,7 +50,7 @@ def test_a_text_is_read_at_once_or_the_type_is_refused(name):
     costs = of(model.counts)
     if Role.WINDOW_MASK not in roles(model):
         assert model.counts.flops_at(40, 40) == causal.counts.flops_at(40, 40)
-        assert costs.causal_flops(40, 40) == costs.counts.flops_at(40, 40)
+        assert costs.compute.causal_flops(40, 40) == costs.counts.flops_at(40, 40)
 
 
 def test_a_type_without_attention_is_refused():

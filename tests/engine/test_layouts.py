@@ -64,7 +64,7 @@ def test_our_own_names_mean_themselves(name):
     assert all(layout.find(one).cuts[0].stored == one for one in names)
 
 
-# What DeepSeek calls its tensors where transformers 5.23 saves other names, which its conversion_mapping.py reads, too.
+# What DeepSeek calls its tensors where transformers 5.24 saves other names, which its conversion_mapping.py reads, too.
 OF_DEEPSEEK = {
     "model.embed_tokens.": "embed.",
     "model.layers.": "layers.",

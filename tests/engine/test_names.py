@@ -37,7 +37,11 @@ def defined(path: Path) -> frozenset[str]:
             under += node.body + node.orelse
     if path.name == "__init__.py":
         names |= {p.stem for p in path.parent.iterdir() if p.suffix == ".py" or (p / "__init__.py").exists()}
-        names |= {name for module, name in imported(path) if module.parent == path.parent and name in defined(module)}
+        names |= {
+            name
+            for module, name in imported(path)
+            if module.parent == path.parent and module != path and name in defined(module)
+        }
     return frozenset(names)
 
 

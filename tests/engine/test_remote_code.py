@@ -157,7 +157,7 @@ def test_exaone_in_its_makers_names():
         ("alice_ai", {"block_attn_res_block_size": None}, "block_attn_res_block_size is missing"),
         ("dory", {"recurrent_kv_cache_mode": "last_loop"}, "recurrent_kv_cache_mode = "),
         ("dory", {"n_output_layers": 3}, "n_output_layers are 2, 4, 3"),
-        ("dory", {"layer_types": ["mlp", "mamba"] * 4}, "layer_types has 'mamba'"),
+        ("dory", {"layer_types": ["mlp", "mamba"] * 4}, "layer_types has 'linear_attention'"),
         ("step5", {"sparse_config": None}, "sparse_config is missing"),
         ("step5", {"sparse_config": {"num_provider_groups": 4}}, "sparse_config.num_provider_groups = 4"),
         ("step5", {"sparse_config": {"num_provider_groups": 2, "attention_impl": "x"}}, "sparse_config.attention_impl"),

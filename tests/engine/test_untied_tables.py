@@ -1,4 +1,4 @@
-"""Stacks whose tables are not tied: transformers 5.23 keeps one for each, one that neither reads, and the head's."""
+"""Stacks whose tables are not tied: transformers 5.24 keeps one for each, one that neither reads, and the head's."""
 
 import pytest
 from reference import golden
@@ -59,7 +59,7 @@ def test_what_a_whole_says_of_its_head_or_does_not():
         inner = golden(part).raw | {"tie_word_embeddings": True}
         assert not make("it", {"model_type": whole, "text_config": inner}).counts.is_tied
     intern = {"model_type": "internvl", "text_config": text | {"tie_word_embeddings": False}}
-    said = "transformers 5.23 ties the head of internvl"
+    said = "transformers 5.24 ties the head of internvl"
     assert any(said in line for line in make("it", intern).warnings)
     for keys in ({"tie_word_embeddings": False}, {"text_config": text}):
         assert not any(said in line for line in make("it", intern | keys).warnings)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import pkgutil
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,8 +10,10 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ..errors import Problem, shorten
+from ..facts import NO_CLASS, USUAL_MLX, USUAL_PEFT, Gguf, Mlx, Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..mistakes import WRONG_MODULES, wrong_name
+from ..registry import MODULES
 from .config import Config
 
 
@@ -48,6 +48,16 @@ class Architecture:
     spellings: tuple[tuple[str, str], ...] = ()
     pieces: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]], compare=False)
     kept: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    gguf: Gguf | str = field(default=NO_CLASS, compare=False)
+    heads: Mapping[str, Task | None] | None = field(default=None, compare=False)
+    predicts: Any = field(default=None, compare=False)
+    peft: Peft = field(default=USUAL_PEFT, compare=False)
+    mlx: Mlx = field(default=USUAL_MLX, compare=False)
+    windows_in_sglang: bool = field(default=False, compare=False)
+    rounds_heads: Mapping[str, bool] = field(default_factory=dict[str, bool], compare=False)
+    reads_text_alone: bool = field(default=False, compare=False)
+    called_by_vllm: tuple[str, ...] = field(default=(), compare=False)
+    draft_keys: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
 
 _registered: dict[str, Architecture] = {}
@@ -63,6 +73,16 @@ def architecture(
     spellings: tuple[tuple[str, str], ...] = (),
     pieces: Mapping[str, tuple[str, ...]] | None = None,
     kept: Mapping[str, str] | None = None,
+    gguf: Gguf | str = NO_CLASS,
+    heads: Mapping[str, Task | None] | None = None,
+    predicts: Any = None,
+    peft: Peft = USUAL_PEFT,
+    mlx: Mlx = USUAL_MLX,
+    windows_in_sglang: bool = False,
+    rounds_heads: Mapping[str, bool] | None = None,
+    reads_text_alone: bool = False,
+    called_by_vllm: tuple[str, ...] = (),
+    draft_keys: Mapping[str, Any] | None = None,
 ) -> Callable[[ForwardT], ForwardT]:
     """Register the decorated forward pass for these model types.
 
@@ -76,7 +96,15 @@ def architecture(
     of a name, `$` its end, `{0}` is the first number in it, `{0+1}` the next one. `pieces`: ends of names here, and in
     some files: the tensors of one expert, `{e}`, of a stack; parts one below the other, `{n}` for their numbers.
     `kept`: ends of the names of tensors that have another format than the rest in the maker's quantized files, and that
-    format.
+    format. `gguf`: how llama.cpp converts it, or why it does not. `heads`: those that a class may name, by the end of
+    its name, None for the forward pass's own; without it those of decoders (`tasks.DECODER`). `predicts`: the module
+    for multi-token prediction. `peft`, `mlx`: what these do with it. `windows_in_sglang`: whether its windows have a
+    pool of their own (`is_hybrid_swa_model` in srt/configs/model_config.py): of others every layer keeps all tokens.
+    `rounds_heads`: the types whose class in transformers 5.24 rounds the width of a head down if no key states it and
+    the heads do not divide `hidden_size`, and whether an odd width is counted, too. The others' classes refuse that, or
+    build what cannot run. `reads_text_alone`: whether transformers lists the type as for images and text, too.
+    `called_by_vllm`: the beginning of the class in vLLM's registry, if it is not the type's name. `draft_keys`: of a
+    draft head, the keys of its maker's configs apart from the sizes of the target.
     """
 
     def register(forward: ForwardT) -> ForwardT:
@@ -94,6 +122,16 @@ def architecture(
             spellings,
             pieces or {},
             kept or {},
+            gguf,
+            heads,
+            predicts,
+            peft,
+            mlx,
+            windows_in_sglang,
+            rounds_heads or {},
+            reads_text_alone,
+            called_by_vllm,
+            draft_keys or {},
         )
         _registered.update(dict.fromkeys(model_types, this))
         return forward
@@ -104,8 +142,8 @@ def architecture(
 @cache
 def architectures() -> dict[str, Architecture]:
     """Every known architecture, by model type."""
-    for module in pkgutil.iter_modules(__path__):
-        _import(module.name)
+    for module in dict.fromkeys(MODULES.values()):
+        _import(module)
     return dict(sorted(_registered.items()))
 
 
@@ -117,19 +155,9 @@ def _import(module: str) -> None:
         raise wrong_name(error) from error
 
 
-# The model types at the beginning of a call that registers a forward pass.
-_TYPES = re.compile(r'^@?architecture\(\s*((?:"[^"]+",\s*)+)', re.M)
-
-
-@cache
 def modules_by_type() -> dict[str, str]:
-    """The module of each model type, read from the sources: nothing is imported."""
-    return {
-        name: module.name
-        for module in pkgutil.iter_modules(__path__)
-        for types in _TYPES.findall(Path(__path__[0], f"{module.name}.py").read_text("utf-8"))
-        for name in re.findall(r'"([^"]+)"', types)
-    }
+    """The module of each model type; nothing is imported."""
+    return MODULES
 
 
 def is_known(model_type: str) -> bool:
@@ -138,15 +166,20 @@ def is_known(model_type: str) -> bool:
     return model_type in known or f"{model_type}_text" in known
 
 
+def known(model_type: object) -> Architecture | None:
+    """The architecture of a model type, as `find` gives it; None for others."""
+    try:
+        return find(model_type)
+    except Problem:
+        return None
+
+
 def unregistered(model_type: object) -> Problem | None:
-    """The message about a type whose module is there, with a forward pass, and registers nothing."""
+    """The message about a type whose module is there, with a forward pass, and that the registry does not list."""
     module = next((path for path in Path(__path__[0]).glob("*.py") if path.stem == model_type), None)
-    if module is None or model_type in modules_by_type().values():
+    if module is None or model_type in MODULES.values() or "\ndef forward(" not in module.read_text("utf-8"):
         return None
-    if "\ndef forward(" not in module.read_text("utf-8"):
-        return None
-    mend = f'add @architecture("{model_type}", config=…) above its forward pass'
-    return Problem(f"{module.name} registers nothing", mend)
+    return Problem(f"{module.name} is not in macros/engine/registry.py", f"add the line {model_type} to ARCHITECTURES")
 
 
 def find(model_type: object) -> Architecture:
@@ -155,6 +188,9 @@ def find(model_type: object) -> Architecture:
     for name in (model_type, f"{model_type}_text") if isinstance(model_type, str) else ():
         if name not in _registered and (module := modules_by_type().get(name)):
             _import(module)
+            if name not in _registered:
+                mend = f'add @architecture("{name}", config=…) above its forward pass'
+                raise Problem(f"{module}.py does not register {name}", mend)
         if name in _registered:
             return _registered[name]
     raise Problem(

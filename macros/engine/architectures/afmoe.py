@@ -7,6 +7,7 @@ transformers 5's class, whose tensor names these are; the published files hold e
 
 from __future__ import annotations
 
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -81,7 +82,27 @@ class Afmoe(Llama):
         return [Kind(i >= self.dense_layers, NoPE(mask) if mask == Full() else mask) for i, mask in enumerate(masks)]
 
 
-@architecture("afmoe", config=Afmoe, pieces=FUSED)
+GGUF = Gguf(
+    "afmoe",
+    {
+        "post_attention_layernorm": "post_attention_norm",
+        "pre_mlp_layernorm": "ffn_norm",
+        "post_mlp_layernorm": "post_ffw_norm",
+        "self_attn.gate_proj": "attn_gate",
+        "mlp.router.gate": "ffn_gate_inp",
+    },
+    is_windowed=True,
+)
+
+
+@architecture(
+    "afmoe",
+    config=Afmoe,
+    pieces=FUSED,
+    gguf=GGUF,
+    peft=Peft(stacked=NAMED_EXPERTS, linear_router=True),
+    mlx=Mlx(is_windowed=True),
+)
 def forward(w: Weights, ids: Array, c: Afmoe, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

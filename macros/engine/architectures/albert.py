@@ -10,12 +10,26 @@ from typing import Literal
 
 import numpy as np
 
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, positions, scores, softmax, weighted_sum
+from ..ops import (
+    embed,
+    embed_positions,
+    embed_segments,
+    heads,
+    last_row,
+    layer_norm,
+    linear,
+    positions,
+    scores,
+    softmax,
+    weighted_sum,
+)
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert
 from .config import Size, activation, config, fixed, key
+from .tasks import OWN
 
 
 @config
@@ -44,12 +58,22 @@ class Albert(Bert):
         return [f"group {int(i / (int(self.n_layers) / int(self.n_groups)))}" for i in range(self.n_layers)]
 
 
-@architecture("albert", config=Albert)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": Task("the last hidden states and the text's vector", "pool_alone", 0, ""),
+    "ForSequenceClassification": Task("sequence classification", "classify_alone"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+    "ForMultipleChoice": Task("multiple choice", "classify_alone", 1),
+}
+
+
+@architecture("albert", config=Albert, heads=HEADS, peft=Peft(tied_head="predictions.decoder"))
 def forward(w: Weights, ids: Array, c: Albert, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("albert.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
     places = positions(ids, cache)
     x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_embedding)
     x = layer_norm(x, w, "albert.embeddings.LayerNorm", c.norm_eps)

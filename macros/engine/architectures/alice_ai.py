@@ -7,7 +7,7 @@ Linear's, where that has the part, and as published otherwise.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from . import architecture
 from .config import Interval, Size, activation, config, fixed, key
 from .deepseek_v3 import routing
 from .kimi_linear import Deep, average_over_depth, kimi_delta_attention
+from .predicted import Module, Place, angles
 from .qwen3_next import WithExperts, attention
 from .rope_config import read_rope
 from .tensor_layouts import FUSED, PACKED
@@ -106,7 +107,7 @@ class AliceAI(WithExperts):
 
     @property
     def mixer_activation(self) -> str:
-        """The activation function behind the convolutions."""
+        """The activation function after the convolutions."""
         return "silu"
 
     def log_decay(self, x: Array, w: Weights) -> Array:
@@ -128,7 +129,20 @@ SPELLINGS = (
 PARTS = {"linear_attn.conv1d.weight": tuple(f"linear_attn.{part}_conv1d.weight" for part in "qkv")}
 
 
-@architecture("alice_ai", config=AliceAI, spellings=SPELLINGS, pieces=FUSED | PARTS)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps, offset=1)
+    x = x + attention(y, w.at("self_attn"), cache, c, angles(ids, cache, c.d_head, c.rope))
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps, offset=1)
+    return x + mixture_of_experts(y, w.at("mlp"), c)
+
+
+MTP = Module(
+    draft_layer, "mtp", "pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "layers.{k}", "norm", offset=1, is_one=True
+)
+
+
+@architecture("alice_ai", config=AliceAI, spellings=SPELLINGS, pieces=FUSED | PARTS, predicts=MTP)
 def forward(w: Weights, ids: Array, c: AliceAI, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x, blocks = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), list[Array]()

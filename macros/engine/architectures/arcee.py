@@ -5,6 +5,7 @@ Source: arcee-ai/AFM-4.5B-Base; nvidia/Cosmos3-Edge by transformers 5's class; t
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, embed, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -13,6 +14,7 @@ from .config import Positive, Size, activation, config, fixed, key
 from .llama import Llama, attention
 from .otherwise import NEVER_TIED
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 
 
 @config
@@ -21,7 +23,7 @@ class Arcee(Llama):
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     activation: str = key("hidden_act", "relu2")
-    # What the two matrices of the feed-forward part are called.
+    # Names of the two matrices of the feed-forward network.
     names: tuple[str, str] = fixed(("up_proj", "down_proj"))
 
 
@@ -40,7 +42,7 @@ class Cosmos3Edge(Arcee):
         return read_rope(self.rope_parameters, theta=100_000_000.0)
 
 
-@architecture("arcee", config=Arcee)
+@architecture("arcee", config=Arcee, gguf=Gguf("arcee", in_pairs=True), heads=OLD_NAME)
 @architecture(
     "cosmos3_edge_text",
     config=Cosmos3Edge,

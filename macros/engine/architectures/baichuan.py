@@ -1,6 +1,6 @@
 """Baichuan and Baichuan 2: Llama's block with queries, keys and values in one matrix.
 
-The models of 7B turn by position, those of 13B have ALiBi; the head of Baichuan 2 is normalized. Sources: arXiv
+The 7B models have rotary positions, the 13B models ALiBi; the head of Baichuan 2 is normalized. Sources: arXiv
 2309.10305; baichuan-inc/Baichuan2-7B-Base and -13B-Base, whose modeling_baichuan.py and tensor names these are.
 """
 
@@ -28,7 +28,7 @@ from . import architecture
 from .config import Size, config, derived, fixed
 from .llama import Llama, feed_forward
 
-TURNING = 4096  # d_model of the models that turn by position
+TURNING = 4096  # d_model of the models with rotary positions
 NORMALIZED = 125_696  # the vocabulary of those with a normalized head
 
 
@@ -37,7 +37,7 @@ class Baichuan(Llama):
     """Hyperparameters of Baichuan, in forward order."""
 
     n_kv_heads: Size = derived(lambda c: c.n_heads)
-    d_head: Size = derived(lambda c: c.width_of_a_head())
+    d_head: Size = derived(lambda c: c.default_head_dim())
     attention_bias: bool = fixed(False)
     mlp_bias: bool = fixed(False)
 
@@ -45,11 +45,11 @@ class Baichuan(Llama):
 
     @property
     def turns(self) -> bool:
-        """Whether heads turn by position."""
+        """Whether positions are rotary."""
         return int(self.d_model) == TURNING
 
 
-@architecture("baichuan", config=Baichuan)
+@architecture("baichuan", config=Baichuan, gguf="llama.cpp's converter does not come to an end on it")
 def forward(w: Weights, ids: Array, c: Baichuan, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -79,7 +79,9 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Baichuan, table: RopeTabl
 
 @step(Role.UNEMBED)
 def head(x: Array, w: Weights, c: Baichuan, *, last: bool) -> Array:
-    """A score for every token of the vocabulary, whose vectors may all be as long: [T D], [V D] -> [T V], or [1 V]."""
+    """A score for every token of the vocabulary; the head's rows may be normalized to one length: [T D], [V D] -> [T
+    V], or [1 V].
+    """
     table = w("model.embed_tokens.weight" if c.tied else "lm_head.weight", c.vocab_size, c.d_model)
     if int(c.vocab_size) == NORMALIZED:
         table = table / np.maximum(np.sqrt((table * table).sum(axis=-1, keepdims=True)), 1e-12)

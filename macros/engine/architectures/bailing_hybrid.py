@@ -6,11 +6,12 @@ smaller models, vLLM, model_executor/models/bailing_moe_v3.py.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -33,13 +34,15 @@ from . import architecture
 from .config import Interval, Positive, Raw, Size, Taps, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_values_out
 from .deepseek_v3 import mixture_of_stacked_experts
+from .gguf_tables import DELTA_OF_KEYS
 from .kimi_linear import LatentsAndDelta, kimi_delta_attention
 from .otherwise import Otherwise, other_than
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
 from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED
 
 UNREAD = "no model of this type that is read here has it"
-# What files of this type switch off, the last of them by its opposite.
+# Features that files of this type switch off, the last one by its inverse.
 OFF = frozenset(
     """
     use_bias use_qkv_bias use_mla_nope use_kda_lora use_nGPT up_proj_norm value_norm scale_router_input
@@ -80,20 +83,15 @@ class Ling3(LatentsAndDelta):
     )
     otherwise = (
         Otherwise(
-            "q_lora_rank",
-            other_than("q_lora_rank"),
-            "transformers 5.23 makes queries of the whole vector anyway",
-        ),
-        Otherwise(
             "gated_attention_proj_granularity_type",
             other_than("gated_attention_proj_granularity_type", "head_wise"),
-            "transformers 5.23 gates each head anyway",
+            "transformers 5.24 gates each head anyway",
         ),
     )
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Raises `Problem` where a file has what no model of this type that is read here has."""
+        """Raises `Problem` for a feature that no covered model of this type has."""
         raw = super().prepare(raw)
         for name in sorted(OFF):
             value: object = raw.pop(name, None)
@@ -131,6 +129,27 @@ class Ling3(LatentsAndDelta):
         return linear(x, w, "g_proj", self.n_linear_heads * self.d_linear_head)
 
 
+GGUF = Gguf(
+    "bailingmoe3",
+    {
+        **DELTA_OF_KEYS,
+        "self_attn.forget_gate.A_log": "column:=ssm_a",
+        "self_attn.forget_gate.f_proj": "ssm_f_a",
+        "self_attn.g_proj": "heads:ssm_g_a/attn_gate",
+    },
+    is_by_layer=True,
+)
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
+    return layer(x, w, cache, c, Mixed("attention", "moe"), table)
+
+
+MTP = Module(draft_layer, last_norm="final_layernorm")
+
+
 @architecture(
     "bailing_hybrid",
     config=Ling3,
@@ -142,6 +161,8 @@ class Ling3(LatentsAndDelta):
         ("mlp.gate.expert_bias", "mlp.gate.e_score_correction_bias"),
     ),
     pieces=FUSED | CONVOLUTIONS,
+    gguf=GGUF,
+    predicts=MTP,
 )
 def forward(w: Weights, ids: Array, c: Ling3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -7,11 +7,12 @@ GitHub; vLLM, model_executor/models/bailing_moe.py, param2moe.py and sarvam.py.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import Problem
+from ..facts import UNREAD, Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -38,6 +39,8 @@ from .config import Count, Positive, Size, activation, config, fixed, key
 from .deepseek import DeepSeekMoE
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import routing
+from .gguf_tables import ATTENTION, below
+from .predicted import Module, Place, angles
 from .tensor_layouts import EXPERT
 
 
@@ -115,8 +118,10 @@ class Sarvam(Ling2):
     dense_layers: int = key("first_k_dense_replace", 1)
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     routed_scale: Positive = key("routed_scaling_factor", 2.5)
-    n_shared_experts: Count = key("num_shared_experts", 1)
+    n_shared_experts: Count = key("n_shared_experts", 1, also=("num_shared_experts",))
+    attention_bias: bool = key("attention_bias", False, also=("use_qkv_bias",))
 
 
 @config
@@ -135,10 +140,33 @@ class Param2(Ling2):
         return self.d_ff_shared if self.n_shared_experts else 0
 
 
+GGUF_BAILINGMOE2 = Gguf(
+    "bailingmoe2",
+    {
+        "attention.query_key_value": "attn_qkv",
+        **below("attention", ATTENTION),
+        "mlp.gate.expert_bias": "=exp_probs_b.bias",
+    },
+)
+GGUF_BAILINGMOE = Gguf(
+    "bailingmoe",
+    {"attention.query_key_value": "heads of each:attn_q/attn_k/attn_v", "attention.dense": "attn_output"},
+    becomes=(("query_layernorm", GGUF_BAILINGMOE2),),
+)
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer, last_norm="final_layernorm")
+
+
 @architecture("param2moe", config=Param2)
-@architecture("sarvam_moe", config=Sarvam)
-@architecture("bailing_moe_v2", config=Ling2)
-@architecture("bailing_moe", config=BailingMoE)
+@architecture("sarvam_moe", config=Sarvam, gguf=UNREAD)
+@architecture("bailing_moe_v2", config=Ling2, gguf=GGUF_BAILINGMOE2, predicts=MTP)
+@architecture("bailing_moe", config=BailingMoE, gguf=GGUF_BAILINGMOE)
 def forward(w: Weights, ids: Array, c: BailingMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.word_embeddings.weight", c.vocab_size, c.d_model)

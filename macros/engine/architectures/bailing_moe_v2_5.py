@@ -67,7 +67,7 @@ class Ling25(Ling3):
 
     @property
     def linear_rope(self) -> Rope:
-        """The rotary embedding of lightning attention, of which a share of each head turns."""
+        """The rotary embedding of lightning attention, which rotates a share of each head."""
         return read_rope(self.rope_parameters, theta=6e5)
 
 

@@ -15,6 +15,7 @@ from ..ops.recurrence import STATE_BYTES
 from ..steps import Role, step
 from . import architecture
 from .config import Positive, Raw, Size, Taps, activation, config, key
+from .gguf_tables import GRANITE_HYBRID
 from .llama import Llama, attention
 from .mamba import NOT_READ
 from .mamba2 import mamba2
@@ -64,7 +65,7 @@ class Bamba(Llama):
         return [Mixed("attention" if i in self.attention_layers else "mamba") for i in range(self.n_layers)]
 
 
-@architecture("bamba", config=Bamba)
+@architecture("bamba", config=Bamba, gguf=GRANITE_HYBRID)
 def forward(w: Weights, ids: Array, c: Bamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..facts import MODEL_TABLES, QUERY_VALUE, Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Activation,
@@ -32,6 +33,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Count, Size, activation, config, derived, fixed, key
 from .t5 import T5
+from .tasks import BASE, OWN
 from .xglm import sinusoids
 
 NORM_EPS = 1e-5  # no key sets it
@@ -85,11 +87,11 @@ class Bart(Config):
 
     @property
     def vocabulary(self) -> int:
-        """How many tokens the decoder knows."""
+        """The decoder's vocabulary size."""
         return self.vocab_size
 
     def rows(self, stack: str) -> int:
-        """How many tokens a stack knows."""
+        """A stack's vocabulary size."""
         return self.vocabulary if stack == "decoder" else self.vocab_size
 
     def table(self, stack: str) -> str:
@@ -120,11 +122,11 @@ class Bart(Config):
         return layer_norm(x, stack, "layernorm_embedding", NORM_EPS) if self.norm_embedding else x
 
     def finished(self, x: Array, w: Weights, stack: str) -> Array:
-        """What a stack gives, normalized where norms precede the parts: [T D] -> [T D]."""
+        """A stack's output, normalized if norms precede the parts: [T D] -> [T D]."""
         return layer_norm(x, w, f"model.{stack}.layer_norm", NORM_EPS) if self.norm_first else x
 
     def add(self, x: Array, w: Weights, norm: str, part: Callable[[Array], Array]) -> Array:
-        """Add to the vectors what a part makes of them, with a norm before or behind: [T D] -> [T D]."""
+        """Add a part's output to the vectors, with a norm before or after it: [T D] -> [T D]."""
         if self.norm_first:
             return x + part(layer_norm(x, w, norm, NORM_EPS))
         return layer_norm(x + part(x), w, norm, NORM_EPS)
@@ -236,14 +238,53 @@ def must_be_even(width: int) -> None:
         )
 
 
-@architecture("mbart", config=MBart)
-@architecture("pegasus", "blenderbot", config=Blenderbot)
-@architecture("blenderbot-small", config=BlenderbotSmall)
-@architecture("plbart", config=PLBart)
-@architecture("mvp", config=Mvp)
-@architecture("m2m_100", config=M2M100)
-@architecture("marian", config=Marian)
-@architecture("bart", config=Bart)
+HEADS = {
+    "ForConditionalGeneration": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_written"),
+    "ForQuestionAnswering": Task("question answering", "find_answer", 2),
+}
+
+
+@architecture(
+    "mbart",
+    config=MBart,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES),
+)
+@architecture(
+    "pegasus",
+    "blenderbot",
+    config=Blenderbot,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES),
+)
+@architecture(
+    "blenderbot-small",
+    config=BlenderbotSmall,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES),
+)
+@architecture(
+    "plbart",
+    config=PLBart,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES),
+)
+@architecture("mvp", config=Mvp, heads=HEADS, peft=Peft(tied_tables=MODEL_TABLES))
+@architecture(
+    "m2m_100",
+    config=M2M100,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES),
+)
+@architecture("marian", config=Marian, heads={"MTModel": OWN} | HEADS)
+@architecture(
+    "bart",
+    config=Bart,
+    heads=HEADS,
+    peft=Peft(QUERY_VALUE, tied_tables=MODEL_TABLES),
+)
 def forward(w: Weights, ids: Array, c: Bart, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

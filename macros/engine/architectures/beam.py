@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import NAMED_EXPERTS, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -50,7 +51,7 @@ from .llama import Llama
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 from .tensor_layouts import FUSED, PACKED
 
-# From how many tokens on queries of layers without positions grow, and how.
+# The context from which queries of layers without positions are scaled up, and the scale.
 SHORT, GROWTH = 2048, 0.1
 
 
@@ -103,7 +104,7 @@ class Beam(Llama):
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 
 
-@architecture("beam", config=Beam, pieces=FUSED)
+@architecture("beam", config=Beam, pieces=FUSED, peft=Peft(stacked=NAMED_EXPERTS))
 def forward(w: Weights, ids: Array, c: Beam, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -136,7 +137,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Beam, kind: Kind, table: Rope
 
 
 def averaged(x: Array, y: Array, terms: int) -> Array:
-    """The sum of so many terms of equal size, of which the last comes in: [T D], [T D] -> [T D]."""
+    """A scaled sum with one more term of equal size: [T D], [T D] -> [T D]."""
     return y * terms**-0.5 + x * ((terms - 1) / terms) ** 0.5
 
 

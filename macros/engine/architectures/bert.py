@@ -7,15 +7,17 @@ The text is read in one step: nothing is kept for a next one. Sources: arXiv 181
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     embed,
     embed_positions,
+    embed_segments,
     heads,
     last_row,
     layer_norm,
@@ -29,6 +31,9 @@ from ..ops import (
 from ..steps import Role, step
 from . import architecture
 from .config import READS_AT_ONCE, Config, Count, Positive, Size, activation, config, derived, fixed, key
+from .gguf_tables import ENCODER, ENCODER_TABLES
+from .pooling import pooled
+from .tasks import BASE, OWN
 
 
 @config
@@ -53,7 +58,7 @@ class Bert(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
-    # What the trunk is called, and the norms of the embedding, of both halves of a layer, and of the end.
+    # Names of the trunk and of the norms of the embedding, of both halves of a layer, and at the end.
     trunk: str = fixed("bert")
     norms: tuple[str, ...] = fixed(("embeddings.LayerNorm", "attention.output.LayerNorm", "output.LayerNorm", ""))
     # Whether the head is the embedding's table, where only one of both is known.
@@ -86,12 +91,21 @@ class Bert(Config):
                 "correct the value",
             )
 
+    @property
+    def first_row(self) -> int:
+        """The row of the position table that the first token takes."""
+        return 0
+
+    @property
+    def position_reach(self) -> int:
+        return int(self.n_positions) - self.first_row
+
     def embedded(self, ids: Array, cache: KVCache, w: Weights, before: int = 0) -> Array:
-        """The vectors of each token, of its place behind so many rows and of the first segment: [T] -> [T D]."""
+        """The sum of each token's embedding, its position's after an offset, and the first segment's: [T] -> [T D]."""
         tables = w.at(f"{self.trunk}.embeddings")
         x = embed(ids, tables, "word_embeddings.weight", self.vocab_size, self.d_model)
         if self.n_segments:
-            x = x + embed(ids * 0, tables, "token_type_embeddings.weight", self.n_segments, self.d_model)
+            x = x + embed_segments(ids, tables, "token_type_embeddings.weight", self.n_segments, self.d_model)
         places = positions(ids, cache) + before if before else positions(ids, cache)
         x = x + embed_positions(places, tables, "position_embeddings.weight", self.n_positions, self.d_model)
         return self.norm(self.of_task(x, ids, tables), w.at(self.trunk), 0)
@@ -147,10 +161,46 @@ class MegatronBert(Bert):
 OLDER_NORMS = (("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias"))
 
 
-@architecture("ernie", config=Ernie, spellings=OLDER_NORMS)
-@architecture("megatron-bert", config=MegatronBert)
-@architecture("bert-generation", config=BertGeneration)
-@architecture("bert", config=Bert, spellings=OLDER_NORMS)
+@step(Role.TASK_HEAD)
+def follows(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """Whether the second sentence follows the first, by the text's vector: [T D], [C D], [C] -> [1 C]."""
+    return linear(pooled(x, trunk), w, "cls.seq_relationship", labels, bias=True)
+
+
+def predict_both(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
+    """Scores for hidden words and for the sentence that follows, one after the other: [T D] -> [T·V + C]."""
+    words = prediction_head(x, w, c, last=False)
+    return np.concatenate([words.reshape(-1), follows(x, w, trunk, labels, c).reshape(-1)])
+
+
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": Task("the last hidden states and the text's vector", "pool", 0, ""),
+    "ForSequenceClassification": Task("sequence classification", "classify_pooled"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+    "ForMultipleChoice": Task("multiple choice", "classify_pooled", 1),
+    "ForNextSentencePrediction": Task("next sentence", follows, 2),
+    "ForPreTraining": Task("hidden words and next sentence", predict_both, 2),
+}
+
+
+@architecture("ernie", config=Ernie, spellings=OLDER_NORMS, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
+@architecture("megatron-bert", config=MegatronBert, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
+@architecture(
+    "bert-generation",
+    config=BertGeneration,
+    heads={"Decoder": OWN, "Encoder": BASE} | HEADS,
+    peft=Peft(tied_head="lm_head.decoder"),
+)
+@architecture(
+    "bert",
+    config=Bert,
+    spellings=OLDER_NORMS,
+    gguf=Gguf("bert", ENCODER, ENCODER_TABLES),
+    heads=HEADS,
+    peft=Peft(("query", "value"), tied_head="cls.predictions.decoder"),
+)
 def forward(w: Weights, ids: Array, c: Bert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = c.embedded(ids, cache, w)
@@ -201,7 +251,7 @@ def prediction_head(x: Array, w: Weights, c: Bert, *, last: bool) -> Array:
 
 
 def shared_table(c: Bert) -> str | None:
-    """The embedding's table, where the head has none of its own."""
+    """The embedding table, if the head is tied to it."""
     return f"{c.trunk}.embeddings.word_embeddings" if c.tied else None
 
 

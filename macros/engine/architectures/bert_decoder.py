@@ -1,7 +1,7 @@
 """BERT and RoBERTa as decoders, which look at the vectors of an image: of a whole with an encoder beside them.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
-lengths. Sources: transformers 5.23, models/vision_encoder_decoder, bert, roberta and bert_generation; tensor names as
+lengths. Sources: transformers 5.24, models/vision_encoder_decoder, bert, roberta and bert_generation; tensor names as
 transformers' decoder with its head (BertLMHeadModel, RobertaForCausalLM, BertGenerationDecoder).
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import last_row
 from ..steps import Role, step
@@ -17,6 +18,7 @@ from .bert import prediction_head, scored, shared_table
 from .blip import BlipText, layer
 from .config import Count, Size, config, derived, fixed, key
 from .roberta import masked_head
+from .tasks import NONE
 from .trocr import BESIDE_ENCODER
 
 
@@ -31,11 +33,6 @@ class BertDecoder(BlipText):
     n_source: Size = key("num_image_tokens", 197)
     d_image: Size = derived(lambda c: c.d_model)
     n_segments: Count = key("type_vocab_size", 2)
-
-    @property
-    def reserved(self) -> int:
-        """Rows at the head of the table of places, which no token has."""
-        return 0
 
     def head(self, x: Array, w: Weights, last: bool) -> Array:
         """Scores for the next token: [T D] -> [T V], or [1 V] with `last`."""
@@ -54,7 +51,7 @@ class RobertaDecoder(BertDecoder):
         self.must_not_exceed("padding", "n_positions")
 
     @property
-    def reserved(self) -> int:
+    def first_row(self) -> int:
         return int(self.padding) + 1
 
     def head(self, x: Array, w: Weights, last: bool) -> Array:
@@ -73,14 +70,32 @@ class BertGenerationDecoder(BertDecoder):
         return plain_head(x, w, self, last=last)
 
 
-@architecture("bert_generation_decoder", config=BertGenerationDecoder, spellings=BESIDE_ENCODER)
-@architecture("roberta_decoder", config=RobertaDecoder, spellings=BESIDE_ENCODER)
-@architecture("bert_decoder", config=BertDecoder, spellings=BESIDE_ENCODER)
+@architecture(
+    "bert_generation_decoder",
+    config=BertGenerationDecoder,
+    spellings=BESIDE_ENCODER,
+    heads=NONE,
+    peft=Peft(tied_head="lm_head.decoder"),
+)
+@architecture(
+    "roberta_decoder",
+    config=RobertaDecoder,
+    spellings=BESIDE_ENCODER,
+    heads=NONE,
+    peft=Peft(("query", "value"), tied_head="lm_head.decoder"),
+)
+@architecture(
+    "bert_decoder",
+    config=BertDecoder,
+    spellings=BESIDE_ENCODER,
+    heads=NONE,
+    peft=Peft(("query", "value"), tied_head="cls.predictions.decoder"),
+)
 def forward(w: Weights, ids: Array, c: BertDecoder, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_image)
     read = source if source.shape[0] else np.zeros((0, c.d_image), np.float32)
-    x = c.embedded(ids, cache, w, c.reserved)
+    x = c.embedded(ids, cache, w, c.first_row)
     for _, w_layer, kept in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, kept, c, read)
     return c.head(x, w, last)

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
-from ..ops import attend, embed, embed_positions, heads, linear, positions, sparse_block_attention
+from ..ops import attend, embed, embed_positions, embed_segments, heads, linear, positions, sparse_block_attention
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, feed_forward, prediction_head
-from .config import Interval, config, key
-from .jamba import Offset
+from .config import Interval, Offset, config, key
+from .tasks import OWN
 
 
 @config
@@ -32,13 +33,22 @@ class BigBird(Bert):
     caveat = Bert.caveat + " A long text is seen in blocks, the last of which is filled up."
 
 
-@architecture("big_bird", config=BigBird)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": Task("the last hidden states and the text's vector", "pool_alone", 0, ""),
+    "ForSequenceClassification": Task("sequence classification", "classify_activated"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForMultipleChoice": Task("multiple choice", "classify_alone", 1),
+}
+
+
+@architecture("big_bird", config=BigBird, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: BigBird, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("bert.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
     x = x * c.d_model**0.5 if c.rescales else x
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
     x = x + embed_positions(positions(ids, cache), tables, "position_embeddings.weight", c.n_positions, c.d_model)
     x = c.norm(x, w.at("bert"), 0)
     for _, w_layer, _ in w.layers("bert.encoder.layer", ["layer"] * c.n_layers, cache):

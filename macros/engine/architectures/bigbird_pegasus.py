@@ -9,14 +9,15 @@ from typing import Literal
 
 import numpy as np
 
+from ..facts import MODEL_TABLES, Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear, sparse_block_attention, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import NORM_EPS, feed_forward, project
-from .config import Interval, activation, config, fixed, key
-from .jamba import Offset
+from .config import Interval, Offset, activation, config, fixed, key
 from .pegasus_x import WithoutBiases, decoder_layer
+from .tasks import BASE, OWN
 
 
 @config
@@ -37,7 +38,20 @@ class BigBirdPegasus(WithoutBiases):
         return layer_norm(x, w, f"model.{stack}.layernorm_embedding", NORM_EPS)
 
 
-@architecture("bigbird_pegasus", config=BigBirdPegasus)
+HEADS = {
+    "ForConditionalGeneration": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_written"),
+    "ForQuestionAnswering": Task("question answering", "find_answer", 2),
+}
+
+
+@architecture(
+    "bigbird_pegasus",
+    config=BigBirdPegasus,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES),
+)
 def forward(w: Weights, ids: Array, c: BigBirdPegasus, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

@@ -5,11 +5,13 @@ Source: doi 10.1093/bib/bbac409; tensor names as the published file.
 
 from __future__ import annotations
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, embed_positions, positions, unembed
 from . import architecture
 from .config import Size, config, derived, fixed, key
 from .opt import OPT, POSITION_OFFSET, layer
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -29,7 +31,7 @@ class BioGPT(OPT):
     ignored = OPT.ignored | {"activation_dropout", "attention_probs_dropout_prob", "layer_norm_eps"}
 
 
-@architecture("biogpt", config=BioGPT)
+@architecture("biogpt", config=BioGPT, heads=OLD_CLASSIFIER, peft=Peft(tied_head="output_projection"))
 def forward(w: Weights, ids: Array, c: BioGPT, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     table = "biogpt.embed_tokens.weight"

@@ -7,6 +7,7 @@ Source: arXiv 2402.17764, 2504.12285 (2B4T); tensor names as transformers 5.
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -53,7 +54,10 @@ class BitNet(Llama):
         return read_rope(self.rope_parameters, 500_000.0)
 
 
-@architecture("bitnet", config=BitNet)
+GGUF = Gguf("bitnet", {"mlp.ffn_sub_norm": "ffn_sub_norm", "self_attn.attn_sub_norm": "attn_sub_norm"})
+
+
+@architecture("bitnet", config=BitNet, gguf=GGUF)
 def forward(w: Weights, ids: Array, c: BitNet, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, heads, layer_norm, linear
 from ..steps import Holds, Role, step
 from . import architecture
 from .bert import Bert, feed_forward, prediction_head
 from .config import Count, Size, config, fixed, key
+from .tasks import OWN
 
 
 @config
@@ -38,7 +40,10 @@ class BlipText(Bert):
         return self.n_source, self.d_image
 
 
-@architecture("blip_text_model", config=BlipText)
+HEADS = {"LMHeadModel": OWN}
+
+
+@architecture("blip_text_model", config=BlipText, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: BlipText, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M I] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_image)

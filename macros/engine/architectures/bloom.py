@@ -5,11 +5,13 @@ Source: arXiv 2211.05100, 2108.12409 (ALiBi); tensor names as transformers' Bloo
 
 from __future__ import annotations
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, alibi, attend, causal_mask, embed, gelu_tanh, layer_norm, linear, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, derived, key
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -45,7 +47,14 @@ class Bloom(Config):
         self.must_divide("n_heads", "d_model")
 
 
-@architecture("bloom", config=Bloom, optional_prefix="transformer.")
+@architecture(
+    "bloom",
+    config=Bloom,
+    optional_prefix="transformer.",
+    gguf=Gguf("bloom"),
+    heads=OLD_CLASSIFIER,
+    peft=Peft(("query_key_value",)),
+)
 def forward(w: Weights, ids: Array, c: Bloom, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)

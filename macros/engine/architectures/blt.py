@@ -43,7 +43,7 @@ from .rope_config import fold_rope, read_rope
 
 STACKS = ("patcher_config", "encoder_config", "global_config", "decoder_config")
 THETA, THETA_OF_PATCHER = 500_000.0, 10_000.0
-# What the table of a stack says besides, and what follows from other keys.
+# Other keys of a stack's table, without effect or derived from others.
 OF_STACKS = COMMON_IGNORED | {
     *("model_type", "tie_word_embeddings", "head_dim", "encoder_cross_output_size", "pm_size"),
     *("attn_impl", "attn_bias_type", "_attn_implementation"),
@@ -81,7 +81,7 @@ class BLT(Config):
 
     # patches
     has_patcher: bool = key("patch_in_forward", True)
-    patching: str = key("patching_mode", "entropy")
+    patching: str | None = key("patching_mode", "entropy")
     threshold: float = key("patching_threshold", 1.335442066192627)
     longest_patch: Interval | None = key("max_patch_length", None)
     patch_size: Size = key("patch_size", 4)
@@ -156,6 +156,8 @@ class BLT(Config):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """The keys of the four tables side by side, each with the name of its table."""
+        if raw.get("patch_size", 0) is None:
+            raise Problem("patch_size = null: patches of single bytes are not described", "give it a number")
         for stack in STACKS:
             folded = fold_rope(take_table(raw, stack))
             vectors, usual = folded.get("cross_attn_k"), raw.get("cross_attn_k", 2)
@@ -195,7 +197,7 @@ class BLT(Config):
 
     @property
     def window(self) -> Mask:
-        """What a layer of the local encoder or decoder sees."""
+        """The mask of a layer of the local encoder or decoder."""
         return Full() if self.sliding_window is None else SlidingWindow(self.sliding_window)
 
     @property

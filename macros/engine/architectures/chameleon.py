@@ -6,6 +6,7 @@ pass.
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     apply_rope,
@@ -31,16 +32,16 @@ class Chameleon(Llama):
     """Hyperparameters of Chameleon, in forward order."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    # The larger model norms what each half of a block gives, the smaller one what it is given.
+    # The larger model normalizes the output of each half of a block, the smaller one its input.
     norms_outputs: bool = key("swin_norm", False)
     n_kv_heads: Size = key("num_key_value_heads", 32)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     head_eps: Positive = fixed(1e-5)
 
     ignored = Llama.ignored | MEDIA_TOKENS | {"model_parallel_size", "vocabulary_map", "vq_config"}
 
 
-@architecture("chameleon", config=Chameleon)
+@architecture("chameleon", config=Chameleon, gguf=Gguf("chameleon"))
 def forward(w: Weights, ids: Array, c: Chameleon, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

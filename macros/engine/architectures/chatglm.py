@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -29,6 +30,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Size, config, derived, key
+from .tasks import DECODER, OWN
 
 
 @config
@@ -73,7 +75,12 @@ class ChatGLM(Config):
         return Rope(10_000.0 * self.rope_ratio, partial=0.5)
 
 
-@architecture("chatglm", config=ChatGLM)
+@architecture(
+    "chatglm",
+    config=ChatGLM,
+    gguf=Gguf("chatglm", outside={"output_layer": "output"}),
+    heads=DECODER | {"Model": OWN, "ForConditionalGeneration": OWN},
+)
 def forward(w: Weights, ids: Array, c: ChatGLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     name = "transformer.embedding.word_embeddings.weight"

@@ -6,6 +6,7 @@ Source: arXiv 2203.13474; tensor names as the published files.
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -44,7 +45,7 @@ class CodeGen(GPTJ):
             )
 
 
-@architecture("codegen", config=CodeGen)
+@architecture("codegen", config=CodeGen, peft=Peft(("qkv_proj",)))
 def forward(w: Weights, ids: Array, c: CodeGen, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

@@ -7,6 +7,7 @@ tensor names as the published files.
 
 from __future__ import annotations
 
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -105,15 +106,21 @@ class Compass(Cohere2):
 
     @property
     def masks(self) -> list[Mask]:
-        """What each layer sees; it has no positions where the others have a table of them, and it has none."""
+        """The mask of each layer; a layer has no positions if the others' table omits it."""
         seen, tables = masks_of(self.layer_types, self.n_layers, self.sliding_window), self.rope_parameters
         is_apart = bool({"full_attention", "sliding_attention"} & set(tables))
         return [NoPE(m) if is_apart and name not in tables else m for name, m in zip(self.layer_types, seen)]
 
 
-@architecture("cohere_compass_text", config=Compass)
-@architecture("cohere", config=Cohere)
-@architecture("cohere2", config=Cohere2)
+@architecture("cohere_compass_text", config=Compass, rounds_heads={"cohere_compass_text": False})
+@architecture("cohere", config=Cohere, gguf=Gguf("command-r"), rounds_heads={"cohere": True})
+@architecture(
+    "cohere2",
+    config=Cohere2,
+    gguf=Gguf("cohere2", is_windowed=True),
+    mlx=Mlx(is_windowed=True),
+    rounds_heads={"cohere2": False},
+)
 def forward(w: Weights, ids: Array, c: Cohere, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

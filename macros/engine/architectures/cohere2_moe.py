@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import NAMED_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -44,6 +45,7 @@ from .config import (
     masks_of,
     sparse_layers,
 )
+from .otherwise import NO_SCALING
 from .tensor_layouts import FUSED, PACKED
 
 
@@ -69,8 +71,10 @@ class Cohere2MoE(Cohere2):
     n_shared_experts: Count = key("num_shared_experts", 0)
     together: Literal["average", "sum"] = key("shared_expert_combination_strategy", "average")
 
+    otherwise = (NO_SCALING,)
+
     def default_layer_types(self) -> list[str]:
-        """The layer types of the first layers, without experts, and of those behind them."""
+        """The layer types: first the layers without experts, then the others."""
         behind = full_every(self.window_pattern, self.n_layers - self.dense_layers)
         return [*full_every(self.dense_pattern, self.dense_layers), *behind]
 
@@ -89,7 +93,13 @@ class Cohere2MoE(Cohere2):
         return kinds
 
 
-@architecture("cohere2_moe", config=Cohere2MoE, pieces=FUSED)
+@architecture(
+    "cohere2_moe",
+    config=Cohere2MoE,
+    pieces=FUSED,
+    gguf=Gguf("cohere2moe", is_windowed=True),
+    peft=Peft(stacked=NAMED_EXPERTS),
+)
 def forward(w: Weights, ids: Array, c: Cohere2MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

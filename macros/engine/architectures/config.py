@@ -7,7 +7,6 @@ An architecture declares its hyperparameters in forward order, under this site's
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields
 from functools import cache
@@ -28,25 +27,26 @@ from typing import (
 import msgspec
 
 from ..dims import Dim
-from ..errors import Problem, nearest, shorten
+from ..errors import Problem, closest_key, nearest, shorten
 from ..interface import Mask
 from ..ops import ACTIVATIONS, Activation, Full, Rope, SlidingWindow
+from ..validation import plain_words
 from .otherwise import ROUNDED, Otherwise, rounded_head
 from .rope_config import OLDER_ROPE_KEYS, fold_rope
 
 Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
-# How many tokens a convolution reaches: its forward pass has a term for each.
+# The maximum width of a convolution, whose forward pass has a term per token.
 Taps = Annotated[int, msgspec.Meta(gt=0, le=256)]
 Positive = Annotated[float, msgspec.Meta(gt=0, le=1e18)]
 Interval = Annotated[int, msgspec.Meta(gt=0)]
+Offset = Annotated[int, msgspec.Meta(ge=0)]
 LARGEST_SIZE = 2**31
 
 # The keys of a config.json, or of a table in it, as they come: nothing is known of the values.
 Raw: TypeAlias = dict[str, Any]
 
-# What a config that leaves a key out has: a value, or a function of the fields above it, whose class differs from
-# architecture to architecture.
+# The value where a config leaves a key out, or a function of the fields above it.
 Default: TypeAlias = Callable[[Any], Any] | float | str | None
 REQUIRED: Any = MISSING
 
@@ -75,7 +75,7 @@ COMMON_IGNORED = frozenset(
 """.split()
 ) | {ROUNDED}
 
-# Keys beside a language model's own in a multimodal config: which ids stand for an image, a film or a sound.
+# Keys next to a language model's own in a multimodal config: ids that stand for an image, a video or a sound.
 MEDIA_TOKENS = frozenset(
     """
     image_token_id video_token_id audio_token_id vision_start_token_id vision_end_token_id vision_token_id
@@ -85,7 +85,7 @@ MEDIA_TOKENS = frozenset(
 )
 
 
-# How classes are called whose attention looks both ways.
+# Suffixes of classes with bidirectional attention.
 BOTH_WAYS_CLASS = "Bidirectional"
 
 READS_AT_ONCE = (
@@ -123,7 +123,7 @@ def derived(compute: Callable[[Any], Any]) -> Any:
 
 
 def fixed(value: float | str | tuple[str, ...] | None, *, init: bool = False) -> Any:
-    """What no key of this architecture sets: every one of its models has this value. It is no hyperparameter."""
+    """Constants of the architecture, which no key sets; not hyperparameters."""
     return field(default=value, init=init)
 
 
@@ -147,9 +147,9 @@ class Config:
     # Keys of published files that `prepare` turns into those of the fields, and keys that change nothing.
     rewritten: ClassVar[frozenset[str]] = frozenset()
     ignored: ClassVar[frozenset[str]] = frozenset()
-    otherwise: ClassVar[tuple[Otherwise, ...]] = ()  # what transformers reads in another way
+    otherwise: ClassVar[tuple[Otherwise, ...]] = ()  # keys that transformers reads differently
     source_kind: ClassVar[str] = "the vectors of an image"  # which are read beside the text, if numbers are
-    caveat: ClassVar[str] = ""  # what the costs of every model of this architecture leave out of account
+    caveat: ClassVar[str] = ""  # costs that are not counted for models of this architecture
     # Properties that read a table or a list by layer: computed with the config, so that a wrong one is refused with it.
     checked: ClassVar[tuple[str, ...]] = ("rope", "scale", "masks", "mixed", "kinds")
 
@@ -159,10 +159,8 @@ class Config:
             if value is k.default and callable(value):
                 value = value(self)
             if k.is_size and k.field.endswith("_layers") and value is not None and value > MOST_LAYERS:
-                raise Problem(
-                    f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers",
-                    "correct the value",
-                )
+                what = f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers"
+                raise Problem(what, "correct the value")
             if k.is_size and value is not None:
                 what = f"{k.key or k.field} = {int(value)}, as follows from other sizes"  # one that was read is right
                 if value > LARGEST_SIZE:
@@ -179,16 +177,23 @@ class Config:
             getattr(self, name, None)
 
     def _with_key(self, problem: Problem) -> Problem:
-        """A problem with the key of the activation that it is about, if it is about one."""
-        what, named = problem.what, [k for k in fields_of(type(self)) if k.key]
-        keys = [k.key for k in named if what == _unknown_activation(getattr(self, k.field))]
+        """A problem with the key of the unknown activation that it is about, if it is about one."""
+        if not isinstance(problem, UnknownActivation):
+            return problem
+        keys = [k.key for k in fields_of(type(self)) if k.key and getattr(self, k.field) == problem.name]
         return Problem(f"{keys[0]}: {problem.what}", problem.mend) if keys else problem
 
     def check(self) -> None:
         """Raise `Problem` if values that are each possible do not fit together."""
 
+    @property
+    def position_reach(self) -> int | None:
+        """The tokens that a learned position table has rows for; None without one."""
+        return self.symbols.get("n_positions")
+
     def must_run(self) -> None:
-        """Raise `Problem` for what transformers builds and cannot run: a rounded head whose numbers make no pairs."""
+        """Raise `Problem` for a model that transformers builds but cannot run: rounded heads with an odd number of
+        elements."""
         table: object = getattr(self, "rope_parameters", None)
         if isinstance(table, Mapping) and ROUNDED in table:
             rope: object = getattr(self, "rope", None)
@@ -202,7 +207,7 @@ class Config:
 
     @property
     def source_shape(self) -> tuple[int, int] | None:
-        """The shape of what is read beside the text; None for token ids, or where nothing is."""
+        """The shape of a second input besides the text; None for token ids or without one."""
         return None
 
     @property
@@ -213,7 +218,7 @@ class Config:
 
     @property
     def readable_ids(self) -> int:
-        """How many token ids there are: those of the vocabulary, and those of tokens that were added behind it."""
+        """The number of token ids: the vocabulary's, and those of tokens added after it."""
         return self.symbols["vocab_size"] + self.symbols.get("n_added", 0)
 
     def key_of(self, field: str) -> str:
@@ -254,7 +259,7 @@ class Config:
     def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
         """A line for each key with which transformers computes something other than the forward pass here."""
         differs = [
-            f"{row.key} = {shorten(raw[row.key])}: {row.says}; its logits are not these"
+            f"{row.key} {_value(row.key, raw)}: {row.says}; its logits are not these"
             for row in cls.otherwise
             if row.differs(raw)
         ]
@@ -270,14 +275,14 @@ class Config:
                 value = raw.pop(spelling, None)
                 if raw.get(name) is None and value is not None:
                     raw[name] = value
-        # Where nothing limits what a layer sees, transformers writes null, and for some types 0.
+        # For unlimited windows, transformers writes null, and for some types 0.
         for name in ("sliding_window", "attention_chunk_size"):
             if type(raw.get(name)) is int and raw[name] == 0:
                 raw[name] = None
         # null, as against left out, is published for "one for each query head".
         if raw.get("num_key_value_heads", 0) is None:
             raw["num_key_value_heads"] = raw.get("num_attention_heads")
-        # And for what is left of the vectors' width.
+        # And for the width divided by the heads.
         wide, n = raw.get("hidden_size"), raw.get("num_attention_heads")
         if raw.get("head_dim", 0) is None and type(wide) is int and type(n) is int and n > 0:
             raw["head_dim"] = wide // n
@@ -290,12 +295,10 @@ class Config:
                 value = False
             if value is None:
                 if k.default is REQUIRED:
-                    near = nearest(name, unknown)
-                    raise Problem(
-                        f"{name} is missing",
-                        f"the file has {near[13:-1]}: rename it" if near else "add it; sizes have no defaults",
-                    )
-                # What is optional and left out has its default; null says that there is none.
+                    near = closest_key(name, unknown)
+                    mend = f'the file has "{near}": rename it' if near else "add it; sizes have no defaults"
+                    raise Problem(f"{name} is missing", mend)
+                # A missing optional key has its default; null means none.
                 if name in raw and type(None) in get_args(k.type):
                     values[k.field] = None
                 continue
@@ -314,7 +317,7 @@ class Config:
 
 
 def _with_numbers(value: object) -> Any:
-    """A value in which what transformers 5 writes for infinity is a number again: {"__float__": "Infinity"}."""
+    """A value with infinity as a number again, which transformers 5 writes as {"__float__": "Infinity"}."""
     if isinstance(value, list):
         return [_with_numbers(one) for one in cast("list[object]", value)]
     if isinstance(value, Mapping):
@@ -348,17 +351,20 @@ def keys_of(cls: type[Config]) -> frozenset[str]:
     return frozenset({"model_type", *spellings, *cls.rewritten, *cls.ignored, *COMMON_IGNORED})
 
 
+class UnknownActivation(Problem):
+    """An activation function by a name that is not known."""
+
+    def __init__(self, name: str):
+        self.name = name
+        mend = nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")
+        super().__init__(f"unknown activation {name!r}", mend)
+
+
 def activation(name: str) -> Activation:
     """The activation function that a config names. Raises `Problem` for an unknown one."""
-    try:
-        return ACTIVATIONS[name]
-    except KeyError:
-        known = nearest(name, ACTIVATIONS, f"known ones: {', '.join(ACTIVATIONS)}")
-        raise Problem(_unknown_activation(name), known) from None
-
-
-def _unknown_activation(name: object) -> str:
-    return f"unknown activation {name!r}"
+    if name not in ACTIVATIONS:
+        raise UnknownActivation(name)
+    return ACTIVATIONS[name]
 
 
 def full_every(interval: int, n_layers: int) -> list[str]:
@@ -460,37 +466,6 @@ def take_table(raw: Raw, name: str) -> Raw:
     return dict(cast("Mapping[str, Any]", table))
 
 
-def choices(kind: Any) -> list[Any]:
-    """The values that the literals of a type allow: `Literal["rope", "nope"] | None` -> ["rope", "nope"]."""
-    if isinstance(kind, (str, int)):
-        return [kind]
-    return [one for inner in get_args(kind) for one in choices(inner)]
-
-
-def plain_words(message: str, kind: Any = None) -> str:
-    """msgspec's message in plain words; `kind` is the type that was expected, for the choices that it has.
-
-    "Expected `int | null`, got `str`" -> "expected a whole number or nothing, found text".
-    """
-    if message.startswith("Invalid enum value") and (known := choices(kind)):
-        return f"expected {' or '.join(map(repr, known))}"
-    words = {
-        "int": "a whole number",
-        "float": "a number",
-        "str": "text",
-        "bool": "true or false",
-        "array": "a list",
-        "object": "a table of keys",
-        "null": "nothing",
-        "date": "a day",
-    }
-    message = message.partition(" - at ")[0]
-    message = re.sub("`([^`]*)`", lambda types: " or ".join(words.get(w, w) for w in types[1].split(" | ")), message)
-    for old, new in {
-        "Expected ": "expected ",
-        "got ": "found ",
-        "Integer value out of range": "the number is too large",
-        "Invalid RFC3339 encoded date": "expected a day, such as 2024-04-18",
-    }.items():
-        message = message.replace(old, new)
-    return message
+def _value(name: str, raw: Mapping[str, Any]) -> str:
+    """What a config says of a key."""
+    return f"= {shorten(raw[name])}" if name in raw else "is left out"

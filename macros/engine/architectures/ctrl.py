@@ -5,12 +5,14 @@ Source: arXiv 1909.05858; tensor names as the published file.
 
 from __future__ import annotations
 
+from ..facts import Task
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, heads, layer_norm, linear, positions, relu, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .bart import must_be_even
 from .config import Config, Positive, Size, config, derived, key
+from .tasks import DECODER
 from .xglm import sinusoids
 
 NORM_EPS = 1e-6  # of the norms in layers, which no key sets
@@ -41,7 +43,9 @@ class Ctrl(Config):
         must_be_even(self.d_model)
 
 
-@architecture("ctrl", config=Ctrl)
+@architecture(
+    "ctrl", config=Ctrl, heads=DECODER | {"ForSequenceClassification": Task("sequence classification", "classify_last")}
+)
 def forward(w: Weights, ids: Array, c: Ctrl, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.w.weight", c.vocab_size, c.d_model) * c.d_model**0.5

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -29,6 +30,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, activation, config, derived, fixed, fold_table, key
+from .otherwise import Otherwise, inner
 from .rope_config import OLDER_ROPE_KEYS, fold_rope, read_rope
 
 
@@ -56,6 +58,11 @@ class Dbrx(Config):
     n_experts_per_token: Size = key("ffn_config.moe_top_k")
     normalise: float | None = key("ffn_config.moe_normalize_expert_weights", 1.0)
 
+    otherwise = (
+        Otherwise(
+            "attn_config", inner("attn_config", "rope_theta", 10_000), "transformers 5.24 takes 10,000 for rope_theta"
+        ),
+    )
     rewritten = OLDER_ROPE_KEYS | {"attn_config", "ffn_config"}
     ignored = frozenset(
         {
@@ -91,7 +98,23 @@ class Dbrx(Config):
         return read_rope(self.rope_parameters, self.rope_theta)
 
 
-@architecture("dbrx", config=Dbrx)
+GGUF = Gguf(
+    "dbrx",
+    {
+        "norm_attn_norm.norm_1": "attn_norm",
+        "norm_attn_norm.norm_2": "attn_output_norm",
+        "norm_attn_norm.attn.Wqkv": "attn_qkv",
+        "norm_attn_norm.attn.out_proj": "attn_output",
+        "ffn.router.layer": "ffn_gate_inp",
+        "ffn.experts.mlp.w1": "equal:ffn_gate_exps",
+        "ffn.experts.mlp.v1": "equal:ffn_up_exps",
+        "ffn.experts.mlp.w2": "equal turned:ffn_down_exps",
+    },
+    f16=("ffn_gate_inp.weight",),
+)
+
+
+@architecture("dbrx", config=Dbrx, gguf=GGUF, peft=Peft(linear_router=True))
 def forward(w: Weights, ids: Array, c: Dbrx, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ..dims import smallest
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, embed_positions, heads, linear, positions
 from ..steps import Role, step
@@ -18,6 +19,7 @@ from . import architecture
 from .bert import feed_forward
 from .config import Count, config, fixed, key
 from .deberta_v2 import DebertaV2, distance_scores, embed_text, prediction_head
+from .tasks import BASE, OWN
 
 
 @config
@@ -35,7 +37,16 @@ class Deberta(DebertaV2):
     ignored = (DebertaV2.ignored | {"padding_idx"}) - {"attention_head_size"}
 
 
-@architecture("deberta", config=Deberta)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_context"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+}
+
+
+@architecture("deberta", config=Deberta, heads=HEADS, peft=Peft(("in_proj",), tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: Deberta, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     places = positions(ids, cache)

@@ -1,8 +1,8 @@
 """DeBERTa V2 and V3: BERT's encoder, whose scores are sums: contents with contents, with distances, and the reverse.
 
 All layers share one table of distances, and each makes keys and queries of it. In the larger models, a convolution of
-what the first layer reads is added to what it writes. The text is read at once: nothing is kept for a next step.
-Sources: arXiv 2006.03654, 2111.09543; tensor names as transformers' model for masked words (DebertaV2ForMaskedLM).
+the first layer's input is added to its output. The text is read at once: nothing is kept for a next step. Sources:
+arXiv 2006.03654, 2111.09543; tensor names as transformers' model for masked words (DebertaV2ForMaskedLM).
 """
 
 from __future__ import annotations
@@ -13,12 +13,25 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
-from ..ops import attend, convolve, embed, embed_positions, heads, last_row, layer_norm, linear, positions
+from ..ops import (
+    attend,
+    convolve,
+    embed,
+    embed_positions,
+    embed_segments,
+    heads,
+    last_row,
+    layer_norm,
+    linear,
+    positions,
+)
 from ..steps import Keeps, Role, step
 from . import architecture
 from .bert import Bert, feed_forward
 from .config import Count, Positive, Raw, Size, activation, config, derived, fixed, key
+from .tasks import BASE, OWN
 
 # Scores of a query with distances, and of a key with distances.
 KINDS = ("c2p", "p2c")
@@ -100,7 +113,22 @@ class DebertaV2(Bert):
         return [kind for kind in KINDS if kind in self.kinds_of_scores]
 
 
-@architecture("deberta-v2", config=DebertaV2)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_context"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+    "ForMultipleChoice": Task("multiple choice", "classify_context", 1),
+}
+
+
+@architecture(
+    "deberta-v2",
+    config=DebertaV2,
+    heads=HEADS,
+    peft=Peft(("query_proj", "value_proj"), tied_head="cls.predictions.decoder", tables=("rel_embeddings",)),
+)
 def forward(w: Weights, ids: Array, c: DebertaV2, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     places = positions(ids, cache)
@@ -117,7 +145,7 @@ def embed_text(ids: Array, places: Array, w: Weights, c: DebertaV2) -> Array:
     if c.has_places:
         x = x + embed_positions(places, w, "position_embeddings.weight", c.n_positions, c.d_embedding)
     if c.n_segments:
-        x = x + embed(ids * 0, w, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
+        x = x + embed_segments(ids, w, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
     if c.d_embedding != c.d_model:
         x = linear(x, w, "embed_proj", c.d_model)
     return layer_norm(x, w, "LayerNorm", c.norm_eps)

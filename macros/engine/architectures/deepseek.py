@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..errors import only_forward
+from ..facts import UNREAD, Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -28,7 +29,7 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Interval, Positive, Size, activation, config, fixed, key, sparse_layers
+from .config import Count, Interval, Positive, Size, activation, config, derived, fixed, key, sparse_layers
 from .llama import Llama, attention
 from .tensor_layouts import EXPERT, FUSED
 
@@ -67,13 +68,14 @@ class DeepSeekMoE(Llama):
 class DeepSeekOCR2(DeepSeekMoE):
     """Hyperparameters of the text model of DeepSeek-OCR 2, in forward order."""
 
+    d_head: Size = derived(lambda c: c.default_head_dim())
     mlp_layer_types: list[str] | None = key("mlp_layer_types", None)
     mlp_bias: bool = key("mlp_bias", False)
     routed_scale: Positive = key("routed_scaling_factor", 1.0)
     choice: Literal["greedy"] = key("topk_method", "greedy")
     normalise: bool = fixed(False)
 
-    ignored = Llama.ignored | {"norm_topk_prob", "n_group", "topk_group"}
+    ignored = Llama.ignored | {"norm_topk_prob", "n_group", "topk_group", "head_dim"}
 
     @property
     def kinds(self) -> list[Kind]:
@@ -87,8 +89,8 @@ class DeepSeekOCR2(DeepSeekMoE):
 class UnlimitedOCR(DeepSeekOCR2):
     """Hyperparameters of the text model of Unlimited-OCR, in forward order.
 
-    Its attention sees the image and the prompt whole, and of what it wrote the last tokens alone. A context is taken
-    for a prompt here.
+    Its attention sees the whole image and prompt, but only the last tokens of its own output. Here a context counts as
+    a prompt.
     """
 
     dense_layers: int = key("first_k_dense_replace", 1)
@@ -106,9 +108,9 @@ class UnlimitedOCR(DeepSeekOCR2):
             raise only_forward("its window over what it writes")
 
 
-@architecture("deepseek", config=DeepSeekMoE, fused=FUSED)
-@architecture("unlimited_ocr_text", config=UnlimitedOCR, fused=FUSED)
-@architecture("deepseek_ocr2_text", config=DeepSeekOCR2, fused=FUSED)
+@architecture("deepseek", config=DeepSeekMoE, fused=FUSED, gguf=Gguf("deepseek"))
+@architecture("unlimited_ocr_text", config=UnlimitedOCR, fused=FUSED, gguf=Gguf("deepseek2-ocr"))
+@architecture("deepseek_ocr2_text", config=DeepSeekOCR2, fused=FUSED, gguf=UNREAD)
 def forward(w: Weights, ids: Array, c: DeepSeekMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

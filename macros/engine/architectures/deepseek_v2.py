@@ -11,6 +11,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -92,7 +93,7 @@ class Latent(Config):
 
     @property
     def scale(self) -> float:
-        """What scores are multiplied by: 1 / √width of a query head, more where the rotary embedding is stretched."""
+        """The scale of scores: 1 / √width of a query head, more where the rotary embedding is stretched."""
         stretch = self.rope_parameters.get("mscale_all_dim") or 0
         if isinstance(stretch, bool) or not isinstance(stretch, (int, float)) or not 0 <= stretch < 1e6:
             raise Problem(
@@ -173,7 +174,14 @@ class DeepSeekV2(LatentMoE):
     ignored = LatentMoE.ignored | {"norm_topk_prob", "rope_interleave"}
 
 
-@architecture("deepseek_v2", config=DeepSeekV2, fused=FUSED)
+@architecture(
+    "deepseek_v2",
+    config=DeepSeekV2,
+    fused=FUSED,
+    gguf=Gguf("deepseek2", is_latent=True),
+    peft=Peft(stacked=NAMED_EXPERTS),
+    mlx=Mlx(routers="own", is_written_out=True),
+)
 def forward(w: Weights, ids: Array, c: DeepSeekV2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

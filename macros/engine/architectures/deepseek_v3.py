@@ -9,8 +9,9 @@ hold modules for multi-token prediction.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -33,6 +34,7 @@ from . import architecture
 from .config import Count, Positive, Size, activation, config, derived, key
 from .deepseek_v2 import LatentMoE, attention
 from .otherwise import Otherwise, other_than
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED, PACKED
 
@@ -68,7 +70,7 @@ class Glm4MoELite(DeepSeekV3):
         Otherwise(
             "first_k_dense_replace",
             other_than("first_k_dense_replace", 1, unless="mlp_layer_types"),
-            "transformers 5.23 reads mlp_layer_types alone, without which the first layer is dense",
+            "transformers 5.24 reads mlp_layer_types alone, without which the first layer is dense",
         ),
     )
 
@@ -80,12 +82,12 @@ class SarvamMLA(DeepSeekV3):
     q_lora_rank: Size | None = key("q_lora_rank", None)
     latent_eps: Positive = derived(lambda c: c.norm_eps)
     dense_layers: int = key("first_k_dense_replace", 1)
-    n_experts: Size = key("num_experts")
+    n_experts: Size = key("n_routed_experts", also=("num_experts", "num_local_experts"))
     n_expert_groups: Size = key("n_group", 1)
     n_groups_kept: Size = key("topk_group", 1)
     scoring: Literal["sigmoid"] = key("score_function", "sigmoid")
     balanced: Literal[True] = key("moe_router_enable_expert_bias", True)
-    n_shared_experts: Count = key("num_shared_experts", 1)
+    n_shared_experts: Count = key("n_shared_experts", 1, also=("num_shared_experts",))
 
     ignored = DeepSeekV3.ignored | frozenset(
         """
@@ -101,17 +103,52 @@ class SarvamMLA(DeepSeekV3):
 
     @property
     def kinds(self) -> Sequence[Kind]:
-        """In order: whether a layer has experts, of which each `moe_layer_freq`-th does from the first one on."""
+        """In order: whether a layer has experts. After the dense layers, every `moe_layer_freq`-th does."""
         after = [i - self.dense_layers for i in range(self.n_layers)]
         return [Kind(i >= 0 and i % self.moe_layer_freq == 0) for i in after]
 
 
-# What transformers 5.23 makes of the layers' names where it saves Kimi K2.5.
+# The names of layers that transformers 5.24 writes when it saves Kimi K2.5.
 BLOCKS = (("^model.blocks.", "model.layers."),)
 
 
-@architecture("deepseek_v3", "kimi_k2", config=DeepSeekV3, fused=FUSED, spellings=BLOCKS)
-@architecture("glm4_moe_lite", config=Glm4MoELite, fused=FUSED)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.qk_rope_head_dim, c.rope))
+
+
+MTP = Module(draft_layer)
+GGUF = Gguf("deepseek2", is_latent=True)
+PEFT = Peft(stacked=NAMED_EXPERTS)
+
+
+@architecture(
+    "deepseek_v3",
+    config=DeepSeekV3,
+    fused=FUSED,
+    spellings=BLOCKS,
+    gguf=GGUF,
+    predicts=MTP,
+    peft=PEFT,
+    mlx=Mlx(routers="own"),
+)
+@architecture(
+    "kimi_k2",
+    config=DeepSeekV3,
+    fused=FUSED,
+    spellings=BLOCKS,
+    gguf=GGUF,
+    predicts=MTP,
+    mlx=Mlx(routers="own"),
+)
+@architecture(
+    "glm4_moe_lite",
+    config=Glm4MoELite,
+    fused=FUSED,
+    gguf=GGUF,
+    predicts=MTP,
+    peft=PEFT,
+)
 @architecture("sarvam_mla", config=SarvamMLA, fused=FUSED)
 def forward(w: Weights, ids: Array, c: DeepSeekV3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

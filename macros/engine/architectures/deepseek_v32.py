@@ -9,11 +9,13 @@ left out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from ..dims import smallest
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -37,7 +39,8 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_out
-from .deepseek_v3 import DeepSeekV3, mixture_of_experts
+from .deepseek_v3 import PEFT, DeepSeekV3, mixture_of_experts
+from .predicted import Module, Place, angles
 from .tensor_layouts import FUSED
 
 INDEX_EPS = 1e-6
@@ -113,8 +116,33 @@ class GlmMoEDsa(DeepSeekV32):
 KEPT = {"indexer.weights_proj.weight": "bfloat16"}
 
 
-@architecture("deepseek_v32", config=DeepSeekV32, fused=FUSED, kept=KEPT)
-@architecture("glm_moe_dsa", config=GlmMoEDsa, fused=FUSED, kept=KEPT)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
+    return layer(x, w, cache, c, IndexedKind(True), table, None)[0]
+
+
+MTP = Module(draft_layer)
+
+
+@architecture(
+    "deepseek_v32",
+    config=DeepSeekV32,
+    fused=FUSED,
+    kept=KEPT,
+    gguf=Gguf("deepseek32", is_latent=True),
+    predicts=MTP,
+    peft=PEFT,
+)
+@architecture(
+    "glm_moe_dsa",
+    config=GlmMoEDsa,
+    fused=FUSED,
+    kept=KEPT,
+    gguf=Gguf("glm-dsa", is_latent=True),
+    predicts=MTP,
+    peft=PEFT,
+)
 def forward(w: Weights, ids: Array, c: DeepSeekV32, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

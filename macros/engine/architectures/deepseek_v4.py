@@ -8,13 +8,14 @@ tokens, of which an indexer picks, or for 128. The first layers choose experts b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from msgspec import Struct
 
 from ..dims import smallest
 from ..errors import Problem, nearest, shorten
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     MAIN,
@@ -57,6 +58,8 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Interval, Positive, Raw, Size, activation, config, key, take_table
+from .gguf_tables import MEAN_OF_STREAMS, STREAMS, STREAMS_IN_32_BITS, below
+from .predicted import OverStreams, Place, angles
 from .rope_config import OLDER_ROPE_KEYS, fold_rope, read_rope
 from .tensor_layouts import EXPERT, FUSED, HYPER_CONNECTIONS, NUMBERED
 
@@ -139,24 +142,13 @@ class DeepSeekV4(Config):
     def prepare(cls, raw: Raw) -> Raw:
         """The tables for the two embeddings, and the rates of `compress_rates`, in one spelling each."""
         share = raw.get("partial_rotary_factor")
-        raw = fold_rope(raw)
-        table: Raw = raw["rope_parameters"]
-        if not isinstance(table.get("main"), Mapping) or not isinstance(table.get("compress"), Mapping):
-            compressed = table | {"rope_theta": raw.get("compress_rope_theta") or 160000.0}
-            if compressed.get("rope_type", compressed.get("type")) == "yarn":
-                compressed.setdefault("attention_factor", 1.0)
-            table = {"main": {"rope_theta": table.get("rope_theta") or 10000.0}, "compress": compressed}
-        plain = {
-            name: {k: v for k, v in part.items() if k != "partial_rotary_factor"}
-            for name, part in table.items()
-            if name in ("main", "compress")
-        }
+        raw = two_rope_tables(raw)
         rates = take_table(raw, "compress_rates")
         for name, layer_type in (("compress_rate_csa", INDEXED), ("compress_rate_hca", HEAVY)):
             raw.setdefault(name, rates.get(layer_type))
         if isinstance(share, float) and raw.get("head_dim", 512):
             raw["qk_rope_head_dim"] = int(raw.get("head_dim", 512) * share)
-        return {**raw, "rope_parameters": plain}
+        return raw
 
     def check(self) -> None:
         activation(self.activation)
@@ -168,7 +160,7 @@ class DeepSeekV4(Config):
         self.rope("compress").turning(self.qk_rope_head_dim)
 
     def rope(self, name: str) -> Rope:
-        """The rotary embedding of layers that see a window alone ("main"), or of the others ("compress")."""
+        """The rotary embedding of layers with only a window ("main"), or of the others ("compress")."""
         return read_rope(self.rope_parameters, layer_type=name)
 
     @property
@@ -206,6 +198,24 @@ class DeepSeekV4(Config):
         return [INDEXED if i > 1 and i % 2 else HEAVY for i in range(self.n_layers)]
 
 
+def two_rope_tables(raw: Raw) -> Raw:
+    """The rotary embeddings of layers with only a window, and of the others, as "main" and "compress"."""
+    theta = raw.get("rope_theta")
+    raw = fold_rope(raw)
+    table: Raw = raw["rope_parameters"]
+    if not isinstance(table.get("main"), Mapping) or not isinstance(table.get("compress"), Mapping):
+        compressed = table | {"rope_theta": raw.get("compress_rope_theta") or 160000.0}
+        if compressed.get("rope_type", compressed.get("type")) == "yarn":
+            compressed.setdefault("attention_factor", 1.0)
+        table = {"main": {"rope_theta": theta or 10000.0}, "compress": compressed}
+    plain = {
+        name: {k: v for k, v in part.items() if k != "partial_rotary_factor"}
+        for name, part in table.items()
+        if name in ("main", "compress")
+    }
+    return {**raw, "rope_parameters": plain}
+
+
 # In which types its maker's quantized file holds the small maps that are neither in FP8 nor in FP4.
 KEPT = {
     **dict.fromkeys(("compressor.kv_proj.weight", "compressor.gate_proj.weight"), "bfloat16"),
@@ -215,7 +225,7 @@ KEPT = {
     **dict.fromkeys(("self_attn.sinks", "position_bias"), "float32"),
 }
 
-# DeepSeek's own names, and those that transformers 5.23 saves: a part of them.
+# DeepSeek's own names, and those that transformers 5.24 saves: a part of them.
 NAMES = (
     ("^embed.", "model.embed_tokens."),
     ("^layers.", "model.layers."),
@@ -247,7 +257,62 @@ NAMES = (
 )
 
 
-@architecture("deepseek_v4", config=DeepSeekV4, fused=FUSED, spellings=NAMES, kept=KEPT)
+def _compressor(owner: str) -> dict[str, str]:
+    """Names below a compressor of keys and values."""
+    ours = {"kv_proj": "kv", "gate_proj": "gate", "position_bias": "ape", "kv_norm": "norm"}
+    return {name: f"{owner}_compressor_{part}" for name, part in ours.items()}
+
+
+GGUF = Gguf(
+    "deepseek4",
+    {
+        **STREAMS,
+        "self_attn.q_a_norm": "attn_q_a_norm",
+        "self_attn.kv_proj": "attn_kv",
+        "self_attn.kv_norm": "attn_kv_a_norm",
+        "self_attn.o_a_proj": "attn_output_a",
+        "self_attn.o_b_proj": "attn_output_b",
+        **below("self_attn.compressor", _compressor("attn")),
+        **below("self_attn.compressor.indexer", _compressor("indexer")),
+        "self_attn.compressor.indexer.q_b_proj": "indexer.attn_q_b",
+        "self_attn.compressor.indexer.scorer.weights_proj": "indexer.proj",
+        "mlp.gate.tid2eid": "ffn_gate_tid2eid",
+    },
+    MEAN_OF_STREAMS,
+    native=(
+        ("_exps.weight", "MXFP4"),
+        ("tid2eid.weight", "I32"),
+        *(
+            (f"{part}.weight", "Q8_0")
+            for part in ("_shexp", "attn_q_a", "q_b", "attn_kv", "attn_output_a", "attn_output_b")
+        ),
+        *STREAMS_IN_32_BITS,
+        ("_ape.weight", "F32"),
+        (".weight", "BF16"),
+    ),
+    is_latent=True,
+)
+
+
+def draft_streams(tokens: Array, x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """A module for prediction, up to the next one: [T D], [T M D] -> [T M D]."""
+    T, M, D = tokens.shape[0], c.n_streams, c.d_model
+    e = linear(rms_norm(tokens, w, "enorm", c.norm_eps), w, "e_proj", D)
+    h = linear(rms_norm(x.reshape(T * M, D), w, "hnorm", c.norm_eps), w, "h_proj", D).reshape(T, M, D)
+    kind = CompressedKind(None, False, False)
+    x = h + e[:, None, :]
+    return layer(x, w, cache, c, kind, angles(ids, cache, c.qk_rope_head_dim, c.rope("main")), ids)
+
+
+def last_of_streams(x: Array, w: Weights, c: Any) -> Array:
+    """What becomes of its streams: [T M D] -> [T D]."""
+    return rms_norm(reduce_streams(x, w.at("hc_head"), c.norm_eps, c.stream_floor), w, "norm", c.norm_eps)
+
+
+MTP = OverStreams(draft_streams, last_of_streams, "mtp.{k}")
+
+
+@architecture("deepseek_v4", config=DeepSeekV4, fused=FUSED, spellings=NAMES, kept=KEPT, gguf=GGUF, predicts=MTP)
 def forward(w: Weights, ids: Array, c: DeepSeekV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)

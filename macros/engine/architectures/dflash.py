@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import UNREAD
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Full, apply_rope, attend, embed, heads, last_row, linear, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
@@ -78,7 +79,7 @@ class DFlash(Llama):
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
-@architecture("dflash", config=DFlash)
+@architecture("dflash", config=DFlash, gguf=UNREAD, draft_keys={"num_hidden_layers": 5, "block_size": 16})
 def forward(w: Weights, ids: Array, c: DFlash, cache: KVCache, last: bool = True) -> Array:
     """Scores for a block of tokens after the last one: [T], and hidden states of M layers [T M·D] -> [1 B−1 V].
 

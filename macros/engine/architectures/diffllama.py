@@ -32,6 +32,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, config, fixed, key
 from .llama import Llama, feed_forward
+from .tasks import OLD_NAME
 
 
 @config
@@ -52,7 +53,7 @@ class DiffLlama(Llama):
             )
 
 
-@architecture("diffllama", config=DiffLlama)
+@architecture("diffllama", config=DiffLlama, heads=OLD_NAME, rounds_heads={"diffllama": False})
 def forward(w: Weights, ids: Array, c: DiffLlama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

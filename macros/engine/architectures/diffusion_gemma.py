@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Canvas,
@@ -71,11 +72,11 @@ class DiffusionGemma(Gemma4):
 
     @property
     def masks(self) -> list[Mask]:
-        """What each layer sees beside the canvas; the last layer sees everything."""
+        """The mask of each layer besides the canvas; the last layer sees everything."""
         return [CanvasAndWindow(mask.size) if isinstance(mask, SlidingWindow) else Canvas() for mask in super().masks]
 
 
-@architecture("diffusion_gemma_text", config=DiffusionGemma)
+@architecture("diffusion_gemma_text", config=DiffusionGemma, peft=Peft(linear_router=True))
 def forward(w: Weights, ids: Array, c: DiffusionGemma, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token of the canvas: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.decoder.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
@@ -91,7 +92,7 @@ def forward(w: Weights, ids: Array, c: DiffusionGemma, cache: KVCache, last: boo
 
 @step(Role.FEED_FORWARD)
 def condition(x: Array, guessed: Array, w: Weights, c: DiffusionGemma) -> Array:
-    """Add what the last step guessed, through a gated network: [T D], [T D] -> [T D]."""
+    """Add the previous step's prediction, through a gated network: [T D], [T D] -> [T D]."""
     guessed = feed_forward(rms_norm(guessed, w, "pre_norm", c.norm_eps), w, c.d_ff, activation(c.activation))
     return unit_norm(x + guessed, c.norm_eps)
 

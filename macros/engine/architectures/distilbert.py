@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf, Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, embed_positions, heads, last_row, layer_norm, linear, positions, scores, softmax, weighted_sum
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert
 from .config import Config, Positive, Size, activation, config, derived, fixed, key
+from .gguf_tables import ENCODER, ENCODER_TABLES
+from .tasks import BASE, OWN
 
 
 @config
@@ -37,7 +40,7 @@ class DistilBert(Config):
     tied: bool = key("tie_word_embeddings", True)
 
     caveat = Bert.caveat
-    # Sinusoids stand in the file's table of places as learned ones do.
+    # The file stores sinusoids as a position table.
     ignored = frozenset({"qa_dropout", "seq_classif_dropout", "sinusoidal_pos_embds", "tie_weights_"})
 
     def check(self) -> None:
@@ -45,9 +48,25 @@ class DistilBert(Config):
         activation(self.activation)
 
 
-@architecture("distilbert", config=DistilBert)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_relu"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer", 2),
+    "ForMultipleChoice": Task("multiple choice", "classify_relu", 1),
+}
+
+
+@architecture(
+    "distilbert",
+    config=DistilBert,
+    gguf=Gguf("bert", ENCODER, ENCODER_TABLES),
+    heads=HEADS,
+    peft=Peft(tied_head="vocab_projector"),
+)
 def forward(w: Weights, ids: Array, c: DistilBert, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("distilbert.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
     places = positions(ids, cache)

@@ -51,7 +51,7 @@ class Doge(Llama):
         return [SlidingWindow(self.sliding_window) if self.sliding_window else Full()] * self.n_layers
 
 
-@architecture("doge", config=Doge)
+@architecture("doge", config=Doge, rounds_heads={"doge": True})
 def forward(w: Weights, ids: Array, c: Doge, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

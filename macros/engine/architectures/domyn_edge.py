@@ -1,4 +1,4 @@
-"""Domyn Edge: layers with a window turn by position, the others see everything, have wider heads and do not turn.
+"""Domyn Edge: layers with a window are rotary; the others see everything, have wider heads and no positions.
 
 Norms before and after each half; the norm of queries has no weights. Source: domyn/Domyn-Edge-Base by vLLM,
 model_executor/models/domyn_edge.py, whose tensor names these are; the defaults are those of the maker's config class.
@@ -117,7 +117,7 @@ class DomynEdge(Llama):
 
     @property
     def turning(self) -> list[int]:
-        """The widths of the heads that turn by position."""
+        """The widths of the rotary heads."""
         return [size for kind, size in zip(self.position_layers, self.widths()) if kind == "rope"]
 
     @property
@@ -132,7 +132,7 @@ class DomynEdge(Llama):
 
 
 def _mask(window: object) -> Mask:
-    """The mask of a window, as so many tokens before and none after."""
+    """The mask of a window with this many tokens before and none after."""
     pair = listed(window) or []
     before = pair[0] if len(pair) == 2 and pair[1] == 0 else None
     if type(before) is not int or before > LARGEST_SIZE:

@@ -41,7 +41,7 @@ FIRST, LATER = "first run", "later run"
 
 
 class Run(Struct, frozen=True):
-    """A run of a layer: what it sees, None if it is a feed-forward network, and which run inside the loop."""
+    """A run of a layer: its mask, None for a feed-forward network, and its number within the loop."""
 
     mask: Mask | None
     run: str
@@ -70,7 +70,7 @@ class Dory(Llama):
     n_layers: Size = derived(lambda c: c.n_stored_layers + (c.loops - 1) * c.repeated)
     norm_eps: Positive = fixed(1e-6)
     sliding_window: Size = key("sliding_window", 1024)
-    # What the trained scales are stored in units of, and the shares of a new model.
+    # The unit of the stored scales, and the initial shares.
     unit: Positive = key("initializer_range", 0.02)
     share: Positive = key("ngpt_alpha_init", 0.05)
     # attention

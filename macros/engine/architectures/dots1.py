@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import NAMED_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -67,7 +68,14 @@ class Dots1(Llama):
         ]
 
 
-@architecture("dots1", config=Dots1, fused=FUSED)
+@architecture(
+    "dots1",
+    config=Dots1,
+    fused=FUSED,
+    gguf=Gguf("dots1"),
+    peft=Peft(stacked=NAMED_EXPERTS),
+    rounds_heads={"dots1": True},
+)
 def forward(w: Weights, ids: Array, c: Dots1, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

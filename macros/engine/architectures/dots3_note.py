@@ -6,10 +6,13 @@ width). Source: transformers, models/dots3_note; tensor names as transformers, a
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from msgspec import Struct
 
 from ..errors import Problem
+from ..facts import UNREAD
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -49,11 +52,12 @@ from .config import (
 from .deepseek_v2 import read_values_out
 from .deepseek_v3 import routing
 from .deepseek_v32 import DeepSeekV32, IndexedKind, indexer
+from .predicted import Module, Place, angles, entry, mask_of
 from .rope_config import fold_rope_of_kinds, read_rope
 from .tensor_layouts import EXPERT, FUSED
 
 INDEXED, SLIDING, FULL = LAYER_TYPES = ("indexed_attention", "sliding_attention", "full_attention")
-# The sizes of a layer with a window, and what a published config that leaves them out has.
+# The sizes of a layer with a window, and their defaults.
 OF_WINDOWS = {
     "num_attention_heads": 64,
     "q_lora_rank": 1024,
@@ -132,7 +136,7 @@ class Dots3Note(DeepSeekV32):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """The published spelling: keys of their own for the layers with a window, which transformers saves by layer."""
-        is_saved = raw.get("per_layer_config") is not None
+        is_saved = "per_layer_config" in raw
         raw = _sizes_of_windows(dict(raw))
         if (each := listed(raw.get("moe_layer_freq"))) is not None:
             dense = raw.get("first_k_dense_replace")
@@ -215,11 +219,17 @@ def default_layer_types(n_layers: int, wide: str) -> list[str]:
 
 def _sizes_of_windows(raw: Raw) -> Raw:
     """The keys of the layers with a window: as published, or of `per_layer_config`, which has what differs."""
-    given = raw.pop("per_layer_config", None)
+    is_saved, given = "per_layer_config" in raw, raw.pop("per_layer_config", None)
     of_layers = [dict(table) for table in map(tabled, (tabled(given) or {}).values()) if table]
     if any(table != of_layers[0] for table in of_layers):
         raise Problem("per_layer_config has tables that differ", "give all layers with a window the same sizes")
-    if given is not None:
+    types = listed(raw.get("layer_types"))
+    if given and types is not None and all(name in LAYER_TYPES for name in types):
+        windows = {i for i, name in enumerate(types) if name == SLIDING}
+        if windows != {int(i) for i in tabled(given) or {} if str(i).isdecimal()}:
+            what = "per_layer_config is not of the layers that layer_types gives a window"
+            raise Problem(what, "give their sizes to those alone")
+    if is_saved:
         table = of_layers[0] if of_layers else {}
         sizes = {f"swa_{name}": table.get(name, raw.get(name)) for name in (*OF_WINDOWS, "qk_rope_head_dim")}
     else:
@@ -232,7 +242,18 @@ def _sizes_of_windows(raw: Raw) -> Raw:
     return raw
 
 
-@architecture("dots3_note_text", config=Dots3Note, fused=FUSED)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    layer_type = entry(at, c, "layer_types", "mtp_layer_types", SLIDING)
+    kind = Dots3Kind(False, mask_of(layer_type, c), layer_type == INDEXED)
+    table = angles(ids, cache, c.sizes(kind).qk_rope_head_dim, c.rope_of(kind))
+    return layer(x, w, cache, c, kind, table)
+
+
+MTP = Module(draft_layer, usual=1, embedding="model.mtp.embed_tokens.weight")
+
+
+@architecture("dots3_note_text", config=Dots3Note, fused=FUSED, gguf=UNREAD, predicts=MTP)
 def forward(w: Weights, ids: Array, c: Dots3Note, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

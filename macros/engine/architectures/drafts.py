@@ -14,7 +14,7 @@ from typing import Any, cast
 from ..errors import Problem, shorten
 from ..keys import text_table
 
-# What the maker calls each kind that is counted, by its type here.
+# The maker's name for each covered kind, by its type here.
 KINDS = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "medusa": "Medusa", "dflash": "DFlash"}
 ASSISTANTS = "gemma4_assistant", "gemma4_unified_assistant"
 COUNTED = (*KINDS, *ASSISTANTS)
@@ -90,7 +90,7 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     if isinstance(given, str) and given in ASSISTANTS:
         return of_gemma(raw)
     if text_table(raw) is not None:
-        return None  # a whole model: one that reads images is called Eagle, too
+        return None  # a complete model: one that reads images is also called Eagle
     kept: object = raw.get("speculators_model_type")
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)

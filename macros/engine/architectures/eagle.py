@@ -49,7 +49,7 @@ class Eagle(Llama):
     """Hyperparameters of an EAGLE head, in forward order; without `bias` the fusing map has one."""
 
     fc_bias: bool = key("bias", True)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     attention_bias: bool = key("qkv_bias", False)
     mlp_bias: bool = fixed(False)
     tied: bool = fixed(False)
@@ -64,7 +64,7 @@ class Eagle(Llama):
         return [DraftLayer(mask, index == 0) for index, mask in enumerate(self.masks)]
 
 
-@architecture("eagle", config=Eagle)
+@architecture("eagle", config=Eagle, draft_keys={"num_hidden_layers": 1, "bias": False})
 def forward(w: Weights, ids: Array, c: Eagle, cache: KVCache, last: bool = True) -> Array:
     """Scores for the token after the next: [T], and the target's hidden states [T D] -> [T V], or [1 V] with `last`."""
     states = cache.hidden_states(ids.shape[0], c.d_model)

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, cast
 import numpy as np
 
 from ..errors import Problem
+from ..facts import UNREAD
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -99,7 +100,13 @@ class Eagle3(Llama):
         return [DraftLayer(mask, index == 0) for index, mask in enumerate(masks)]
 
 
-@architecture("eagle3", config=Eagle3, spellings=(("^layers.0.", "midlayer."),))
+@architecture(
+    "eagle3",
+    config=Eagle3,
+    spellings=(("^layers.0.", "midlayer."),),
+    gguf=UNREAD,
+    draft_keys={"num_hidden_layers": 1, "draft_vocab_size": 32_000},
+)
 def forward(w: Weights, ids: Array, c: Eagle3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the token after the next: [T], and hidden states of M layers [T M·D] -> [T R], or [1 R] with `last`.
 

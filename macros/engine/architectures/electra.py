@@ -1,19 +1,21 @@
 """ELECTRA: BERT's encoder on an embedding that may be narrower; it tells which tokens another model replaced.
 
-The forward pass is that of the model for masked words (the generator); the discriminator, which is what is used, has
-another head on the same trunk. Source: arXiv 2003.10555; tensor names as transformers' files.
+The forward pass is that of the model for masked words (the generator); the discriminator, the model in use, has another
+head on the same trunk. Source: arXiv 2003.10555; tensor names as transformers' files.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, gelu, last_row, layer_norm, linear, positions
+from ..ops import embed, embed_positions, embed_segments, gelu, last_row, layer_norm, linear, positions
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, layer
 from .config import Size, config, fixed, key
+from .tasks import BASE, OWN
 
 
 @config
@@ -26,12 +28,22 @@ class Electra(Bert):
     ignored = Bert.ignored | {"summary_last_dropout", "generator_size", "attention_size"}
 
 
-@architecture("electra", config=Electra)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForPreTraining": Task("replaced tokens", "find_replaced", 1),
+    "ForSequenceClassification": Task("sequence classification", "classify_gelu"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+}
+
+
+@architecture("electra", config=Electra, heads=HEADS, peft=Peft(("query", "value"), tied_head="generator_lm_head"))
 def forward(w: Weights, ids: Array, c: Electra, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("electra.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
     places = positions(ids, cache)
     x = x + embed_positions(places, tables, "position_embeddings.weight", c.n_positions, c.d_embedding)
     x = layer_norm(x, w, "electra.embeddings.LayerNorm", c.norm_eps)

@@ -2,7 +2,7 @@
 generation.
 
 The decoder looks at the encoder's output; `t5` explains the two lengths. Where both are of different width, a matrix
-stands between them. The encoder's own vector for the whole text is computed, and not used. Sources: transformers 5.23,
+stands between them. The encoder's own vector for the whole text is computed, and not used. Sources: transformers 5.24,
 models/encoder_decoder (arXiv 1907.12461); tensor names as transformers.
 """
 
@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, cast
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..keys import DUMPED
 from ..ops import linear
@@ -35,9 +36,10 @@ from .config import (
     fixed,
     key,
 )
-from .heads import pooled
+from .pooling import pooled
 from .t5 import T5
 from .t5gemma import STACKS
+from .tasks import OWN
 
 Kind = Literal["bert", "roberta", "xlm-roberta", "camembert", "bert-generation"]
 DECODERS = {"bert": BertDecoder, "bert-generation": BertGenerationDecoder}  # all others are RoBERTa's
@@ -47,14 +49,14 @@ OF_STACKS = ((COMMON_IGNORED | DUMPED | Bert.ignored) - {"max_position_embedding
     "add_cross_attention",
     "is_decoder",
 }
-# What changes nothing in one of them.
+# Keys without effect in one of them.
 OF_ONE = {"encoder": {"tie_word_embeddings"}, "decoder": frozenset[str]()}
 
 StackT = TypeVar("StackT", bound=Bert)
 
 
 def usual_padding(kind: str) -> int:
-    """The padding token that a config class has where its file says nothing."""
+    """The default padding token of a config class."""
     return 0 if kind in DECODERS else 1
 
 
@@ -127,9 +129,18 @@ class EncoderDecoder(Config):
             raw |= {f"{stack}.{name}": value for name, value in keys.items() if name not in dropped}
         return raw
 
+    @property
+    def first_row(self) -> int:
+        """The row of the position table that the first token takes."""
+        return 0 if self.kind in DECODERS else int(self.padding) + 1
+
+    @property
+    def position_reach(self) -> int:
+        return int(self.n_positions) - self.first_row
+
     @classmethod
     def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
-        tied = ("tie_encoder_decoder = true: transformers 5.23 keeps the weights of both stacks apart, as here",)
+        tied = ("tie_encoder_decoder = true: transformers 5.24 keeps the weights of both stacks apart, as here",)
         return [*super().read_otherwise(raw), *(tied if raw.get("tie_encoder_decoder") else ())]
 
     def check(self) -> None:
@@ -191,12 +202,17 @@ def named_as(kind: type[StackT], **values: Any) -> StackT:
     return made
 
 
-@architecture("encoder-decoder", config=EncoderDecoder)
+HEADS = {"Model": OWN}
+
+
+@architecture(
+    "encoder-decoder", config=EncoderDecoder, heads=HEADS, peft=Peft(tied_head="decoder.cls.predictions.decoder")
+)
 def forward(w: Weights, ids: Array, c: EncoderDecoder, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source, stack, below = cache.source(c.n_source), c.writer, w.at("decoder")
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
-    x = stack.embedded(ids, cache, below, stack.reserved)
+    x = stack.embedded(ids, cache, below, stack.first_row)
     layers = f"decoder.{stack.trunk}.encoder.layer"
     for _, w_layer, kept in w.layers(layers, ["layer"] * c.n_decoder_layers, cache, "decoder", c.n_encoder_layers):
         x = decoder_layer(x, w_layer, kept, stack, read)

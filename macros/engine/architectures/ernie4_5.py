@@ -5,6 +5,7 @@ Source: ERNIE 4.5 technical report, baidu/ERNIE-4.5-0.3B-PT; tensor names as tra
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -54,7 +55,7 @@ class Ernie45(Llama):
         return read_rope(self.rope_parameters, theta=500_000.0)
 
 
-@architecture("ernie4_5", config=Ernie45)
+@architecture("ernie4_5", config=Ernie45, gguf=Gguf("ernie4_5"))
 def forward(w: Weights, ids: Array, c: Ernie45, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -6,6 +6,9 @@ store the bias one level up, as mlp.moe_statics).
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import NAMED_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -32,6 +35,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Count, Interval, Positive, Raw, Size, activation, config, key
+from .predicted import Module, Place, angles
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 from .tensor_layouts import EXPERT, FUSED
 
@@ -53,7 +57,7 @@ class Ernie45MoE(Config):
     # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", 4)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     # feed-forward
     d_ff: Size = key("intermediate_size")
@@ -91,7 +95,7 @@ class Ernie45MoE(Config):
         }
     )
 
-    def width_of_a_head(self) -> int:
+    def default_head_dim(self) -> int:
         """head_dim if the config leaves it out: d_model / n_heads."""
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
@@ -115,7 +119,32 @@ class Ernie45MoE(Config):
         ]
 
 
-@architecture("ernie4_5_moe", config=Ernie45MoE, fused=FUSED, spellings=(("mlp.moe_statics", "mlp.gate.moe_statics"),))
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Kind(False), angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(
+    draft_layer,
+    "model",
+    "mtp_emb_norm.{k}",
+    "mtp_hidden_norm.{k}",
+    "mtp_linear_proj.{k}",
+    "mtp_block.{k}",
+    "",
+)
+
+
+@architecture(
+    "ernie4_5_moe",
+    config=Ernie45MoE,
+    fused=FUSED,
+    spellings=(("mlp.moe_statics", "mlp.gate.moe_statics"),),
+    gguf=Gguf("ernie4_5-moe"),
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS),
+    rounds_heads={"ernie4_5_moe": True},
+)
 def forward(w: Weights, ids: Array, c: Ernie45MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -67,6 +67,7 @@ class Ernie45VLMoE(Ernie45MoE):
         end.replace("mlp.", "mlp.text_moe."): tuple(part.replace("mlp.", "mlp.text_moe.") for part in parts)
         for end, parts in FUSED.items()
     },
+    rounds_heads={"ernie4_5_vl_moe_text": True},
 )
 def forward(w: Weights, ids: Array, c: Ernie45VLMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

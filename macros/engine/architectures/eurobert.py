@@ -5,6 +5,7 @@ The text is read at once: nothing is kept for a next step. Source: arXiv 2503.05
 
 from __future__ import annotations
 
+from ..facts import Gguf, Task
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -12,6 +13,7 @@ from . import architecture
 from .bert import Bert
 from .config import Positive, config, key
 from .llama import Llama, feed_forward
+from .tasks import BASE, OWN
 
 
 @config
@@ -24,9 +26,17 @@ class EuroBert(Llama):
     ignored = Llama.ignored | {"mask_token_id", "classifier_pooling"}
 
 
-@architecture("eurobert", config=EuroBert)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+}
+
+
+@architecture("eurobert", config=EuroBert, gguf=Gguf("eurobert", outside={"lm_head": "-"}), heads=HEADS)
 def forward(w: Weights, ids: Array, c: EuroBert, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     for _, w_layer, _ in w.layers("model.layers", ["layer"] * c.n_layers, cache):

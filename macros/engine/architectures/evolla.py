@@ -1,4 +1,4 @@
-"""Evolla: Llama 3's decoder, in which some layers look at a protein behind their feed-forward network, through gates.
+"""Evolla: Llama 3's decoder, in which some layers attend to a protein after their feed-forward network, through gates.
 
 The protein's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
 lengths. Their keys and values are made once. Source: bioRxiv 2025.01.05.630192; westlake-repl/Evolla-10B-hf by
@@ -82,7 +82,7 @@ def forward(w: Weights, ids: Array, c: Evolla, cache: KVCache, last: bool = True
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: Evolla, kind: str, table: RopeTable, read: Array) -> Array:
-    """One transformer block, behind which some look at the protein: [T D], [M D] -> [T D]."""
+    """One transformer block; some of them attend to the protein afterwards: [T D], [M D] -> [T D]."""
     x = x + attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("self_attn"), cache, c, Full(), table)
     x = x + feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
     if kind == "layer":

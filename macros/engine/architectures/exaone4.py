@@ -6,6 +6,9 @@ Source: arXiv 2507.11407; tensor names as the published files.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -24,13 +27,19 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, fixed, full_every, key, masks_of
+from .gguf_tables import AFTER
 from .llama import Llama, feed_forward
+from .predicted import Module, Place, angles
+from .tasks import OLD_NAME
 
 
 @config
 class Exaone4(Llama):
     """Hyperparameters of EXAONE 4, in forward order."""
 
+    ignored = Llama.ignored | {
+        *("num_nextn_predict_layers", "_num_mtp_layers", "mtp_share_layers", "mtp_loss_scaling_factor"),
+    }
     n_kv_heads: Size = key("num_key_value_heads", 32)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     attention_bias: bool = fixed(False)
@@ -58,7 +67,23 @@ class Exaone4(Llama):
         return [NoPE(mask) if self.sliding_window and mask == Full() else mask for mask in published]
 
 
-@architecture("exaone4", config=Exaone4)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, c.masks[0], angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer, "mtp", "pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "layers.{k}", "norm", is_one=True)
+
+
+@architecture(
+    "exaone4",
+    config=Exaone4,
+    gguf=Gguf("exaone4", AFTER, is_windowed=True),
+    heads=OLD_NAME,
+    predicts=MTP,
+    mlx=Mlx(is_windowed=True),
+    rounds_heads={"exaone4": True},
+)
 def forward(w: Weights, ids: Array, c: Exaone4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -6,15 +6,29 @@ each expert by itself and the router's bias one level up.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, activation, config, dense_first, key, listed, sparse_layers
+from .config import Count, Positive, Size, activation, config, dense_first, key, listed, sparse_layers
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_stacked_experts
 from .exaone4 import Exaone4, attention
+from .predicted import Module, Place, angles
 from .tensor_layouts import FUSED
+
+
+def _is_another_list(raw: Mapping[str, Any]) -> bool:
+    """Whether the published list of layers with experts is not that of the keys that are read."""
+    said, types = listed(raw.get("is_moe_layer")), listed(raw.get("mlp_layer_types"))
+    dense = raw.get("first_k_dense_replace", 1)
+    if said is None or not isinstance(dense, int):
+        return False
+    return said != [types[i] == "sparse" if types and i < len(types) else i >= dense for i in range(len(said))]
 
 
 @config
@@ -34,17 +48,18 @@ class ExaoneMoE(Exaone4):
     d_ff_expert: Size = key("moe_intermediate_size")
     n_shared_experts: Count = key("num_shared_experts", also=("n_shared_experts",))
 
-    rewritten = Exaone4.rewritten | {"is_moe_layer"}
-    ignored = Exaone4.ignored | {"scoring_func", "topk_method", "num_nextn_predict_layers", "attention_bias"}
+    ignored = Exaone4.ignored | {
+        "is_moe_layer",
+        "scoring_func",
+        "topk_method",
+        "num_nextn_predict_layers",
+        "attention_bias",
+    }
 
     @classmethod
-    def prepare(cls, raw: Raw) -> Raw:
-        """The published files say of each layer whether it has experts."""
-        raw = super().prepare(raw)
-        sparse = listed(raw.pop("is_moe_layer", None))
-        if sparse is not None and raw.get("mlp_layer_types") is None:
-            raw["mlp_layer_types"] = ["sparse" if is_sparse else "dense" for is_sparse in sparse]
-        return raw
+    def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
+        said = "is_moe_layer: transformers 5.24 goes by first_k_dense_replace, and so do these figures"
+        return super().read_otherwise(raw) + ([said] if _is_another_list(raw) else [])
 
     def check(self) -> None:
         super().check()
@@ -56,11 +71,25 @@ class ExaoneMoE(Exaone4):
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), self.masks)]
 
 
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    kind = Kind(False, c.masks[0])
+    return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer, "mtp", "pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "layers.{k}", "norm", is_one=True)
+
+
 @architecture(
     "exaone_moe",
     config=ExaoneMoE,
     pieces=FUSED,
     spellings=(("mlp.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),),
+    gguf=Gguf("exaone-moe", is_windowed=True),
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS),
+    mlx=Mlx(is_windowed=True),
+    rounds_heads={"exaone_moe": True},
 )
 def forward(w: Weights, ids: Array, c: ExaoneMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

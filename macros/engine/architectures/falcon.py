@@ -5,6 +5,7 @@ Source: arXiv 2311.16867; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -24,6 +25,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, activation, config, derived, key
 from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -72,7 +74,12 @@ class Falcon(Config):
         return self.new_block and (2 if self.norms_side_by_side is None else self.norms_side_by_side) == 2
 
 
-@architecture("falcon", config=Falcon)
+GGUF = Gguf("falcon", {"ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"})
+
+
+@architecture(
+    "falcon", config=Falcon, gguf=GGUF, heads=OLD_CLASSIFIER, peft=Peft(("query_key_value",), own_linear=True)
+)
 def forward(w: Weights, ids: Array, c: Falcon, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.word_embeddings.weight", c.vocab_size, c.d_model)

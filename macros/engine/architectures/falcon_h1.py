@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -33,6 +34,7 @@ from ..ops.recurrence import STATE_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, Raw, Size, Taps, activation, config, key
+from .gguf_tables import MAMBA2
 from .llama import Llama
 from .mamba import NOT_READ
 from .mamba2 import state_spaces
@@ -102,7 +104,10 @@ class FalconH1(Llama):
             )
 
 
-@architecture("falcon_h1", config=FalconH1)
+GGUF = Gguf("falcon-h1", {**MAMBA2, "pre_ff_layernorm": "=ffn_norm"})
+
+
+@architecture("falcon_h1", config=FalconH1, gguf=GGUF, peft=Peft(refused="out_proj"), rounds_heads={"falcon_h1": True})
 def forward(w: Weights, ids: Array, c: FalconH1, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

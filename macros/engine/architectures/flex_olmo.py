@@ -5,6 +5,7 @@ Source: arXiv 2507.07024; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..facts import NAMED_EXPERTS, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -48,7 +49,9 @@ class FlexOlmo(Llama):
         return read_rope(self.rope_parameters, 500_000.0)
 
 
-@architecture("flex_olmo", config=FlexOlmo, fused=FUSED)
+@architecture(
+    "flex_olmo", config=FlexOlmo, fused=FUSED, peft=Peft(stacked=NAMED_EXPERTS), rounds_heads={"flex_olmo": True}
+)
 def forward(w: Weights, ids: Array, c: FlexOlmo, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -11,6 +11,7 @@ from . import architecture
 from .bart import M2M100
 from .bart import forward as bart_forward
 from .config import Size, config, fixed, key
+from .tasks import OWN
 
 
 @config
@@ -46,7 +47,10 @@ class Fsmt(M2M100):
         return self.table("decoder") if self.tied else "model.decoder.output_projection.weight"
 
 
-@architecture("fsmt", config=Fsmt)
+HEADS = {"ForConditionalGeneration": OWN}
+
+
+@architecture("fsmt", config=Fsmt, heads=HEADS)
 def forward(w: Weights, ids: Array, c: Fsmt, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     return bart_forward(w, ids, c, cache, last)

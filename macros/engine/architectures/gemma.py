@@ -6,6 +6,7 @@ Source: arXiv 2403.08295; tensor names as the published files, whose norm weight
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import QUERY_VALUE, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import embed, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -41,7 +42,7 @@ class Gemma(Llama):
         return super().prepare(raw | {"hidden_act": "gelu_pytorch_tanh"} if raw.get("hidden_act") == "gelu" else raw)
 
 
-@architecture("gemma", config=Gemma)
+@architecture("gemma", config=Gemma, gguf=Gguf("gemma", shifted=("norm.weight",)), peft=Peft(QUERY_VALUE))
 def forward(w: Weights, ids: Array, c: Gemma, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5

@@ -5,12 +5,14 @@ Source: arXiv 2408.00118, 2510.15001 (VaultGemma); tensor names as the published
 
 from __future__ import annotations
 
+from ..facts import QUERY_VALUE, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rope_table, soft_cap, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, fixed, full_every, key, masks_of
 from .gemma import Gemma, norm
+from .gguf_tables import AFTER
 from .llama import feed_forward
 
 
@@ -43,7 +45,12 @@ class VaultGemma(Gemma2):
 
 
 @architecture("vaultgemma", config=VaultGemma)
-@architecture("gemma2", config=Gemma2)
+@architecture(
+    "gemma2",
+    config=Gemma2,
+    gguf=Gguf("gemma2", AFTER, is_windowed=True, shifted=("norm.weight",)),
+    peft=Peft(QUERY_VALUE),
+)
 def forward(w: Weights, ids: Array, c: Gemma2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5

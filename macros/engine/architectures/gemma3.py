@@ -6,6 +6,7 @@ Source: arXiv 2503.19786; tensor names as the text model's published files.
 
 from __future__ import annotations
 
+from ..facts import QUERY_VALUE, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -27,8 +28,9 @@ from . import architecture
 from .config import Interval, Positive, Raw, config, fixed, full_every, key
 from .gemma import norm
 from .gemma2 import Gemma2
+from .gguf_tables import AFTER
 from .llama import feed_forward
-from .otherwise import single_table
+from .otherwise import OLDER_SCALING, single_table
 from .rope_config import fold_rope_by_layer_type, read_rope
 
 
@@ -44,7 +46,7 @@ class Gemma3(Gemma2):
 
     rewritten = Gemma2.rewritten | {"rope_local_base_freq", "use_bidirectional_attention"}
     ignored = Gemma2.ignored | {"mm_tokens_per_image"}
-    otherwise = (single_table(1_000_000),)
+    otherwise = (single_table(1_000_000), OLDER_SCALING)
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -74,7 +76,19 @@ class Gemma3(Gemma2):
         return read_rope(self.rope_parameters, 1_000_000.0, "full_attention")
 
 
-@architecture("gemma3_text", "gemma3", config=Gemma3)
+@architecture(
+    "gemma3_text",
+    config=Gemma3,
+    gguf=Gguf("gemma3", AFTER, is_windowed=True, shifted=("norm.weight",)),
+    peft=Peft(QUERY_VALUE),
+    mlx=Mlx(is_windowed=True),
+)
+@architecture(
+    "gemma3",
+    config=Gemma3,
+    gguf=Gguf("gemma3", AFTER, is_windowed=True, shifted=("norm.weight",)),
+    mlx=Mlx(is_windowed=True),
+)
 def forward(w: Weights, ids: Array, c: Gemma3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5

@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..errors import Problem
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -33,7 +34,9 @@ from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, activation, config, derived, fixed, full_every, key, listed, masks_of
 from .gemma4 import Kept, attention, layer_input, layer_inputs, seen_by
+from .gguf_tables import AFTER, PER_LAYER, PER_LAYER_TABLES
 from .llama import Llama
+from .otherwise import OLDER_SCALING, single_table
 from .rope_config import fold_rope_by_layer_type, read_rope
 
 # Streams projected from one keep its size, but for a division by less than this.
@@ -81,6 +84,7 @@ class Gemma3n(Llama):
     logit_cap: Positive | None = key("final_logit_softcapping", 30.0)
     tied: bool = key("tie_word_embeddings", True)
 
+    otherwise = (single_table(1_000_000), OLDER_SCALING)
     rewritten = Llama.rewritten | {"rope_local_base_freq"}
     ignored = Llama.ignored | {"hidden_act", "altup_coef_clip"}
 
@@ -149,7 +153,32 @@ class Gemma3n(Llama):
         return read_rope(self.rope_parameters, 1_000_000.0, "full_attention")
 
 
-@architecture("gemma3n_text", config=Gemma3n)
+GGUF = Gguf(
+    "gemma3n",
+    {
+        **AFTER,
+        **PER_LAYER,
+        "altup.modality_router": "altup_router",
+        "altup.router_norm": "altup_router_norm",
+        "altup.correction_coefs": "altup_correct_coef",
+        "altup.prediction_coefs": "altup_predict_coef",
+        "altup.correct_output_scale": "altup_correct_scale",
+        "laurel.linear_left": "laurel_l",
+        "laurel.linear_right": "laurel_r",
+        "laurel.post_laurel_norm": "laurel_post_norm",
+    },
+    {
+        **PER_LAYER_TABLES,
+        "embed_tokens_per_layer": "padded:per_layer_token_embd",
+        "altup_projections.0": "stack:altup_proj",
+        "altup_unembed_projections.0": "stack:altup_unembd_proj",
+        **{f"altup_{which}projections.{n}": "-" for which in ("", "unembed_") for n in (1, 2)},
+    },
+    is_windowed=True,
+)
+
+
+@architecture("gemma3n_text", config=Gemma3n, gguf=GGUF, mlx=Mlx(is_windowed=True))
 def forward(w: Weights, ids: Array, c: Gemma3n, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5
@@ -209,7 +238,7 @@ def feed_forward(x: Array, w: Weights, c: Gemma3n, kind: WideKind) -> Array:
 
 @step(Role.LAUREL)
 def laurel(x: Array, w: Weights, c: Gemma3n) -> Array:
-    """A narrow map around attention, added to what it started from: [T D] -> [T R] -> [T D]."""
+    """A low-rank map parallel to attention, added to its input: [T D] -> [T R] -> [T D]."""
     y = linear(linear(x, w, "linear_left", c.d_laurel), w, "linear_right", c.d_model)
     return x + rms_norm(y, w, "post_laurel_norm", c.norm_eps)
 

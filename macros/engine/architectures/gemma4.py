@@ -15,6 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import Problem
+from ..facts import QUERY_VALUE, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -43,6 +44,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, activation, config, fixed, full_every, key, masks_of, tabled
+from .gguf_tables import AFTER, PER_LAYER, PER_LAYER_TABLES
 from .llama import Llama
 from .rope_config import fold_rope_of_kinds, rope_of_mask
 from .tensor_layouts import PACKED
@@ -169,8 +171,37 @@ def seen_by(mask: Mask) -> Mask:
     return mask.mask if isinstance(mask, Shared) else mask
 
 
-@architecture("gemma4_unified_text", "gemma4_unified", config=Gemma4Unified)
-@architecture("gemma4_text", "gemma4", config=Gemma4)
+GGUF = Gguf(
+    "gemma4",
+    {
+        **AFTER,
+        **PER_LAYER,
+        "layer_scalar": "=layer_output_scale.weight",
+        "pre_feedforward_layernorm_2": "pre_ffw_norm_2",
+        "post_feedforward_layernorm_1": "post_ffw_norm_1",
+        "post_feedforward_layernorm_2": "post_ffw_norm_2",
+        "router.proj": "ffn_gate_inp",
+        "router.scale": "=ffn_gate_inp.scale",
+        "router.per_expert_scale": "=ffn_down_exps.scale",
+        "experts.gate_up_proj": "ffn_gate_up_exps",
+        "experts.down_proj": "ffn_down_exps",
+    },
+    PER_LAYER_TABLES,
+    is_windowed=True,
+)
+
+
+@architecture("gemma4_unified_text", config=Gemma4Unified, gguf=GGUF, windows_in_sglang=True)
+@architecture("gemma4_unified", config=Gemma4Unified, gguf=GGUF)
+@architecture(
+    "gemma4_text",
+    config=Gemma4,
+    gguf=GGUF,
+    peft=Peft(linear_router=True),
+    mlx=Mlx(is_windowed=True),
+    windows_in_sglang=True,
+)
+@architecture("gemma4", config=Gemma4, gguf=GGUF, peft=Peft(QUERY_VALUE, linear_router=True), windows_in_sglang=True)
 def forward(w: Weights, ids: Array, c: Gemma4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5

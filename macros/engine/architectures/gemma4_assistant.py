@@ -3,7 +3,7 @@
 It reads the target's last hidden state beside the embedding of the token after it, and gives the next draft a state as
 wide as the target's. A head of centroids finds the few tokens that are scored.
 
-Sources: transformers 5.23, gemma4_assistant and gemma4_unified_assistant, whose class makes no model of such layers
+Sources: transformers 5.24, gemma4_assistant and gemma4_unified_assistant, whose class makes no model of such layers
 because it cannot list which of them keep and which read; generation/candidate_generator.py. There a layer with a window
 sees the rows that the target keeps, as here.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import UNREAD
 from ..interface import Array, KVCache, Mask, Weights
 from ..ops import Shared, embed, linear, positions, rms_norm, rope_table, top_k, unembed
 from ..steps import Holds, Role, step
@@ -101,8 +102,8 @@ class Gemma4UnifiedAssistant(Gemma4Assistant):
         """None are left out."""
 
 
-@architecture("gemma4_unified_assistant", config=Gemma4UnifiedAssistant)
-@architecture("gemma4_assistant", config=Gemma4Assistant)
+@architecture("gemma4_unified_assistant", config=Gemma4UnifiedAssistant, gguf=UNREAD)
+@architecture("gemma4_assistant", config=Gemma4Assistant, gguf=UNREAD)
 def forward(w: Weights, ids: Array, c: Gemma4Assistant, cache: KVCache, last: bool = True) -> Array:
     """Scores for the token after the next: [T], and the target's hidden states [T W] -> [T V], or [1 V] with `last`."""
     token = embed(ids, w.of_target(), EMBEDDING, c.vocab_size, c.d_target) * c.d_target**0.5

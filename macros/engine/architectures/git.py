@@ -1,10 +1,14 @@
-"""GIT: BERT's block as a decoder. An image's vectors would stand before the text.
+"""GIT: BERT's block as a decoder. An image's vectors would precede the text.
 
 Source: arXiv 2205.14100; tensor names as the published files.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from ..errors import shorten
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, positions, unembed
 from ..steps import Holds, Role, step
@@ -23,6 +27,14 @@ class Git(Bert):
 
     caveat = ""
     ignored = Bert.ignored | {"num_image_with_embedding"}
+
+    @classmethod
+    def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
+        pictures = raw.get("num_image_with_embedding")
+        said = (
+            f"num_image_with_embedding = {shorten(pictures)}: a vector for each picture of a video is not counted here"
+        )
+        return super().read_otherwise(raw) + ([said] if pictures is not None else [])
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")

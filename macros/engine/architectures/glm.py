@@ -1,11 +1,15 @@
 """GLM-4: Llama's block with a fused gate, few key/value heads, and rotary positions on half of each head, in pairs.
 
-The 0414 release norms each half's output too, and so do the text models of GLM-4.1V and GLM-OCR: of a text alone, all
-three parts of a place are one. Source: arXiv 2406.12793, 2507.01006 (GLM-4.1V); tensor names as transformers' files.
+The 0414 release norms each half's output too, and so do the text models of GLM-4.1V and GLM-OCR: in a text without
+images, all three parts of a position are equal. Source: arXiv 2406.12793, 2507.01006 (GLM-4.1V); tensor names as
+transformers' files.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -26,6 +30,7 @@ from . import architecture
 from .config import MEDIA_TOKENS, Positive, Size, config, fixed, key
 from .llama import Llama
 from .phi3 import feed_forward
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
 
 
@@ -48,7 +53,7 @@ class GLM(Llama):
 class GLM4(GLM):
     """Hyperparameters of GLM-4-0414, in forward order."""
 
-    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    norm_eps: Positive = key("rms_norm_eps", 1.5625e-07)
     norms_outputs: bool = fixed(True)
 
 
@@ -56,7 +61,8 @@ class GLM4(GLM):
 class GLM4V(GLM4):
     """Hyperparameters of the text model of GLM-4.1V, in forward order."""
 
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     attention_bias: bool = fixed(True)
 
     ignored = GLM4.ignored | MEDIA_TOKENS | {"attention_bias"}
@@ -74,10 +80,21 @@ class GlmOcr(GLM4V):
     attention_bias: bool = fixed(False)
 
 
-@architecture("glm_ocr_text", config=GlmOcr)
-@architecture("glm4v_text", config=GLM4V)
-@architecture("glm", config=GLM)
-@architecture("glm4", config=GLM4)
+GGUF = Gguf("glm4", {"post_self_attn_layernorm": "post_attention_norm", "post_mlp_layernorm": "post_ffw_norm"})
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer)
+
+
+@architecture("glm_ocr_text", config=GlmOcr, gguf=GGUF, predicts=MTP, rounds_heads={"glm_ocr_text": True})
+@architecture("glm4v_text", config=GLM4V, gguf=GGUF, rounds_heads={"glm4v_text": True})
+@architecture("glm", config=GLM, gguf=Gguf("chatglm", outside={"output_layer": "output"}))
+@architecture("glm4", config=GLM4, gguf=GGUF)
 def forward(w: Weights, ids: Array, c: GLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -7,6 +7,9 @@ model's; files also hold a module for multi-token prediction.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -30,6 +33,7 @@ from .config import MEDIA_TOKENS, Count, Positive, Size, activation, config, fix
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import mixture_of_experts
 from .llama import Llama
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
 from .tensor_layouts import FUSED
 
@@ -74,19 +78,47 @@ class Glm4MoE(Llama):
 
 @config
 class Glm4VMoE(Glm4MoE):
-    """Hyperparameters of the text model of GLM-4.5V and 4.6V, in forward order: of a text alone, all three parts of a
-    place are one.
+    """Hyperparameters of the text model of GLM-4.5V and 4.6V, in forward order: in a text without images, all three
+    parts of a position are equal.
     """
 
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     attention_bias: bool = key("attention_bias", True)
     qk_norm: bool = fixed(False)
 
     ignored = Glm4MoE.ignored | MEDIA_TOKENS | {"use_qk_norm"}
 
 
-@architecture("glm4v_moe_text", config=Glm4VMoE, fused=FUSED)
-@architecture("glm4_moe", config=Glm4MoE, fused=FUSED)
+GGUF = Gguf("glm4moe", {"post_attention_layernorm": "post_attention_norm"})
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer)
+
+
+@architecture(
+    "glm4v_moe_text",
+    config=Glm4VMoE,
+    fused=FUSED,
+    gguf=GGUF,
+    predicts=MTP,
+    rounds_heads={"glm4v_moe_text": True},
+    peft=Peft(stacked=NAMED_EXPERTS),
+)
+@architecture(
+    "glm4_moe",
+    config=Glm4MoE,
+    fused=FUSED,
+    gguf=GGUF,
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS),
+    mlx=Mlx(routers="own"),
+    rounds_heads={"glm4_moe": True},
+)
 def forward(w: Weights, ids: Array, c: Glm4MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

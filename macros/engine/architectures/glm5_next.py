@@ -7,10 +7,12 @@ rotary embedding at all, and clipped gates everywhere. The text model of a multi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from ..errors import Problem
+from ..errors import Problem, shorten
+from ..facts import Gguf
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     OF_INDEXER,
@@ -44,16 +46,22 @@ from .config import Count, Interval, Positive, Raw, Size, Taps, activation, conf
 from .deepseek_v2 import read_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
+from .gguf_tables import DELTA_OF_KEYS, STREAMS, STREAMS_IN_32_BITS
 from .otherwise import EXPERTS_ACTIVATION, Otherwise, other_than
+from .predicted import Module, Place
 from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, HYPER_CONNECTIONS
 
-# What the table `linear_attn_config` of published configs calls the keys of transformers.
+# The names in `linear_attn_config` of published configs for transformers' keys.
 OF_TABLE = {
     "linear_head_dim": "head_dim",
     "linear_num_heads": "num_heads",
     "linear_conv_kernel_dim": "short_conv_kernel_size",
     "linear_lower_bound": "gate_lower_bound",
 }
+
+
+# Keys of published files for mechanisms that every model has: residual streams, averages by gates, no rotation.
+ALWAYS = ("mhc", "index_kpool_compress", "mla_use_nope")
 
 
 class NextKind(IndexedKind, frozen=True):
@@ -85,21 +93,24 @@ class Glm5Next(GlmMoEDsa):
     stream_rounds: Interval = key("hc_sinkhorn_iters", 20)
     stream_floor: float = key("hc_eps", 1e-6)
 
-    rewritten = GlmMoEDsa.rewritten | {"linear_attn_config"}
-    ignored = (GlmMoEDsa.ignored - {"layer_types"}) | {"first_k_dense_replace"}
+    rewritten = GlmMoEDsa.rewritten | {"linear_attn_config", *ALWAYS}
+    ignored = (GlmMoEDsa.ignored - {"layer_types"}) | {"first_k_dense_replace", "index_share_for_mtp_iteration"}
     otherwise = (
         EXPERTS_ACTIVATION,
         Otherwise(
             "index_kpool_always_select_tail",
             other_than("index_kpool_always_select_tail", True),
-            "the tokens of the first pool see nothing and get no number here, whereas transformers 5.23 gives them one",
+            "the tokens of the first pool see nothing and get no number here, whereas transformers 5.24 gives them one",
         ),
     )
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The keys of the table `linear_attn_config` in transformers' spelling."""
+        """The keys of the table `linear_attn_config` in transformers' spelling, and none for what is always so."""
         raw = super().prepare(raw)
+        for name in ALWAYS:
+            if (value := raw.pop(name, None)) not in (None, True):
+                raise Problem(f"{name} = {shorten(value)}: a variant that no published model has", "correct the value")
         table = take_table(raw, "linear_attn_config")
         raw |= {ours: table[theirs] for ours, theirs in OF_TABLE.items() if theirs in table}
         if table and raw.get("linear_lower_bound") is None and table.get("safe_gate", True):
@@ -129,12 +140,56 @@ class Glm5Next(GlmMoEDsa):
         ]
 
 
+GGUF = Gguf(
+    "glm5-next",
+    {
+        **DELTA_OF_KEYS,
+        **STREAMS,
+        "self_attn.forget_gate.f_a_proj": "ssm_f_a",
+        "self_attn.forget_gate.f_b_proj": "ssm_f_b",
+        "self_attn.g_a_proj": "ssm_g_a",
+        "self_attn.g_b_proj": "ssm_g_b",
+        "self_attn.indexer.index_kpool_compress_gate": "indexer_compressor_gate",
+        "self_attn.indexer.index_kpool_compress_ape": "indexer_compressor_ape",
+    },
+    is_by_layer=True,
+    native=(
+        *STREAMS_IN_32_BITS,
+        ("indexer_compressor_gate.weight", "F32"),
+        ("indexer_compressor_ape.weight", "F32"),
+    ),
+    kept=tuple(
+        """
+            hc_ indexer.attn_q_b indexer.attn_k indexer.proj indexer_compressor_gate indexer_compressor_ape
+            ssm_f_a.weight ssm_f_b.weight ssm_g_a.weight ssm_g_b.weight ssm_beta.weight attn_kv_a_mqa.weight
+            attn_k_b.weight attn_v_b.weight
+            """.split()
+    ),
+    no_less=("attn_q_a", "attn_q_b"),
+)
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    x = x + attention(y, w.at("self_attn"), cache, c, NextKind(True), None)[0]
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if c.kinds[-1].moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation), limit=c.gate_limit)
+
+
+MTP = Module(draft_layer)
+
+
 @architecture(
     "glm5_next_text",
     config=Glm5Next,
     fused=FUSED,
     spellings=(*HYPER_CONNECTIONS, *FORGET_GATE),
     pieces=CONVOLUTIONS,
+    gguf=GGUF,
+    predicts=MTP,
 )
 def forward(w: Weights, ids: Array, c: Glm5Next, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -219,7 +274,7 @@ def attention(
 def indexer(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next, mask: PickedPools) -> Array:
     """The places of the tokens in the most relevant pools for each new one, and in its own: [T D], [T Q] -> [T I].
 
-    A pool's key is the average of its tokens', element by element by gates. A place behind the end is ignored.
+    A pool's key is the average of its tokens', element by element by gates. A position past the end is ignored.
     """
     N, H, every = c.index_n_heads, c.index_head_dim, c.pool_size
     q = heads(linear(narrow, w, "wq_b", N * H), N, H)

@@ -1,4 +1,4 @@
-"""GPT, the first of the line: GPT-2's parts, with the norm after each half of the block instead of before.
+"""The original GPT: GPT-2's parts, with the norm after each half of the block instead of before it.
 
 Source: Radford et al. 2018; tensor names as transformers' OpenAIGPTLMHeadModel.
 """

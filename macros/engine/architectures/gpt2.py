@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Activation,
@@ -37,6 +38,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -96,8 +98,21 @@ class GPT3(GPT2):
         return (self.n_heads, self.d_head) if self.n_heads * self.d_head == self.d_model else (1, self.d_model)
 
 
+GGUF = Gguf(
+    "gpt2",
+    {
+        "attn.c_attn": "turned:attn_qkv",
+        "attn.c_proj": "turned:attn_output",
+        "mlp.c_fc": "turned:ffn_up",
+        "mlp.c_proj": "turned:ffn_down",
+    },
+)
+
+
 @architecture("gpt3", config=GPT3)
-@architecture("gpt2", config=GPT2, optional_prefix="transformer.")
+@architecture(
+    "gpt2", config=GPT2, optional_prefix="transformer.", gguf=GGUF, heads=OLD_CLASSIFIER, peft=Peft(("c_attn",))
+)
 def forward(w: Weights, ids: Array, c: GPT2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

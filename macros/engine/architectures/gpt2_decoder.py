@@ -1,19 +1,21 @@
 """GPT-2 beside an encoder: each of its layers also looks at the vectors of an image.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
-lengths. Source: transformers 5.23, models/gpt2; tensor names as its GPT2LMHeadModel.
+lengths. Source: transformers 5.24, models/gpt2; tensor names as its GPT2LMHeadModel.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, conv1d, embed, embed_positions, heads, layer_norm, positions, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Size, config, key
 from .gpt2 import GPT2, attention, feed_forward
+from .tasks import NONE
 from .trocr import BESIDE_ENCODER, TrOCR
 
 
@@ -34,7 +36,7 @@ class GPT2Decoder(GPT2):
         return self.n_source, self.d_model
 
 
-@architecture("gpt2_decoder", config=GPT2Decoder, spellings=BESIDE_ENCODER)
+@architecture("gpt2_decoder", config=GPT2Decoder, spellings=BESIDE_ENCODER, heads=NONE, peft=Peft(("c_attn",)))
 def forward(w: Weights, ids: Array, c: GPT2Decoder, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)

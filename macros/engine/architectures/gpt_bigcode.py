@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, positions, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Size, config, derived, fixed, key
 from .gpt2 import GPT2
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -42,7 +44,14 @@ class GPTBigCode(GPT2):
     }
 
 
-@architecture("gpt_bigcode", config=GPTBigCode, optional_prefix="transformer.")
+@architecture(
+    "gpt_bigcode",
+    config=GPTBigCode,
+    optional_prefix="transformer.",
+    gguf=Gguf("starcoder"),
+    heads=OLD_CLASSIFIER,
+    peft=Peft(("c_attn",)),
+)
 def forward(w: Weights, ids: Array, c: GPTBigCode, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

@@ -6,6 +6,7 @@ Source: github.com/EleutherAI/gpt-neo; tensor names as the published files.
 from __future__ import annotations
 
 from ..errors import Problem, nearest, shorten
+from ..facts import QUERY_VALUE, Peft
 from ..interface import Array, KVCache, Mask, Weights
 from ..ops import (
     Activation,
@@ -24,6 +25,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -75,7 +77,7 @@ class GPTNeo(Config):
         return [known[name] for name in names]
 
 
-@architecture("gpt_neo", config=GPTNeo, optional_prefix="transformer.")
+@architecture("gpt_neo", config=GPTNeo, optional_prefix="transformer.", heads=OLD_CLASSIFIER, peft=Peft(QUERY_VALUE))
 def forward(w: Weights, ids: Array, c: GPTNeo, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

@@ -5,12 +5,14 @@ Source: arXiv 2204.06745 (GPT-NeoX-20B), 2304.01373 (Pythia); tensor names as th
 
 from __future__ import annotations
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Full, Rope, apply_rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, activation, config, derived, key
 from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -51,7 +53,17 @@ class GPTNeoX(Config):
         )
 
 
-@architecture("gpt_neox", config=GPTNeoX, spellings=(("^embed_out.", "lm_head."),))
+GGUF = Gguf("gptneox", {"attention.query_key_value": "attn_qkv", "attention.dense": "attn_output"})
+
+
+@architecture(
+    "gpt_neox",
+    config=GPTNeoX,
+    spellings=(("^embed_out.", "lm_head."),),
+    gguf=GGUF,
+    heads=OLD_CLASSIFIER,
+    peft=Peft(("query_key_value",)),
+)
 def forward(w: Weights, ids: Array, c: GPTNeoX, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "gpt_neox.embed_in.weight", c.vocab_size, c.d_model)

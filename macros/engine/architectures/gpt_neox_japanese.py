@@ -5,6 +5,7 @@ Source: transformers, models/gpt_neox_japanese; tensor names as transformers has
 
 from __future__ import annotations
 
+from ..facts import Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Full, apply_rope, attend, causal_mask, embed, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Holds, Role, step
@@ -30,7 +31,7 @@ class GPTNeoXJapanese(GPTNeoX):
         return ["plain"] * (self.n_layers - 1) + ["shifted"]
 
 
-@architecture("gpt_neox_japanese", config=GPTNeoXJapanese)
+@architecture("gpt_neox_japanese", config=GPTNeoXJapanese, peft=Peft(tied_head="embed_out"))
 def forward(w: Weights, ids: Array, c: GPTNeoXJapanese, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "gpt_neox_japanese.embed_in.weight", c.vocab_size, c.d_model)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -32,9 +33,18 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, config, full_every, key, masks_of
+from .config import Positive, Raw, Size, config, full_every, key, masks_of
 from .llama import Llama
-from .rope_config import read_rope
+from .rope_config import fold_rope_or, read_rope
+
+# The rotary embedding of a config without a table for it, and the base of one whose table has none.
+THETA = 150_000.0
+USUAL: Raw = {
+    "rope_type": "yarn",
+    "factor": 32.0,
+    "original_max_position_embeddings": 4096,
+    "truncate": False,
+}
 
 
 @config
@@ -54,22 +64,37 @@ class GptOss(Llama):
 
     ignored = frozenset({"mlp_bias", "initial_context_length"})
 
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        return fold_rope_or(raw, USUAL)
+
     def check(self) -> None:
         super().check()
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
     @property
     def rope(self) -> Rope:
-        scaled = {"rope_type", "type"} & set(self.rope_parameters)
-        usual = {"rope_type": "yarn", "factor": 32.0, "original_max_position_embeddings": 4096, "truncate": False}
-        return read_rope(self.rope_parameters if scaled else usual | self.rope_parameters, theta=150000.0)
+        return read_rope(self.rope_parameters, THETA)
 
     @property
     def masks(self) -> list[Mask]:
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
-@architecture("gpt_oss", config=GptOss)
+GGUF = Gguf(
+    "gpt-oss",
+    {
+        "post_attention_layernorm": "post_attention_norm",
+        "mlp.experts.gate_up_proj": "turned:ffn_gate_exps/ffn_up_exps",
+        "mlp.experts.down_proj": "turned:ffn_down_exps",
+        "mlp.experts.gate_up_proj_bias": "halves:=ffn_gate_exps.bias/ffn_up_exps.bias",
+        "mlp.experts.down_proj_bias": "=ffn_down_exps.bias",
+    },
+    is_windowed=True,
+)
+
+
+@architecture("gpt_oss", config=GptOss, gguf=GGUF, mlx=Mlx(is_windowed=True), windows_in_sglang=True)
 def forward(w: Weights, ids: Array, c: GptOss, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -6,6 +6,7 @@ Source: Wang and Komatsuzaki 2021, kingoflolz/mesh-transformer-jax; tensor names
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import QUERY_VALUE, Peft, Task
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -24,6 +25,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, derived, key
+from .tasks import DECODER
 
 
 @config
@@ -35,7 +37,7 @@ class GPTJ(Config):
     n_layers: Size = key("n_layer", also=("num_hidden_layers",))
     n_heads: Size = key("n_head", also=("num_attention_heads",))
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    d_rotary: Size = key("rotary_dim", lambda c: c.d_head)
+    d_rotary: Size = key("rotary_dim", 64)
     d_ff: Size = key("n_inner", lambda c: 4 * c.d_model)
     norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
     activation: str = key("activation_function", "gelu_new")
@@ -53,7 +55,12 @@ class GPTJ(Config):
             )
 
 
-@architecture("gptj", config=GPTJ)
+@architecture(
+    "gptj",
+    config=GPTJ,
+    heads=DECODER | {"ForQuestionAnswering": Task("question answering", "find_answer", 2)},
+    peft=Peft(QUERY_VALUE),
+)
 def forward(w: Weights, ids: Array, c: GPTJ, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

@@ -7,11 +7,13 @@ transformers 5, models/hyperclovax; vLLM, model_executor/models/teleflm.py; tens
 
 from __future__ import annotations
 
+from ..facts import UNREAD, Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, config, derived, fixed, key
+from .gguf_tables import GRANITE_HYBRID, GRANITE_MOE
 from .llama import Llama, feed_forward
 
 
@@ -28,9 +30,9 @@ class Granite(Llama):
 
 @config
 class HyperClovaX(Granite):
-    """Hyperparameters of HyperCLOVA X, in forward order; it norms what each half of a block gives, too."""
+    """Hyperparameters of HyperCLOVA X, in forward order; it also normalizes the output of each half of a block."""
 
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     attention_multiplier: float = key("attention_multiplier", lambda c: c.d_head**-0.5)
     norms_outputs: bool = key("use_post_norm", True)
     logits_multiplier: Positive = key("logits_scaling", 1.0)
@@ -78,11 +80,26 @@ class GraniteDocling(Granite):
     logits_divisor: Positive = key("logits_scaling", 4.0)
 
 
-@architecture("minicpm", config=MiniCPM)
+GGUF = Gguf(
+    "granite",
+    GRANITE_MOE,
+    becomes=((".mamba.", GRANITE_HYBRID), (".block_sparse_moe.", Gguf("granitemoe", GRANITE_MOE, in_pairs=True))),
+    in_pairs=True,
+)
+
+
+@architecture("minicpm", config=MiniCPM, gguf=Gguf("minicpm"))
 @architecture("TeleFLM", config=TeleFLM)
 @architecture("hyperclovax", config=HyperClovaX)
 @architecture("granite_docling_text", config=GraniteDocling)
-@architecture("granite", "granite4_vision_text", config=Granite)
+@architecture(
+    "granite",
+    config=Granite,
+    gguf=GGUF,
+    mlx=Mlx(in_8_bits=("self_attn.o_proj", "mlp.down_proj", "lm_head")),
+    rounds_heads={"granite": True},
+)
+@architecture("granite4_vision_text", config=Granite, gguf=UNREAD, rounds_heads={"granite4_vision_text": True})
 def forward(w: Weights, ids: Array, c: Granite, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

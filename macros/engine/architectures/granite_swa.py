@@ -7,6 +7,7 @@ models/granitemoe_swa; tensor names as it writes them.
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     NoPE,
@@ -29,6 +30,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Positive, Size, config, key, masks_of
+from .gguf_tables import GRANITE_MOE
 from .granite import Granite
 from .granitemoe import mixture_of_experts
 from .granitemoeshared import GraniteMoEShared, shared_expert
@@ -81,8 +83,8 @@ class GraniteMoESWA(GraniteMoEShared):
 
 
 def masks_with_thetas(c: GraniteSWA | GraniteMoESWA) -> list[Mask]:
-    """What each layer sees, and whether it turns by position. Raises `Problem` where layers that see as much turn by
-    several thetas.
+    """The mask of each layer, and whether it is rotary. Raises `Problem` if layers with equal masks have several
+    thetas.
     """
     masks = masks_of(c.layer_types, c.n_layers, c.sliding_window)
     if c.thetas is None:
@@ -110,13 +112,22 @@ def check_ropes(c: GraniteSWA | GraniteMoESWA) -> None:
         rope_of(c, mask)
 
 
-@architecture("granite_swa", config=GraniteSWA)
+GGUF = Gguf(
+    "granite_swa",
+    GRANITE_MOE | {"block_sparse_moe.input_linear": "ffn_gate_up_exps", "shared_mlp.input_linear": "ffn_up_shexp"},
+    in_pairs=True,
+)
+
+
+@architecture("granite_swa", config=GraniteSWA, gguf=GGUF, rounds_heads={"granite_swa": True})
 def forward(w: Weights, ids: Array, c: GraniteSWA, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     return run(w, ids, c, cache, last)
 
 
-@architecture("granitemoe_swa", config=GraniteMoESWA, fused=GRANITE_FUSED)
+@architecture(
+    "granitemoe_swa", config=GraniteMoESWA, fused=GRANITE_FUSED, gguf=GGUF, rounds_heads={"granitemoe_swa": True}
+)
 def forward_with_experts(w: Weights, ids: Array, c: GraniteMoESWA, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token, with experts: [T] -> [T V], or [1 V] with `last`."""
     return run(w, ids, c, cache, last)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     chosen_softmax_routing,
@@ -22,6 +23,7 @@ from ..ops import (
 from ..steps import Role, step
 from . import architecture
 from .config import Size, activation, config, key
+from .gguf_tables import GRANITE_MOE
 from .granite import Granite, attention
 from .tensor_layouts import GRANITE_FUSED
 
@@ -38,7 +40,13 @@ class GraniteMoE(Granite):
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
-@architecture("granitemoe", config=GraniteMoE, fused=GRANITE_FUSED)
+@architecture(
+    "granitemoe",
+    config=GraniteMoE,
+    fused=GRANITE_FUSED,
+    gguf=Gguf("granitemoe", GRANITE_MOE, in_pairs=True),
+    rounds_heads={"granitemoe": True},
+)
 def forward(w: Weights, ids: Array, c: GraniteMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

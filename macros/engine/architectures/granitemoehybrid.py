@@ -31,7 +31,7 @@ from ..ops import (
 from ..steps import Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, key, mixers_of
-from .granite import Granite, attention
+from .granite import GGUF, Granite, attention
 from .mamba import NOT_READ
 from .mamba2 import mamba2
 from .qwen3_next import STATE_BYTES
@@ -98,6 +98,7 @@ class GraniteMoEHybrid(Granite):
         ("block_sparse_moe.output_linear.weight", "block_sparse_moe.experts.down_proj"),
         ("block_sparse_moe.router.layer.", "block_sparse_moe.router."),
     ),
+    gguf=GGUF,
 )
 def forward(w: Weights, ids: Array, c: GraniteMoEHybrid, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

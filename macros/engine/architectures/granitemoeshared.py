@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import embed, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
 from .config import Count, activation, config, key
+from .gguf_tables import GRANITE_MOE
 from .granite import attention
 from .granitemoe import GraniteMoE, mixture_of_experts
 from .tensor_layouts import GRANITE_FUSED
@@ -24,7 +26,13 @@ class GraniteMoEShared(GraniteMoE):
     d_ff_shared: Count = key("shared_intermediate_size", 0)
 
 
-@architecture("granitemoeshared", config=GraniteMoEShared, fused=GRANITE_FUSED)
+@architecture(
+    "granitemoeshared",
+    config=GraniteMoEShared,
+    fused=GRANITE_FUSED,
+    gguf=Gguf("granitemoe", GRANITE_MOE, in_pairs=True),
+    rounds_heads={"granitemoeshared": True},
+)
 def forward(w: Weights, ids: Array, c: GraniteMoEShared, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

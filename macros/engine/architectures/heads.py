@@ -1,7 +1,7 @@
 """Task heads in one module: `architectures` in a config.json names a class, whose head replaces the trunk's own.
 
 A forward pass ends in its own head, scores for each token of the vocabulary; with another head it ends in that head's
-output for the last hidden states. Sources: transformers 5.23, `modeling_layers.py` and the modeling files of each type;
+output for the last hidden states. Sources: transformers 5.24, `modeling_layers.py` and the modeling files of each type;
 Qwen2.5-Math-RM and -PRM, modeling_qwen2_rm.py.
 """
 
@@ -14,18 +14,22 @@ import numpy as np
 from msgspec import Struct
 
 from ..errors import Problem, named, shorten
+from ..facts import Task
 from ..interface import Array, Weights
 from ..keys import OF_TWO_MODELS, WRITER, Parts, language_part, named_keys, text_table
 from ..ops import gelu, last_row, layer_norm, linear, relu
+from ..renaming import with_names, with_text_type, with_type
 from ..steps import Role, step
+from . import Architecture
 from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
 from .drafts import COUNTED, as_draft
-from .otherwise import with_rounded_head
+from .pooling import pooled
+from .tasks import DECODER, OWN, OWN_ENDS
 
-# What a head makes of the last hidden states: [T D], its own weights, the trunk's, so many labels, the config.
+# A head's output from the last hidden states [T D], its own weights, the trunk's, the number of labels, and the config.
 Compute: TypeAlias = Callable[[Array, Weights, Weights, int, Any], Array]
 
-USUAL_LABELS = 2  # where a config says nothing of them
+USUAL_LABELS = 2  # if a config does not state them
 
 
 class Head(Struct, frozen=True):
@@ -47,16 +51,7 @@ class Head(Struct, frozen=True):
         return f"{self.kind}, {self.labels} label{'' if self.labels == 1 else 's'}" if self.labels else self.kind
 
 
-class Kind(Struct, frozen=True):
-    """A kind of head: its computation, and its number of labels, None for that of the config."""
-
-    words: str
-    compute: Compute
-    labels: int | None = None
-    prefix: str | None = None
-
-
-# --- what a decoder has -----------------------------------------------------------------------------------------------
+# --- heads of decoders -----------------------------------------------------------------------------------------------
 
 
 def nothing(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
@@ -112,12 +107,8 @@ def reward(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
     return linear(relu(linear(x, w, "score.0", x.shape[-1], bias=True)), w, "score.2", labels, bias=True)
 
 
-# --- what an encoder has, or both -------------------------------------------------------------------------------------
-
-
-def pooled(x: Array, trunk: Weights) -> Array:
-    """The first token's vector, transformed, represents the text: [T D] -> [1 D] (BERT)."""
-    return np.tanh(linear(x[:1], trunk, "pooler.dense", x.shape[-1], bias=True))
+# --- heads of encoders, or of both
+# -------------------------------------------------------------------------------------
 
 
 @step(Role.TASK_HEAD)
@@ -130,20 +121,6 @@ def pool(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
 def classify_pooled(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
     """A score of the text for each label, by its vector: [T D], [C D], [C] -> [1 C]."""
     return linear(pooled(x, trunk), w, "classifier", labels, bias=True)
-
-
-@step(Role.TASK_HEAD)
-def follows(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """Whether the second sentence follows the first, by the text's vector: [T D], [C D], [C] -> [1 C]."""
-    return linear(pooled(x, trunk), w, "cls.seq_relationship", labels, bias=True)
-
-
-def predict_both(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """Scores for hidden words and for the sentence that follows, one after the other: [T D] -> [T·V + C]."""
-    from .bert import prediction_head  # here: a module of an architecture is imported where its type is asked for
-
-    words = prediction_head(x, w, c, last=False)
-    return np.concatenate([words.reshape(-1), follows(x, w, trunk, labels, c).reshape(-1)])
 
 
 def changed(x: Array, w: Weights, c: Any) -> Array:
@@ -181,7 +158,7 @@ def classify_relu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> 
 
 
 def pooled_alone(x: Array, trunk: Weights) -> Array:
-    """The first token's vector, changed once more, stands for the text: [T D] -> [1 D] (ALBERT)."""
+    """The first token's vector after one more transformation represents the text: [T D] -> [1 D] (ALBERT)."""
     return np.tanh(linear(x[:1], trunk, "pooler", x.shape[-1], bias=True))
 
 
@@ -250,216 +227,37 @@ def classify_written(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) 
 
 # --- which class has which --------------------------------------------------------------------------------------------
 
-BASE = Kind("the last hidden states, no head", nothing, 0, "")
-OWN = None  # the trunk's own head, as its forward pass has it
-
-OWN_ENDS: Mapping[str, Kind | None] = {"ForCausalLM": OWN, "LMHeadModel": OWN}
-DECODER: Mapping[str, Kind | None] = {
-    **OWN_ENDS,
-    "Model": BASE,
-    "ForSequenceClassification": Kind("sequence classification", score),
-    "ForTokenClassification": Kind("token classification", score_tokens),
-    "ForQuestionAnswering": Kind("question answering", find_answer, 2),
+COMPUTES: dict[str, Compute] = {
+    "nothing": nothing,
+    "score": score,
+    "score_first": score_first,
+    "score_mean": score_mean,
+    "narrow": narrow,
+    "score_tokens": score_tokens,
+    "classify_tokens": classify_tokens,
+    "find_answer": find_answer,
+    "reward": reward,
+    "pool": pool,
+    "classify_pooled": classify_pooled,
+    "classify_dense": classify_dense,
+    "classify_gelu": classify_gelu,
+    "find_replaced": find_replaced,
+    "classify_relu": classify_relu,
+    "pool_alone": pool_alone,
+    "classify_alone": classify_alone,
+    "classify_activated": classify_activated,
+    "classify_context": classify_context,
+    "classify_last": classify_last,
+    "classify_first": classify_first,
+    "classify_last_changed": classify_last_changed,
+    "classify_mean": classify_mean,
+    "classify_changed": classify_changed,
+    "classify_written": classify_written,
 }
-# Types whose class for tokens calls its matrix as its own file did, before all types had the same class.
-OLD_CLASSIFIER = frozenset("biogpt bloom falcon gpt2 gpt_bigcode gpt_neo gpt_neox mpt".split())
-# Types whose class for answers calls the trunk `transformer.`, as it once was.
-OLD_NAME = frozenset(
-    """
-    arcee diffllama exaone4 llama ministral nemotron qwen2 qwen3 qwen3_moe qwen3_next seed_oss smollm3
-""".split()
-)
-
-# What several encoders have alike.
-OF_ROBERTA: dict[str, Kind | None] = {
-    "ForMaskedLM": OWN,
-    "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-    "ForSequenceClassification": Kind("sequence classification", classify_dense),
-    "ForTokenClassification": Kind("token classification", classify_tokens),
-    "ForQuestionAnswering": Kind("question answering", find_answer),
-    "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-}
-OF_REMBERT: dict[str, Kind | None] = OF_ROBERTA | {
-    "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-}
-
-# The heads of the forward passes that are no decoders, by their names: others than these they do not have.
-OTHERS: Mapping[str, Mapping[str, Kind | None]] = {
-    "bert": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_pooled, 1),
-        "ForNextSentencePrediction": Kind("next sentence", follows, 2),
-        "ForPreTraining": Kind("hidden words and next sentence", predict_both, 2),
-    },
-    "roberta": OF_ROBERTA,
-    "mpnet": OF_ROBERTA,
-    "electra": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForPreTraining": Kind("replaced tokens", find_replaced, 1),
-        "ForSequenceClassification": Kind("sequence classification", classify_gelu),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-    },
-    "distilbert": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_relu),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
-        "ForMultipleChoice": Kind("multiple choice", classify_relu, 1),
-    },
-    "albert": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool_alone, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_alone),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_alone, 1),
-    },
-    "nomic_bert": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_pooled),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-    },
-    "eurobert": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-    },
-    "rembert": OF_REMBERT,
-    "roformer": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_activated),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
-    },
-    "deberta_v2": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_context),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-        "ForMultipleChoice": Kind("multiple choice", classify_context, 1),
-    },
-    "big_bird": {
-        "ForMaskedLM": OWN,
-        "Model": Kind("the last hidden states and the text's vector", pool_alone, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_activated),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForMultipleChoice": Kind("multiple choice", classify_alone, 1),
-    },
-    "xmod": OF_ROBERTA,
-    "roc_bert": OF_REMBERT,
-    "squeezebert": OF_REMBERT,
-    "mobilebert": OF_REMBERT,
-    "deberta": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_context),
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-    },
-    "xlm": {
-        "WithLMHeadModel": OWN,
-        "Model": BASE,
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnsweringSimple": Kind("question answering", find_answer),
-    },
-    "xlnet": {
-        "LMHeadModel": OWN,
-        "Model": BASE,
-        "ForTokenClassification": Kind("token classification", classify_tokens),
-        "ForQuestionAnsweringSimple": Kind("question answering", find_answer),
-    },
-    "modernbert": {
-        "ForMaskedLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_first),
-        "ForTokenClassification": Kind("token classification", classify_changed),
-        "ForQuestionAnswering": Kind("question answering", classify_changed),
-        "ForMultipleChoice": Kind("multiple choice", classify_first, 1),
-    },
-    "modernbert_decoder": {
-        "ForCausalLM": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_last_changed),
-    },
-    "bart": {
-        "ForConditionalGeneration": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_written),
-        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
-    },
-    "t5": {
-        "ForConditionalGeneration": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_written, None, "transformer."),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-    },
-    "t5gemma": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "t5gemma2": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "fsmt": {"ForConditionalGeneration": OWN},
-    "nllb_moe": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "pegasus_x": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "bigbird_pegasus": {
-        "ForConditionalGeneration": OWN,
-        "Model": BASE,
-        "ForSequenceClassification": Kind("sequence classification", classify_written),
-        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
-    },
-    "prophetnet": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "trocr": {"ForCausalLM": OWN},
-    "mbart_decoder": {},
-    "gpt2_decoder": {},
-    "bert_decoder": {},
-    "encoder_decoder": {"Model": OWN},
-    "blip": {"LMHeadModel": OWN},
-    "pix2struct": {},
-    "longt5": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "led": {
-        "ForConditionalGeneration": OWN,
-        "Model": BASE,
-        "ForQuestionAnswering": Kind("question answering", find_answer, 2),
-    },
-    "whisper": {"ForConditionalGeneration": OWN, "Model": BASE},
-    "seamless_m4t": {"ForTextToText": OWN, "Model": OWN},  # the whole, which has the head, too
-    "udop": {"ForConditionalGeneration": OWN},
-}
-
-# What some types have besides, or otherwise than the others of their forward pass, or the decoders' common classes.
-OF_TYPE: Mapping[str, Mapping[str, Kind | None]] = {
-    "bert-generation": {"Decoder": OWN, "Encoder": BASE},
-    "chatglm": {"Model": OWN, "ForConditionalGeneration": OWN},  # its auto_map makes the trunk's class the causal one
-    "ctrl": {"ForSequenceClassification": Kind("sequence classification", classify_last)},
-    "jina_embeddings_v3": {
-        "Model": Kind("the last hidden states and the text's vector", pool, 0, ""),
-        "ForSequenceClassification": Kind("sequence classification", classify_dense),
-        "ForQuestionAnswering": Kind("question answering", find_answer),
-    },
-    "marian": {"MTModel": OWN},
-    "gptj": {"ForQuestionAnswering": Kind("question answering", find_answer)},
-    "qwen3": {"EmbedModel": Kind("an embedding", narrow)},
-    "qwen2": {
-        "ForRewardModel": Kind("reward", reward, 1),
-        "ForProcessRewardModel": Kind("reward of each step", reward, 2),
-    },
-}
-
-
-# The name that vLLM's registry has the classes of a type by, whose own name says nothing.
-OF_VLLM: Mapping[str, Sequence[str]] = {"new": ("gte_new",), "qwen3": ("voyage_qwen3",)}
 
 # What a head for the whole text reads, of a type whose attention looks both ways, by `pooling`: the mean where it says
 # nothing.
-POOLINGS: Mapping[str, Compute] = {"avg": score_mean, "mean": score_mean, "cls": score_first, "last": score}
+POOLINGS = {"avg": "score_mean", "mean": "score_mean", "cls": "score_first", "last": "score"}
 
 
 def classes(raw: Mapping[str, Any]) -> list[str]:
@@ -473,16 +271,16 @@ def classes(raw: Mapping[str, Any]) -> list[str]:
     return names
 
 
-def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str]) -> Head | None:
-    """The head that a config names, for a forward pass by its name; None for the trunk's own.
+def find_head(architecture: Architecture, raw: Mapping[str, Any], own_names: Sequence[str]) -> Head | None:
+    """The head that a config names; None for the trunk's own.
 
     `own_names`: makers' names for the class of this type with its own head. Raises `Problem` for an unknown class.
     """
     model_type, named_classes = raw["model_type"], classes(raw)
     if not named_classes or named_classes[0] in own_names or model_type in COUNTED:
         return None
-    kinds = _kinds(architecture, model_type)
-    found = _ending(named_classes[0], kinds, [model_type, *OF_VLLM.get(model_type, ()), *own_names])
+    kinds = DECODER if architecture.heads is None else architecture.heads
+    found = _ending(named_classes[0], kinds, [model_type, *architecture.called_by_vllm, *own_names])
     if found is None:
         counted = ", ".join(f"…{end}" for end in kinds)
         raise Problem(
@@ -493,14 +291,14 @@ def find_head(architecture: str, raw: Mapping[str, Any], own_names: Sequence[str
     if kind is None:
         return None
     labels = labels_of(raw) if kind.labels is None else kind.labels
-    compute = classify_mean if _takes_mean(kind, raw) else kind.compute
-    if compute is score and BOTH_WAYS_CLASS in named_classes[0]:
+    compute = "classify_mean" if _takes_mean(kind, raw) else kind.compute
+    if compute == "score" and BOTH_WAYS_CLASS in named_classes[0]:
         compute = _pooled(raw)
-    renamed = "transformer." if found == "ForQuestionAnswering" and model_type in OLD_NAME else kind.prefix
-    return Head(named_classes[0], kind.words, compute, labels, renamed)
+    computed = COMPUTES[compute] if isinstance(compute, str) else compute
+    return Head(named_classes[0], kind.words, computed, labels, kind.prefix)
 
 
-def _pooled(raw: Mapping[str, Any]) -> Compute:
+def _pooled(raw: Mapping[str, Any]) -> str:
     """The head for a whole text whose tokens see each other. Raises `Problem` for an unknown `pooling`."""
     pooling: object = raw.get("pooling", "avg")
     if not isinstance(pooling, str) or pooling not in POOLINGS:
@@ -508,19 +306,12 @@ def _pooled(raw: Mapping[str, Any]) -> Compute:
     return POOLINGS[pooling]
 
 
-def _takes_mean(kind: Kind, raw: Mapping[str, Any]) -> bool:
+def _takes_mean(kind: Task, raw: Mapping[str, Any]) -> bool:
     """Whether the head of a ModernBERT reads the mean of a text, instead of its first token."""
-    return kind.compute is classify_first and raw.get("classifier_pooling") == "mean"
+    return kind.compute == "classify_first" and raw.get("classifier_pooling") == "mean"
 
 
-def _kinds(architecture: str, model_type: str) -> Mapping[str, Kind | None]:
-    if architecture in OTHERS:
-        return {**OF_TYPE.get(model_type, {}), **OTHERS[architecture], **OF_TYPE.get(model_type, {})}
-    older = {"ForTokenClassification": Kind("token classification", classify_tokens)}
-    return {**DECODER, **(older if model_type in OLD_CLASSIFIER else {}), **OF_TYPE.get(model_type, {})}
-
-
-def _ending(name: str, ends: Mapping[str, Kind | None], of: Sequence[str]) -> str | None:
+def _ending(name: str, ends: Mapping[str, Task | None], of: Sequence[str]) -> str | None:
     """The end of a class's name, if it begins with that of the type, or of a known class of it."""
     name = name.replace(BOTH_WAYS_CLASS, "")
     begins = {plain(one) for one in of} | {plain(one).removesuffix("text") for one in of}
@@ -534,10 +325,11 @@ def plain(name: str) -> str:
 
 
 def described(
-    raw: Mapping[str, Any], known: Collection[str], names: Mapping[str, Sequence[str]]
+    raw: Mapping[str, Any], known: Collection[str], names: Mapping[str, Sequence[str]], there: Mapping[str, Any]
 ) -> tuple[Mapping[str, Any], Parts | None, str | None]:
     """The language model's keys, and the parts of the config; and the type of the whole, if the keys are in an inner
-    table and that type is none of the `known` ones. `names`: makers' names for the class of a type with its own head.
+    table and that type is none of the `known` ones. `names`: makers' names for the class of a type with its own head;
+    `there`: transformers' tables of names.
 
     If the class of the whole begins with its type, the text model has the class with the same ending; for an unknown
     whole, the one with its own head.
@@ -545,8 +337,8 @@ def described(
     draft = as_draft(raw, classes(raw))
     if draft is not None:
         return draft, None, None
-    keys, parts, strange = _described(raw, known, names)
-    return with_rounded_head(keys), parts, strange
+    keys, parts, strange = _described(with_text_type(with_type(raw, there), known, there), known, names)
+    return with_names(keys, there), parts, strange
 
 
 def _described(
@@ -560,7 +352,7 @@ def _described(
         return keys, parts, None
     is_strange = whole not in known and f"{whole}_text" not in known and whole not in OF_TWO_MODELS
     table, named_classes, text = text_table(raw), classes(raw), keys.get("model_type")
-    if table is None:  # an older file: the text model's keys stand beside the others
+    if table is None:  # an older file, with the text model's keys next to the others
         if whole in known or is_strange or whole in OF_TWO_MODELS:
             return keys, parts, None
         keys, text = {**keys, "model_type": f"{whole}_text"}, f"{whole}_text"

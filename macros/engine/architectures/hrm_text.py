@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from ..facts import UNREAD
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -83,7 +84,9 @@ PACKED = {
 }
 
 
-@architecture("hrm_text", config=HRMText, fused=PACKED, spellings=((".attn.o_proj.", ".self_attn.o_proj."),))
+@architecture(
+    "hrm_text", config=HRMText, fused=PACKED, spellings=((".attn.o_proj.", ".self_attn.o_proj."),), gguf=UNREAD
+)
 def forward(w: Weights, ids: Array, c: HRMText, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     high = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_scale

@@ -1,4 +1,4 @@
-"""Hunyuan 1: Llama's block with norms on each head's queries and keys behind the rotary embedding, also with experts.
+"""Hunyuan 1: Llama's block with norms on each head's queries and keys after the rotary embedding, also with experts.
 
 Source: tencent/Hunyuan-7B-Instruct and Hunyuan-A13B-Instruct by transformers 5's classes, whose tensor names these are.
 """
@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import Problem, shorten
+from ..facts import NAMED_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -41,7 +42,7 @@ class Hunyuan(Llama):
     """Hyperparameters of Hunyuan's dense models, in forward order."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head(), also=("attention_head_dim",))
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim(), also=("attention_head_dim",))
     mlp_bias: bool = fixed(False)
 
     ignored = Llama.ignored | {
@@ -107,7 +108,8 @@ class Hunyuan(Llama):
 
 @config
 class HunyuanVL(Hunyuan):
-    """Hyperparameters of HunyuanOCR's text model, in forward order: of a text alone, all parts of a place are one."""
+    """Hyperparameters of HunyuanOCR's text model, in forward order: in a text without images, all parts of a position
+    are equal."""
 
     tied: bool = key("tie_word_embeddings", True)
 
@@ -151,9 +153,15 @@ class HunyuanMoE(Hunyuan):
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
-@architecture("hunyuan_v1_dense", config=Hunyuan)
-@architecture("hunyuan_vl_text", config=HunyuanVL)
-@architecture("hunyuan_v1_moe", config=HunyuanMoE, pieces=FUSED)
+@architecture("hunyuan_v1_dense", config=Hunyuan, gguf=Gguf("hunyuan-dense"))
+@architecture("hunyuan_vl_text", config=HunyuanVL, gguf=Gguf("hunyuan_vl"))
+@architecture(
+    "hunyuan_v1_moe",
+    config=HunyuanMoE,
+    pieces=FUSED,
+    gguf=Gguf("hunyuan-moe"),
+    peft=Peft(stacked=NAMED_EXPERTS, linear_router=True),
+)
 def forward(w: Weights, ids: Array, c: Hunyuan, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

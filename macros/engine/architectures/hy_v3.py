@@ -6,6 +6,9 @@ and the shared experts in another way, and hold each expert by itself.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -23,9 +26,10 @@ from ..ops import (
 )
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Positive, Raw, Size, activation, config, dense_first, fixed, key, sparse_layers
+from .config import Positive, Raw, Size, activation, config, dense_first, fixed, key, sparse_layers
 from .deepseek_v3 import routing
 from .llama import Llama
+from .predicted import Module, Place, angles
 from .qwen3 import attention
 from .rope_config import read_rope
 from .tensor_layouts import FUSED, PACKED
@@ -49,7 +53,7 @@ class HyV3(Llama):
     normalise: bool = fixed(True)
     routed_scale: Positive = key("router_scaling_factor", 2.826)
     d_ff_expert: Size = key("moe_intermediate_size", also=("expert_hidden_dim",))
-    n_shared_experts: Count = key("num_shared_experts")
+    n_shared_experts: Size = key("num_shared_experts", 1)
 
     rewritten = Llama.rewritten | {"first_k_dense_replace"}
     ignored = frozenset(
@@ -68,7 +72,7 @@ class HyV3(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The published files say how many layers come first without experts."""
+        """The published files state the number of leading layers without experts."""
         raw = super().prepare(raw)
         dense, layers = raw.pop("first_k_dense_replace", None), raw.get("num_hidden_layers")
         if isinstance(dense, int) and isinstance(layers, int) and raw.get("mlp_layer_types") is None:
@@ -89,6 +93,14 @@ class HyV3(Llama):
         return [Kind(moe) for moe in sparse_layers(self.mlp_layer_types, self.n_layers)]
 
 
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer, last_norm="final_layernorm")
+
+
 @architecture(
     "hy_v3",
     config=HyV3,
@@ -98,6 +110,8 @@ class HyV3(Llama):
         ("mlp.expert_bias", "mlp.e_score_correction_bias"),
         ("mlp.shared_mlp.", "mlp.shared_experts."),
     ),
+    gguf=Gguf("hy_v3"),
+    predicts=MTP,
 )
 def forward(w: Weights, ids: Array, c: HyV3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -5,12 +5,16 @@ Source: the defaults of transformers' HYV4Config; tensor names of transformers.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..dims import smallest
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
+    apply_partial_rope_pairs,
     apply_rope,
     embed,
     expand_streams,
@@ -33,11 +37,13 @@ from ..ops import (
 )
 from ..steps import Holds, Keeps, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key
+from .config import Positive, Size, activation, config, derived, fixed, key
 from .deepseek_v2 import compress_query, latents, queries, read_values_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import GlmMoEDsa, IndexedKind
+from .gguf_tables import MEAN_OF_STREAMS, STREAMS, STREAMS_IN_32_BITS
 from .otherwise import EXPERTS_ACTIVATION
+from .predicted import Module, Place, angles
 from .tensor_layouts import FUSED
 
 
@@ -60,19 +66,50 @@ class HYV4(GlmMoEDsa):
     otherwise = (EXPERTS_ACTIVATION,)
 
 
-@architecture(
+@config
+class HYV4VL(HYV4):
+    """Hyperparameters of Hy4's text model, in forward order: neighbors rotate as pairs, and the latents' norms have the
+    other norms' epsilon. In a text without images, all three parts of a position are equal."""
+
+    rope_pairs: bool = fixed(True)
+    latent_eps: Positive = derived(lambda c: c.norm_eps)
+
+
+GGUF = Gguf(
     "hy_v4",
-    config=HYV4,
-    fused=FUSED,
-    spellings=(
-        (".hc_pre.", "."),
-        (".hc_attn_layer.hc_", ".attn_hc."),
-        (".hc_mlp_layer.hc_", ".ffn_hc."),
-        (".hc_head.hc_head_", ".hc_head.hc_"),
-        (".learnable_sink_param", ".sinks"),
-        (".linear_gate.", ".gate_proj."),
-    ),
+    {**STREAMS, "self_attn.gate_proj": "attn_gate", "self_attn.sinks": "attn_sinks"},
+    MEAN_OF_STREAMS,
+    native=STREAMS_IN_32_BITS,
+    is_latent=True,
 )
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    x = x + attention(y, w.at("self_attn"), cache, c, IndexedKind(True), table, None)[0]
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    if c.kinds[-1].moe:
+        return x + mixture_of_experts(y, w.at("mlp"), c)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+MTP = Module(draft_layer, "model.mtp_layers.{k}", last_norm="final_layernorm")
+
+
+NAMES = (
+    (".hc_pre.", "."),
+    (".hc_attn_layer.hc_", ".attn_hc."),
+    (".hc_mlp_layer.hc_", ".ffn_hc."),
+    (".hc_head.hc_head_", ".hc_head.hc_"),
+    (".learnable_sink_param", ".sinks"),
+    (".linear_gate.", ".gate_proj."),
+)
+
+
+@architecture("hy_v4_vl_text", config=HYV4VL, fused=FUSED, spellings=NAMES, predicts=MTP)
+@architecture("hy_v4", config=HYV4, fused=FUSED, spellings=NAMES, gguf=GGUF, predicts=MTP)
 def forward(w: Weights, ids: Array, c: HYV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)
@@ -126,9 +163,10 @@ def indexer(x: Array, narrow: Array, allowed: Array, w: Weights, cache: KVCache,
     I is `index_topk`, or S if fewer tokens are visible. The last part of a head rotates.
     """
     N, H = c.index_n_heads, c.index_head_dim
-    q = apply_partial_rope(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
+    turned = apply_partial_rope_pairs if c.rope_pairs else apply_partial_rope
+    q = turned(heads(linear(narrow, w, "wq_b", N * H), N, H), table)
     k = heads(layer_norm(linear(x, w, "wk", H), w, "k_norm", c.norm_eps), 1, H)
-    k = cache.extend(Holds.INDEX_KEYS, apply_partial_rope(k, table)[:, 0], Full())
+    k = cache.extend(Holds.INDEX_KEYS, turned(k, table)[:, 0], Full())
     fit = index_scores(q, k, linear(x, w, "weights_proj", N) * N**-0.5)
     return top_k(np.where(allowed, fit, -np.inf), smallest(c.index_topk, k.shape[0]))
 

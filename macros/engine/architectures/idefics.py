@@ -19,7 +19,7 @@ from .config import Count, Interval, Raw, Size, config, derived, fixed, fold_tab
 from .llama import Llama, attention, feed_forward
 from .rope_config import OLDER_ROPE_KEYS
 
-TABLES = ("vision_config", "perceiver_config")  # of the towers, whose sizes say what the text looks at
+TABLES = ("vision_config", "perceiver_config")  # of the towers, whose sizes determine the text model's second input
 VISION, PERCEIVER = (f"{table}." for table in TABLES)
 
 
@@ -40,7 +40,7 @@ class Idefics(Llama):
     interval: Interval = key("cross_layer_interval", 1)
     # attention
     n_kv_heads: Size = derived(lambda c: c.n_heads)
-    d_head: Size = derived(lambda c: c.width_of_a_head())
+    d_head: Size = derived(lambda c: c.default_head_dim())
     attention_bias: bool = fixed(False)
     qk_norm: bool = key("qk_layer_norms", False)  # of images
     gates: Literal["float", "vector"] = key("alpha_type", "float")
@@ -60,7 +60,7 @@ class Idefics(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """What the towers' tables say of the image's vectors, each key with the name of its table."""
+        """The towers' keys about the image's vectors, each with its table."""
         raw = super().prepare(raw)
         for table in TABLES:
             raw = fold_table(raw, table)
@@ -84,7 +84,7 @@ class Idefics(Llama):
 
     @property
     def numbers(self) -> dict[int, int]:
-        """The number of the block that looks at the image, by that of the layer behind it."""
+        """The number of the block that attends to the image, by that of the layer after it."""
         return {i: i // self.interval for i in range(0, self.n_layers, self.interval)}
 
 
@@ -126,7 +126,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Idefics, kind: str, table: Ro
 
 
 def look(x: Array, w: Weights, cache: KVCache, c: Idefics, read: Array) -> Array:
-    """One block that looks at the image, both halves behind a gate: [T D], [M E] -> [T D]."""
+    """One block that attends to the image, with a gate on both halves: [T D], [M E] -> [T D]."""
     shape = (1,) if c.gates == "float" else (1, 1, c.d_model)
     y = cross_attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("cross_attn"), cache, c, read)
     x = x + np.tanh(w("alpha_cross_attn", *shape).reshape(shape[-1:])) * y

@@ -7,6 +7,8 @@ transformers. Layers with a window have their own number and width of heads. The
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import Problem
@@ -37,7 +39,8 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, Taps, activation, config, key
+from .config import Config, Positive, Raw, Size, Taps, activation, config, key, listed
+from .predicted import Module, Place
 from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
 
 # Which of a layer's convolutions a cache entry belongs to.
@@ -135,6 +138,28 @@ class Inkling(Config):
         return [Kind(m == "sparse", masks[a]) for m, a in zip(self.mlp_layer_types, self.layer_types)]
 
 
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    is_near = at.k in (listed(at.raw.get("mtp_local_layer_ids")) or [])
+    kind = Kind(False, SlidingWindow(c.sliding_window) if is_near else Full())
+    return layer(x, w, cache, c, kind, positions(ids, cache))
+
+
+MTP = Module(
+    draft_layer,
+    "model.mtp.layers.{k}",
+    "embed_norm",
+    "hidden_norm",
+    "input_proj",
+    "transformer_block",
+    "",
+    state_first=True,
+    embed_norm="model.embed_tokens.embed_norm",
+    chain_norm="model.mtp.chain_norm",
+    divisor="head_divisor",
+)
+
+
 @architecture(
     "inkling_text",
     config=Inkling,
@@ -150,6 +175,8 @@ class Inkling(Config):
         ("mlp.w2_md.", "mlp.down_proj."),
         ("mlp.shared_experts.shared_w2_weight", "mlp.shared_experts.down_proj"),
     ),
+    predicts=MTP,
+    windows_in_sglang=True,
 )
 def forward(w: Weights, ids: Array, c: Inkling, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -54,7 +54,7 @@ SOURCE_EPS = 1e-6
 
 
 class DepthKind(Struct, frozen=True):
-    """A layer's mask, how many earlier blocks of layers it reads, and whether a new block begins with it."""
+    """A layer's mask, the number of earlier blocks of layers that it reads, and whether it begins a new block."""
 
     mask: Mask
     blocks: int

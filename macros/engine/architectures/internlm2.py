@@ -5,6 +5,7 @@ Source: arXiv 2403.17297; internlm/internlm2-7b, whose modeling_internlm2.py and
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
@@ -18,13 +19,24 @@ class InternLM2(Llama):
     """Hyperparameters of InternLM 2, in forward order."""
 
     attention_bias: bool = key("bias", True)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     mlp_bias: bool = fixed(False)
 
     ignored = Llama.ignored | {"attention_bias", "mlp_bias"}
 
 
-@architecture("internlm2", config=InternLM2)
+GGUF = Gguf(
+    "internlm2",
+    {
+        "attention_norm": "attn_norm",
+        "attention.wqkv": "heads of each:attn_q/attn_k/attn_v",
+        "attention.wo": "attn_output",
+    },
+    {"tok_embeddings": "token_embd", "output": "output"},
+)
+
+
+@architecture("internlm2", config=InternLM2, gguf=GGUF)
 def forward(w: Weights, ids: Array, c: InternLM2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.tok_embeddings.weight", c.vocab_size, c.d_model)

@@ -1,5 +1,5 @@
-"""IQuest Coder Loop: Llama's layers run twice. In the second run each head mixes what it finds in the first run's keys
-and values with what it finds in a window of its own.
+"""IQuest Coder Loop: Llama's layers run twice. In the second run each head mixes attention to the first run's keys and
+values with attention to a window of its own.
 
 Source: IQuestLab/IQuest-Coder-V1-40B-Loop-Instruct by vLLM, model_executor/models/iquest_loopcoder.py; tensor names as
 published.
@@ -155,7 +155,7 @@ def mixed_attention(
 
 
 def gate(q: Array, w: Weights) -> Array:
-    """The share of the first run in what each head finds: [T N H] -> [T N 1]."""
+    """The share of the first run in each head's output: [T N H] -> [T N 1]."""
     return sigmoid(own_scores(q, w))[:, :, None]
 
 

@@ -5,20 +5,17 @@ Source: arXiv 2403.19887; tensor names as the published files.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Literal
 
-import msgspec
-
+from ..facts import Gguf
 from ..interface import Array, KVCache, Weights
 from ..ops import Mixed, combine, embed, feed_forward, gated_experts, linear, rms_norm, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Raw, Size, Taps, activation, config, key
+from .config import Config, Interval, Offset, Positive, Raw, Size, Taps, activation, config, key
 from .mamba import NOT_READ, mamba
 from .nemotron_h import attention
 from .tensor_layouts import EXPERT, JAMBA_FUSED
-
-Offset = Annotated[int, msgspec.Meta(ge=0)]
 
 
 @config
@@ -86,7 +83,19 @@ class Jamba(Config):
         return rms_norm(x, w, f"{name}_layernorm", self.norm_eps)
 
 
-@architecture("jamba", config=Jamba, fused=JAMBA_FUSED)
+GGUF = Gguf(
+    "jamba",
+    {
+        "pre_ff_layernorm": "ffn_norm",
+        "mamba.dt_layernorm": "ssm_dt_norm",
+        "mamba.b_layernorm": "ssm_b_norm",
+        "mamba.c_layernorm": "ssm_c_norm",
+    },
+    is_by_layer=True,
+)
+
+
+@architecture("jamba", config=Jamba, fused=JAMBA_FUSED, gguf=GGUF)
 def forward(w: Weights, ids: Array, c: Jamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -73,7 +74,7 @@ class JetMoE(Config):
         return read_rope(self.rope_parameters)
 
 
-@architecture("jetmoe", config=JetMoE)
+@architecture("jetmoe", config=JetMoE, peft=Peft(linear_router=True))
 def forward(w: Weights, ids: Array, c: JetMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -9,11 +9,12 @@ arXiv 2607.24653 (Kimi K3), NVIDIA-NeMo/Automodel on GitHub, components/models/k
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal, Protocol, cast
+from typing import Any, Literal, Protocol, cast
 
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import Gguf
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -40,6 +41,8 @@ from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, fixed, key, mixers_of
 from .deepseek_v2 import attention, check_groups, compress_query, latents, queries, read_values_out
 from .deepseek_v3 import DeepSeekV3, mixture_of_stacked_experts, routing
+from .gguf_tables import DELTA_OF_KEYS
+from .predicted import Module, Place
 from .tensor_layouts import CONVOLUTIONS, FORGET_GATE, FUSED, NUMBERED, PACKED
 
 
@@ -73,7 +76,7 @@ class LatentsAndDelta(DeepSeekV3):
 
     @property
     def mixer_activation(self) -> str:
-        """The activation function behind the convolutions of linear attention."""
+        """The activation function after the convolutions of linear attention."""
         return self.activation
 
     @property
@@ -84,7 +87,8 @@ class LatentsAndDelta(DeepSeekV3):
 
 
 class Deep(Mixed, frozen=True):
-    """A layer that reads averages over the depth: how many earlier blocks it reads, and whether one begins with it."""
+    """A layer that reads averages over the depth: the number of earlier blocks that it reads, and whether it begins
+    one."""
 
     blocks: int = 0
     begins: bool = False
@@ -213,11 +217,34 @@ def layers_by_number(table: Raw, n_layers: object) -> list[str]:
     return [numbered[number] for number in sorted(range(1, len(numbered) + 1))]
 
 
+GGUF = Gguf(
+    "kimi-linear",
+    {
+        **DELTA_OF_KEYS,
+        "self_attn.forget_gate.f_a_proj": "ssm_f_a",
+        "self_attn.forget_gate.f_b_proj": "ssm_f_b",
+        "self_attn.g_a_proj": "ssm_g_a",
+        "self_attn.g_b_proj": "ssm_g_b",
+    },
+    is_by_layer=True,
+)
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Mixed("attention", "moe"))
+
+
+MTP = Module(draft_layer)
+
+
 @architecture(
     "kimi_linear",
     config=KimiLinear,
     spellings=(*FORGET_GATE, (".block_sparse_moe.", ".mlp."), *NUMBERED),
     pieces=FUSED | CONVOLUTIONS,
+    gguf=GGUF,
+    predicts=MTP,
 )
 def forward(w: Weights, ids: Array, c: KimiLinear, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -36,7 +36,7 @@ class Kosmos2(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
-    # Whether what attention gathers is normed before the way back.
+    # Whether attention's output is normalized before the output projection.
     norms_inside: bool = fixed(True)
 
     ignored = frozenset({"activation_dropout", "layerdrop", "init_std"})

@@ -11,6 +11,7 @@ from typing import Literal
 from msgspec import Struct
 
 from ..errors import Problem
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -61,7 +62,7 @@ ROPES: dict[str, Raw] = {
 
 
 class KindWithHeads(Struct, frozen=True):
-    """Whether a layer has experts, its mask, and with how many query heads."""
+    """Whether a layer has experts, its mask, and its number of query heads."""
 
     moe: bool
     mask: Mask
@@ -150,6 +151,9 @@ class Laguna(Llama):
         return [KindWithHeads(*kind) for kind in zip(moe, masks, n_heads)]
 
 
+GGUF = Gguf("laguna", {"self_attn.g_proj": "attn_gate"}, is_by_layer=True, is_windowed=True)
+
+
 @architecture(
     "laguna",
     config=Laguna,
@@ -158,6 +162,9 @@ class Laguna(Llama):
         ("mlp.experts.e_score_correction_bias", "mlp.gate.e_score_correction_bias"),
         ("mlp.shared_expert.", "mlp.shared_experts."),
     ),
+    gguf=GGUF,
+    mlx=Mlx(is_windowed=True),
+    windows_in_sglang=True,
 )
 def forward(w: Weights, ids: Array, c: Laguna, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import SlidingWindow, embed, embed_positions, layer_norm, linear, local_attention, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import NORM_EPS, Bart, decoder_layer, feed_forward, project
 from .config import Raw, Size, activation, config, fixed, key, listed
+from .tasks import BASE, OWN
 
 
 @config
@@ -63,7 +65,16 @@ class Led(Bart):
         return layer_norm(x, stack, "layernorm_embedding", NORM_EPS)
 
 
-@architecture("led", config=Led)
+HEADS = {
+    "ForConditionalGeneration": OWN,
+    "Model": BASE,
+    "ForQuestionAnswering": Task("question answering", "find_answer", 2),
+}
+
+
+@architecture(
+    "led", config=Led, heads=HEADS, peft=Peft(tied_tables=("led.encoder.embed_tokens", "led.decoder.embed_tokens"))
+)
 def forward(w: Weights, ids: Array, c: Led, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

@@ -6,6 +6,7 @@ Source: arXiv 2511.23404 (LFM2); tensor names as transformers 5.
 from __future__ import annotations
 
 from ..errors import Problem, shorten
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -72,7 +73,7 @@ class ShortConvolutions(Config):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         raw = super().prepare(raw)
-        # Where both spellings stand, the older one holds.
+        # If both spellings are present, the older one counts.
         for older, newer in (("tie_embedding", "tie_word_embeddings"), ("block_ff_dim", "intermediate_size")):
             value = raw.pop(older, None)
             raw = raw if value is None else {**raw, newer: value}
@@ -157,7 +158,17 @@ class LFM2MoE(ShortConvolutions):
         return [Mixed(mixer, "dense" if i < self.dense_layers else "moe") for i, mixer in enumerate(self.mixers)]
 
 
-@architecture("lfm2", config=LFM2)
+_SHORT_CONVOLUTION = {
+    "operator_norm": "attn_norm",
+    "conv.conv": "taps:shortconv.conv",
+    "conv.in_proj": "shortconv.in_proj",
+    "conv.out_proj": "shortconv.out_proj",
+}
+GGUF_LFM2 = Gguf("lfm2", _SHORT_CONVOLUTION, {"embedding_norm": "token_embd_norm"}, is_by_layer=True)
+GGUF_LFM2MOE = Gguf("lfm2moe", _SHORT_CONVOLUTION, {"embedding_norm": "token_embd_norm"}, is_by_layer=True)
+
+
+@architecture("lfm2", config=LFM2, gguf=GGUF_LFM2, rounds_heads={"lfm2": True})
 @architecture(
     "lfm2_moe",
     config=LFM2MoE,
@@ -165,6 +176,8 @@ class LFM2MoE(ShortConvolutions):
         "experts.gate_up_proj": ("experts.{e}.w1.weight", "experts.{e}.w3.weight"),
         "experts.down_proj": ("experts.{e}.w2.weight",),
     },
+    gguf=GGUF_LFM2MOE,
+    rounds_heads={"lfm2_moe": True},
 )
 def forward(w: Weights, ids: Array, c: LFM2 | LFM2MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

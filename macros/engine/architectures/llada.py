@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, embed, heads, linear, positions, rms_norm, rope_table, silu, unembed
 from ..steps import Role, step
@@ -89,9 +90,27 @@ class Dream(Llama):
     caveat = DENOISING
 
 
-@architecture("Dream", config=Dream)
+GGUF = Gguf(
+    "llada",
+    {
+        "attn_norm": "attn_norm",
+        "q_proj": "attn_q",
+        "k_proj": "attn_k",
+        "v_proj": "attn_v",
+        "attn_out": "attn_output",
+        "ff_norm": "ffn_norm",
+        "ff_proj": "ffn_gate",
+        "up_proj": "ffn_up",
+        "ff_out": "ffn_down",
+    },
+    {"ff_out": "output"},
+    in_pairs=True,
+)
+
+
+@architecture("Dream", config=Dream, gguf=Gguf("dream"))
 def dream(w: Weights, ids: Array, c: Dream, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     for _, w_layer, _ in w.layers("model.layers", ["layer"] * c.n_layers, cache):
@@ -108,9 +127,9 @@ def dream_layer(x: Array, w: Weights, c: Dream, table: RopeTable) -> Array:
     return x + gated(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@architecture("llada", config=LLaDA)
+@architecture("llada", config=LLaDA, gguf=GGUF)
 def forward(w: Weights, ids: Array, c: LLaDA, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.transformer.wte.weight", c.vocab_size, c.d_model)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     for _, w_layer, _ in w.layers("model.transformer.blocks", ["layer"] * c.n_layers, cache):

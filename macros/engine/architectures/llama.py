@@ -7,6 +7,7 @@ internlm/internlm3-8b-instruct; tensor names as the published files.
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import QUERY_VALUE, UNREAD, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -26,7 +27,8 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import MEDIA_TOKENS, Config, Positive, Raw, Size, activation, config, derived, fixed, key, masks_of
-from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .rope_config import OLDER_ROPE_KEYS, fold_rope_or, read_rope
+from .tasks import OLD_NAME
 from .tensor_layouts import EXAONE_NAMES, MISTRAL_NAMES, PAIRS
 
 
@@ -43,7 +45,7 @@ class Llama(Config):
     # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     attention_bias: bool = key("attention_bias", False)
     rope_parameters: Raw = key("rope_parameters", lambda c: {})
     # feed-forward
@@ -56,7 +58,7 @@ class Llama(Config):
     rewritten = OLDER_ROPE_KEYS
     ignored = frozenset({"rope_interleaved", "_flash_attn_2_enabled"})
 
-    def width_of_a_head(self) -> int:
+    def default_head_dim(self) -> int:
         """head_dim if the config leaves it out: d_model / n_heads."""
         self.must_divide("n_heads", "d_model")
         return self.d_model // self.n_heads
@@ -89,6 +91,13 @@ class Mistral(Llama):
     @property
     def masks(self) -> list[Mask]:
         return [SlidingWindow(self.sliding_window) if self.sliding_window else Full()] * self.n_layers
+
+
+@config
+class WindowedMistral(Mistral):
+    """The first Mistral's, with a window of 4,096 tokens where none is stated; null is none."""
+
+    sliding_window: Size | None = key("sliding_window", 4096)
 
 
 @config
@@ -128,17 +137,22 @@ class Cwm(Llama):
         """The first layer of each four sees everything, the others a window."""
         return ["sliding_attention" if i % 4 else "full_attention" for i in range(self.n_layers)]
 
-    @property
-    def rope(self) -> Rope:
-        usual = {
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """A config without a table for its rotary embedding has the published one's."""
+        usual: Raw = {
             "rope_type": "llama3",
+            "rope_theta": 1_000_000.0,
             "factor": 16.0,
             "low_freq_factor": 1.0,
             "high_freq_factor": 4.0,
             "original_max_position_embeddings": 8192,
         }
-        scaled = {"rope_type", "type"} & set(self.rope_parameters)
-        return read_rope(self.rope_parameters if scaled else usual | self.rope_parameters, 1_000_000.0)
+        return fold_rope_or(raw, usual)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, 1_000_000.0)
 
     @property
     def masks(self) -> list[Mask]:
@@ -161,7 +175,7 @@ class Emu3(Llama):
 
 @config
 class PaddleOCR(Llama):
-    """The text model of PaddleOCR-VL: of a text alone, all three parts of a place are one."""
+    """The text model of PaddleOCR-VL: in a text without images, all three parts of a position are equal."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     n_kv_heads: Size = key("num_key_value_heads", 2)
@@ -195,10 +209,10 @@ class Exaone(Llama):
     """EXAONE 3 and 3.5's: Llama's, under other keys and names."""
 
     n_layers: Size = key("num_layers", also=("num_hidden_layers",))
-    norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
+    norm_eps: Positive = key("layer_norm_epsilon", 1e-5, also=("rms_norm_eps",))
     attention_bias: bool = fixed(False)
     mlp_bias: bool = fixed(False)
-    activation: str = key("activation_function", "silu")
+    activation: str = key("activation_function", "silu", also=("hidden_act",))
 
     ignored = Llama.ignored | {"embed_dropout"}
 
@@ -221,16 +235,29 @@ class PanguEmbedded(Llama):
     attention_bias: bool = key("attention_bias", False, also=("bias",))
 
 
-@architecture("PanguEmbedded", config=PanguEmbedded)
+GGUF = Gguf("llama", seventy=80, in_pairs=True)
+
+
+@architecture("PanguEmbedded", config=PanguEmbedded, gguf=UNREAD)
 @architecture("telechat3", config=TeleChat3)
-@architecture("exaone", config=Exaone, spellings=EXAONE_NAMES)
-@architecture("iquestcoder", config=IQuestCoder)
-@architecture("emu3_text_model", config=Emu3)
-@architecture("paddleocr_vl_text", config=PaddleOCR)
-@architecture("llama", config=Llama, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
-@architecture("internlm3", config=InternLM3)
+@architecture("exaone", config=Exaone, spellings=EXAONE_NAMES, gguf=Gguf("exaone"))
+@architecture("iquestcoder", config=IQuestCoder, gguf=GGUF)
+@architecture("emu3_text_model", config=Emu3, rounds_heads={"emu3_text_model": True})
+@architecture("paddleocr_vl_text", config=PaddleOCR, gguf=Gguf("paddleocr"))
+@architecture(
+    "llama", config=Llama, spellings=MISTRAL_NAMES, in_pairs=PAIRS, gguf=GGUF, heads=OLD_NAME, peft=Peft(QUERY_VALUE)
+)
+@architecture("internlm3", config=InternLM3, gguf=GGUF)
 @architecture("cwm", config=Cwm)
-@architecture("mistral", config=Mistral, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
+@architecture(
+    "mistral",
+    config=WindowedMistral,
+    spellings=MISTRAL_NAMES,
+    in_pairs=PAIRS,
+    gguf=GGUF,
+    peft=Peft(QUERY_VALUE),
+    rounds_heads={"mistral": False},
+)
 def forward(w: Weights, ids: Array, c: Llama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -12,6 +12,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..errors import Problem
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Chunked,
@@ -113,7 +114,19 @@ class Llama4(Llama):
         ]
 
 
-@architecture("llama4_text", config=Llama4)
+GGUF = Gguf(
+    "llama4",
+    {
+        "feed_forward.experts.gate_up_proj": "turned:ffn_gate_exps/ffn_up_exps",
+        "feed_forward.experts.down_proj": "turned:ffn_down_exps",
+    },
+    is_windowed=True,
+)
+
+
+@architecture(
+    "llama4_text", config=Llama4, gguf=GGUF, peft=Peft(linear_router=True, own_router=True), windows_in_sglang=True
+)
 def forward(w: Weights, ids: Array, c: Llama4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

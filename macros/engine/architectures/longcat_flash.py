@@ -8,9 +8,12 @@ token (arXiv 2601.21204): vLLM, longcat_flash_ngram.py.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..errors import Problem
+from ..facts import NAMED_EXPERTS, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -37,6 +40,8 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, derived, fixed, key
 from .deepseek_v2 import Latent, compress_query, latents_of, queries, read_out
+from .otherwise import Otherwise, unlike
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED
 
@@ -57,6 +62,14 @@ class LongCatFlash(Latent):
     d_ff_expert: Size = key("expert_ffn_hidden_size", also=("moe_intermediate_size",))
 
     rewritten = Latent.rewritten | {"num_hidden_layers"}
+    otherwise = (
+        *Latent.otherwise,
+        Otherwise(
+            "head_dim",
+            unlike("head_dim", "qk_rope_head_dim", 64),
+            "transformers 5.24 takes it for the width that turns, not qk_rope_head_dim",
+        ),
+    )
     ignored = Latent.ignored | {
         "attention_method",
         "mla_scale_q_lora",
@@ -118,8 +131,34 @@ class LongCatNGram(LongCatFlash):
             raise Problem("eos_token_id is missing", "add it: n-grams end at that token")
 
 
-@architecture("longcat_flash_ngram", config=LongCatNGram, fused=FUSED)
-@architecture("longcat_flash", config=LongCatFlash, fused=FUSED)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    table = angles(ids, cache, c.qk_rope_head_dim, c.rope)
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    x = x + attention(y, w.at("self_attn"), cache, c, table)
+    y = rms_norm(x, w, "post_attention_layernorm", c.norm_eps)
+    return x + feed_forward(y, w.at("transformer_layer.mlp"), c.d_ff, activation(c.activation))
+
+
+MTP = Module(
+    draft_layer, "model.mtp", "layers.{k}.enorm.m", "layers.{k}.hnorm.m", "layers.{k}.eh_proj", "layers.{k}", "norm"
+)
+
+
+@architecture(
+    "longcat_flash_ngram",
+    config=LongCatNGram,
+    fused=FUSED,
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS, linear_router=True),
+)
+@architecture(
+    "longcat_flash",
+    config=LongCatFlash,
+    fused=FUSED,
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS, linear_router=True),
+)
 def forward(w: Weights, ids: Array, c: LongCatFlash, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

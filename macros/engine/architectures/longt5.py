@@ -11,12 +11,14 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..facts import TABLES, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, linear, local_attention, relative_bias, rms_norm
 from ..steps import Role, step
 from . import architecture
 from .config import Interval, config, fixed, key
 from .t5 import T5, decode, distances, feed_forward, project
+from .tasks import BASE, OWN
 
 
 @config
@@ -40,11 +42,14 @@ class LongT5(T5):
 
     @property
     def network_of(self) -> str:
-        """What the encoder's attention is called."""
+        """The name of the encoder's attention."""
         return "LocalSelfAttention" if self.kind == "local" else "TransientGlobalSelfAttention"
 
 
-@architecture("longt5", config=LongT5)
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
+@architecture("longt5", config=LongT5, heads=HEADS, peft=Peft(tied_tables=TABLES))
 def forward(w: Weights, ids: Array, c: LongT5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import causal_conv, embed, linear, rms_norm, selective_scan, silu, softplus, unembed, unit_norm
 from ..steps import Role, step
@@ -70,8 +71,8 @@ class FalconMamba(Mamba):
         return unit_norm(x, self.mixer_eps)
 
 
-@architecture("falcon_mamba", config=FalconMamba)
-@architecture("mamba", config=Mamba)
+@architecture("falcon_mamba", config=FalconMamba, gguf=Gguf("mamba"), peft=Peft(refused="out_proj"))
+@architecture("mamba", config=Mamba, gguf=Gguf("mamba"), peft=Peft(refused="out_proj"))
 def forward(w: Weights, ids: Array, c: Mamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "backbone.embeddings.weight", c.vocab_size, c.d_model)

@@ -11,12 +11,14 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import causal_conv, decaying_attention, embed, gated_rms_norm, heads, linear, rms_norm, softplus, unembed
 from ..ops.recurrence import STATE_BYTES
 from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, key
+from .gguf_tables import STATE_SPACE_2, below
 from .mamba import NOT_READ
 
 
@@ -56,7 +58,13 @@ class Mamba2(Config):
             )
 
 
-@architecture("mamba2", config=Mamba2, spellings=(("^backbone.embedding.", "backbone.embeddings."),))
+@architecture(
+    "mamba2",
+    config=Mamba2,
+    spellings=(("^backbone.embedding.", "backbone.embeddings."),),
+    gguf=Gguf("mamba2", below("mixer", STATE_SPACE_2)),
+    peft=Peft(refused="out_proj"),
+)
 def forward(w: Weights, ids: Array, c: Mamba2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "backbone.embeddings.weight", c.vocab_size, c.d_model)

@@ -1,7 +1,7 @@
 """mBART's decoder alone, which looks at the vectors of an image: Donut's, Nougat's, PP-FormulaNet's.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
-lengths. Sources: transformers 5.23, models/mbart and models/pp_formulanet (arXiv 2001.08210, 2111.15664, 2308.13418);
+lengths. Sources: transformers 5.24, models/mbart and models/pp_formulanet (arXiv 2001.08210, 2111.15664, 2308.13418);
 tensor names as transformers' decoder with its head (MBartForCausalLM).
 """
 
@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import QUERY_VALUE, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, embed_positions, layer_norm, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import NORM_EPS, causal_attention, cross_attention, feed_forward
 from .config import Config, Size, activation, config, derived, fixed, key
+from .tasks import NONE
 from .trocr import BESIDE_ENCODER, RESERVED, TrOCR
 
 
@@ -69,8 +71,8 @@ class PPFormulaNet(MBartDecoder):
     ignored = MBartDecoder.ignored | {"tie_word_embeddings"}
 
 
-@architecture("mbart_decoder", config=MBartDecoder, spellings=BESIDE_ENCODER)
-@architecture("pp_formulanet_text", config=PPFormulaNet)
+@architecture("mbart_decoder", config=MBartDecoder, spellings=BESIDE_ENCODER, heads=NONE)
+@architecture("pp_formulanet_text", config=PPFormulaNet, heads=NONE, peft=Peft(QUERY_VALUE))
 def forward(w: Weights, ids: Array, c: MBartDecoder, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)

@@ -44,7 +44,7 @@ class Medusa(Config):
             )
 
 
-@architecture("medusa", config=Medusa)
+@architecture("medusa", config=Medusa, draft_keys={"medusa_num_heads": 5})
 def forward(w: Weights, ids: Array, c: Medusa, cache: KVCache, last: bool = True) -> Array:
     """Scores for the tokens after the next: the target's hidden states [T D] -> [T N V], or [1 N V] with `last`."""
     x, scores = cache.hidden_states(ids.shape[0], c.d_model), list[Array]()
@@ -56,5 +56,5 @@ def forward(w: Weights, ids: Array, c: Medusa, cache: KVCache, last: bool = True
 
 @step(Role.FEED_FORWARD)
 def block(x: Array, w: Weights, c: Medusa) -> Array:
-    """Turn what the target knows of the next token into what is known of a later one: [T D] -> [T D]."""
+    """Turn the target's hidden state for the next token into one for a later token: [T D] -> [T D]."""
     return x + silu(linear(x, w, "0.linear", c.d_model, bias=c.has_bias))

@@ -5,10 +5,14 @@ Source: JetBrains/Mellum2-12B-A2.5B-Base by transformers 5's class, whose tensor
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Kind, Rope, embed, positions, rms_norm, rope_table, unembed
 from . import architecture
 from .config import Positive, Raw, Size, config, dense_first, fixed, key, masks_of, sparse_layers
+from .predicted import Module, Place, angles, entry, mask_of
 from .qwen3_moe import Qwen3MoE, layer
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 from .tensor_layouts import FUSED
@@ -29,7 +33,7 @@ class Mellum(Qwen3MoE):
     use_sliding_window: bool = fixed(True)
     sliding_window: Size | None = key("sliding_window", 1024)
     layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
-    n_experts: Size = key("num_experts", also=("num_local_experts",))
+    n_experts: Size = key("num_local_experts", also=("num_experts",))
     normalise: bool = key("norm_topk_prob", True)
     decoder_sparse_step: int = fixed(1)
     mlp_only_layers: list[int] = fixed(None)
@@ -61,7 +65,26 @@ class Mellum(Qwen3MoE):
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 
 
-@architecture("mellum", config=Mellum, pieces=FUSED)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    mask = mask_of(entry(at, c, "", "mtp_layer_types", "sliding_attention"), c)
+    kind = Kind(entry(at, c, "", "mtp_mlp_layer_types", "sparse") == "sparse", mask)
+    return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, mask)))
+
+
+MTP = Module(draft_layer, "mtp", "pre_fc_norm_embedding", "pre_fc_norm_hidden", "fc", "layers.{k}", "norm", is_one=True)
+
+
+@architecture(
+    "mellum",
+    config=Mellum,
+    pieces=FUSED,
+    gguf=Gguf("mellum", is_windowed=True),
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS),
+    mlx=Mlx(in_8_bits=("mlp.gate",), is_windowed=True),
+    windows_in_sglang=True,
+)
 def forward(w: Weights, ids: Array, c: Mellum, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -7,11 +7,12 @@ expert by itself, and their window of W sees the token itself and W before it. M
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -42,6 +43,7 @@ from .config import Positive, Raw, Size, activation, config, dense_first, fixed,
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import routing
 from .llama import Llama
+from .predicted import Module, Place, angles
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 from .tensor_layouts import FUSED, PACKED
 
@@ -145,13 +147,40 @@ class MiMoV2Flash(Llama):
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 
 
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    masks = [kind.mask for kind in c.kinds]
+    mask = next((mask for mask in masks if isinstance(mask, SlidingWindow)), masks[0])
+    table = angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, mask))
+    y = rms_norm(x, w, "input_layernorm", c.norm_eps)
+    x = x + attention(y, w.at("self_attn"), cache, c, mask, table)
+    y = rms_norm(x, w, "pre_mlp_layernorm", c.norm_eps)
+    return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
+
+
+MTP = Module(draft_layer, "model.mtp.layers.{k}", last_norm="final_layernorm")
+
+
 @architecture(
     "mimo_v2",
+    config=MiMoV2Flash,
+    pieces=FUSED,
+    spellings=(("self_attn.attention_sink_bias", "self_attn.sinks"),),
+    kept={"mlp.gate.weight": "float32"},
+    gguf=Gguf("mimo2", is_windowed=True),
+    predicts=MTP,
+    windows_in_sglang=True,
+)
+@architecture(
     "mimo_v2_flash",
     config=MiMoV2Flash,
     pieces=FUSED,
     spellings=(("self_attn.attention_sink_bias", "self_attn.sinks"),),
     kept={"mlp.gate.weight": "float32"},
+    gguf=Gguf("mimo2", is_windowed=True),
+    predicts=MTP,
+    mlx=Mlx(is_windowed=True),
+    windows_in_sglang=True,
 )
 def forward(w: Weights, ids: Array, c: MiMoV2Flash, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

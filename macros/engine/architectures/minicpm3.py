@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Kind, embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -60,7 +61,12 @@ class MiniCPM3(LatentMoE):
         return int(self.d_model) / self.base_width if self.base_width else 1.0
 
 
-@architecture("minicpm3", config=MiniCPM3)
+@architecture(
+    "minicpm3",
+    config=MiniCPM3,
+    gguf=Gguf("minicpm3", {"self_attn.kv_b_proj": "attn_kv_b"}, is_written_out=True),
+    mlx=Mlx(is_written_out=True),
+)
 def forward(w: Weights, ids: Array, c: MiniCPM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_multiplier

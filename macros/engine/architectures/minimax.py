@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import W_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -109,13 +110,25 @@ class MiniMax(Llama):
         return [Mixed(mixer, "moe") for mixer in mixers_of(types, self.n_layers, "lightning")]
 
 
+GGUF = Gguf("minimax-01", {"self_attn.norm": "attn_norm_2", "self_attn.output_gate": "attn_gate"})
+
+
 @architecture(
     "minimax",
+    config=MiniMax,
+    spellings=(("block_sparse_moe.gate.", "mlp.gate."),),
+    pieces=MIXTRAL_EXPERTS_FUSED,
+    gguf=GGUF,
+    peft=Peft(stacked=W_EXPERTS),
+    rounds_heads={"minimax": True},
+)
+@architecture(
     "minimax_text_01",
     "minimax_m1",
     config=MiniMax,
     spellings=(("block_sparse_moe.gate.", "mlp.gate."),),
     pieces=MIXTRAL_EXPERTS_FUSED,
+    gguf=GGUF,
 )
 def forward(w: Weights, ids: Array, c: MiniMax, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

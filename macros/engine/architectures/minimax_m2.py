@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Literal
 
 from ..errors import Problem
+from ..facts import W_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -83,6 +84,8 @@ class MiniMaxM2(Llama):
     config=MiniMaxM2,
     fused=MIXTRAL_FUSED | {"mlp.e_score_correction_bias": ("block_sparse_moe.e_score_correction_bias",)},
     kept={"block_sparse_moe.gate.weight": "float32"},
+    gguf=Gguf("minimax-m2"),
+    peft=Peft(stacked=W_EXPERTS),
 )
 def forward(w: Weights, ids: Array, c: MiniMaxM2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

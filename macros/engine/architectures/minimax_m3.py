@@ -5,12 +5,13 @@ Source: MiniMaxAI/MiniMax-M3, config.json; tensor names of transformers. The tex
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from msgspec import Struct
 
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -39,6 +40,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Raw, Size, config, fixed, key, take_table
 from .llama import Llama
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED, NUMBERED
 
@@ -72,7 +74,6 @@ class MiniMaxM3(Llama):
     n_kv_heads: Size = key("num_key_value_heads", 4)
     d_head: Size = key("head_dim", 128)
     attention_bias: bool = fixed(False)
-    d_rotary: Size | None = key("rotary_dim", lambda c: min(64, int(c.d_head)))
     layer_types: list[str] = key("layer_types", lambda c: ["full_attention"] * c.n_layers)
     index_n_heads: Size | None = key("index_n_heads", 4)
     index_head_dim: Size | None = key("index_head_dim", 128)
@@ -94,6 +95,7 @@ class MiniMaxM3(Llama):
     ignored = frozenset(
         {
             "hidden_act",
+            "rotary_dim",
             "attention_bias",
             "mlp_bias",
             "use_qk_norm",
@@ -133,8 +135,7 @@ class MiniMaxM3(Llama):
 
     @property
     def rope(self) -> Rope:
-        partial = {"partial_rotary_factor": int(self.d_rotary) / int(self.d_head)} if self.d_rotary else {}
-        return read_rope(partial | self.rope_parameters, theta=5e6)
+        return read_rope(self.rope_parameters, theta=5e6)
 
     @property
     def kinds(self) -> list[PickingKind]:
@@ -151,6 +152,26 @@ class MiniMaxM3(Llama):
         return [
             PickingKind(m == "sparse", a != "full_attention") for m, a in zip(self.mlp_layer_types, self.layer_types)
         ]
+
+
+GGUF = Gguf(
+    "minimax-m3",
+    {
+        "mlp.gate_up_proj": "ffn_gate/ffn_up",
+        "mlp.shared_experts.gate_up_proj": "ffn_gate_shexp/ffn_up_shexp",
+        **{f"self_attn.indexer.{name}": f"indexer.{name}" for name in ("q_proj", "k_proj", "q_norm", "k_norm")},
+    },
+    native=(("indexer.q_proj.weight", "F32"), ("indexer.k_proj.weight", "F32")),
+)
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    kind = PickingKind(True, True)
+    return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(draft_layer, "model.mtp.layers.{k}", block="transformer_layer", last_norm="final_layernorm", offset=1)
 
 
 @architecture(
@@ -171,6 +192,8 @@ class MiniMaxM3(Llama):
         f"{part}.gate_up_proj.weight": (f"{part}.gate_proj.weight", f"{part}.up_proj.weight")
         for part in ("mlp", "mlp.shared_experts")
     },
+    gguf=GGUF,
+    predicts=MTP,
 )
 def forward(w: Weights, ids: Array, c: MiniMaxM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture, llama
 from .config import Positive, Raw, Size, config, fixed, key, masks_of
 from .llama import Mistral, feed_forward
-from .rope_config import read_rope
+from .rope_config import read_rope, with_rope_of_class
+from .tasks import OLD_NAME
 from .tensor_layouts import MISTRAL_NAMES, PAIRS
 
 
@@ -48,12 +50,10 @@ class Ministral3(Mistral):
 
     ignored = Mistral.ignored | {"layer_types"}
 
-    @property
-    def scaling(self) -> Raw:
-        """The config's rotary embedding, or the published one."""
-        if self.rope_parameters.keys() & {"rope_type", "type"}:
-            return self.rope_parameters
-        return {
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """The published rotary embedding where the config has none."""
+        usual: Raw = {
             "type": "yarn",
             "rope_theta": 1_000_000.0,
             "factor": 16.0,
@@ -63,22 +63,30 @@ class Ministral3(Mistral):
             "mscale": 1.0,
             "mscale_all_dim": 1.0,
             "llama_4_scaling_beta": 0.1,
-        } | self.rope_parameters
+        }
+        return super().prepare(with_rope_of_class(raw, usual))
 
     @property
     def rope(self) -> Rope:
-        return read_rope(self.scaling)
+        return read_rope(self.rope_parameters)
 
 
-architecture("ministral", config=Ministral, spellings=MISTRAL_NAMES, in_pairs=PAIRS)(llama.forward)
+architecture("ministral", config=Ministral, spellings=MISTRAL_NAMES, in_pairs=PAIRS, heads=OLD_NAME)(llama.forward)
 
 
-@architecture("ministral3", config=Ministral3, spellings=MISTRAL_NAMES, in_pairs=PAIRS)
+@architecture(
+    "ministral3",
+    config=Ministral3,
+    spellings=MISTRAL_NAMES,
+    in_pairs=PAIRS,
+    gguf=Gguf("mistral3", in_pairs=True),
+    mlx=Mlx(is_windowed=True),
+)
 def forward(w: Weights, ids: Array, c: Ministral3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
     places = positions(ids, cache)
-    table, growth = rope_table(places, c.d_head, c.rope), query_growth(places, c.scaling)
+    table, growth = rope_table(places, c.d_head, c.rope), query_growth(places, c.rope_parameters)
     for mask, w_layer, cache_layer in w.layers("model.layers", c.masks, cache):
         x = layer(x, w_layer, cache_layer, c, mask, table, growth)
     x = rms_norm(x, w, "model.norm", c.norm_eps)

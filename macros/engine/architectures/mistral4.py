@@ -5,6 +5,7 @@ Source: mistralai/Mistral-Small-4-119B-2603, config.json; tensor names of transf
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -32,8 +33,17 @@ from .config import Raw, Size, activation, config, key
 from .deepseek_v2 import LatentMoE, compress_query, latents, queries, read_out
 from .deepseek_v3 import GroupedExperts
 from .ministral import query_growth
-from .rope_config import read_rope
+from .rope_config import read_rope, with_rope_of_class
 from .tensor_layouts import EXPERT, FUSED
+
+USUAL_ROPE: Raw = {
+    "type": "yarn",
+    "factor": 128.0,
+    "original_max_position_embeddings": 8192,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.1,
+}
 
 
 @config
@@ -46,16 +56,8 @@ class Mistral4(LatentMoE):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """The published rotary embedding where the config has none; its share of a head is `qk_rope_head_dim`."""
-        raw = super().prepare(raw)
+        raw = super().prepare(with_rope_of_class(raw, USUAL_ROPE))
         table: Raw = raw["rope_parameters"]
-        if not table.keys() & {"rope_type", "type"}:
-            table = {
-                "type": "yarn",
-                "factor": 128.0,
-                "original_max_position_embeddings": 8192,
-                "mscale": 1.0,
-                "mscale_all_dim": 1.0,
-            } | table
         return {**raw, "rope_parameters": {k: v for k, v in table.items() if k != "partial_rotary_factor"}}
 
     @property
@@ -63,7 +65,12 @@ class Mistral4(LatentMoE):
         return read_rope(self.rope_parameters)
 
 
-@architecture("mistral4", config=Mistral4, fused=FUSED)
+GGUF = Gguf(
+    "mistral4", {"mlp.experts.gate_proj": "doubled:ffn_gate_up_exps", "mlp.experts.up_proj": "-"}, is_latent=True
+)
+
+
+@architecture("mistral4", config=Mistral4, fused=FUSED, gguf=GGUF, reads_text_alone=True)
 def forward(w: Weights, ids: Array, c: Mistral4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -43,7 +43,7 @@ from . import architecture
 from .config import Positive, Raw, Size, activation, config, fixed, key
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
 from .mistral4 import mixture_of_experts
-from .rope_config import read_rope
+from .rope_config import read_rope, with_rope_of_class
 from .tensor_layouts import FUSED, NUMBERED
 
 # Keys and values of earlier layers that later ones read: those with rotary embedding under True.
@@ -85,12 +85,8 @@ class MistralLarge4(GlmMoEDsa):
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """The published rotary embedding where the config has none."""
-        raw = super().prepare(raw)
-        table: Raw = raw["rope_parameters"]
-        if not table.keys() & {"rope_type", "type"}:
-            usual = {"factor": 2048.0, "original_max_position_embeddings": 512, "attention_factor": 1.0}
-            table = {"rope_type": "yarn"} | usual | table
-        return {**raw, "rope_parameters": table}
+        usual: Raw = {"factor": 2048.0, "original_max_position_embeddings": 512, "attention_factor": 1.0}
+        return super().prepare(with_rope_of_class(raw, {"rope_type": "yarn"} | usual))
 
     @property
     def rope(self) -> Rope:

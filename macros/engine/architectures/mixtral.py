@@ -5,6 +5,7 @@ Source: arXiv 2401.04088; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..facts import QUERY_VALUE, W_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, combine, embed, gated_experts, linear, positions, rms_norm, rope_table, softmax_routing, unembed
 from ..steps import Role, step
@@ -35,7 +36,15 @@ class Mixtral(Mistral):
         return read_rope(self.rope_parameters, theta=1e6)
 
 
-@architecture("mixtral", config=Mixtral, fused=MIXTRAL_FUSED)
+@architecture(
+    "mixtral",
+    config=Mixtral,
+    fused=MIXTRAL_FUSED,
+    gguf=Gguf("llama", seventy=80, in_pairs=True),
+    peft=Peft(QUERY_VALUE, W_EXPERTS),
+    mlx=Mlx(routers="linear"),
+    rounds_heads={"mixtral": True},
+)
 def forward(w: Weights, ids: Array, c: Mixtral, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

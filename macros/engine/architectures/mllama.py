@@ -52,7 +52,7 @@ class Mllama(Llama):
         return ["image" if i in self.cross else "layer" for i in range(self.n_layers)]
 
 
-@architecture("mllama_text_model", config=Mllama)
+@architecture("mllama_text_model", config=Mllama, rounds_heads={"mllama_text_model": True})
 def forward(w: Weights, ids: Array, c: Mllama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)
@@ -69,7 +69,7 @@ def forward(w: Weights, ids: Array, c: Mllama, cache: KVCache, last: bool = True
 
 @step(Role.LAYER)
 def cross_layer(x: Array, w: Weights, cache: KVCache, c: Mllama, read: Array) -> Array:
-    """One block that looks at the image, both halves behind a gate: [T D], [M D] -> [T D]."""
+    """One block that attends to the image, with a gate on both halves: [T D], [M D] -> [T D]."""
     y = cross_attention(rms_norm(x, w, "input_layernorm", c.norm_eps), w.at("cross_attn"), cache, c, read)
     x = x + np.tanh(w("cross_attn_attn_gate", 1)) * y
     y = feed_forward(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)

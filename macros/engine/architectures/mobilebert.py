@@ -1,7 +1,7 @@
 """MobileBERT: BERT's encoder whose layers are narrow inside, with several feed-forward networks and no real norms.
 
-Each token is read with its two neighbors. What stands for a norm scales and shifts, no more. Source: arXiv 2004.02984;
-tensor names as transformers' model for masked words (MobileBertForMaskedLM).
+Each token is read with its two neighbors. In place of a norm, vectors are only scaled and shifted. Source: arXiv
+2004.02984; tensor names as transformers' model for masked words (MobileBertForMaskedLM).
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
-from ..ops import attend, embed, embed_positions, heads, last_row, layer_norm, linear, positions
+from ..ops import attend, embed, embed_positions, embed_segments, heads, last_row, layer_norm, linear, positions
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert
 from .config import Interval, Size, activation, config, derived, key
+from .tasks import OF_REMBERT
 
 
 @config
@@ -53,7 +55,7 @@ class MobileBert(Bert):
             )
 
 
-@architecture("mobilebert", config=MobileBert)
+@architecture("mobilebert", config=MobileBert, heads=OF_REMBERT, peft=Peft(tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: MobileBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("mobilebert.embeddings")
@@ -63,7 +65,7 @@ def forward(w: Weights, ids: Array, c: MobileBert, cache: KVCache, last: bool = 
         x = np.concatenate([np.concatenate([x[1:], none], axis=0), x, np.concatenate([none, x[:-1]], axis=0)], axis=-1)
     x = linear(x, tables, "embedding_transformation", c.d_model, bias=True)
     x = x + embed_positions(positions(ids, cache), tables, "position_embeddings.weight", c.n_positions, c.d_model)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_model)
     x = scaled(x, tables, "LayerNorm")
     for _, w_layer, _ in w.layers("mobilebert.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 from msgspec import Struct
 
+from ..facts import Gguf, Peft, Task
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -28,6 +29,7 @@ from . import architecture
 from .bert import Bert
 from .config import Config, Interval, Positive, Raw, Size, activation, check_layer_types, config, derived, key
 from .rope_config import read_rope
+from .tasks import BASE, OWN
 
 
 class Side(Struct, frozen=True):
@@ -117,7 +119,38 @@ class ModernBert(Config):
         return layer_norm(x, w, name, self.norm_eps, bias=self.norm_bias)
 
 
-@architecture("modernbert", config=ModernBert)
+GGUF = Gguf(
+    "modern-bert",
+    {
+        "attn_norm": "attn_norm",
+        "attn.Wqkv": "attn_qkv",
+        "attn.Wo": "attn_output",
+        "mlp_norm": "ffn_norm",
+        "mlp.Wi": "ffn_up",
+        "mlp.Wo": "ffn_down",
+    },
+    {
+        "tok_embeddings": "token_embd",
+        "embeddings.norm": "token_embd_norm",
+        "final_norm": "output_norm",
+        "head.dense": "-",
+        "head.norm": "-",
+        "decoder": "-",
+    },
+)
+
+
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_first"),
+    "ForTokenClassification": Task("token classification", "classify_changed"),
+    "ForQuestionAnswering": Task("question answering", "classify_changed"),
+    "ForMultipleChoice": Task("multiple choice", "classify_first", 1),
+}
+
+
+@architecture("modernbert", config=ModernBert, gguf=GGUF, heads=HEADS, peft=Peft(tied_head="decoder"))
 def forward(w: Weights, ids: Array, c: ModernBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.embeddings.tok_embeddings.weight", c.vocab_size, c.d_model)

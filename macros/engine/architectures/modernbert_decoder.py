@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -25,6 +26,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import activation, config
 from .modernbert import ModernBert, Side, feed_forward
+from .tasks import BASE, OWN
 
 
 @config
@@ -36,11 +38,18 @@ class ModernBertDecoder(ModernBert):
 
 
 def mask_of(kind: Side) -> Mask:
-    """What a kind of layer sees: a window reaches as far back as an encoder's does to each side."""
+    """The mask of a kind of layer: a window reaches as far back as an encoder's does on each side."""
     return Full() if kind.reach is None else SlidingWindow(kind.reach)
 
 
-@architecture("modernbert-decoder", config=ModernBertDecoder)
+HEADS = {
+    "ForCausalLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_last_changed"),
+}
+
+
+@architecture("modernbert-decoder", config=ModernBertDecoder, heads=HEADS, peft=Peft(tied_head="decoder"))
 def forward(w: Weights, ids: Array, c: ModernBertDecoder, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embeddings.tok_embeddings.weight", c.vocab_size, c.d_model)

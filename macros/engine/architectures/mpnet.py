@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, embed, embed_positions, heads, layer_norm, linear, positions, relative_bias
 from ..steps import Role, step
@@ -15,6 +16,7 @@ from . import architecture
 from .bert import Bert, feed_forward
 from .config import config, fixed, key
 from .roberta import masked_head
+from .tasks import OF_ROBERTA
 
 
 @config
@@ -24,18 +26,24 @@ class MPNet(Bert):
     must_be_tied: bool | None = fixed(True)
     n_buckets: Literal[32] = key("relative_attention_num_buckets", 32)
 
+    @property
+    def first_row(self) -> int:
+        return 2  # the padding token's number, fixed in its embeddings, and one more
+
 
 @architecture(
     "mpnet",
     config=MPNet,
     spellings=(("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")),
+    heads=OF_ROBERTA,
+    peft=Peft(tied_head="lm_head.decoder"),
 )
 def forward(w: Weights, ids: Array, c: MPNet, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("mpnet.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
     places = positions(ids, cache)
-    x = x + embed_positions(places + 2, tables, "position_embeddings.weight", c.n_positions, c.d_model)
+    x = x + embed_positions(places + c.first_row, tables, "position_embeddings.weight", c.n_positions, c.d_model)
     x = layer_norm(x, w, "mpnet.embeddings.LayerNorm", c.norm_eps)
     name = "mpnet.encoder.relative_attention_bias.weight"
     bias = relative_bias(places, places, w, name, c.n_buckets, c.n_heads, 128, to_both_sides=True)

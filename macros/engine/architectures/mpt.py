@@ -9,11 +9,14 @@ from typing import Literal
 
 import numpy as np
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, gelu, heads, layer_norm, linear, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, config, derived, fold_table, key
+from .otherwise import Otherwise, inner
+from .tasks import OLD_CLASSIFIER
 
 
 @config
@@ -39,6 +42,11 @@ class Mpt(Config):
     # head
     tied: bool = key("tie_word_embeddings", True)
 
+    otherwise = (
+        Otherwise(
+            "attn_config", inner("attn_config", "alibi_bias_max", 8), "transformers 5.24 takes 8 for alibi_bias_max"
+        ),
+    )
     rewritten = frozenset({"attn_config", "ffn_config"})
     ignored = frozenset(
         {
@@ -75,7 +83,20 @@ class Mpt(Config):
         self.must_divide("n_heads", "d_model")
 
 
-@architecture("mpt", config=Mpt)
+GGUF = Gguf(
+    "mpt",
+    {
+        "norm_1": "attn_norm",
+        "norm_2": "ffn_norm",
+        "attn.Wqkv": "attn_qkv",
+        "attn.out_proj": "attn_output",
+        "ffn.up_proj": "ffn_up",
+        "ffn.down_proj": "ffn_down",
+    },
+)
+
+
+@architecture("mpt", config=Mpt, gguf=GGUF, heads=OLD_CLASSIFIER, peft=Peft(("Wqkv",)))
 def forward(w: Weights, ids: Array, c: Mpt, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

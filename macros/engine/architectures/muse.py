@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -40,6 +41,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Size, activation, config, fixed, key, masks_of
+from .gguf_tables import AFTER
 from .llama import Llama, feed_forward
 from .otherwise import NEVER_TIED, Otherwise, theta_beside
 from .rope_config import read_rope
@@ -109,7 +111,7 @@ class MuseSpark(MuseGlimmer):
 
     otherwise = (
         NEVER_TIED,
-        Otherwise("rope_theta", theta_beside(500_000), "transformers 5.23 reads the one in rope_parameters alone"),
+        Otherwise("rope_theta", theta_beside(500_000), "transformers 5.24 reads the one in rope_parameters alone"),
     )
 
     def check(self) -> None:
@@ -131,7 +133,10 @@ class MuseSpark(MuseGlimmer):
         return [Kind(t == "sparse", mask) for t, mask in zip(self.mlp_layer_types, self.masks)]
 
 
-@architecture("muse_glimmer_text", config=MuseGlimmer)
+GGUF = Gguf("muse-glimmer", {**AFTER, "self_attn.gate_proj": "attn_gate"})
+
+
+@architecture("muse_glimmer_text", config=MuseGlimmer, gguf=GGUF, windows_in_sglang=True)
 @architecture("muse_spark_text", config=MuseSpark, fused=FUSED)
 def forward(w: Weights, ids: Array, c: MuseGlimmer, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -58,7 +58,7 @@ class Nanbeige(Llama):
         return ["first run" if i < self.n_stored_layers else "later run" for i in range(self.n_layers)]
 
 
-@architecture("nanbeige", config=Nanbeige)
+@architecture("nanbeige", config=Nanbeige, gguf="its maker’s own llama.cpp converts it, which was not read")
 def forward(w: Weights, ids: Array, c: Nanbeige, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -37,7 +37,7 @@ class NanoChat(Llama):
     ignored = Llama.ignored | {"mlp_bias"}
 
 
-@architecture("nanochat", config=NanoChat)
+@architecture("nanochat", config=NanoChat, rounds_heads={"nanochat": False})
 def forward(w: Weights, ids: Array, c: NanoChat, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = unit_norm(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.norm_eps)

@@ -6,6 +6,7 @@ names as transformers 5.
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, embed, layer_norm, positions, rope_table, unembed
 from ..steps import Role, step
@@ -14,6 +15,7 @@ from .arcee import feed_forward
 from .config import Positive, config, fixed, key
 from .llama import Llama, attention
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 
 
 @config
@@ -41,8 +43,14 @@ class Nemotron(Jais2):
         return read_rope({"partial_rotary_factor": 0.5, **self.rope_parameters})
 
 
-@architecture("jais2", config=Jais2)
-@architecture("nemotron", config=Nemotron)
+@architecture("jais2", config=Jais2, gguf=Gguf("jais2", seventy=68))
+@architecture(
+    "nemotron",
+    config=Nemotron,
+    gguf=Gguf("nemotron", shifted=("norm.weight",)),
+    heads=OLD_NAME,
+    rounds_heads={"nemotron": True},
+)
 def forward(w: Weights, ids: Array, c: Jais2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from ..errors import Problem, nearest, shorten
+from ..facts import UNREAD, Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -35,9 +36,11 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, key, tabled
+from .gguf_tables import ATTENTION, FEED_FORWARD, STATE_SPACE, STATE_SPACE_2, below
 from .mamba import NOT_READ
 from .mamba2 import mamba2
 from .otherwise import NEVER_TIED
+from .predicted import Module, Place
 from .qwen3_next import STATE_BYTES
 
 # The letters of `hybrid_override_pattern`, and the names that `layers_block_type` has for the same.
@@ -288,8 +291,52 @@ class NemotronHPuzzle(NemotronH):
 PIECES = {f"mixer.experts.{part}": (f"mixer.experts.{{e}}.{part}.weight",) for part in ("up_proj", "down_proj")}
 
 
-@architecture("nemotron_h", config=NemotronH, spellings=(("^backbone.", "model."),), pieces=PIECES)
-@architecture("nemotron_h_puzzle", config=NemotronHPuzzle, spellings=(("^backbone.", "model."),), pieces=PIECES)
+# One mixer a layer, of any kind.
+_NEMOTRON_H = below("mixer", ATTENTION | FEED_FORWARD | STATE_SPACE | STATE_SPACE_2) | {
+    "mixer.fc1_latent_proj": "ffn_latent_down",
+    "mixer.fc2_latent_proj": "ffn_latent_up",
+}
+_WITH_EXPERTS = Gguf("nemotron_h_moe", _NEMOTRON_H, is_by_layer=True)
+GGUF = Gguf("nemotron_h", _NEMOTRON_H, is_by_layer=True, becomes=((".experts.", _WITH_EXPERTS),))
+
+
+# What the letters of the pattern stand for.
+LETTERS = {"*": "attention", "E": "moe", "M": "mamba", "-": "mlp"}
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    parts = parts_of_module(at.raw)
+    for k, part in enumerate(parts):
+        x = layer(x, w.at(f"layers.{k}"), cache, c, Mixed(part))
+    return rms_norm(x, w.at(f"layers.{len(parts) - 1}"), "final_layernorm", c.norm_eps)
+
+
+def parts_of_module(raw: Mapping[str, Any]) -> list[str]:
+    """The parts of a module of Nemotron, each a layer of its own. Raises `Problem` for a part that it has none of."""
+    given: object = raw.get("mtp_layers_block_type") or raw.get("mtp_hybrid_override_pattern") or "*E"
+    listed = cast("Sequence[object]", given) if isinstance(given, str | list) else [given]
+    parts = [LETTERS.get(str(part), str(part)) for part in listed]
+    if not set(parts) <= set(LETTERS.values()):
+        raise Problem(f"the layers of a module for prediction are {', '.join(parts)[:99]}", "correct the value")
+    return parts
+
+
+MTP = Module(draft_layer, "mtp", "layers.0.enorm", "layers.0.hnorm", "layers.0.eh_proj", last_norm="")
+
+
+@architecture(
+    "nemotron_h",
+    config=NemotronH,
+    spellings=(("^backbone.", "model."),),
+    pieces=PIECES,
+    gguf=GGUF,
+    predicts=MTP,
+    peft=Peft(("q_proj", "k_proj", "v_proj", "o_proj"), refused="out_proj"),
+)
+@architecture(
+    "nemotron_h_puzzle", config=NemotronHPuzzle, spellings=(("^backbone.", "model."),), pieces=PIECES, gguf=UNREAD
+)
 def forward(w: Weights, ids: Array, c: NemotronH, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embeddings.weight", c.vocab_size, c.d_model)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ..errors import Problem, shorten
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -58,7 +59,7 @@ class NemotronNAS(Llama):
 
     block_configs: list[Any] = key("block_configs")
     n_kv_heads: Size = derived(lambda c: math.gcd(*(b.n_kv_heads or 0 for b in c.blocks())) or 1)
-    d_head: Size = derived(lambda c: c.width_of_a_head())
+    d_head: Size = derived(lambda c: c.default_head_dim())
     d_ff: int = fixed(0)
     d_ff_unit: Size = derived(lambda c: math.gcd(*(b.d_ff or 0 for b in c.blocks())) or 1)
 
@@ -123,7 +124,10 @@ def _table(block: object, name: str) -> Mapping[str, Any]:
     return part
 
 
-@architecture("nemotron-nas", "deci", config=NemotronNAS)
+GGUF = Gguf("deci", {"self_attn.linear_attn": "attn_output"}, is_by_layer=True)
+
+
+@architecture("nemotron-nas", "deci", config=NemotronNAS, gguf=GGUF)
 def forward(w: Weights, ids: Array, c: NemotronNAS, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -136,7 +140,7 @@ def forward(w: Weights, ids: Array, c: NemotronNAS, cache: KVCache, last: bool =
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, cache: KVCache, c: NemotronNAS, block: Block, table: RopeTable) -> Array:
-    """What is left of a transformer block: [T D] -> [T D]."""
+    """The rest of a transformer block: [T D] -> [T D]."""
     if block.n_kv_heads is not None:
         y = rms_norm(x, w, "input_layernorm", c.norm_eps)
         at = w.at("self_attn")

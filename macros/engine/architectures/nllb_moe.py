@@ -1,6 +1,6 @@
 """NLLB-MoE: M2M-100 with two of many experts for each token in every few layers.
 
-transformers 5.23's code runs two experts alone, whichever are chosen; here each token has its two, as in the paper, in
+transformers 5.24's code runs two experts alone, whichever are chosen; here each token has its two, as in the paper, in
 fairseq and in transformers 4. Source: arXiv 2207.04672 (6.2); tensor names as transformers.
 """
 
@@ -12,13 +12,15 @@ import msgspec
 import numpy as np
 
 from ..errors import Problem
+from ..facts import MODEL_TABLES, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import combine, expert_linear, linear, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import M2M100, attention, causal_attention, cross_attention, feed_forward
-from .config import Size, activation, config, key
-from .jamba import Offset
+from .config import Offset, Size, activation, config, key
+from .otherwise import Otherwise, other_than
+from .tasks import BASE, OWN
 
 CHOSEN = 2  # experts of each token: the code is for no other number
 
@@ -37,12 +39,20 @@ class NllbMoe(M2M100):
     left_out: Share = key("moe_token_dropout", 0.2)
 
     caveat = M2M100.caveat + (
-        " Each token has the two experts that it chose. The code of transformers 5.23 runs the first two of a layer, "
-        "whichever are chosen: its logits are not these."
+        " Each token has the two experts that it chose. The code of transformers 5.24 runs the first two of a layer, "
+        "whichever are chosen: its logits are other ones."
     )
     ignored = M2M100.ignored | frozenset(
         """batch_prioritized_routing expert_capacity moe_eval_capacity_token_fraction
         normalize_router_prob_before_dropping router_dtype router_ignore_padding_tokens""".split()
+    )
+
+    otherwise = (
+        Otherwise(
+            "moe_eval_capacity_token_fraction",
+            other_than("moe_eval_capacity_token_fraction", 1.0),
+            "transformers 5.24 lets an expert take that share of the tokens at most, and leaves the rest out",
+        ),
     )
 
     def check(self) -> None:
@@ -64,7 +74,15 @@ def kinds_of(layers: int, every: int) -> list[str]:
     return ["moe" if every and (i + 1) % every == 0 else "layer" for i in range(layers)]
 
 
-@architecture("nllb-moe", config=NllbMoe)
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
+@architecture(
+    "nllb-moe",
+    config=NllbMoe,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES, linear_router=True),
+)
 def forward(w: Weights, ids: Array, c: NllbMoe, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import Gguf, Peft, Task
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Activation,
@@ -20,6 +21,7 @@ from ..ops import (
     apply_rope,
     attend,
     embed,
+    embed_segments,
     heads,
     last_row,
     layer_norm,
@@ -32,8 +34,10 @@ from . import architecture
 from .bart import feed_forward
 from .bert import Bert
 from .config import Config, Count, Positive, Raw, Size, activation, config, fixed, key, tabled
+from .gguf_tables import ENCODER_TABLES
 from .roberta import masked_head
 from .rope_config import OLDER_ROPE_KEYS, read_rope
+from .tasks import BASE, OWN
 
 
 @config
@@ -159,8 +163,36 @@ GTE_NAMES = (
 )
 
 
-@architecture("new", config=New, fused=PACKED_GTE, spellings=(("^new.", "gte."), *GTE_NAMES))
-@architecture("gte", config=Gte, fused=PACKED_GTE, spellings=GTE_NAMES)
+# Its queries, keys and values, which the maker's files have in one matrix.
+_ENCODER_IN_ONE = {
+    "self_attn.q_proj": "tripled:attn_qkv",
+    "self_attn.k_proj": "-",
+    "self_attn.v_proj": "-",
+    "post_attention_layernorm": "attn_output_norm",
+    "post_mlp_layernorm": "layer_output_norm",
+}
+
+
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_pooled"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+}
+
+
+@architecture(
+    "new",
+    config=New,
+    fused=PACKED_GTE,
+    spellings=(("^new.", "gte."), *GTE_NAMES),
+    heads=HEADS,
+    called_by_vllm=("gte_new",),
+    peft=Peft(tied_head="lm_head.decoder"),
+)
+@architecture(
+    "gte", config=Gte, fused=PACKED_GTE, spellings=GTE_NAMES, heads=HEADS, peft=Peft(tied_head="lm_head.decoder")
+)
 @architecture(
     "jina_embeddings_v3",
     config=JinaV3,
@@ -175,6 +207,14 @@ GTE_NAMES = (
         (".norm1.", ".post_attention_layernorm."),
         (".norm2.", ".post_mlp_layernorm."),
     ),
+    gguf=Gguf("jina-bert-v3", _ENCODER_IN_ONE, ENCODER_TABLES),
+    heads=HEADS
+    | {
+        "Model": Task("the last hidden states and the text's vector", "pool", 0, ""),
+        "ForSequenceClassification": Task("sequence classification", "classify_dense"),
+        "ForQuestionAnswering": Task("question answering", "find_answer"),
+    },
+    peft=Peft(tied_head="lm_head.decoder"),
 )
 @architecture(
     "nomic_bert",
@@ -190,12 +230,15 @@ GTE_NAMES = (
         (".norm1.", ".post_attention_layernorm."),
         (".norm2.", ".post_mlp_layernorm."),
     ),
+    gguf=Gguf("nomic-bert", _ENCODER_IN_ONE, ENCODER_TABLES),
+    heads=HEADS,
+    peft=Peft(tied_head="cls.predictions.decoder"),
 )
 def forward(w: Weights, ids: Array, c: NomicBert, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at(f"{c.trunk}.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_model)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_model) if c.n_segments else x
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_model) if c.n_segments else x
     x = layer_norm(x, tables, "LayerNorm", c.norm_eps)
     table = rope_table(positions(ids, cache), c.d_head, c.rope)
     for _, w_layer, _ in w.layers(f"{c.trunk}.layers", ["layer"] * c.n_layers, cache):

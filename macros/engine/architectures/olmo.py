@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Holds, Role, step
@@ -24,7 +25,7 @@ class Olmo(Llama):
     clip_qkv: Positive | None = key("clip_qkv", None)
 
 
-@architecture("olmo", config=Olmo)
+@architecture("olmo", config=Olmo, gguf=Gguf("olmo", seventy=80, in_pairs=True), rounds_heads={"olmo": True})
 def forward(w: Weights, ids: Array, c: Olmo, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

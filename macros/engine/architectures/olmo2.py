@@ -6,6 +6,7 @@ Sources: arXiv 2501.00656 (OLMo 2), 2512.13961 (Olmo 3); tensor names as transfo
 
 from __future__ import annotations
 
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -25,8 +26,9 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Positive, Raw, Size, config, fixed, full_every, key, masks_of
+from .gguf_tables import AFTER
 from .llama import Llama, feed_forward
-from .otherwise import Otherwise, single_table, theta_beside
+from .otherwise import OLDER_SCALING, Otherwise, single_table, theta_beside
 from .rope_config import fold_rope_by_layer_type, read_rope
 
 
@@ -51,10 +53,11 @@ class Olmo3(Olmo2):
 
     otherwise = (
         single_table(500_000),
+        OLDER_SCALING,
         Otherwise(
             "rope_theta",
             theta_beside(500_000, "sliding_attention"),
-            "transformers 5.23 forgets it for the layers with a window",
+            "transformers 5.24 forgets it for the layers with a window",
         ),
     )
 
@@ -84,8 +87,14 @@ class Olmo3(Olmo2):
         )
 
 
-@architecture("olmo2", config=Olmo2)
-@architecture("olmo3", config=Olmo3)
+@architecture("olmo2", config=Olmo2, gguf=Gguf("olmo2", AFTER, is_windowed=True), rounds_heads={"olmo2": True})
+@architecture(
+    "olmo3",
+    config=Olmo3,
+    gguf=Gguf("olmo2", AFTER, is_windowed=True),
+    mlx=Mlx(is_windowed=True),
+    rounds_heads={"olmo3": True},
+)
 def forward(w: Weights, ids: Array, c: Olmo2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

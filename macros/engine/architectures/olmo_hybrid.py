@@ -93,6 +93,7 @@ class OlmoHybrid(Llama):
         (".feedforward_layer_norm.", ".post_attention_layernorm."),
     ),
     pieces={"linear_attn.conv1d.weight": tuple(f"linear_attn.{part}_conv1d.weight" for part in "qkv")},
+    rounds_heads={"olmo_hybrid": True},
 )
 def forward(w: Weights, ids: Array, c: OlmoHybrid, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

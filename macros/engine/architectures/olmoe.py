@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     apply_rope,
@@ -45,7 +46,9 @@ class OLMoE(Llama):
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
-@architecture("olmoe", config=OLMoE, fused=FUSED)
+@architecture(
+    "olmoe", config=OLMoE, fused=FUSED, gguf=Gguf("olmoe"), peft=Peft(stacked=NAMED_EXPERTS), mlx=Mlx(routers="linear")
+)
 def forward(w: Weights, ids: Array, c: OLMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -9,7 +9,7 @@ model_executor/models/openpangu.py, whose tensor names these are. Files also hol
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from . import architecture
 from .config import Config, Count, Positive, Raw, Size, activation, config, derived, fixed, key, listed
 from .deepseek_v2 import LatentMoE, attention, check_groups
 from .deepseek_v3 import all_experts
+from .predicted import Module, Place, angles
 from .rope_config import OLDER_ROPE_KEYS, fold_rope, read_rope
 from .tensor_layouts import FUSED
 
@@ -102,7 +103,7 @@ class PanguProMoE(Config):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The layers without experts and the width of the shared ones as numbers, for which older files have others."""
+        """Read the dense layers and the shared experts from older files' keys as numbers."""
         raw = fold_rope(raw)
         dense, shared = raw.pop("mlp_only_layers", None), raw.pop("shared_expert_intermediate_size", None)
         if dense is not None and raw.get("first_k_dense_replace") is None:
@@ -140,8 +141,16 @@ class PanguProMoE(Config):
         return [Kind(i >= self.dense_layers) for i in range(self.n_layers)]
 
 
-@architecture("pangu_ultra_moe", config=PanguUltraMoE, fused=FUSED)
-@architecture("PanguProMoE", config=PanguProMoE, fused=FUSED)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, Kind(True), angles(ids, cache, c.qk_rope_head_dim, c.rope))
+
+
+MTP = Module(draft_layer)
+
+
+@architecture("pangu_ultra_moe", config=PanguUltraMoE, fused=FUSED, predicts=MTP)
+@architecture("PanguProMoE", config=PanguProMoE, fused=FUSED, predicts=MTP)
 def forward(w: Weights, ids: Array, c: PanguUltraMoE | PanguProMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -5,6 +5,7 @@ Source: arXiv 2205.01068; tensor names as the published files. The position tabl
 
 from __future__ import annotations
 
+from ..facts import QUERY_VALUE, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, positions, unembed
 from ..steps import Holds, Role, step
@@ -50,7 +51,7 @@ class OPT(Config):
         return layer_norm(x, w, name, 1e-5, weight=self.norm_weights, bias=self.norm_weights)
 
 
-@architecture("opt", config=OPT, optional_prefix="model.")
+@architecture("opt", config=OPT, optional_prefix="model.", peft=Peft(QUERY_VALUE))
 def forward(w: Weights, ids: Array, c: OPT, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     table = "model.decoder.embed_tokens.weight"

@@ -1,4 +1,4 @@
-"""Keys of a config.json that transformers 5.23 reads differently from the forward passes here, with its behavior.
+"""Keys of a config.json that transformers 5.24 reads differently from the forward passes here, with its behavior.
 
 A config class lists its own as `otherwise`; `tests/reference/variants.py` checks that there are no others.
 """
@@ -11,20 +11,6 @@ from typing import Any, NamedTuple, TypeAlias, cast
 # A config's keys as they come.
 Table: TypeAlias = Mapping[str, Any]
 
-# Types whose class in transformers 5.23 rounds the width of a head down if no key states it and the heads do not divide
-# hidden_size. The others' classes refuse that, or build what cannot run.
-ROUNDS_DOWN = frozenset(
-    """
-    apertus cohere cohere2 cohere_compass_text diffllama doge dots1 emu3_text_model ernie4_5_moe
-    ernie4_5_vl_moe_text exaone4 exaone_moe falcon_h1 flex_olmo glm4_moe glm4v_moe_text glm4v_text glm_ocr_text
-    granite granite4_vision_text granite_swa granitemoe granitemoe_swa granitemoeshared lfm2 lfm2_moe minimax
-    mistral mixtral mllama_text_model nanochat nemotron olmo olmo2 olmo3 olmo_hybrid phi3 phi4_multimodal phimoe
-    qwen2 qwen2_5_omni_text qwen2_moe qwen3_moe qwen3_omni_moe_text qwen3_vl_moe_text recurrent_gemma smollm3
-    starcoder2
-""".split()
-)
-# Of these, those whose class refuses an odd width, and one whose rotary embedding here has no pairs of a part.
-REFUSES_ODD = frozenset("cohere2 cohere_compass_text diffllama mistral nanochat qwen3_vl_moe_text".split())
 # Beside a width that was rounded: whether an odd one is counted, too.
 ROUNDED = "head_dim_rounded_down"
 
@@ -42,6 +28,47 @@ def other_than(name: str, *alike: object, unless: str = "") -> Callable[[Table],
 
     def differs(raw: Table) -> bool:
         return raw.get(name) is not None and raw[name] not in alike and (not unless or raw.get(unless) is None)
+
+    return differs
+
+
+def not_being(name: str, alike: object) -> Callable[[Table], bool]:
+    """Whether a key has another value than this, or none."""
+
+    def differs(raw: Table) -> bool:
+        return raw.get(name) != alike
+
+    return differs
+
+
+def at_least(name: str, number: int) -> Callable[[Table], bool]:
+    """Whether a key is this number or more."""
+
+    def differs(raw: Table) -> bool:
+        value = raw.get(name)
+        return isinstance(value, int) and value >= number
+
+    return differs
+
+
+def unlike(name: str, other: str, usual: int) -> Callable[[Table], bool]:
+    """Whether a key is given and differs from another one, with the usual value of that."""
+
+    def differs(raw: Table) -> bool:
+        return raw.get(name) is not None and raw[name] != raw.get(other, usual)
+
+    return differs
+
+
+def inner(table: str, name: str, *alike: object) -> Callable[[Table], bool]:
+    """Whether a key of an inner table is given and has another value than these; not if the same key is next to the
+    table, or in that of the rotary embedding.
+    """
+
+    def differs(raw: Table) -> bool:
+        value = _table(raw.get(table)).get(name)
+        others = (raw, _table(raw.get("rope_parameters")), _table(raw.get("rope_scaling")))
+        return value is not None and value not in alike and all(one.get(name) is None for one in others)
 
     return differs
 
@@ -70,33 +97,43 @@ def single_table(usual: float) -> Otherwise:
         plain = {"rope_type": "default", "type": "default", "rope_theta": raw.get("rope_theta", usual)}
         return any(value != plain.get(name) for name, value in table.items())
 
-    return Otherwise("rope_parameters", differs, "transformers 5.23 ignores it if it is one table for all layers")
+    return Otherwise("rope_parameters", differs, "transformers 5.24 ignores it if it is one table for all layers")
 
 
 def _table(value: object) -> Table:
     return cast("Table", value) if isinstance(value, Mapping) else {}
 
 
+def _is_older(raw: Table) -> bool:
+    table = _table(raw.get("rope_scaling"))
+    return table.get("type") not in (None, "default") and table.get("rope_type") is None
+
+
+OLDER_SCALING = Otherwise("rope_scaling", _is_older, "transformers 5.24 ignores it if it has type, and not rope_type")
+NO_SCALING = Otherwise("rope_scaling", other_than("rope_scaling"), "transformers 5.24 ignores it")
 EXPERTS_ACTIVATION = Otherwise(
     "hidden_act",
     other_than("hidden_act", "silu", "swish"),
-    "transformers 5.23 has SiLU in its routed experts anyway",
+    "transformers 5.24 has SiLU in its routed experts anyway",
 )
 NEVER_TIED = Otherwise(
     "tie_word_embeddings",
     other_than("tie_word_embeddings", False),
-    "transformers 5.23 ties no weights of this type, and has a separate head",
+    "transformers 5.24 ties no weights of this type, and has a separate head",
 )
 
 
-def with_rounded_head(raw: Table) -> Table:
-    """The keys with the width of a head that transformers rounds down, if that is how it finds one."""
+def with_rounded_head(raw: Table, rounds_heads: Mapping[str, bool]) -> Table:
+    """The keys with the width of a head that transformers rounds down, if that is how it finds one.
+
+    `rounds_heads`: the types for which it does, and whether an odd width is possible.
+    """
     kind, wide, n = raw.get("model_type"), raw.get("hidden_size"), raw.get("num_attention_heads")
-    if not isinstance(kind, str) or kind not in ROUNDS_DOWN or raw.get("head_dim") is not None:
+    if not isinstance(kind, str) or kind not in rounds_heads or raw.get("head_dim") is not None:
         return raw
     if type(wide) is not int or type(n) is not int or not 0 < n <= wide or wide % n == 0:
         return raw
-    return {**raw, "head_dim": wide // n, ROUNDED: kind not in REFUSES_ODD}
+    return {**raw, "head_dim": wide // n, ROUNDED: rounds_heads[kind]}
 
 
 def rounded_head(raw: Table) -> list[str]:
@@ -105,4 +142,4 @@ def rounded_head(raw: Table) -> list[str]:
     if ROUNDED not in raw or type(n) is not int or type(wide) is not int or head != wide // n:
         return []
     found = f"num_attention_heads = {n} does not divide hidden_size = {wide}, and head_dim is missing"
-    return [f"{found}: transformers 5.23 rounds it down, to {head}"]
+    return [f"{found}: transformers 5.24 rounds it down, to {head}"]

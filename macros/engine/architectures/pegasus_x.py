@@ -1,7 +1,7 @@
 """PEGASUS-X: Pegasus whose encoder sees one block of the text, and some trained vectors that see all of it.
 
-Every second layer moves the blocks by half of one, so that what is on both sides of a border comes together. Source:
-arXiv 2208.04347; tensor names as transformers.
+Every second layer shifts the blocks by half a block, so that tokens on both sides of a border share one. Source: arXiv
+2208.04347; tensor names as transformers.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import numpy as np
 
 from ..dims import smallest
 from ..errors import Problem
+from ..facts import MODEL_TABLES, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, block_attention, causal_mask, layer_norm, linear, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .bart import NORM_EPS, Bart, feed_forward, must_be_even, project
 from .config import Interval, Size, activation, config, fixed, key
+from .tasks import BASE, OWN
 from .xglm import sinusoids
 
 
@@ -58,7 +60,15 @@ class PegasusX(WithoutBiases):
         return x + sinusoids(np.arange(x.shape[0], like=x) + earlier, self.d_model)
 
 
-@architecture("pegasus_x", config=PegasusX)
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
+@architecture(
+    "pegasus_x",
+    config=PegasusX,
+    heads=HEADS,
+    peft=Peft(tied_tables=MODEL_TABLES, tables=("embed_global",)),
+)
 def forward(w: Weights, ids: Array, c: PegasusX, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
@@ -92,7 +102,7 @@ def encoder_layer(x: Array, g: Array, w: Weights, c: PegasusX, kind: str) -> tup
 
 
 def network(x: Array, w: Weights, c: PegasusX) -> Array:
-    """Add to the vectors what the encoder's feed-forward network makes of them: [M D] -> [M D]."""
+    """Add the output of the encoder's feed-forward network to the vectors: [M D] -> [M D]."""
     y = layer_norm(x, w, "final_layer_norm", NORM_EPS)
     return x + feed_forward(y, w, c.d_ff_encoder, activation(c.activation))
 

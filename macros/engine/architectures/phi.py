@@ -5,6 +5,7 @@ Source: arXiv 2306.11644 (phi-1), 2309.05463 (phi-1.5); tensor names as the publ
 
 from __future__ import annotations
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -60,7 +61,7 @@ class Phi(Config):
         return read_rope({"partial_rotary_factor": 0.5, **self.rope_parameters})
 
 
-@architecture("phi", config=Phi)
+@architecture("phi", config=Phi, gguf=Gguf("phi2"), peft=Peft(("q_proj", "v_proj", "fc1", "fc2")))
 def forward(w: Weights, ids: Array, c: Phi, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
@@ -49,8 +50,8 @@ class Phi3Vision(Phi3):
 
 
 @architecture("phi3_v", config=Phi3Vision)
-@architecture("phi4_multimodal", config=Phi4Multimodal)
-@architecture("phi3", config=Phi3)
+@architecture("phi4_multimodal", config=Phi4Multimodal, rounds_heads={"phi4_multimodal": True})
+@architecture("phi3", config=Phi3, gguf=Gguf("phi3"), rounds_heads={"phi3": True})
 def forward(w: Weights, ids: Array, c: Phi3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

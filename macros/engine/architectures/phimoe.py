@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -70,7 +71,14 @@ class PhiMoE(Mixtral):
 ROUTER = {"mlp.router.weight": ("block_sparse_moe.gate.weight",)}
 
 
-@architecture("phimoe", config=PhiMoE, fused=MIXTRAL_FUSED | ROUTER)
+@architecture(
+    "phimoe",
+    config=PhiMoE,
+    fused=ROUTER | MIXTRAL_FUSED,
+    gguf=Gguf("phimoe"),
+    peft=Peft(linear_router=True, own_router=True),
+    rounds_heads={"phimoe": True},
+)
 def forward(w: Weights, ids: Array, c: PhiMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

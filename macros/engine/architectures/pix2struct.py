@@ -14,8 +14,13 @@ from ..ops import Full, attend, causal_mask, embed, heads, linear, positions, re
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, activation, config, key
+from .otherwise import Otherwise, not_being, other_than
+from .tasks import NONE
 
 FIRST = "layer.0.self_attention.attention"  # which has the table of distances of all layers
+
+
+OTHER_WAY = "transformers 5.24 reads the text in another way then"
 
 
 @config
@@ -49,6 +54,11 @@ class Pix2StructText(Config):
     )
     ignored = frozenset({"dropout_rate", "feed_forward_proj", "is_gated_act", "encoder_hidden_size"})
 
+    otherwise = (
+        Otherwise("is_decoder", other_than("is_decoder", True), OTHER_WAY),
+        Otherwise("is_encoder_decoder", not_being("is_encoder_decoder", True), OTHER_WAY),
+    )
+
     def check(self) -> None:
         activation(self.activation)
         self.must_not_exceed("n_buckets", "longest_distance")
@@ -63,7 +73,7 @@ class Pix2StructText(Config):
         return self.n_source, self.d_model
 
 
-@architecture("pix2struct_text_model", config=Pix2StructText)
+@architecture("pix2struct_text_model", config=Pix2StructText, heads=NONE)
 def forward(w: Weights, ids: Array, c: Pix2StructText, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)

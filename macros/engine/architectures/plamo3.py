@@ -11,6 +11,7 @@ from typing import Literal
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -29,6 +30,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Raw, Size, config, fixed, full_every, key, masks_of
+from .gguf_tables import ATTENTION, below
 from .llama import Llama
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 
@@ -98,7 +100,20 @@ class Plamo3(Llama):
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
-@architecture("plamo3", config=Plamo3)
+GGUF = Gguf(
+    "plamo3",
+    {
+        **below("mixer", ATTENTION),
+        "pre_mixer_norm": "attn_norm",
+        "post_mixer_norm": "=post_attention_norm",
+        "pre_mlp_norm": "ffn_norm",
+        "post_mlp_norm": "=post_ffw_norm",
+    },
+    is_windowed=True,
+)
+
+
+@architecture("plamo3", config=Plamo3, gguf=GGUF, mlx=Mlx(is_windowed=True))
 def forward(w: Weights, ids: Array, c: Plamo3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -11,12 +11,14 @@ import math
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import Full, attend, causal_mask, embed, embed_positions, heads, layer_norm, linear, softmax, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Count, Size, activation, config, derived, key
 from .t5 import T5
+from .tasks import BASE, OWN
 
 NORM_EPS = 1e-5  # no key sets it
 
@@ -49,10 +51,19 @@ class ProphetNet(Config):
     tied: bool = key("tie_word_embeddings", True)
 
     caveat = T5.caveat + (
-        " Each stream of a token ahead computes as much as the text’s own. The code of transformers 5.23 mixes up "
+        " Each stream of a token ahead computes as much as the text’s own. The code of transformers 5.24 mixes up "
         "their distances in a prompt: its logits are these if it reads one token after another."
     )
     ignored = frozenset("activation_dropout disable_ngram_loss eps init_std".split())
+
+    @property
+    def first_row(self) -> int:
+        """The row of the position table that the first token takes."""
+        return int(self.padding) + 1
+
+    @property
+    def position_reach(self) -> int:
+        return int(self.n_positions) - self.first_row - 1  # each token reads the next one's row as well
 
     def table(self, stack: str) -> str:
         """The name of the embedding of a stack."""
@@ -65,14 +76,25 @@ class ProphetNet(Config):
         activation(self.activation)
 
 
-@architecture("prophetnet", config=ProphetNet)
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
+@architecture(
+    "prophetnet",
+    config=ProphetNet,
+    heads=HEADS,
+    peft=Peft(
+        tied_tables=("prophetnet.encoder.word_embeddings", "prophetnet.decoder.word_embeddings"),
+        tables=("ngram_embeddings",),
+    ),
+)
 def forward(w: Weights, ids: Array, c: ProphetNet, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
     read = encode(source, w, c, cache) if source.shape[0] else np.zeros((0, c.d_model), np.float32)
     stack = w.at("prophetnet.decoder")
     x = embed(ids, w, c.table("decoder"), c.vocab_size, c.d_model)
-    places = np.arange(x.shape[0], like=x) + (cache.length + int(c.padding) + 1)
+    places = np.arange(x.shape[0], like=x) + (cache.length + c.first_row)
     x = x + embed_positions(places, stack, "position_embeddings.weight", c.n_positions, c.d_model)
     next_place = embed_positions(places + 1, stack, "position_embeddings.weight", c.n_positions, c.d_model)
     starts = stack("ngram_embeddings.weight", c.n_ahead, c.d_model)
@@ -93,7 +115,7 @@ def encode(source: Array, w: Weights, c: ProphetNet, cache: KVCache) -> Array:
     """The encoder's output for a text, each token in the context of all: [M] -> [M D]."""
     stack = w.at("prophetnet.encoder")
     x = embed(source, w, c.table("encoder"), c.vocab_size, c.d_model)
-    places = np.minimum(np.arange(x.shape[0], like=x) + (int(c.padding) + 1), c.n_positions - 1)
+    places = np.minimum(np.arange(x.shape[0], like=x) + c.first_row, c.n_positions - 1)
     x = x + embed_positions(places, stack, "position_embeddings.weight", c.n_positions, c.d_model)
     x = layer_norm(x, stack, "embeddings_layer_norm", NORM_EPS)
     for _, w_layer, _ in w.layers("prophetnet.encoder.layers", ["layer"] * c.n_encoder_layers, cache, "encoder"):

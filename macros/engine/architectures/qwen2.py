@@ -1,6 +1,7 @@
 """Qwen 1.5 to 2.5: Llama's block with biases on queries, keys and values. Seed-OSS is the same with a wider head.
 
-So are the text models of Qwen2-VL, Qwen2.5-VL and Qwen2.5-Omni: of a text alone, all three parts of a place are one.
+So are the text models of Qwen2-VL, Qwen2.5-VL and Qwen2.5-Omni: in a text without images, all three parts of a position
+are equal.
 
 MiMo 7B is Qwen2 with a layer for multi-token prediction, which is not part of the forward pass here.
 
@@ -11,13 +12,18 @@ tensor names as the published files.
 
 from __future__ import annotations
 
+from typing import Any
+
+from ..facts import QUERY_VALUE, Gguf, Peft, Task
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import MEDIA_TOKENS, Positive, Size, config, fixed, key, masks_of
 from .llama import Llama, feed_forward
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 
 
 @config
@@ -91,10 +97,41 @@ class SeedOss(OutputBias):
     output_bias: bool = key("attention_out_bias", False)
 
 
-@architecture("seed_oss", config=SeedOss)
-@architecture("qwen2_5_omni_text", config=Qwen25Omni)
-@architecture("qwen2_vl_text", "qwen2_5_vl_text", config=Qwen2VL)
-@architecture("qwen2", "mimo", config=Qwen2)
+GGUF = Gguf("seed_oss", {"post_attention_layernorm": "post_attention_norm"})
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    return layer(x, w, cache, c, c.masks[0], angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(
+    draft_layer,
+    "model.mtp_layers.{k}",
+    "token_layernorm",
+    "hidden_layernorm",
+    "input_proj",
+    last_norm="final_layernorm",
+    state_first=True,
+)
+
+
+@architecture("seed_oss", config=SeedOss, gguf=GGUF, heads=OLD_NAME)
+@architecture("qwen2_5_omni_text", config=Qwen25Omni, gguf=Gguf("qwen2vl"), rounds_heads={"qwen2_5_omni_text": True})
+@architecture("qwen2_vl_text", "qwen2_5_vl_text", config=Qwen2VL, gguf=Gguf("qwen2vl"))
+@architecture(
+    "qwen2",
+    config=Qwen2,
+    gguf=Gguf("qwen2", seventy=80),
+    heads=OLD_NAME
+    | {
+        "ForRewardModel": Task("reward", "reward", 1),
+        "ForProcessRewardModel": Task("reward of each step", "reward", 2),
+    },
+    peft=Peft(QUERY_VALUE),
+    rounds_heads={"qwen2": True},
+)
+@architecture("mimo", config=Qwen2, predicts=MTP)
 def forward(w: Weights, ids: Array, c: OutputBias, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -5,6 +5,7 @@ Sources: arXiv 2407.10671 (Qwen2), qwenlm.github.io/blog/qwen-moe; tensor names 
 
 from __future__ import annotations
 
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -69,7 +70,14 @@ class Qwen2MoE(OutputBias):
         return [Kind(*kind) for kind in zip(moe, masks_of(types, self.n_layers, self.sliding_window))]
 
 
-@architecture("qwen2_moe", config=Qwen2MoE, fused=FUSED)
+@architecture(
+    "qwen2_moe",
+    config=Qwen2MoE,
+    fused=FUSED,
+    gguf=Gguf("qwen2moe"),
+    mlx=Mlx(routers="linear"),
+    rounds_heads={"qwen2_moe": True},
+)
 def forward(w: Weights, ids: Array, c: Qwen2MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -5,6 +5,7 @@ Source: arXiv 2505.09388; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..facts import QUERY_VALUE, Gguf, Peft, Task
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -25,6 +26,7 @@ from .config import Size, config, fixed, key
 from .llama import Llama, feed_forward
 from .qwen2 import Qwen2
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 
 
 @config
@@ -37,7 +39,8 @@ class Qwen3(Qwen2):
 
 @config
 class Qwen3VL(Llama):
-    """Hyperparameters of Qwen3-VL's text model, in forward order: of a text alone, all three parts of a place are one.
+    """Hyperparameters of Qwen3-VL's text model, in forward order: in a text without images, all three parts of a
+    position are equal.
 
     The vision tower's output for the first layers is added only at image tokens.
     """
@@ -51,8 +54,15 @@ class Qwen3VL(Llama):
         return read_rope(self.rope_parameters, theta=500_000.0)
 
 
-@architecture("qwen3_vl_text", "qwen3_vl", config=Qwen3VL)
-@architecture("qwen3", config=Qwen3)
+@architecture("qwen3_vl_text", "qwen3_vl", config=Qwen3VL, gguf=Gguf("qwen3vl"))
+@architecture(
+    "qwen3",
+    config=Qwen3,
+    gguf=Gguf("qwen3"),
+    heads=OLD_NAME | {"EmbedModel": Task("an embedding", "narrow")},
+    peft=Peft(QUERY_VALUE),
+    called_by_vllm=("voyage_qwen3",),
+)
 def forward(w: Weights, ids: Array, c: Llama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -27,8 +28,10 @@ from ..steps import Role, step
 from . import architecture
 from .config import MEDIA_TOKENS, Count, Interval, Size, activation, config, expert_layers, fixed, key, masks_of
 from .llama import Llama
+from .otherwise import Otherwise, other_than
 from .qwen3 import attention
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 from .tensor_layouts import EXPERT, FUSED, PACKED
 
 
@@ -91,15 +94,47 @@ class Qwen3OmniMoE(Qwen3MoE):
     normalise: bool = key("norm_topk_prob", True)
 
     ignored = Qwen3MoE.ignored | MEDIA_TOKENS | {"sliding_window", "use_sliding_window"}
+    otherwise = (
+        *Qwen3MoE.otherwise,
+        Otherwise(
+            "sliding_window",
+            other_than("sliding_window", 0),
+            "transformers 5.24 keeps no more rows than that, though attention sees all",
+        ),
+    )
 
     @property
     def rope(self) -> Rope:
         return read_rope(self.rope_parameters, theta=1_000_000.0)
 
 
-@architecture("qwen3_omni_moe_text", config=Qwen3OmniMoE, fused=FUSED)
-@architecture("qwen3_vl_moe_text", "qwen3_vl_moe", config=Qwen3VLMoE, pieces=FUSED)
-@architecture("qwen3_moe", config=Qwen3MoE, fused=FUSED)
+@architecture(
+    "qwen3_omni_moe_text",
+    config=Qwen3OmniMoE,
+    fused=FUSED,
+    gguf=Gguf("qwen3vlmoe"),
+    rounds_heads={"qwen3_omni_moe_text": True},
+    peft=Peft(stacked=NAMED_EXPERTS),
+)
+@architecture(
+    "qwen3_vl_moe_text",
+    "qwen3_vl_moe",
+    config=Qwen3VLMoE,
+    pieces=FUSED,
+    gguf=Gguf("qwen3vlmoe"),
+    mlx=Mlx(in_8_bits=("mlp.gate",)),
+    rounds_heads={"qwen3_vl_moe_text": False},
+)
+@architecture(
+    "qwen3_moe",
+    config=Qwen3MoE,
+    fused=FUSED,
+    gguf=Gguf("qwen3moe"),
+    heads=OLD_NAME,
+    peft=Peft(stacked=NAMED_EXPERTS),
+    mlx=Mlx(in_8_bits=("mlp.gate",)),
+    rounds_heads={"qwen3_moe": True},
+)
 def forward(w: Weights, ids: Array, c: Qwen3MoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

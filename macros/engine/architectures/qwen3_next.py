@@ -6,10 +6,11 @@ tensor names of Qwen3-Next as the published files, of Qwen3.5 as transformers 5'
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -42,16 +43,19 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Interval, Size, Taps, activation, config, expert_layers, fixed, key, mixers_of
+from .gguf_tables import below
 from .llama import Llama
+from .predicted import Module, Place, angles
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 from .tensor_layouts import EXPERT, FUSED, PACKED
 
 STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 @config
-class Qwen35(Llama):
-    """Hyperparameters of Qwen3.5's text model, in forward order. A scale of a norm is stored as its distance from 1."""
+class DeltaRule(Llama):
+    """The common hyperparameters of models with a gated delta rule in most layers, in forward order."""
 
     # layers
     full_attention_interval: Interval = key("full_attention_interval", 4)
@@ -69,8 +73,6 @@ class Qwen35(Llama):
     # attention
     n_kv_heads: Size = key("num_key_value_heads", 4)
     d_head: Size = key("head_dim", 256)
-    attention_gate: Literal[True] = key("attn_output_gate", True)
-    gate_activation: Literal["swish", "silu"] = key("output_gate_type", "silu")
     # feed-forward
     mlp_bias: bool = fixed(False)
 
@@ -96,6 +98,14 @@ class Qwen35(Llama):
     @property
     def kinds(self) -> list[Mixed]:
         return [Mixed(mixer) for mixer in self.mixers]
+
+
+@config
+class Qwen35(DeltaRule):
+    """Hyperparameters of Qwen3.5's text model, in forward order. A scale of a norm is stored as its distance from 1."""
+
+    attention_gate: Literal[True] = key("attn_output_gate", True)
+    gate_activation: Literal["swish", "silu"] = key("output_gate_type", "silu")
 
 
 @config
@@ -148,9 +158,64 @@ class Qwen3Next(WithExperts):
         return [Mixed(mixer, "moe" if has_experts else "dense") for mixer, has_experts in zip(self.mixers, moe)]
 
 
-@architecture("qwen3_next", config=Qwen3Next, fused=FUSED)
-@architecture("qwen3_5_moe_text", "qwen3_5_moe", config=Qwen35MoE, pieces=FUSED)
-@architecture("qwen3_5_text", "qwen3_5", config=Qwen35)
+GATED_DELTA = below(
+    "linear_attn",
+    {
+        "in_proj_qkv": "attn_qkv",
+        "in_proj_z": "attn_gate",
+        "in_proj_qkvz": "gate:attn_qkv/attn_gate",
+        "in_proj_ba": "ssm_ba",
+        "in_proj_b": "ssm_beta",
+        "in_proj_a": "ssm_alpha",
+        "conv1d": "taps:ssm_conv1d",
+        "A_log": "=ssm_a",
+        "dt_bias": "=ssm_dt.bias",
+        "norm": "ssm_norm",
+        "out_proj": "ssm_out",
+    },
+) | {"post_attention_layernorm": "post_attention_norm"}
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    kind = Mixed("attention", "moe" if isinstance(c, WithExperts) and c.n_experts else "dense")
+    return layer(x, w, cache, c, kind, angles(ids, cache, c.d_head, c.rope))
+
+
+MTP = Module(
+    draft_layer,
+    "mtp",
+    "pre_fc_norm_embedding",
+    "pre_fc_norm_hidden",
+    "fc",
+    "layers.{k}",
+    "norm",
+    offset=1,
+    is_one=True,
+    usual=1,
+)
+
+
+@architecture(
+    "qwen3_next",
+    config=Qwen3Next,
+    fused=FUSED,
+    gguf=Gguf("qwen3next", GATED_DELTA),
+    heads=OLD_NAME,
+    predicts=MTP,
+    peft=Peft(stacked=NAMED_EXPERTS),
+    mlx=Mlx(in_8_bits=("mlp.gate", "mlp.shared_expert_gate")),
+)
+@architecture(
+    "qwen3_5_moe_text",
+    "qwen3_5_moe",
+    config=Qwen35MoE,
+    pieces=FUSED,
+    gguf=Gguf("qwen35moe", GATED_DELTA),
+    predicts=MTP,
+    mlx=Mlx(in_8_bits=("mlp.gate", "mlp.shared_expert_gate")),
+)
+@architecture("qwen3_5_text", "qwen3_5", config=Qwen35, gguf=Gguf("qwen35", GATED_DELTA), predicts=MTP)
 def forward(w: Weights, ids: Array, c: Qwen35, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -191,7 +256,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Qwen35, table: RopeTable)
 
 
 @step(Role.GATED_DELTA_NET)
-def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: Qwen35) -> Array:
+def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: DeltaRule) -> Array:
     """Let each token read from a memory of fixed size, and correct it: [T D] -> [T N H] -> [T D].
 
     The memory is kept in float32, as transformers and the vendor's `mamba_ssm_dtype` have it.
@@ -208,7 +273,7 @@ def gated_delta_net(x: Array, w: Weights, cache: KVCache, c: Qwen35) -> Array:
     return linear(y.reshape(x.shape[0], N * H_v), w, "out_proj", c.d_model)
 
 
-def project(x: Array, w: Weights, c: Qwen35) -> tuple[Array, Array, Array, Array]:
+def project(x: Array, w: Weights, c: DeltaRule) -> tuple[Array, Array, Array, Array]:
     """Queries, keys and values side by side, gate, strength and decay: [T D] -> [T C], [T N·H_v], [T N], [T N].
 
     C is 2·K·H_k + N·H_v.

@@ -7,13 +7,12 @@ layers a hash of the last tokens' ids looks up vectors that are added to the str
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import isqrt
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Compressed,
@@ -43,10 +42,13 @@ from ..ops import (
     unembed,
     write_streams,
 )
+from ..ops.ngrams import primes_from
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Size, Taps, config, derived, fixed, key, mixers_of
-from .qwen3_next import Qwen35MoE, gated_delta_net, mixture_of_experts
+from .gguf_tables import below
+from .predicted import OverStreams, Place, angles
+from .qwen3_next import GATED_DELTA, Qwen35MoE, gated_delta_net, mixture_of_experts
 from .rope_config import read_rope
 from .tensor_layouts import FUSED
 
@@ -153,21 +155,67 @@ class Qwen4Exp(Qwen35MoE):
         return (rows + divisor - 1) // divisor * divisor
 
 
-def primes_from(least: int, n: int) -> Sequence[int]:
-    """The first `n` primes from `least` on."""
-    primes: list[int] = []
-    candidate = max(least, 2)
-    while len(primes) < n:
-        if candidate == 2 or (candidate % 2 and all(candidate % d for d in range(3, isqrt(candidate) + 1, 2))):
-            primes.append(candidate)
-        candidate += 1
-    return primes
+# The matrices that mix residual streams, in two ways.
+_LOW_RANK_STREAMS = {
+    "hc_norm": "norm",
+    "block_inject_weight": "inject",
+    "input_mix_weight_down": "down",
+    "input_mix_weight_up": "up",
+}
+GGUF = Gguf(
+    "qwen4exp",
+    {
+        **GATED_DELTA,
+        **{
+            f"{ours}_hyper_connection.{name}": f"hc_{half}_{part}"
+            for ours, half in (("attn", "attn"), ("mlp", "ffn"))
+            for name, part in _LOW_RANK_STREAMS.items()
+        },
+        **below("ple", {f"norm_{part}": f"ple_norm_{part}" for part in ("key", "query", "conv")}),
+        "ple.ple_embedding.ngram_embedding": "==per_layer_token_embd.weight",
+        "ple.key_proj": "ple_key",
+        "ple.value_proj": "ple_value",
+        "ple.conv1d": "taps:ple_conv1d",
+        **dict.fromkeys(
+            (
+                f"ple.ple_embedding.{name}"
+                for name in ("layer_multipliers", "ngram_heads_vocab_sizes", "ngram_heads_offsets")
+            ),
+            "-",
+        ),
+        "self_attn.indexer.index_qk_proj": "queries and keys:indexer.q_proj/indexer.k_proj",
+        "self_attn.indexer.q_layernorm": "indexer.q_norm",
+        "self_attn.indexer.k_layernorm": "indexer.k_norm",
+    },
+    {f"hyper_connection_mixer.{name}": f"output_hc_{part}" for name, part in _LOW_RANK_STREAMS.items()},
+)
+
+
+def draft_streams(tokens: Array, x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """A module for prediction, up to the next one: [T D], [T M D] -> [T M D]."""
+    T, M, D = tokens.shape[0], c.n_streams, c.d_model
+    e = linear(rms_norm(tokens, w, "pre_fc_norm_embedding", c.norm_eps, offset=1), w, "fc_embedding", D)
+    h = rms_norm(x.reshape(T, M * D), w, "pre_fc_norm_hidden", c.norm_eps, offset=1)  # one of all streams
+    x = linear(h.reshape(T * M, D), w, "fc_hidden", D).reshape(T, M, D) + e[:, None, :]
+    table, kind = angles(ids, cache, c.d_head, c.rope), NGramKind("attention", "moe")
+    return layer(x, w.at(f"layers.{at.k}"), cache, c, kind, table, ids)
+
+
+def last_of_streams(x: Array, w: Weights, c: Any) -> Array:
+    """What becomes of its streams: [T M D] -> [T D]."""
+    mixer = w.at("hyper_connection_mixer")
+    return mixed_streams(stream_norm(x, mixer, "hc_norm", c.norm_eps), mixer, c.stream_rank)
+
+
+MTP = OverStreams(draft_streams, last_of_streams, "mtp", usual=1)
 
 
 @architecture(
     "qwen4_exp_text",
     config=Qwen4Exp,
     pieces=FUSED | {"ngram_embedding.weight": ("ngram_embedding.shard_{n}.weight",)},
+    gguf=GGUF,
+    predicts=MTP,
 )
 def forward(w: Weights, ids: Array, c: Qwen4Exp, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -219,7 +267,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: RopeTabl
 def indexer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools, table: RopeTable) -> Array:
     """The places of the tokens in the most relevant pools for each new one, and in its own: [T D] -> [T I].
 
-    A pool's key is the mean of its tokens', rotated by the place of the first. Places to come are ignored.
+    A pool's key is the mean of its tokens', rotated by the place of the first. Later positions are ignored.
     """
     N, H, every = c.index_n_heads, c.index_head_dim, c.pool_size
     q, k = np.split(linear(x, w, "index_qk_proj", (N + 1) * H), [N * H], axis=-1)

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from ..errors import Problem, nearest, shorten
+from ..facts import Mlx
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Mixed,
@@ -112,7 +113,9 @@ class RecurrentGemma(Config):
         return [Mixed(MIXERS[self.block_types[i % len(self.block_types)]]) for i in range(self.n_layers)]
 
 
-@architecture("recurrent_gemma", config=RecurrentGemma)
+@architecture(
+    "recurrent_gemma", config=RecurrentGemma, mlx=Mlx(is_windowed=True), rounds_heads={"recurrent_gemma": True}
+)
 def forward(w: Weights, ids: Array, c: RecurrentGemma, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.embedding_scale
@@ -139,7 +142,8 @@ def layer(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma, kind: Mixed, 
 def recurrent_block(x: Array, w: Weights, cache: KVCache, c: RecurrentGemma) -> Array:
     """Let each token gather information from the state of those before it: [T D] -> [T C] -> [T D]."""
     gate = activation(c.activation)(linear(x, w, "linear_y", c.d_inner, bias=True))
-    x = causal_conv(linear(x, w, "linear_x", c.d_inner, bias=True), w, cache, "conv_1d", c.d_conv, bias=True)
+    x = linear(x, w, "linear_x", c.d_inner, bias=True)
+    x = causal_conv(x, w, cache, "conv_1d", c.d_conv, bias=True, kept=c.d_conv - 1)
     w_lru = w.at("rg_lru")
     admitted = sigmoid(block_linear(x, w_lru, "input_gate", c.n_heads))
     forgets = sigmoid(block_linear(x, w_lru, "recurrent_gate", c.n_heads))

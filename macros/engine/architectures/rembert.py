@@ -9,11 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, last_row, layer_norm, linear, positions
+from ..ops import embed, embed_positions, embed_segments, last_row, layer_norm, linear, positions
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, layer
 from .config import Size, activation, config, fixed, key
+from .tasks import OF_REMBERT
 
 
 @config
@@ -28,12 +29,12 @@ class RemBert(Bert):
     ignored = Bert.ignored | {"classifier_dropout_prob"}
 
 
-@architecture("rembert", config=RemBert)
+@architecture("rembert", config=RemBert, heads=OF_REMBERT)
 def forward(w: Weights, ids: Array, c: RemBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("rembert.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
     x = x + embed_positions(positions(ids, cache), tables, "position_embeddings.weight", c.n_positions, c.d_embedding)
     x = layer_norm(x, tables, "LayerNorm", c.norm_eps)
     x = linear(x, w, "rembert.encoder.embedding_hidden_mapping_in", c.d_model, bias=True)

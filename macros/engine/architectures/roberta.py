@@ -1,4 +1,4 @@
-"""RoBERTa and its like: BERT's encoder, whose places are counted from behind the padding token's number.
+"""RoBERTa and its like: BERT's encoder, whose positions are counted from the number after the padding token's.
 
 The text is read at once: nothing is kept for a next step. Sources: arXiv 1907.11692 (RoBERTa), 1911.02116 and
 2105.00572 (XLM-RoBERTa, and XL), 1911.03894 (CamemBERT), 2202.03555 (data2vec), 2202.08005 (with norms first),
@@ -11,12 +11,15 @@ from typing import Literal
 
 import numpy as np
 
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import gelu, last_row, layer_norm, linear
 from ..steps import Role, step
 from . import architecture
 from .bert import OLDER_NORMS, Bert, layer, scored, shared_table
 from .config import Count, Positive, config, fixed, key
+from .gguf_tables import ENCODER, ENCODER_TABLES
+from .tasks import OF_ROBERTA
 
 
 @config
@@ -29,6 +32,10 @@ class Roberta(Bert):
     def check(self) -> None:
         super().check()
         self.must_not_exceed("padding", "n_positions")
+
+    @property
+    def first_row(self) -> int:
+        return int(self.padding) + 1
 
 
 @config
@@ -71,14 +78,40 @@ class IBert(Roberta):
     ignored = Roberta.ignored | {"force_dequant"}
 
 
-@architecture("data2vec-text", config=Data2Vec)
-@architecture("ibert", config=IBert)
-@architecture("roberta-prelayernorm", config=NormsFirst)
-@architecture("xlm-roberta-xl", config=RobertaXL)
-@architecture("roberta", "xlm-roberta", "camembert", config=Roberta, spellings=OLDER_NORMS)
+GGUF = Gguf("bert", ENCODER, ENCODER_TABLES | {"position_embeddings": "positions:position_embd"})
+
+
+@architecture("data2vec-text", config=Data2Vec, heads=OF_ROBERTA, peft=Peft(tied_head="lm_head.decoder"))
+@architecture("ibert", config=IBert, heads=OF_ROBERTA, peft=Peft(tied_head="lm_head.decoder", foreign="ibert."))
+@architecture("roberta-prelayernorm", config=NormsFirst, heads=OF_ROBERTA, peft=Peft(tied_head="lm_head.decoder"))
+@architecture("xlm-roberta-xl", config=RobertaXL, heads=OF_ROBERTA, peft=Peft(tied_head="lm_head.decoder"))
+@architecture(
+    "roberta",
+    config=Roberta,
+    spellings=OLDER_NORMS,
+    gguf=GGUF,
+    heads=OF_ROBERTA,
+    peft=Peft(("query", "value"), tied_head="lm_head.decoder"),
+)
+@architecture(
+    "xlm-roberta",
+    config=Roberta,
+    spellings=OLDER_NORMS,
+    gguf=GGUF,
+    heads=OF_ROBERTA,
+    peft=Peft(("query", "value"), tied_head="lm_head.decoder"),
+)
+@architecture(
+    "camembert",
+    config=Roberta,
+    spellings=OLDER_NORMS,
+    gguf=Gguf("bert", ENCODER, ENCODER_TABLES),
+    heads=OF_ROBERTA,
+    peft=Peft(tied_head="lm_head.decoder"),
+)
 def forward(w: Weights, ids: Array, c: Roberta, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    x = c.embedded(ids, cache, w, int(c.padding) + 1)
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    x = c.embedded(ids, cache, w, c.first_row)
     for _, w_layer, _ in w.layers(f"{c.trunk}.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
     return masked_head(c.norm(x, w.at(c.trunk), 3), w, c.vocab_size, c.norm_eps, shared_table(c), last=last)
@@ -88,7 +121,7 @@ def forward(w: Weights, ids: Array, c: Roberta, cache: KVCache, last: bool = Tru
 def masked_head(x: Array, w: Weights, rows: int, eps: float, table: str | None, bias: str = "", *, last: bool) -> Array:
     """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V].
 
-    `table` is the embedding's, where the head has none of its own; `bias` where it does not stand in the usual place.
+    `table` is the embedding's, where the head has none of its own; `bias`: its name, if not the usual one.
     """
     width = x.shape[-1]
     x = gelu(linear(last_row(x) if last else x, w, "lm_head.dense", width, bias=True))

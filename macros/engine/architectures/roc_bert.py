@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
-from ..ops import embed, embed_positions, linear, positions
+from ..ops import embed, embed_positions, embed_segments, linear, positions
 from . import architecture
 from .bert import Bert
 from .bert import forward as bert_forward
 from .config import Size, config, fixed, key
+from .tasks import OF_REMBERT
 
 
 @config
@@ -46,12 +48,12 @@ class RoCBert(Bert):
             tables("shape_embed.weight", self.n_forms, self.d_form)
         if not (self.concatenates and self.has_sounds):
             tables("pronunciation_embed.weight", self.n_sounds, self.d_sound)
-        x = x + embed(nothing, tables, "token_type_embeddings.weight", self.n_segments, D)
+        x = x + embed_segments(nothing, tables, "token_type_embeddings.weight", self.n_segments, D)
         x = x + embed_positions(positions(ids, cache), tables, "position_embeddings.weight", self.n_positions, D)
         return self.norm(x, w.at(self.trunk), 0)
 
 
-@architecture("roc_bert", config=RoCBert)
+@architecture("roc_bert", config=RoCBert, heads=OF_REMBERT, peft=Peft(tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: RoCBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     return bert_forward(w, ids, c, cache, last)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     apply_rope_pairs,
     attend,
     embed,
     embed_positions,
+    embed_segments,
     heads,
     last_row,
     layer_norm,
@@ -25,6 +27,7 @@ from ..steps import Role, step
 from . import architecture
 from .bert import Bert, feed_forward
 from .config import Size, activation, config, fixed, key
+from .tasks import BASE, OWN
 
 
 @config
@@ -44,12 +47,21 @@ class RoFormer(Bert):
             )
 
 
-@architecture("roformer", config=RoFormer)
+HEADS = {
+    "ForMaskedLM": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_activated"),
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnswering": Task("question answering", "find_answer", 2),
+}
+
+
+@architecture("roformer", config=RoFormer, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: RoFormer, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     tables = w.at("roformer.embeddings")
     x = embed(ids, tables, "word_embeddings.weight", c.vocab_size, c.d_embedding)
-    x = x + embed(ids * 0, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
+    x = x + embed_segments(ids, tables, "token_type_embeddings.weight", c.n_segments, c.d_embedding)
     x = layer_norm(x, tables, "LayerNorm", c.norm_eps)
     if c.d_embedding != c.d_model:
         x = linear(x, w, "roformer.embeddings_project", c.d_model, bias=True)

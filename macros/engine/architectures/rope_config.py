@@ -22,14 +22,15 @@ def fold_rope(raw: Table) -> Table:
     """`rope_theta` + `rope_scaling` (before transformers 5) and `rope_parameters` (since) as one `rope_parameters`.
 
     It is one table, or one for each layer type ("full_attention": {...}). A key next to it applies to all that lack it,
-    but an `original_max_position_embeddings` next to it takes precedence over one inside.
+    but an `original_max_position_embeddings` next to it takes precedence over one inside. Where both tables are given,
+    transformers reads the older one alone.
     """
     inside: Table = {}
-    for name in ("rope_scaling", "rope_parameters"):
+    for name in ("rope_parameters", "rope_scaling"):
         part = raw.pop(name, None)
         if part is not None and not isinstance(part, Mapping):
             raise Problem(f"{name} = {shorten(part)}: expected a table of keys", "correct the value")
-        inside |= part or {}
+        inside = dict(cast("Table", part)) if part else inside
     beside = {
         "rope_theta": raw.pop("rope_theta", None),
         "partial_rotary_factor": raw.pop("partial_rotary_factor", None),
@@ -42,6 +43,12 @@ def fold_rope(raw: Table) -> Table:
 
     tables = {k: complete(cast("Table", part)) for k, part in inside.items() if isinstance(part, Mapping)}
     return {**raw, "rope_parameters": tables or complete(inside)}
+
+
+def fold_rope_or(raw: Table, usual: Table) -> Table:
+    """`fold_rope`, if a config without a table has the `usual` one, which goes before keys next to it."""
+    has_table = raw.get("rope_parameters") is not None or raw.get("rope_scaling")
+    return fold_rope(raw if has_table else {**raw, "rope_parameters": usual})
 
 
 def fold_rope_by_layer_type(raw: Table, sliding_theta: float | None = None) -> Table:
@@ -63,6 +70,13 @@ def fold_rope_of_kinds(raw: Table, usual: Mapping[str, Table]) -> Table:
     if any(isinstance(part, Mapping) for part in table.values()):
         return raw
     return {**raw, "rope_parameters": {name: {**part, **table} for name, part in usual.items()}}
+
+
+def with_rope_of_class(raw: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with its class's own rotary embedding where it has no table: a `rope_theta` is not read then."""
+    if raw.get("rope_parameters") is not None or raw.get("rope_scaling"):
+        return dict(raw)
+    return {name: value for name, value in raw.items() if name not in OLDER_ROPE_KEYS} | {"rope_parameters": usual}
 
 
 def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str | None = None) -> Rope:
@@ -167,7 +181,8 @@ def check_sections(raw: Mapping[str, Any], config: Any) -> None:
         rope = None if parts is None else getattr(config, "rope", None)
         if not isinstance(rope, Rope):
             continue
-        pairs = int(rope.turning(config.d_head)) // 2
+        turning = getattr(config, "qk_rope_head_dim", None)  # of latent attention
+        pairs = int(turning or rope.turning(config.d_head)) // 2
         numbers = cast("list[object]", parts) if isinstance(parts, list) else []
         if sum(_whole(name, number) for number in numbers) != pairs:
             what = f"config.{name}.mrope_section = {shorten(cast('object', parts))}"

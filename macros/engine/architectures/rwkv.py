@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, layer_norm, linear, relu_squared, sigmoid, token_shift, unembed, wkv
 from ..steps import Holds, Role, step
@@ -34,8 +35,8 @@ class RWKV(Config):
     def halved(self, x: Array, times: int) -> Array:
         """x / 2ᵗⁱᵐᵉˢ: same shape.
 
-        After each `rescale_every` layers the stream is halved, against overflow in float16, and what is added to it
-        from then on. The norms undo it, but for their epsilon.
+        After every `rescale_every` layers the stream, and everything added to it from then on, is halved against
+        overflow in float16. The norms undo this, except for their epsilon.
         """
         return x / 2**times
 
@@ -44,7 +45,12 @@ class RWKV(Config):
         return layers // self.rescale_every if self.rescale_every > 0 else 0
 
 
-@architecture("rwkv", config=RWKV)
+@architecture(
+    "rwkv",
+    config=RWKV,
+    gguf="llama.cpp converts RWKV 6 and 7, and this is RWKV 4",
+    peft=Peft(("key", "value", "receptance", "output")),
+)
 def forward(w: Weights, ids: Array, c: RWKV, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "rwkv.embeddings.weight", c.vocab_size, c.d_model)

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, layer_norm, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import M2M100, NORM_EPS, attention, causal_attention, cross_attention, feed_forward
 from .config import Count, Size, activation, config, key
+from .tasks import OWN
 
 # Keys of the other parts, which stand among the text model's: the speech encoder's, those of the text-to-unit model
 # and of the vocoder.
@@ -72,7 +74,16 @@ class SeamlessM4T(M2M100):
         return layer_norm(x, w, f"text_{stack}.layer_norm", NORM_EPS)
 
 
-@architecture("seamless_m4t", "seamless_m4t_v2", config=SeamlessM4T)
+HEADS = {"ForTextToText": OWN, "Model": OWN}
+
+
+@architecture(
+    "seamless_m4t",
+    "seamless_m4t_v2",
+    config=SeamlessM4T,
+    heads=HEADS,
+    peft=Peft(tied_tables=("text_encoder.embed_tokens", "text_decoder.embed_tokens")),
+)
 def forward(w: Weights, ids: Array, c: SeamlessM4T, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

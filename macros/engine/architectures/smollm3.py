@@ -6,6 +6,7 @@ Source: huggingface.co/blog/smollm3 and arXiv 2501.18795 (NoPE between rotated l
 from __future__ import annotations
 
 from ..errors import Problem
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -27,6 +28,7 @@ from . import architecture
 from .config import Interval, Size, config, key, masks_of
 from .llama import Llama, feed_forward
 from .rope_config import read_rope
+from .tasks import OLD_NAME
 
 
 @config
@@ -68,7 +70,9 @@ class SmolLM3(Llama):
         return [mask if rotates else NoPE(mask) for mask, rotates in zip(published, self.rotates)]
 
 
-@architecture("smollm3", config=SmolLM3)
+@architecture(
+    "smollm3", config=SmolLM3, gguf=Gguf("smollm3", in_pairs=True), heads=OLD_NAME, rounds_heads={"smollm3": True}
+)
 def forward(w: Weights, ids: Array, c: SmolLM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

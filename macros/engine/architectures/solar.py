@@ -45,7 +45,7 @@ class Solar(Llama):
 
     @property
     def kinds(self) -> list[Crossing]:
-        """In order: what is kept of each layer's input, and what it is mixed with."""
+        """In order: how much of its input each layer keeps, and what it is mixed with."""
         kept: tuple[bool, bool] = (False, False)
         found: list[Crossing] = []
         for i in range(self.n_layers):

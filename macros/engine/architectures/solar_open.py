@@ -6,6 +6,7 @@ expert by itself.
 
 from __future__ import annotations
 
+from ..facts import NAMED_EXPERTS, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import Rope, embed, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -49,7 +50,10 @@ class SolarOpen(OutputBias):
         return read_rope(self.rope_parameters, theta=1_000_000.0)
 
 
-@architecture("solar_open", config=SolarOpen, pieces=FUSED)
+GGUF = Gguf("glm4moe", {"post_attention_layernorm": "post_attention_norm"})
+
+
+@architecture("solar_open", config=SolarOpen, pieces=FUSED, gguf=GGUF, peft=Peft(stacked=NAMED_EXPERTS))
 def forward(w: Weights, ids: Array, c: SolarOpen, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

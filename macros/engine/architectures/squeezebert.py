@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm
 from ..steps import Role, step
 from . import architecture
 from .bert import Bert, prediction_head
 from .config import Interval, Size, activation, config, fixed, key
+from .tasks import OF_REMBERT
 
 NORM_EPS = 1e-12  # of the norms in layers, which no key sets
 
@@ -22,7 +24,7 @@ NORM_EPS = 1e-12  # of the norms in layers, which no key sets
 class SqueezeBert(Bert):
     """Hyperparameters of SqueezeBERT, in forward order."""
 
-    d_embedding: Size = key("embedding_size", lambda c: c.d_model)
+    d_embedding: Size = key("embedding_size", 768)
     q_groups: Interval = key("q_groups", 4)
     k_groups: Interval = key("k_groups", 4)
     v_groups: Interval = key("v_groups", 4)
@@ -41,7 +43,7 @@ class SqueezeBert(Bert):
         self.must_divide("narrow_groups", "d_ff")
 
 
-@architecture("squeezebert", config=SqueezeBert)
+@architecture("squeezebert", config=SqueezeBert, heads=OF_REMBERT, peft=Peft(tied_head="cls.predictions.decoder"))
 def forward(w: Weights, ids: Array, c: SqueezeBert, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = c.embedded(ids, cache, w)

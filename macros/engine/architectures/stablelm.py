@@ -7,6 +7,7 @@ published files.
 
 from __future__ import annotations
 
+from ..facts import QUERY_VALUE, Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -60,8 +61,8 @@ class Orion(StableLM):
         return read_rope(self.rope_parameters)
 
 
-@architecture("orion", config=Orion)
-@architecture("stablelm", config=StableLM)
+@architecture("orion", config=Orion, gguf=Gguf("orion"))
+@architecture("stablelm", config=StableLM, gguf=Gguf("stablelm"), peft=Peft(QUERY_VALUE))
 def forward(w: Weights, ids: Array, c: StableLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

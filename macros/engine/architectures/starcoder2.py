@@ -5,6 +5,7 @@ Source: arXiv 2402.19173; tensor names as the published files.
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import embed, layer_norm, linear, positions, rope_table, unembed
 from ..steps import Role, step
@@ -27,7 +28,7 @@ class StarCoder2(Mistral):
     ignored = frozenset({"norm_type", "mlp_type"})
 
 
-@architecture("starcoder2", config=StarCoder2)
+@architecture("starcoder2", config=StarCoder2, gguf=Gguf("starcoder2"), rounds_heads={"starcoder2": True})
 def forward(w: Weights, ids: Array, c: StarCoder2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -73,7 +73,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Step1) -> Array:
 
 
 def root_alibi(q: Array, k: Array) -> Array:
-    """What each head adds to a score, less the farther the key: [T N H], [S K H] -> [N T S]."""
+    """The bias that each head adds to a score, lower the farther the key: [T N H], [S K H] -> [N T S]."""
     T, S = q.shape[0], k.shape[0]
     ago = np.arange(T, like=q)[:, None] + (S - T) - np.arange(S, like=q)[None, :]
     return (-alibi_slopes(k, q.shape[1])[:, None, None] * np.sqrt(np.maximum(ago, 0))[None]).astype(np.float32)

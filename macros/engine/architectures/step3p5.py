@@ -7,11 +7,12 @@ weights are stored as the distance from 1.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from msgspec import Struct
 
 from ..errors import Problem, shorten
+from ..facts import Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Kind,
@@ -52,7 +53,9 @@ from .config import (
 )
 from .deepseek_v3 import routing
 from .llama import Llama
-from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
+from .otherwise import Otherwise, other_than
+from .predicted import Module, Place, angles, entry, mask_of
+from .rope_config import OLDER_ROPE_KEYS, fold_rope_of_kinds, read_rope, rope_of_mask
 from .tensor_layouts import FUSED, PACKED
 
 # Lists with an entry for each layer, which the published files continue with those of the prediction modules.
@@ -100,7 +103,7 @@ class Step3p5(Llama):
     d_head: Size = key("head_dim", 128)
     query_scalar: Positive = key("query_pre_attn_scalar", lambda c: int(c.d_head))
     # feed-forward
-    mlp_bias: bool = fixed(False)
+    mlp_bias: Literal[False] = key("mlp_bias", False)
     limits: list[float | None] | None = key("swiglu_limits", None)
     shared_limits: list[float | None] | None = key("swiglu_limits_shared", None)
     # experts
@@ -115,6 +118,15 @@ class Step3p5(Llama):
     d_ff_shared: Count = key("share_expert_dim", also=("share_expert_dims",))
     n_shared_experts: Literal[1] = key("n_shared_experts", 1)
 
+    # transformers has SiLU whatever a config says, and reads tables of the rotary embedding by kind or the older keys.
+    as_transformers: ClassVar[bool] = True
+    otherwise = (
+        Otherwise(
+            "num_local_experts",
+            other_than("num_local_experts", 288, unless="n_routed_experts"),
+            "transformers 5.24 reads n_routed_experts, which is 288 where it is missing",
+        ),
+    )
     rewritten = Llama.rewritten | {
         "num_nextn_predict_layers",
         "attention_other_setting",
@@ -122,7 +134,6 @@ class Step3p5(Llama):
         "partial_rotary_factors",
     }
     ignored = Llama.ignored | {
-        "mlp_bias",
         "per_layer_config",
         "num_mtp_layers",
         "mtp_layer_types",
@@ -156,11 +167,16 @@ class Step3p5(Llama):
         if enumerated is not None and raw.get("mlp_layer_types") is None and isinstance(layers, int):
             sparse = enumerated_layers(enumerated)
             raw["mlp_layer_types"] = ["sparse" if i in sparse else "dense" for i in range(layers)]
+        if cls.as_transformers:
+            tables = tabled(raw.get("rope_parameters")) or {}
+            is_whole = all(tabled(tables.get(name)) for name in listed(raw.get("layer_types")) or ["full_attention"])
+            unread = OLDER_ROPE_KEYS if is_whole else ("rope_parameters", "partial_rotary_factor")
+            raw = {name: value for name, value in raw.items() if name not in unread} | {"hidden_act": "silu"}
         return fold_rope_of_kinds(*_ropes(raw))
 
     @classmethod
     def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
-        """Those lines, and one if the layers that see a window are counted without a number of heads of their own."""
+        """The base class's lines, and one if layers with a window have no number of heads of their own."""
         said = raw.get("num_sliding_attention_heads") or tabled(raw.get("attention_other_setting"))
         windowed = "sliding_attention" in (listed(raw.get("layer_types")) or ())
         return [*super().read_otherwise(raw), *([HEADS_NOT_STATED] if windowed and not said else [])]
@@ -248,7 +264,44 @@ SPELLINGS = (
 STACKS = {f"mlp.experts.{part}.weight": (f"mlp.experts.{{e}}.{part}.weight",) for part in ("gate_proj", "up_proj")}
 
 
-@architecture("step3p5", config=Step3p5, fused=STACKS, spellings=SPELLINGS, pieces=FUSED)
+GGUF = Gguf("step35", {"self_attn.g_proj": "attn_gate"}, is_by_layer=True, is_windowed=True)
+
+
+def kind_of_module(at: Place, c: Any) -> ClampedKind:
+    """The kind of a module's layer, by lists of the modules' own or after the model's layers. Raises `Problem`."""
+    numbers = at.raw.get("moe_layers_enum", at.raw.get("moe_layer_list"))
+    is_numbered = numbers is not None and c.n_layers + at.k in enumerated_layers(numbers)
+    has_experts = entry(at, c, "mlp_layer_types", "mtp_mlp_layer_types", "sparse" if is_numbered else "dense")
+    layer_type = entry(at, c, "layer_types", "mtp_layer_types", "" if at.raw.get("layer_types") else "full_attention")
+    if not layer_type:
+        raise Problem(f"layer_types has no entry for module {at.k + 1} for prediction", "give mtp_layer_types")
+    limits = [entry(at, c, name, "", None) or None for name in ("swiglu_limits", "swiglu_limits_shared")]
+    return ClampedKind(has_experts == "sparse", mask_of(layer_type, c), *limits)
+
+
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    kind = kind_of_module(at, c)
+    table = angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, kind.mask))
+    return layer(x, w, cache, c, kind, table)
+
+
+MTP = Module(
+    draft_layer, last_norm="transformer.shared_head.norm", offset=1, head="transformer.shared_head.output.weight"
+)
+
+
+@architecture(
+    "step3p5",
+    config=Step3p5,
+    fused=STACKS,
+    spellings=SPELLINGS,
+    pieces=FUSED,
+    gguf=GGUF,
+    predicts=MTP,
+    mlx=Mlx(is_windowed=True),
+    windows_in_sglang=True,
+)
 def forward(w: Weights, ids: Array, c: Step3p5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

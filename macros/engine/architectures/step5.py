@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
+from msgspec.structs import replace as changed
 
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -38,11 +39,21 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture, step3p5
 from .config import Count, Interval, Raw, Size, config, dense_first, fixed, fold_table, key, listed, tabled
+from .predicted import Place, angles
 from .rope_config import rope_of_mask
-from .step3p5 import SPELLINGS, STACKS, ClampedKind, Step3p5, fed_forward, queries_keys_values, read_out
+from .step3p5 import (
+    SPELLINGS,
+    STACKS,
+    ClampedKind,
+    Step3p5,
+    fed_forward,
+    kind_of_module,
+    queries_keys_values,
+    read_out,
+)
 from .tensor_layouts import FUSED
 
-# Keys that say once more what others do: the code reads only these.
+# Redundant keys: the code reads only these.
 REPEATED = {
     f"{name}_{kind}_attention": name for name in ("head_dim", "num_attention_groups") for kind in ("full", "sliding")
 }
@@ -59,7 +70,7 @@ class Step5(Step3p5):
     # attention
     n_kv_heads: Size = key("num_attention_groups", 8, also=("num_key_value_heads",))
     n_sliding_heads: Size = key("num_sliding_attention_heads", lambda c: c.n_heads, also=("swa_num_attention_heads",))
-    d_head: Size = key("head_dim", lambda c: c.width_of_a_head())
+    d_head: Size = key("head_dim", lambda c: c.default_head_dim())
     attention_bias: Literal[False] = key("attention_bias", False)
     has_gates: Literal[True] = key("use_head_wise_attn_gate", True)
     kind_of_attention: Literal["GQA"] = key("att_impl_type", "GQA")
@@ -85,6 +96,8 @@ class Step5(Step3p5):
     d_ff_shared: Count = key("share_expert_dim", lambda c: c.d_ff_expert * c.n_experts_per_token)
     activation: str = fixed("silu")
 
+    as_transformers = False
+    otherwise = ()
     rewritten = Step3p5.rewritten | {
         "layer_types_with_mtp",
         "moe_layer_list",
@@ -155,7 +168,7 @@ class Step5(Step3p5):
 
     @property
     def picked(self) -> Mask:
-        """What layers see that have no window."""
+        """The mask of layers without a window."""
         return PickedBlocks(self.block_size, self.n_blocks + 1) if self.picks else Full()
 
     @property
@@ -173,7 +186,24 @@ def _only(raw: Raw, name: str, known: list[Any]) -> None:
         raise Problem(f"{name} = {shorten(value)}", f"only {shorten(known[0])} is described")
 
 
-@architecture("step5", "step4", config=Step5, fused=STACKS, spellings=SPELLINGS, pieces=FUSED)
+def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
+    """The layer of a module for prediction: [T D] -> [T D]."""
+    kind = kind_of_module(at, c)
+    table = angles(ids, cache, c.d_head, rope_of_mask(c.rope_parameters, kind.mask))
+    of_index = angles(ids, cache, c.index_head_dim, c.index_rope)
+    kind = ClampedKind(kind.moe, c.picked, kind.limit, kind.shared_limit) if kind.mask == Full() else kind
+    return layer(x, w, cache, c, kind, table, of_index)
+
+
+@architecture(
+    "step5",
+    "step4",
+    config=Step5,
+    fused=STACKS,
+    spellings=SPELLINGS,
+    pieces=FUSED,
+    predicts=changed(step3p5.MTP, layer=draft_layer),
+)
 def forward(w: Weights, ids: Array, c: Step5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -215,7 +245,7 @@ def attention(
 def indexer(x: Array, w: Weights, cache: KVCache, c: Step5, mask: PickedBlocks, table: RopeTable) -> Array:
     """The places of all tokens in the regions that are picked for each key/value head: [T D] -> [T G I].
 
-    Several small heads pick together, by their weighted scores. Places to come are ignored.
+    Several small heads pick together, by their weighted scores. Later positions are ignored.
     """
     T, G, N, H, every = x.shape[0], c.n_kv_heads, c.index_n_heads, c.index_head_dim, mask.size
     q = heads(linear(x, w, "sparse_indexer_q", N * H), N, H)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import TABLES, Gguf, Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -30,6 +31,9 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Count, Positive, Raw, Size, activation, config, fixed, key
+from .gguf_tables import below
+from .otherwise import Otherwise, other_than
+from .tasks import BASE, OWN
 
 # Where the table of distances stands below a layer, and that of the first one.
 TABLE = "layer.0.SelfAttention"
@@ -57,24 +61,34 @@ class T5(Config):
     d_ff: Size = key("d_ff", also=("intermediate_size",))
     feed_forward: str = key("feed_forward_proj", "relu")
     gate: bool | None = key("is_gated_act", None)
+    curve: str | None = key("dense_act_fn", None)
     # head
     tied: bool = key("tie_word_embeddings", True)
     scaled: bool | None = key("scale_decoder_outputs", lambda c: c.tied)
 
     # Whether each layer has a table of distances of its own, or all have the first one's.
     of_layer: bool = fixed(False)
-    # What the feed-forward network is called.
+    # The name of the feed-forward network.
     network: str = fixed("DenseReluDense")
 
     caveat = (
         "An encoder reads one text, and a decoder generates another. The context is the decoder’s. "
         "The encoder reads as much as it can in the first step."
     )
-    ignored = frozenset({"classifier_dropout", "dense_act_fn", "dropout_rate", "output_past"})
+    ignored = frozenset({"classifier_dropout", "dropout_rate", "output_past"})
+    otherwise = (
+        Otherwise(
+            "is_encoder_decoder",
+            other_than("is_encoder_decoder", True),
+            "transformers 5.24 reads both texts in another way then",
+        ),
+    )
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """GELU behind a gate is its tanh form, whatever it is called."""
+        """Gated GELU is its tanh form, whatever its name; a head that nothing is said of is the embedding."""
+        if raw.get("tie_word_embeddings", 0) is None:
+            raw.pop("tie_word_embeddings", None)
         if raw.get("feed_forward_proj") == "gated-gelu":
             raw["feed_forward_proj"] = "gated-gelu_new"
         return raw
@@ -109,8 +123,8 @@ class T5(Config):
 
     @property
     def activation(self) -> str:
-        """The name of the activation function."""
-        return self.feed_forward.removeprefix("gated-")
+        """The name of the activation function; its own key takes precedence over the network's."""
+        return self.curve or self.feed_forward.removeprefix("gated-")
 
 
 @config
@@ -140,6 +154,7 @@ class Switch(T5):
 
     feed_forward: str = key("dense_act_fn", "relu")
     gate: bool | None = fixed(False)
+    curve: str | None = fixed(None)
     n_decoder_layers: Size = key("num_decoder_layers", 12)
     n_experts: Size = key("num_experts", 8)
     router_bias: bool = key("router_bias", False)
@@ -150,7 +165,7 @@ class Switch(T5):
     scaled: bool | None = fixed(None)
     network: str = fixed("mlp")
 
-    ignored = (T5.ignored - {"dense_act_fn"}) | frozenset(
+    ignored = T5.ignored | frozenset(
         """add_router_probs expert_capacity feed_forward_proj is_gated_act router_dtype router_ignore_padding_tokens
         router_type scale_decoder_outputs""".split()
     )
@@ -171,7 +186,7 @@ class Switch(T5):
 
 
 def step_of(layers: int, sparse: int) -> int:
-    """The size of the groups of which each has one layer with experts, for so many of them."""
+    """The length of the groups of layers that have one layer with experts each, for this many of those."""
     return int(layers) // int(sparse) if sparse else int(layers)
 
 
@@ -180,10 +195,71 @@ def kinds_of(layers: int, group: int) -> list[str]:
     return ["moe" if group > 0 and (i % group == 1 or group == 1) else "layer" for i in range(layers)]
 
 
-@architecture("switch_transformers", config=Switch)
-@architecture("mt5", config=MT5)
-@architecture("umt5", config=UMT5)
-@architecture("t5", config=T5)
+_T5_ATTENTION = {"q": "attn_q", "k": "attn_k", "v": "attn_v", "o": "attn_o"}
+_T5_FEED_FORWARD = {"wi": "ffn_up", "wi_0": "ffn_gate", "wi_1": "ffn_up", "wo": "ffn_down"}
+# Names below a block of its encoder, or of its decoder: the feed-forward layer comes second, or third.
+_T5 = {
+    "layer.0.layer_norm": "attn_norm",
+    **below("layer.0.SelfAttention", _T5_ATTENTION),
+    **below("layer.1.EncDecAttention", {name: f"cross_{theirs}" for name, theirs in _T5_ATTENTION.items()}),
+    **below("layer.1.DenseReluDense", _T5_FEED_FORWARD),
+    **below("layer.2.DenseReluDense", _T5_FEED_FORWARD),
+    "layer.2.layer_norm": "ffn_norm",
+}
+GGUF_T5 = Gguf(
+    "t5",
+    _T5,
+    {
+        "encoder.final_layer_norm": "enc.output_norm",
+        "decoder.final_layer_norm": "dec.output_norm",
+        **{
+            f"{whole}coder.block.0.layer.0.SelfAttention.relative_attention_bias": f"{whole}c.blk.0.attn_rel_b"
+            for whole in ("en", "de")
+        },
+    },
+)
+GGUF_UMT5 = Gguf(
+    "t5",
+    {**_T5, "layer.0.SelfAttention.relative_attention_bias": "attn_rel_b"},
+    {"encoder.final_layer_norm": "enc.output_norm", "decoder.final_layer_norm": "dec.output_norm"},
+)
+
+
+HEADS = {
+    "ForConditionalGeneration": OWN,
+    "Model": BASE,
+    "ForSequenceClassification": Task("sequence classification", "classify_written", None, "transformer."),
+    "ForQuestionAnswering": Task("question answering", "find_answer"),
+}
+
+
+@architecture(
+    "switch_transformers",
+    config=Switch,
+    heads=HEADS,
+    peft=Peft(tied_tables=TABLES, linear_router=True),
+)
+@architecture(
+    "mt5",
+    config=MT5,
+    gguf=GGUF_T5,
+    heads=HEADS,
+    peft=Peft(("q", "v"), tied_tables=TABLES),
+)
+@architecture(
+    "umt5",
+    config=UMT5,
+    gguf=GGUF_UMT5,
+    heads=HEADS,
+    peft=Peft(tied_tables=TABLES),
+)
+@architecture(
+    "t5",
+    config=T5,
+    gguf=GGUF_T5,
+    heads=HEADS,
+    peft=Peft(("q", "v"), tied_tables=TABLES),
+)
 def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)
@@ -192,7 +268,7 @@ def forward(w: Weights, ids: Array, c: T5, cache: KVCache, last: bool = True) ->
 
 
 def decode(ids: Array, read: Array, w: Weights, c: T5, cache: KVCache, last: bool) -> Array:
-    """The decoder's scores after what the encoder made of its text: [T], [M D] -> [T V], or [1 V] with `last`."""
+    """The decoder's scores, given the encoder's output: [T], [M D] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, c.table("decoder"), c.vocab_size, c.d_model)
     here = positions(ids, cache)
     seen = np.arange(ids.shape[0] + cache.length, like=ids)
@@ -219,7 +295,7 @@ def encode(source: Array, w: Weights, c: T5, cache: KVCache) -> Array:
 
 
 def distances(queries: Array, keys: Array, w: Weights, c: T5, *, to_both_sides: bool) -> Array:
-    """What layers add to their scores by the distance, by the table of one of them: -> [N T S]."""
+    """The bias that all layers add to their scores by distance, from the table of one of them: -> [N T S]."""
     name = "relative_attention_bias.weight"
     return relative_bias(
         queries, keys, w, name, c.n_buckets, c.n_heads, c.longest_distance, to_both_sides=to_both_sides
@@ -277,7 +353,7 @@ def cross_attention(x: Array, w: Weights, c: T5, cache: KVCache, read: Array) ->
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: T5) -> Array:
-    """Process each token separately, in a wider space, behind a gate or not: [T D] -> [T F] -> [T D]."""
+    """Process each token separately, in a wider space, with or without a gate: [T D] -> [T F] -> [T D]."""
     act = activation(c.activation)
     if c.is_gated:
         return linear(act(linear(x, w, "wi_0", c.d_ff)) * linear(x, w, "wi_1", c.d_ff), w, "wo", c.d_model)

@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Activation,
@@ -39,6 +40,7 @@ from .config import COMMON_IGNORED, Config, Positive, Raw, Size, activation, con
 from .modernbert import window_mask
 from .rope_config import fold_rope, read_rope
 from .t5 import T5
+from .tasks import BASE, OWN
 
 STACKS = ("encoder", "decoder")
 # What the table of a stack says besides, or says of both.
@@ -47,7 +49,7 @@ OF_STACKS = (COMMON_IGNORED - {"max_position_embeddings"}) | {
     "tie_word_embeddings",
     "cross_attention_hidden_size",
 }
-# What changes nothing in one of them.
+# Keys without effect in one of them.
 OF_ONE = {"encoder": {"final_logit_softcapping"}, "decoder": {"max_position_embeddings"}}
 
 
@@ -130,14 +132,17 @@ class T5Gemma(Config):
 
     @property
     def masks(self) -> tuple[list[Mask], list[Mask]]:
-        """What the layers of the encoder and of the decoder see; the encoder's, to both sides."""
+        """The masks of the layers of the encoder (both ways) and of the decoder."""
         return (
             masks_of(self.encoder_types, self.n_encoder_layers, self.encoder_window),
             masks_of(self.layer_types, self.n_decoder_layers, self.sliding_window),
         )
 
 
-@architecture("t5gemma", config=T5Gemma)
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
+@architecture("t5gemma", config=T5Gemma, heads=HEADS, peft=Peft(tied_head="lm_head.out_proj"))
 def forward(w: Weights, ids: Array, c: T5Gemma, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source)

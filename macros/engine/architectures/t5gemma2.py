@@ -13,6 +13,7 @@ from typing import cast
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -38,6 +39,7 @@ from . import architecture
 from .config import Interval, Positive, Raw, Size, activation, config, fixed, full_every, key
 from .rope_config import fold_rope_by_layer_type, read_rope
 from .t5gemma import OF_ONE, OF_STACKS, STACKS, T5Gemma, feed_forward, norm
+from .tasks import BASE, OWN
 
 THETA, THETA_OF_WINDOWS = 1e6, 1e4
 
@@ -108,12 +110,17 @@ class T5Gemma2(T5Gemma):
         return read_rope(table, THETA, "full_attention")
 
 
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
 @architecture(
     "t5gemma2",
     config=T5Gemma2,
     spellings=tuple(
         (f"^model.encoder.{part}.", f"model.encoder.text_model.{part}.") for part in ("embed_tokens", "layers", "norm")
     ),
+    heads=HEADS,
+    peft=Peft(tied_head="lm_head.out_proj", tied_tables=("model.decoder.embed_tokens",)),
 )
 def forward(w: Weights, ids: Array, c: T5Gemma2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [M] -> [T V], or [1 V] with `last`."""

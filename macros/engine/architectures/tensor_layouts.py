@@ -40,7 +40,7 @@ FORGET_GATE = tuple(
     (f"self_attn.{name}", f"self_attn.forget_gate.{name}")
     for name in ("f_a_proj.", "f_b_proj.", "f_proj.", "dt_bias", "A_log")
 )
-# What makers of residual streams call their weights.
+# Makers' names for the weights of residual streams.
 HYPER_CONNECTIONS = ((".hc_attn_", ".attn_hc."), (".hc_ffn_", ".ffn_hc."))
 # Llama's own names of the three matrices.
 NUMBERED = ((".w1.", ".gate_proj."), (".w3.", ".up_proj."), (".w2.", ".down_proj."))

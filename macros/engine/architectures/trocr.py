@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, embed, embed_positions, heads, layer_norm, linear, unembed
 from ..steps import Holds, Role, step
 from . import architecture
 from .bart import NORM_EPS, causal_attention, feed_forward, must_be_even
 from .config import Config, Count, Size, activation, config, derived, key
+from .tasks import OWN
 from .xglm import sinusoids
 
 BESIDE_ENCODER = (("^decoder.", ""),)  # files of a whole with an encoder
@@ -66,7 +68,10 @@ class TrOCR(Config):
         return self.n_source, self.d_image
 
 
-@architecture("trocr", config=TrOCR, spellings=BESIDE_ENCODER)
+HEADS = {"ForCausalLM": OWN}
+
+
+@architecture("trocr", config=TrOCR, spellings=BESIDE_ENCODER, heads=HEADS, peft=Peft(tied_head="output_projection"))
 def forward(w: Weights, ids: Array, c: TrOCR, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M I] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_image)

@@ -10,16 +10,18 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem, shorten
+from ..facts import TABLES, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, relative_bias, rms_norm
 from ..steps import Keeps, Role, step
 from . import architecture
 from .config import Raw, Size, config, fixed, key
 from .t5 import FIRST, T5, decode, encoder_layer
+from .tasks import OWN
 
 BOX = 4  # numbers: left, upper, right, lower, as shares of the page's sides
 N_BUCKETS, LONGEST, OF_PAGE = 32, 128, 100  # of the encoder's tables, whatever the keys say; a page is so long
-AXES = {"horizontal": (0, 2), "vertical": (1, 3)}  # what of a box says where a token is
+AXES = {"horizontal": (0, 2), "vertical": (1, 3)}  # the numbers of a box that locate a token
 TABLE = "relative_attention_bias.weight"
 
 
@@ -41,7 +43,7 @@ class Udop(T5):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Another activation than T5's stands behind the same words."""
+        """A different activation than T5's under the same name."""
         return raw
 
     def check(self) -> None:
@@ -62,7 +64,15 @@ class Udop(T5):
         return self.n_source, 1 + BOX
 
 
-@architecture("udop", config=Udop)
+HEADS = {"ForConditionalGeneration": OWN}
+
+
+@architecture(
+    "udop",
+    config=Udop,
+    heads=HEADS,
+    peft=Peft(tied_tables=TABLES, tables=("relative_attention_bias",)),
+)
 def forward(w: Weights, ids: Array, c: Udop, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's tokens with their boxes [M 5] -> [T V], or [1 V] with
     `last`."""
@@ -97,7 +107,7 @@ def corners(box: Array, w: Weights, c: Udop) -> Array:
 
 
 def distances(box: Array, w: Weights, c: Udop, number: int) -> Array:
-    """What all layers add to their scores by one of the kinds of distance: [M 4] -> [N M M]."""
+    """The bias that all layers add to their scores by one kind of distance: [M 4] -> [N M M]."""
     name = f"{FIRST}.{TABLE}" if number == 0 else f"relative_bias.biases.{number}.{TABLE}"
     axis = AXES.get(c.biases[number]["type"])
     if axis is None:

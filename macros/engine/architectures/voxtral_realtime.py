@@ -10,22 +10,28 @@ from __future__ import annotations
 import numpy as np
 
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
-from ..ops import embed, feed_forward, gelu, linear, positions, rms_norm, rope_table, unembed
+from ..ops import Rope, embed, feed_forward, gelu, linear, positions, rms_norm, rope_table, unembed
 from ..steps import Keeps, Role, step
 from . import architecture
-from .config import Size, activation, config, fixed, key
+from .config import Positive, Size, activation, config, fixed, key
 from .llama import Mistral, attention
+from .rope_config import read_rope
 
 DELAY = 6
 
 
 @config
 class VoxtralRealtime(Mistral):
-    """Hyperparameters of the language model of Voxtral Realtime, in forward order."""
+    """Hyperparameters of the language model of Voxtral Realtime, in forward order, with the defaults of the whole."""
 
-    sliding_window: Size | None = key("sliding_window", 4096)
+    sliding_window: Size | None = key("sliding_window", 8192)
+    norm_eps: Positive = key("rms_norm_eps", 1e-5)
     d_delay: Size = fixed(32)
     tied: bool = key("tie_word_embeddings", True)
+
+    @property
+    def rope(self) -> Rope:
+        return read_rope(self.rope_parameters, theta=1e6)
 
 
 @architecture("voxtral_realtime_text", config=VoxtralRealtime)

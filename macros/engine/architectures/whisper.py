@@ -2,20 +2,22 @@
 
 The sound comes as a spectrogram: for each hundredth of a second the loudness of some bands. Two convolutions make half
 as many vectors of it, which the encoder reads like tokens. It always reads the same length, silence included, so that
-`n_source` is a fact and no choice; `t5` explains the two lengths. The norms stand before the parts, and keys have no
-bias. Source: arXiv 2212.04356; tensor names as transformers.
+`n_source` is a fact and no choice; `t5` explains the two lengths. Norms come before the parts, and keys have no bias.
+Source: arXiv 2212.04356; tensor names as transformers.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import convolve, embed, embed_positions, gelu, layer_norm, positions, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import NORM_EPS, attention, causal_attention, cross_attention, feed_forward
 from .config import Config, Size, activation, config, derived, fixed, key
+from .tasks import BASE, OWN
 
 
 @config
@@ -66,7 +68,10 @@ class Whisper(Config):
         activation(self.activation)
 
 
-@architecture("whisper", config=Whisper)
+HEADS = {"ForConditionalGeneration": OWN, "Model": BASE}
+
+
+@architecture("whisper", config=Whisper, heads=HEADS, peft=Peft(tied_head="proj_out"))
 def forward(w: Weights, ids: Array, c: Whisper, cache: KVCache, last: bool = True) -> Array:
     """Scores for the decoder's next token: [T], and the encoder's input [2M B] -> [T V], or [1 V] with `last`."""
     source = cache.source(2 * c.n_source, c.n_bands)

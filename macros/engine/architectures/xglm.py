@@ -16,6 +16,7 @@ from ..steps import Holds, Keeps, Role, step
 from . import architecture
 from .config import Config, Size, activation, config, derived, fixed, key
 from .opt import POSITION_OFFSET
+from .otherwise import Otherwise, at_least
 
 
 @config
@@ -39,6 +40,13 @@ class XGLM(Config):
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = frozenset({"activation_dropout", "layerdrop", "init_std"})
+    otherwise = (
+        Otherwise(
+            "pad_token_id",
+            at_least("pad_token_id", POSITION_OFFSET),
+            "transformers 5.24 has no position in this row of the table",
+        ),
+    )
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_model")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -27,6 +28,7 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, derived, fixed, key
+from .tasks import BASE, OWN
 
 
 @config
@@ -78,8 +80,16 @@ class Flaubert(XLM):
     ignored = XLM.ignored | {"amp", "layerdrop"}
 
 
-@architecture("flaubert", config=Flaubert)
-@architecture("xlm", config=XLM)
+HEADS = {
+    "WithLMHeadModel": OWN,
+    "Model": BASE,
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnsweringSimple": Task("question answering", "find_answer"),
+}
+
+
+@architecture("flaubert", config=Flaubert, heads=HEADS, peft=Peft(tied_head="pred_layer.proj"))
+@architecture("xlm", config=XLM, heads=HEADS, peft=Peft(tables=("lang_embeddings",)))
 def forward(w: Weights, ids: Array, c: XLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, or the next one if causal: [T] -> [T V], or [1 V] with `last`."""
     table = "transformer.embeddings.weight"

@@ -11,12 +11,14 @@ from typing import Literal
 
 import numpy as np
 
+from ..facts import Peft, Task
 from ..interface import Array, KVCache, Mask, Weights
 from ..ops import Full, SlidingWindow, attend, causal_mask, embed, layer_norm, linear, unembed
 from ..steps import Holds, Keeps, Role, step
 from . import architecture
 from .bart import must_be_even
 from .config import Config, Positive, Size, activation, config, derived, key
+from .tasks import BASE, OWN
 from .xglm import sinusoids
 
 
@@ -59,11 +61,19 @@ class XLNet(Config):
 
     @property
     def mask(self) -> Mask:
-        """What of the text stays in memory, and the token itself."""
+        """The part of the text in memory, and the token itself."""
         return SlidingWindow(self.memory + 1) if self.memory and self.memory > 0 else Full()
 
 
-@architecture("xlnet", config=XLNet)
+HEADS = {
+    "LMHeadModel": OWN,
+    "Model": BASE,
+    "ForTokenClassification": Task("token classification", "classify_tokens"),
+    "ForQuestionAnsweringSimple": Task("question answering", "find_answer"),
+}
+
+
+@architecture("xlnet", config=XLNet, heads=HEADS, peft=Peft(tied_head="lm_loss"))
 def forward(w: Weights, ids: Array, c: XLNet, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     table = "transformer.word_embedding.weight"

@@ -6,13 +6,17 @@ names these are.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from ..errors import shorten
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, heads, linear, mlstm, rms_norm, sigmoid, silu, soft_cap, softplus, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Config, Interval, Positive, Size, config, derived, key
+from .config import Config, Interval, Positive, Raw, Size, config, derived, key
 from .otherwise import NEVER_TIED
 
 
@@ -24,7 +28,7 @@ class XLSTM(Config):
     vocab_size: Size = key("vocab_size")
     d_model: Size = key("hidden_size", also=("embedding_dim",))
     # layers
-    n_layers: Size = key("num_hidden_layers", also=("num_blocks",))
+    n_layers: Size = key("num_hidden_layers")
     norm_eps: Positive = key("norm_eps", 1e-6)
     bias: bool = key("use_bias", False)
     fused: str = key("weight_mode", "single")
@@ -47,12 +51,25 @@ class XLSTM(Config):
     tied: bool = key("tie_word_embeddings", False)
 
     otherwise = (NEVER_TIED,)
+    rewritten = frozenset({"num_blocks"})
     ignored = frozenset(
         """add_embedding_dropout add_forward_backend_padding add_out_norm add_post_blocks_norm add_post_norm add_qk_norm
         autocast_kernel_dtype cell_norm_eps chunk_size chunkwise_kernel force_bos_token_insert head_dim
         igate_bias_init_range inference_state_dtype max_inference_chunksize mode norm_reduction_force_float32
         return_last_states sequence_kernel step_kernel""".split()
     )
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """The number of blocks takes precedence over that of layers."""
+        blocks = raw.pop("num_blocks", None)
+        return raw if blocks is None else {**raw, "num_hidden_layers": blocks}
+
+    @classmethod
+    def read_otherwise(cls, raw: Mapping[str, Any]) -> list[str]:
+        blocks, layers = raw.get("num_blocks"), raw.get("num_hidden_layers", 32)
+        said = f"num_blocks = {shorten(blocks)}: transformers 5.24 has so many, and keeps states for num_hidden_layers"
+        return super().read_otherwise(raw) + ([said] if blocks not in (None, layers) else [])
 
     def check(self) -> None:
         self.must_divide("n_heads", "d_qk")

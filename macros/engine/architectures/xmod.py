@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from ..errors import Problem, shorten
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
 from ..steps import Role, step
@@ -16,6 +17,7 @@ from . import architecture
 from .bert import attention, shared_table
 from .config import Interval, Size, activation, config, derived, key
 from .roberta import Roberta, masked_head
+from .tasks import OF_ROBERTA
 
 
 @config
@@ -45,14 +47,14 @@ class Xmod(Roberta):
 
     @property
     def spoken(self) -> str:
-        """The language of a text that says nothing of it."""
+        """The default language of a text."""
         return self.language or self.languages[0]
 
 
-@architecture("xmod", config=Xmod)
+@architecture("xmod", config=Xmod, heads=OF_ROBERTA, peft=Peft(tied_head="lm_head.decoder"))
 def forward(w: Weights, ids: Array, c: Xmod, cache: KVCache, last: bool = True) -> Array:
-    """Scores for each token, read in the light of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
-    x = c.embedded(ids, cache, w, int(c.padding) + 1)
+    """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
+    x = c.embedded(ids, cache, w, c.first_row)
     for _, w_layer, _ in w.layers("roberta.encoder.layer", ["layer"] * c.n_layers, cache):
         x = layer(x, w_layer, c)
     if c.norm_first:
@@ -62,7 +64,7 @@ def forward(w: Weights, ids: Array, c: Xmod, cache: KVCache, last: bool = True) 
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, c: Xmod) -> Array:
-    """One transformer block, with a norm before or after each half, and the language behind: [T D] -> [T D]."""
+    """One transformer block, with a norm before or after each half, then the language's adapter: [T D] -> [T D]."""
     at, out = w.at("attention"), w.at("output")
     if c.norm_first:
         x = x + attention(layer_norm(x, at, "output.LayerNorm", c.norm_eps), at, c)
@@ -79,7 +81,7 @@ def feed_forward(x: Array, w: Weights, c: Xmod) -> Array:
 
 
 def adapted(x: Array, w: Weights, c: Xmod) -> Array:
-    """Add what the matrices of the text's language make of a vector: [T D] -> [T D]."""
+    """Add the output of the language's adapter: [T D] -> [T D]."""
     before = x
     if c.adapter_norm:
         x = layer_norm(x, w, "adapter_layer_norm", c.norm_eps)

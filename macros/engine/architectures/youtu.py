@@ -5,6 +5,7 @@ Source: tencent/Youtu-LLM-2B, config.json; tensor names of transformers.
 
 from __future__ import annotations
 
+from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
@@ -23,7 +24,7 @@ class Youtu(Latent):
     ignored = Latent.ignored | {"mlp_bias"}
 
 
-@architecture("youtu", config=Youtu)
+@architecture("youtu", config=Youtu, gguf=Gguf("deepseek2", is_latent=True))
 def forward(w: Weights, ids: Array, c: Youtu, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

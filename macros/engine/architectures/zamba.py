@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Problem
+from ..facts import Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -31,6 +32,7 @@ from . import architecture
 from .config import (
     Config,
     Interval,
+    Offset,
     Positive,
     Raw,
     Size,
@@ -42,9 +44,8 @@ from .config import (
     key,
     short_names,
 )
-from .jamba import Offset
 from .mamba import NOT_READ
-from .zamba2 import MIXERS, Zamba2Layer
+from .zamba2 import MIXERS, UNTIES_LAYERS, Zamba2Layer
 
 
 @config
@@ -83,6 +84,7 @@ class Zamba(Config):
     tied: bool = key("tie_word_embeddings", True)
 
     ignored = NOT_READ | {"num_logits_to_keep"}
+    otherwise = (UNTIES_LAYERS,)
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -112,7 +114,7 @@ class Zamba(Config):
         return [Zamba2Layer(owner if kind == "hybrid" else None) for kind in kinds]
 
 
-@architecture("zamba", config=Zamba)
+@architecture("zamba", config=Zamba, peft=Peft(shared="shared_transf"))
 def forward(w: Weights, ids: Array, c: Zamba, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     first = x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

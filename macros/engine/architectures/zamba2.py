@@ -14,6 +14,7 @@ import numpy as np
 from msgspec import Struct
 
 from ..errors import Problem
+from ..facts import Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -39,6 +40,11 @@ from .otherwise import Otherwise, other_than
 
 # The mixer's norm has an epsilon of its own, that no config key sets.
 MIXER_EPS = 1e-5
+UNTIES_LAYERS = Otherwise(
+    "tie_word_embeddings",
+    other_than("tie_word_embeddings", True),
+    "transformers 5.24 also unties the layers that share their weights",
+)
 # The kinds of layers by their names in `layers_block_type`.
 MIXERS = {"mamba": "mamba", "linear_attention": "mamba", "hybrid": "hybrid"}
 PUBLISHED = [
@@ -103,17 +109,11 @@ class Zamba2(Llama):
         """.split()
         )
     )
-    otherwise = (
-        Otherwise(
-            "tie_word_embeddings",
-            other_than("tie_word_embeddings", True),
-            "transformers 5.23 also unties the layers that share their weights",
-        ),
-    )
+    otherwise = (UNTIES_LAYERS,)
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The heads of Mamba by their width, where an older file gives that alone."""
+        """The number of Mamba heads from their width, if an older file only states that."""
         raw = super().prepare(raw)
         width, d_model = raw.get("mamba_headdim"), raw.get("hidden_size")
         expand = raw.get("mamba_expand", raw.get("expansion_factor", 2))
@@ -124,6 +124,12 @@ class Zamba2(Llama):
     def check(self) -> None:
         super().check()
         self.must_divide("n_groups", "n_mamba_heads")
+        if int(self.n_mamba_heads) * int(self.d_mamba_head) != int(self.expand * int(self.d_model)):
+            raise Problem(
+                f"mamba_headdim = {int(self.d_mamba_head)} and n_mamba_heads = {int(self.n_mamba_heads)}: their "
+                f"product is not mamba_expand × hidden_size = {int(self.expand * int(self.d_model))}",
+                "correct one of them",
+            )
         if self.attention_adapters and int(self.n_kv_heads) * int(self.d_head) != int(self.d_both):
             raise Problem(
                 f"num_key_value_heads × head_dim = {int(self.n_kv_heads) * int(self.d_head)}, and the adapters of keys "
@@ -150,7 +156,7 @@ class Zamba2(Llama):
         return [Zamba2Layer(owners.get(i)) for i in range(self.n_layers)]
 
 
-@architecture("zamba2", config=Zamba2)
+@architecture("zamba2", config=Zamba2, peft=Peft(shared="shared_transformer"))
 def forward(w: Weights, ids: Array, c: Zamba2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     first = x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -14,6 +14,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta, Struct
 
+from ..facts import Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -122,7 +123,7 @@ class Zaya(Llama):
         ]
 
 
-@architecture("zaya", config=Zaya)
+@architecture("zaya", config=Zaya, peft=Peft(linear_router=True))
 def forward(w: Weights, ids: Array, c: Zaya, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -182,11 +183,18 @@ def queries_keys_values(x: Array, w: Weights, cache: KVCache, c: Zaya) -> tuple[
     """
     T, N, K, H, bias = x.shape[0], c.n_heads, c.n_kv_heads, c.d_head, c.attention_bias
     q, k = linear(x, w, "q_proj", N * H, bias=bias), linear(x, w, "k_proj", K * H, bias=bias)
-    both, before = np.concatenate([q, k], axis=-1), c.d_conv + c.d_head_conv - 2
-    rows = np.concatenate([cache.state(Holds.CONVOLUTION, before, (N + K) * H), both], axis=0)
-    cache.store(Holds.CONVOLUTION, rows[-before:] if before else rows[:0], item_bytes=CONVOLUTION_BYTES)
-    rows = grouped_conv(rows, w, "conv_qk_depthwise", c.d_conv, (N + K) * H)
-    mixed_q, mixed_k = np.split(grouped_conv(rows, w, "conv_qk_grouped", c.d_head_conv, N + K), [N * H], axis=-1)
+    both = np.concatenate([q, k], axis=-1)
+    # the rows before, of what the first convolution reads and of what the second does, where the bias is not yet added
+    first, second = c.d_conv - 1, c.d_head_conv - 1
+    kept = cache.state(Holds.CONVOLUTION, first + second, (N + K) * H)
+    rows = np.concatenate([kept[:first], both], axis=0)
+    made = grouped_conv(rows, w, "conv_qk_depthwise", c.d_conv, (N + K) * H)
+    made = np.concatenate([kept[first:], made], axis=0)
+    kept = np.concatenate([rows[rows.shape[0] - first :], made[made.shape[0] - second :]], axis=0)
+    cache.store(Holds.CONVOLUTION, kept, item_bytes=CONVOLUTION_BYTES)
+    made = made + w("conv_qk_depthwise.bias", (N + K) * H)
+    made = grouped_conv(made, w, "conv_qk_grouped", c.d_head_conv, N + K) + w("conv_qk_grouped.bias", (N + K) * H)
+    mixed_q, mixed_k = np.split(made, [N * H], axis=-1)
     beside_q = (heads(q, N, H) + repeat_kv(heads(k, K, H), N)) * 0.5
     beside_k = beside_q.reshape(T, K, N // K, H).mean(axis=2)
     now = linear(x, w, "v_proj_current", K * H // 2, bias=bias)

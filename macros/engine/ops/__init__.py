@@ -5,7 +5,7 @@ vocabulary, E experts. Weights are requested by their checkpoint name where they
 arrays or shapes. Everything here runs on both.
 """
 
-# What a package hands on, it need not use itself.
+# Re-exported names need no use here.
 # pyright: reportUnusedImport=false
 from .attention import (
     alibi,
@@ -34,6 +34,7 @@ from .basic import (
     embed,
     embed_layers,
     embed_positions,
+    embed_segments,
     erf,
     gaussian_top_k,
     gelu,
@@ -62,6 +63,7 @@ from .compressed import (
     apply_partial_rope_pairs,
     compress,
     grouped_linear,
+    latent_averages,
     shared_scores,
     shared_weighted_sum,
     undo_rope_pairs,
@@ -103,7 +105,7 @@ from .masks import (
     SlidingWindow,
     Waiting,
 )
-from .ngrams import ngram_embedding, ngram_row, rolling_hash
+from .ngrams import ngram_embedding, ngram_row, ngram_rows, prime_hash, rolling_hash
 from .patches import attend_to_patch, attend_within, byte_hashes, patch_ends, pool_patches, unfinished
 from .recurrence import (
     Mixed,
@@ -132,6 +134,7 @@ from .streams import (
     StreamShares,
     attention_residuals,
     expand_streams,
+    first_stream,
     mean_of_streams,
     mixed_streams,
     read_streams,

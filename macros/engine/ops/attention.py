@@ -30,7 +30,7 @@ def with_shared(masks: Sequence[Mask], sharing: int) -> list[Mask]:
 
 
 def causal_mask(cache: KVCache, queries: Array, keys: Array, mask: Mask) -> Array | None:
-    """The keys that each new token may look at: [T S], True if it may.
+    """The keys that each new token may attend to: [T S], True if allowed.
 
     If attention looks both ways, those that its window reaches on both sides; None without a window.
     """
@@ -136,7 +136,7 @@ def alibi_slopes(k: Array, n_heads: int) -> Array:
 
 @step(Role.CLIP)
 def clip_length(x: Array, longest: float) -> Array:
-    """Shorten each vector that is longer than a bound to that length: [… H] -> [… H]."""
+    """Clip each vector to a maximum length: [… H] -> [… H]."""
     length = np.sqrt((x * x).sum(axis=-1, keepdims=True))
     return x * np.minimum(longest / (length + 1e-6), 1)
 
@@ -174,7 +174,7 @@ def relative_bias(
 
     Half of the buckets of a side hold one distance each, the others ever more distances up to `longest`, the last all
     beyond. The tokens after a query have separate buckets, or none if they are hidden. `others`: rows of the table
-    behind those of the buckets. Places that are fractions differ by so many steps of a `scale`.
+    after those of the buckets. Places that are fractions differ by so many steps of a `scale`.
     """
     table = w(name, buckets + others, heads)
     ahead = keys[None, :] - queries[:, None]

@@ -11,7 +11,7 @@ import numpy as np
 from ..interface import Array, KVCache, Weights
 from ..steps import Keeps, Role, step
 
-# What makes a map more than a product of matrices: number by number, same shape.
+# An activation function: element-wise, same shape.
 Activation: TypeAlias = Callable[[Array], Array]
 
 
@@ -19,6 +19,12 @@ Activation: TypeAlias = Callable[[Array], Array]
 def embed(ids: Array, w: Weights, name: str, rows: int, width: int) -> Array:
     """Look up one row of the table for each token id: [T], [V D] -> [T D]."""
     return np.take(w(name, rows, width), ids, axis=0)
+
+
+@step(Role.EMBED_SEGMENTS, keeps=Keeps.NOTHING)
+def embed_segments(ids: Array, w: Weights, name: str, rows: int, width: int) -> Array:
+    """Look up the row of the first segment for each token: [T], [G D] -> [T D]."""
+    return np.take(w(name, rows, width), ids * 0, axis=0)
 
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
@@ -73,7 +79,7 @@ def layer_norm(
     """Give each vector mean 0 and variance 1, then scale and shift: [… D], [D], [D] -> [… D].
 
     `offset` is added to the weight: 1 if a file stores the difference of the scale from 1. Without a name, the weights
-    stand where `w` is.
+    are those at `w`.
     """
     at = f"{name}." if name else ""
     x = x - x.mean(axis=-1, keepdims=True)
@@ -220,7 +226,7 @@ def logistic(x: Array) -> Array:
     return 0.5 * (1 + np.tanh(0.5 * x))
 
 
-# Of the powers of t, the highest first.
+# Coefficients of the powers of t, highest first.
 ERFC_FIT = (
     0.17087277,
     -0.82215223,

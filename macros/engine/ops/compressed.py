@@ -57,6 +57,18 @@ def compress(
     return cache.extend(names.entries, entries, Compressed(every), every=every)
 
 
+@step(Role.COMPRESSOR)
+def latent_averages(x: Array, w: Weights, cache: KVCache, every: int, width: int, eps: float) -> Array:
+    """One vector for each full window of `every` tokens, not yet rotated: [T D] -> [new entries H] (DeepSeek V4.1).
+
+    Averaged element by element with gates; a window of one token has none.
+    """
+    values = linear(x, w, "kv_proj", width)
+    if every > 1:
+        values = window_averages(values, linear(x, w, "gate_proj", width), None, cache, MAIN, every)
+    return rms_norm(values, w, "kv_norm", eps)
+
+
 def window_averages(
     values: Array,
     gates: Array,

@@ -26,7 +26,7 @@ def latent_queries(q: Array, to_key: Array) -> Array:
 def latent_scores(q: Array, latent: Array, q_rope: Array, k_rope: Array, scale: float) -> Array:
     """The fit of each query to each token, by content and by position: [T N R], [S R], [T N H], [S H] -> [N T S].
 
-    If each query has its own tokens to look at, these are [T S R] and [T S H].
+    If each query attends to tokens of its own, these are [T S R] and [T S H].
     """
     keys = "s" if latent.ndim == 2 else "ts"
     content = np.einsum(f"tnr,{keys}r->nts", q, latent, optimize=True)

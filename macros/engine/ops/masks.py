@@ -1,4 +1,5 @@
-"""What a layer sees and keeps of a context: all of it, a window, a chunk, entries for several tokens, picked blocks."""
+"""The part of a context that a layer sees and keeps: all of it, a window, a chunk, entries for several tokens, selected
+blocks."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ class Full(Struct, frozen=True):
         return context
 
     def allows(self, query: Array, key: Array) -> Array:
-        """Whether the query's position may look at the key's: [T 1], [1 S] -> [T S]."""
+        """Whether the query's position may attend to the key's: [T 1], [1 S] -> [T S]."""
         return key <= query
 
     def pairs(self, tokens: int) -> int:
@@ -179,7 +180,7 @@ class Compressed(Struct, frozen=True):
         return context // self.size
 
     def allows(self, query: Array, key: Array) -> Array:
-        """Whether the query's position may look at the entry with this number: [T 1], [1 P] -> [T P]."""
+        """Whether the query's position may attend to the entry with this number: [T 1], [1 P] -> [T P]."""
         return (key + 1) * self.size <= query + 1
 
     def pairs(self, tokens: int) -> int:
@@ -189,7 +190,7 @@ class Compressed(Struct, frozen=True):
     def picked_pairs(self, tokens: int, most: int) -> int:
         """The same if each query sees at most `most` entries."""
         size = int(self.size)
-        full = min(tokens // size, most)  # the query at full · size - 1 is the first to see so many
+        full = min(tokens // size, most)  # the query at full · size - 1 is the first to see this many
         return size * (full * (full - 1) // 2) + max(tokens - (full * size - 1), 0) * full if full else 0
 
     def __str__(self) -> str:
@@ -246,7 +247,7 @@ class PickedBlocks(Struct, frozen=True):
         return self.picks(context) * self.size
 
     def behind(self, context: int) -> int:
-        """The number of rows among them that stand behind the newest token."""
+        """The number of rows among them after the newest token."""
         return self.size - 1 - (context - 1) % self.size
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -288,7 +289,7 @@ class PickedPools(Struct, frozen=True):
         return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
 
     def behind(self, context: int) -> int:
-        """The number of rows among them that would stand behind the newest token."""
+        """The number of rows among them that would be after the newest token."""
         return self.size - 1 - context % self.size if self.tail else 0
 
     def allows(self, query: Array, key: Array) -> Array:
@@ -326,7 +327,7 @@ class Patches(Struct, frozen=True):
         return context - (first + whole - smallest(first, whole))
 
     def allows(self, query: Array, key: Array) -> Array:
-        """Whether a patch may look at another: [P 1], [1 P] -> [P P]."""
+        """Whether a patch may attend to another: [P 1], [1 P] -> [P P]."""
         return key <= query
 
     def pairs(self, tokens: int) -> int:

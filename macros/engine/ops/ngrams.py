@@ -5,6 +5,9 @@ Letters besides the usual: N heads of all n-grams, each with its own rows, R ids
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isqrt
+
 import numpy as np
 
 from ..interface import Array, KVCache, Weights
@@ -62,6 +65,35 @@ def ngram_hash(ids: Array, multipliers: Array, sizes: Array, offsets: Array, end
 
 
 @step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)
+def prime_hash(ids: Array, multipliers: Sequence[int], sizes: Sequence[int], filler: int, dead: int) -> Array:
+    """The row of each n-gram in each head's part of the table: [R] -> [T N] (DeepSeek V4.1).
+
+    Ids times large odd numbers, joined by exclusive or, modulo the head's size, a prime. From a `dead` id on, which no
+    text has, an n-gram reads the `filler`.
+    """
+    before = len(multipliers) - 1
+    per_ngram = len(sizes) // before
+    is_alive = ids[before:] != dead
+    hashed = np.where(is_alive, ids[before:], filler) * multipliers[0]
+    places: list[Array] = []
+    first = 0
+    for back in range(1, before + 1):
+        earlier = ids[before - back : -back]
+        is_alive = is_alive & (earlier != dead)
+        hashed = hashed ^ (np.where(is_alive, earlier, filler) * multipliers[back])
+        for size in sizes[(back - 1) * per_ngram : back * per_ngram]:
+            places.append(hashed % size + first)
+            first += size
+    return np.stack(places, axis=1)
+
+
+@step(Role.NGRAM_EMBEDDING, keeps=Keeps.NOTHING)
+def ngram_rows(places: Array, w: Weights, name: str, rows: int, width: int) -> Array:
+    """The rows of the n-grams that end at each token, side by side: [T N] -> [T N·W]."""
+    return np.take(w(name, rows, width), places, axis=0).reshape(places.shape[0], places.shape[1] * width)
+
+
+@step(Role.NGRAM_HASH, keeps=Keeps.NOTHING)
 def rolling_hash(ids: Array, length: int, base: int, rows: int, before: int, end: int) -> Array:
     """The row of the n-gram of this length that ends at each token: [R] -> [T] (arXiv 2601.21204).
 
@@ -76,3 +108,14 @@ def rolling_hash(ids: Array, length: int, base: int, rows: int, before: int, end
         total = total + np.where(is_inside, one, 0) * weight % rows
         weight = weight * base % rows
     return total % rows
+
+
+def primes_from(least: int, n: int) -> Sequence[int]:
+    """The first `n` primes from `least` on: the rows of as many tables."""
+    primes: list[int] = []
+    candidate = max(least, 2)
+    while len(primes) < n:
+        if candidate == 2 or (candidate % 2 and all(candidate % d for d in range(3, isqrt(candidate) + 1, 2))):
+            primes.append(candidate)
+        candidate += 1
+    return primes

@@ -34,12 +34,13 @@ class Mixed(Struct, frozen=True):
         return f"{self.mixer}, {self.feed_forward}" if self.feed_forward else self.mixer
 
 
-# A state that is carried along: one array, or several.
+# A recurrent state: one array or several.
 State = TypeVar("State", Array, tuple[Array, Array, Array])
 
 
 def scan(body: Callable[..., tuple[State, Array]], state: State, xs: tuple[Array, ...]) -> tuple[State, Array]:
-    """Carry a state along the tokens: a state, [T …] of each of `xs` -> the last state, [T …] of the outputs of `body`.
+    """Carry a state across the tokens: a state, [T …] of each of `xs` -> the last state, [T …] of the outputs of
+    `body`.
 
     `body(state, *rows)` returns (new state, row); the state is one array or a tuple of them.
     """
@@ -64,15 +65,18 @@ def state_update(state: Array, keep: Array, key: Array, value: Array | None = No
 
 
 @step(Role.CAUSAL_CONV)
-def causal_conv(x: Array, w: Weights, cache: KVCache, name: str, width: int, *, bias: bool) -> Array:
+def causal_conv(
+    x: Array, w: Weights, cache: KVCache, name: str, width: int, *, bias: bool, kept: int | None = None
+) -> Array:
     """Mix each channel over its last `width` tokens, the token itself included: [T C], [C 1 W] -> [T C].
 
-    The last W rows are kept, at the model's 2 bytes, as in transformers and mamba_ssm (the next step reads W − 1).
+    The last W rows are kept, at the model's 2 bytes, as in transformers and mamba_ssm, or the last `kept`: the next
+    step reads W − 1.
     """
-    C = x.shape[1]
-    rows = np.concatenate([cache.state(Holds.CONVOLUTION, width, C), x], axis=0)
-    cache.store(Holds.CONVOLUTION, rows[-width:], item_bytes=CONVOLUTION_BYTES)
-    windows = np.stack([rows[width - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
+    C, kept = x.shape[1], width if kept is None else kept
+    rows = np.concatenate([cache.state(Holds.CONVOLUTION, kept, C), x], axis=0)
+    cache.store(Holds.CONVOLUTION, rows[x.shape[0] :], item_bytes=CONVOLUTION_BYTES)
+    windows = np.stack([rows[kept - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
     y = np.einsum("twc,cw->tc", windows, w(f"{name}.weight", C, 1, width)[:, 0], optimize=True)
     return y + w(f"{name}.bias", C) if bias else y
 
@@ -90,14 +94,14 @@ def centered_conv(x: Array, w: Weights, name: str, width: int, *, bias: bool) ->
 
 @step(Role.CAUSAL_CONV)
 def grouped_conv(rows: Array, w: Weights, name: str, width: int, groups: int) -> Array:
-    """Mix each group of channels over `width` tokens, with a bias: [T+W−1 C], [C C/G W], [C] -> [T C]."""
+    """Mix each group of channels over `width` tokens: [T+W−1 C], [C C/G W] -> [T C]."""
     C = rows.shape[1]
     inside = C // groups
     windows = np.stack([rows[width - 1 - back : -back or None] for back in range(width - 1, -1, -1)], axis=1)
     windows = windows.reshape(windows.shape[0], width, groups, inside)
     weight = w(f"{name}.weight", C, inside, width).reshape(groups, inside, inside, width)
     y = np.einsum("twgi,goiw->tgo", windows, weight, optimize=True)
-    return y.reshape(y.shape[0], C) + w(f"{name}.bias", C)
+    return y.reshape(y.shape[0], C)
 
 
 @step(Role.SHORT_CONVOLUTION)
@@ -253,7 +257,7 @@ def wkv(k: Array, v: Array, decay: Array, bonus: Array, cache: KVCache) -> Array
 
     kept, C = (Holds.WEIGHTED_SUM, Holds.SUM_OF_WEIGHTS, Holds.LARGEST_WEIGHT), k.shape[1]
     total, weight, largest = (cache.state(holds, C) for holds in kept)
-    largest = np.where(weight > 0, largest, -1e38)  # no token has been weighed yet
+    largest = np.where(weight > 0, largest, -1e38)  # no token has been weighted yet
     state, y = scan(body, (total, weight, largest), (k, v))
     for holds, new in zip(kept, state):
         cache.store(holds, new, item_bytes=STATE_BYTES)

@@ -92,11 +92,13 @@ def _yarn(rope: Rope, width: int, positions: Array) -> Array:
     """The same idea with a ramp over the pair's index (YaRN, arXiv 2309.00071, 3.2)."""
 
     trained = rope.more["original_max_position_embeddings"]
+    if int(width) % 2:
+        raise Problem(f"rope type yarn on {int(width)} numbers of a head", "an even number of them has to turn")
 
-    def pair_that_turns(times: float) -> float:
+    def pair_with_turns(times: float) -> float:
         return width * math.log(trained / (times * 2 * math.pi)) / (2 * math.log(rope.theta))
 
-    low, high = pair_that_turns(rope.more["beta_fast"]), pair_that_turns(rope.more["beta_slow"])
+    low, high = pair_with_turns(rope.more["beta_fast"]), pair_with_turns(rope.more["beta_slow"])
     if rope.more["truncate"]:
         low, high = math.floor(low), math.ceil(high)
     low, high = max(low, 0), min(high, int(width) - 1)

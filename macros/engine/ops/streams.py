@@ -20,7 +20,7 @@ class StreamShares(NamedTuple):
 
     read: Array  # [T M]
     write: Array  # [T M]
-    mix: Array | None = None  # [T M M]: from, to; without, each stream stays as it is
+    mix: Array | None = None  # [T M M]: from, to; None if streams are not mixed
 
 
 @step(Role.ATTENTION_RESIDUALS)
@@ -42,6 +42,14 @@ def attention_residuals(sources: list[Array], w: Weights, name: str, n: int, eps
 def expand_streams(x: Array, n_streams: int) -> Array:
     """Begin every stream with the same vector: [T D] -> [T M D]."""
     return np.repeat(x[:, None, :], n_streams, axis=1)
+
+
+@step(Role.EXPAND_STREAMS, keeps=Keeps.NOTHING)
+def first_stream(x: Array) -> Array:
+    """The weights with which the first part reads the first stream alone: [T M D] -> [T M] (DeepSeek V4.1)."""
+    T, M = x.shape[0], x.shape[1]
+    one = np.zeros((T, 1), dtype=np.float32, like=x) + 1
+    return np.concatenate([one, np.zeros((T, M - 1), dtype=np.float32, like=x)], axis=1)
 
 
 @step(Role.STREAM_SHARES)

@@ -7,9 +7,10 @@ the whole. It is the encoder with everything up to the text model's width: merge
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple, Protocol, cast
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 from msgspec import Struct
@@ -19,167 +20,11 @@ from ..array import arrays_in, stand_in
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
 from ..keys import AROUND_TOWER, text_table
+from ..registry import TOWER_MODULES
 from ..trace import Trace
 from ..weights import ShapeCache, ShapeWeights
 
-# Wholes with the vision tower of Qwen3-VL.
-WITH_QWEN3S = "qwen3_vl", "qwen3_vl_moe", "qwen3_5", "qwen3_5_moe", "qwen4_exp", "cohere_compass", "cosmos3_omni"
-
-# The module of each tower, by the model type of the whole and the key of the tower's table.
-MODULES: dict[tuple[str, str], str] = {
-    **dict.fromkeys(
-        ((whole, "vision_config") for whole in WITH_QWEN3S),
-        "qwen3_vl",
-    ),
-    ("exaone4_5", "vision_config"): "exaone4_5",
-    ("qwen2_vl", "vision_config"): "qwen2_vl",
-    ("qwen2_5_vl", "vision_config"): "qwen2_5_vl",
-    ("qwen2_5_omni_thinker", "vision_config"): "qwen2_5_omni",
-    ("qwen3_omni_moe_thinker", "vision_config"): "qwen3_omni",
-    ("qwen2_5_omni_thinker", "audio_config"): "qwen2_5_omni_audio",
-    ("qwen3_omni_moe_thinker", "audio_config"): "qwen3_omni_audio",
-    ("llava", "vision_config"): "clip",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("llava_next", "llava_next_video")), "llava_next"),
-    ("llava_onevision", "vision_config"): "llava_onevision",
-    ("vipllava", "vision_config"): "vipllava",
-    ("aria", "vision_config"): "aria",
-    ("deepseek_vl", "vision_config"): "deepseek_vl",
-    ("janus", "vision_config"): "janus",
-    ("ovis2", "vision_config"): "ovis2",
-    ("video_llama_3", "vision_config"): "video_llama_3",
-    ("lfm2_vl", "vision_config"): "lfm2_vl",
-    ("cosmos3_edge", "vision_config"): "cosmos3_edge",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("got_ocr2", "pp_chart2table")), "got_ocr2"),
-    ("deepseek_ocr2", "vision_config"): "deepseek_ocr2",
-    ("hyperclovax_vision_v2", "vision_config"): "hyperclovax_vision_v2",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("idefics3", "smolvlm")), "idefics3"),
-    ("paligemma", "vision_config"): "paligemma",
-    ("cohere2_vision", "vision_config"): "cohere2_vision",
-    ("aya_vision", "vision_config"): "aya_vision",
-    ("paddleocr_vl", "vision_config"): "paddleocr_vl",
-    ("hunyuan_vl", "vision_config"): "hunyuan_vl",
-    ("ernie4_5_vl_moe", "vision_config"): "ernie4_5_vl",
-    ("minimax_m3_vl", "vision_config"): "minimax_m3_vision",
-    ("lighton_ocr", "vision_config"): "lighton_ocr",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("mistral3", "mistral_large4")), "pixtral"),
-    **dict.fromkeys(((whole, "vision_config") for whole in ("glm4v", "glm4v_moe", "glm46v", "glmga")), "glm4v"),
-    ("glm5_next", "vision_config"): "glm5_next",
-    ("glm_ocr", "vision_config"): "glm_ocr",
-    ("internvl", "vision_config"): "internvl",
-    ("qianfan_ocr", "vision_config"): "qianfan_ocr",
-    ("gemma3", "vision_config"): "siglip",
-    ("llama4", "vision_config"): "llama4",
-    ("mllama", "vision_config"): "mllama",
-    ("gemma4", "vision_config"): "gemma4_vision",
-    ("diffusion_gemma", "vision_config"): "diffusion_gemma",
-    ("gemma4", "audio_config"): "gemma4_audio",
-    ("qwen2_audio", "audio_config"): "whisper",
-    ("voxtral", "audio_config"): "voxtral",
-    ("audioflamingo3", "audio_config"): "audioflamingo3",
-    ("qwen3_asr", "audio_config"): "qwen3_asr",
-    ("glmasr", "audio_config"): "glmasr",
-    ("granite_speech", "encoder_config"): "granite_speech",
-    ("granite_speech_plus", "encoder_config"): "granite_speech_plus",
-    ("musicflamingo", "audio_config"): "musicflamingo",
-    ("vibevoice_asr", "acoustic_tokenizer_encoder_config"): "vibevoice_asr",
-    ("fun_asr_nano", "audio_config"): "fun_asr_nano",
-    ("moss_transcribe_diarize", "audio_config"): "moss_transcribe_diarize",
-    ("modernvbert", "vision_config"): "modernvbert",
-    ("voxtral_realtime", "audio_config"): "voxtral_realtime",
-    ("kimi_k25", "vision_config"): "kimi_k25",
-    ("kimi_k3", "vision_config"): "kimi_k3",
-    ("molmo2", "vision_config"): "molmo2",
-    ("shieldgemma2", "vision_config"): "siglip",
-    ("idefics2", "vision_config"): "idefics2",
-    ("idefics", "vision_config"): "idefics",
-    ("evolla", "protein_encoder_config"): "evolla",
-    ("granite_docling", "vision_config"): "granite_docling",
-    ("video_llava", "vision_config"): "video_llava",
-    ("lfm3_vl", "vision_config"): "lfm3_vl",
-    ("blip-2", "vision_config"): "blip_2",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("instructblip", "instructblipvideo")), "instructblip"),
-    ("granite4_vision", "vision_config"): "granite4_vision",
-    ("t5gemma2", "vision_config"): "t5gemma2",
-    **dict.fromkeys(
-        ((whole, "vision_config") for whole in ("step3p7", "step5_vl", "step3p5v", "step_robotics")), "step3p7"
-    ),
-    ("muse_glimmer", "vision_config"): "muse_glimmer",
-    ("minicpm_ocr", "vision_config"): "minicpm_ocr",
-    **dict.fromkeys(((whole, "vision_config") for whole in ("minicpmv4_6", "minicpmv4_7")), "minicpmv4_6"),
-    ("gemma4_unified", "vision_config"): "gemma4_unified_vision",
-    ("gemma4_unified", "audio_config"): "gemma4_unified_audio",
-    ("blip", "vision_config"): "blip",
-    ("git", "vision_config"): "git",
-    ("kosmos-2", "vision_config"): "kosmos_2",
-    ("kosmos-2.5", "vision_config"): "kosmos_2_5",
-    ("pix2struct", "vision_config"): "pix2struct",
-    ("florence2", "vision_config"): "florence2",
-    ("phi4_multimodal", "vision_config"): "phi4_vision",
-    ("phi4_multimodal", "audio_config"): "phi4_audio",
-    ("fuyu", "vision_config"): "fuyu",
-    ("chameleon", "vq_config"): "chameleon",
-    ("emu3", "vq_config"): "emu3",
-    ("unlimited_ocr", "vision_config"): "unlimited_ocr",
-    ("muse_spark", "vision_config"): "muse_spark",
-    ("muse_spark", "audio_config"): "muse_spark_audio",
-    ("nemotron_h_omni", "vision_config"): "nemotron_h_omni",
-    **dict.fromkeys((("nemotron_h_omni", part) for part in ("audio_config", "sound_config")), "parakeet"),
-    ("deepseek_vl_hybrid", "vision_config"): "deepseek_vl_hybrid",
-    ("inkling_mm_model", "vision_config"): "inkling",
-    ("inkling_mm_model", "audio_config"): "inkling_audio",
-    ("inkling2", "vision_config"): "inkling2",
-    ("gemma3n", "vision_config"): "gemma3n_vision",
-    ("gemma3n", "audio_config"): "gemma3n_audio",
-    ("dots3_note", "vision_config"): "dots3_note",
-    ("perception_lm", "vision_config"): "perception_lm",
-    ("fast_vlm", "vision_config"): "fast_vlm",
-    ("pp_formulanet", "vision_config"): "pp_formulanet",
-    ("dots3_note", "audio_config"): "dots3_note_audio",
-    ("udop", "vision_config"): "udop",
-    ("seamless_m4t", "audio_config"): "seamless_m4t",
-    ("seamless_m4t_v2", "audio_config"): "seamless_m4t_v2",
-}
-
-# The same where a whole takes encoders of several types: by that type.
-BY_TYPE: dict[tuple[str, str], dict[str, str]] = {
-    ("vision-encoder-decoder", "encoder"): {"vit": "vit", "deit": "deit", "donut-swin": "donut_swin"},
-}
-
-# Wholes among whose own keys a tower's stand: what its table would be called.
-WITHOUT_TABLE = {
-    "fuyu": "vision_config",
-    "udop": "vision_config",
-    "seamless_m4t": "audio_config",
-    "seamless_m4t_v2": "audio_config",
-}
-
-# Where a whole takes encoders of several types: those that its module has. Without a type it is one of these.
-INNER: dict[tuple[str, str], str] = {
-    **dict.fromkeys(
-        ((whole, "vision_config") for whole in ("llava", "llava_next", "llava_next_video", "vipllava", "video_llava")),
-        "clip_vision_model",
-    ),
-    ("paligemma", "vision_config"): "siglip_vision_model",
-    **dict.fromkeys(
-        ((whole, "vision_config") for whole in ("cohere2_vision", "aya_vision", "llava_onevision", "deepseek_vl")),
-        "siglip_vision_model",
-    ),
-    ("deepseek_vl_hybrid", "vision_config"): "siglip_vision_model",
-    ("aria", "vision_config"): "idefics3_vision",
-    ("lfm2_vl", "vision_config"): "siglip2_vision_model",
-    ("lighton_ocr", "vision_config"): "pixtral",
-    ("mistral3", "vision_config"): "pixtral",
-    ("mistral_large4", "vision_config"): "pixtral",
-    ("gemma3", "vision_config"): "siglip_vision_model",
-    ("shieldgemma2", "vision_config"): "siglip_vision_model",
-    ("granite4_vision", "vision_config"): "siglip_vision_model",
-    ("t5gemma2", "vision_config"): "siglip_vision_model",
-}
-
-# Types that transformers lists as for images and text, and that read text alone.
-OF_TEXT_ALONE = frozenset({"mistral4"})
-
-# What a tower's config takes from the text model's, such as its width.
+# The sizes that a tower's config takes from the text model's, such as its width.
 OF_TEXT = "text_config."
 TEXT_WIDTH = "text_config.hidden_size"
 
@@ -203,10 +48,11 @@ class TowerConfig(Config):
     beside: ClassVar[tuple[str, ...]] = ()  # further tables of the whole that are of this tower
     # Keys of the whole that are of this tower, where the text model's stand there, too; elsewhere all that it knows.
     among_text: ClassVar[frozenset[str]] = frozenset()
-    of_whole: ClassVar[frozenset[str]] = frozenset()  # keys of which the whole's go before this table's
+    # keys for which the whole's value takes precedence over this table's
+    of_whole: ClassVar[frozenset[str]] = frozenset()
 
     def grid(self, height: int, width: int) -> Grid:
-        """The patches of an image of so many pixels, as the processor resizes it."""
+        """The patches of an image of this many pixels, as the processor resizes it."""
         raise NotImplementedError
 
     def grids(self, height: int, width: int) -> list[Grid]:
@@ -218,7 +64,7 @@ class TowerConfig(Config):
         raise NotImplementedError
 
     def residues(self, length: int) -> Grid:
-        """The tokens of a protein of so many amino acids."""
+        """The tokens of a protein of this many amino acids."""
         raise NotImplementedError
 
     def image_tokens(self, height: int, width: int, tokens: int) -> int:
@@ -234,7 +80,7 @@ class TowerConfig(Config):
         return Grid(run.declare("n_rows", grid.rows), run.declare("n_columns", grid.columns), grid.count)
 
     def input_shape(self, grid: Grid) -> tuple[int, ...]:
-        """The shape of what the forward pass gets for one picture or piece."""
+        """The shape of the forward pass's input for one picture or piece."""
         raise NotImplementedError
 
 
@@ -252,13 +98,44 @@ class Read(Protocol):
     def __call__(self, w: Weights, x: Array, grid: Grid, c: Any, cache: KVCache) -> list[Array]: ...
 
 
+ReadT = TypeVar("ReadT", bound=Read)
+
+
 class Tower(NamedTuple):
-    """A tower: its module's name, its config class, its forward pass, the first line of its module's docstring."""
+    """A tower: its module's name, its config class, its forward pass, the first line of its module's docstring.
+
+    `tables` are those that it reads, by the type of the whole and the key of the table. `of_type`: the type that such a
+    table has, where a whole takes encoders of several types. Without `has_table`, its keys are among the whole's own.
+    """
 
     name: str
     config: type[TowerConfig]
     forward: Read
     doc: str
+    tables: tuple[str, ...]
+    of_type: str
+    has_table: bool
+
+
+_registered: dict[str, Tower] = {}
+
+
+def tower(
+    *tables: str, config: type[TowerConfig], of_type: str = "", has_table: bool = True, module: str = ""
+) -> Callable[[ReadT], ReadT]:
+    """Register the decorated forward pass for tables such as `llava.vision_config`: `Tower` explains the rest.
+
+    `module`: the module's `__name__`, if it has the forward pass of another one.
+    """
+
+    def register(forward: ReadT) -> ReadT:
+        home = module or forward.__module__
+        doc = (sys.modules[home].__doc__ or "").partition("\n")[0]
+        name = home.rpartition(".")[2]
+        _registered[name] = Tower(name, config, forward, doc, tables, of_type, has_table)
+        return forward
+
+    return register
 
 
 def table_around(whole: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any], str]:
@@ -273,35 +150,44 @@ def table_around(whole: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any]
 
 def find(whole: Mapping[str, Any], part: str) -> Tower | None:
     """The tower in this table of a model; None if there is none here."""
-    place = str(whole.get("model_type")), part
-    name, inner = MODULES.get(place), whole[part].get("model_type")
-    if place in BY_TYPE:
-        name = BY_TYPE[place].get(inner) if isinstance(inner, str) else None
-    if name is None or (place in INNER and inner not in (None, INNER[place])):
-        return None
-    return of_module(name)
+    here = [of_module(name) for name in TOWER_MODULES.get((str(whole.get("model_type")), part), ())]
+    of_type: object = whole[part].get("model_type")
+    usual = here[0] if len(here) == 1 and (of_type is None or not here[0].of_type) else None
+    return usual or next((one for one in here if one.of_type == of_type), None)
 
 
 def modules() -> dict[str, list[tuple[str, str]]]:
     """The module of each tower, with the types of the wholes that have it, and the key of its table in each."""
     found: dict[str, list[tuple[str, str]]] = {}
-    for place, name in MODULES.items():
-        found.setdefault(name, []).append(place)
-    for place, names in BY_TYPE.items():
-        for name in names.values():
+    for place, names in TOWER_MODULES.items():
+        for name in names:
             found.setdefault(name, []).append(place)
     return found
 
 
+def parts_of(model_type: str) -> list[str]:
+    """The keys of the tables of a whole's towers."""
+    return [part for whole, part in TOWER_MODULES if whole == model_type]
+
+
 def has_tower(model_type: str) -> bool:
     """Whether a tower of this type of the whole is known."""
-    return any(whole == model_type for whole, _ in (*MODULES, *BY_TYPE))
+    return bool(parts_of(model_type))
+
+
+def without_table(model_type: object) -> str | None:
+    """If a tower's keys are among this whole's own: what its table would be called."""
+    for part in parts_of(str(model_type)):
+        if not all(of_module(name).has_table for name in TOWER_MODULES[str(model_type), part]):
+            return part
+    return None
 
 
 def of_module(name: str) -> Tower:
     """The tower of a module."""
-    module = import_module(f"{__name__}.{name}")
-    return Tower(name, module.CONFIG, module.forward, (module.__doc__ or "").partition("\n")[0])
+    if name not in _registered:
+        import_module(f"{__name__}.{name}")
+    return _registered[name]
 
 
 def read_config(tower: Tower, whole: Mapping[str, Any], part: str) -> tuple[TowerConfig, list[str]]:

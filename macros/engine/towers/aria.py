@@ -1,6 +1,6 @@
 """The vision tower of Aria: SigLIP, for images of one size, whose patches trained queries look at.
 
-There are as many queries as the config says for so many patches. Source: transformers 5.23, modeling_aria.py and
+There are as many queries as the config says for so many patches. Source: transformers 5.24, modeling_aria.py and
 image_processing_aria.py (arXiv 2410.05993).
 """
 
@@ -13,7 +13,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, gelu_tanh, heads, layer_norm, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import multihead_inputs, two_maps
 from .siglip import Siglip, encode
 
@@ -48,9 +48,7 @@ class AriaVision(Siglip):
             )
 
 
-CONFIG = AriaVision
-
-
+@tower("aria.vision_config", config=AriaVision, of_type="idefics3_vision")
 def forward(w: Weights, x: Array, grid: Grid, c: AriaVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache, normed=False)

@@ -1,6 +1,6 @@
 """Whisper's encoder as the audio tower of Audio Flamingo 3, which averages two vectors each.
 
-A longer sound is cut into pieces of half a minute. Source: transformers 5.23, modeling_audioflamingo3.py (arXiv
+A longer sound is cut into pieces of half a minute. Source: transformers 5.24, modeling_audioflamingo3.py (arXiv
 2507.08128).
 """
 
@@ -10,7 +10,7 @@ import math
 
 from ..architectures.config import Size, activation, config, derived, fixed, key
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .patches import two_maps
 from .whisper import PIECE, WhisperEncoder, encode
 
@@ -42,9 +42,7 @@ class AudioFlamingo3Encoder(WhisperEncoder):
         return whole * super().sound_tokens(PIECE, tokens) + super().sound_tokens(seconds - whole * PIECE, tokens)
 
 
-CONFIG = AudioFlamingo3Encoder
-
-
+@tower("audioflamingo3.audio_config", config=AudioFlamingo3Encoder)
 def forward(w: Weights, x: Array, grid: Grid, c: AudioFlamingo3Encoder, cache: KVCache) -> list[Array]:
     """The vectors of half a minute of sound for the text: [2M B] -> [M/2 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=True)

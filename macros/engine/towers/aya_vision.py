@@ -1,7 +1,7 @@
 """The vision tower of Aya Vision: SigLIP for tiles of one size, whose vectors are joined four to one, normed and gated.
 
 The vectors are those of the last layer before its norm. A large image is cut into up to twelve tiles, and is shown once
-more as a whole. Source: transformers 5.23, modeling_siglip.py and modeling_aya_vision.py.
+more as a whole. Source: transformers 5.24, modeling_siglip.py and modeling_aya_vision.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear, silu
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .cohere2_vision import Cohere2Vision
 from .internvl import tiles_of
 from .patches import blocks
@@ -35,9 +35,7 @@ class AyaVision(Cohere2Vision):
         return tiles_of(height, width, int(self.image_size))
 
 
-CONFIG = AyaVision
-
-
+@tower("aya_vision.vision_config", config=AyaVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: AyaVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache, normed=False)

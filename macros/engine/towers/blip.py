@@ -1,13 +1,13 @@
 """The vision tower of BLIP: the ViT of BLIP-2, all of whose vectors the text model reads by cross-attention.
 
-Source: transformers 5.23, modeling_blip.py (arXiv 2201.12086).
+Source: transformers 5.24, modeling_blip.py (arXiv 2201.12086).
 """
 
 from __future__ import annotations
 
 from ..architectures.config import Positive, Size, config, derived, key
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .blip_2 import Vit, encode
 
 
@@ -29,9 +29,7 @@ class BlipVision(Vit):
     )
 
 
-CONFIG = BlipVision
-
-
+@tower("blip.vision_config", config=BlipVision)
 def forward(w: Weights, x: Array, grid: Grid, c: BlipVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P + 1 D]."""
     return [encode(w.at("vision_model"), x, c, cache)]

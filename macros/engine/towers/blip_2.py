@@ -13,7 +13,7 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import OneSize, embed_patches, joint_attention, named_activation, two_maps
 from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
@@ -73,9 +73,7 @@ class Blip2Vision(Vit):
         return qformer_of(self, self.n_qformer_heads, self.reads_text)
 
 
-CONFIG = Blip2Vision
-
-
+@tower("blip-2.vision_config", config=Blip2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Blip2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     x = encode(w.at("vision_model"), x, c, cache)

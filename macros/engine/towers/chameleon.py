@@ -9,7 +9,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .patches import stored
 from .vqgan import Vqgan, block, coded, convolved, group_norm, halved, in_frames, mapped, swish
 
@@ -30,9 +30,7 @@ class ChameleonVision(Vqgan):
         return Grid(side, side)
 
 
-CONFIG = ChameleonVision
-
-
+@tower("chameleon.vq_config", config=ChameleonVision)
 def forward(w: Weights, x: Array, grid: Grid, c: ChameleonVision, cache: KVCache) -> list[Array]:
     """The codebook's vectors of an image, each a token of the text: [H W 3] -> [M E]."""
     tower = w.at("model.vqmodel")

@@ -15,7 +15,7 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import OneSize, Patches, embed_patches, two_maps, vit_layer
 
 
@@ -57,13 +57,11 @@ class Clip(OneSize):
 
     @property
     def kinds(self) -> list[str]:
-        """Whether the text gets anything of each layer."""
+        """Whether each layer's output reaches the text."""
         return ["layer" if i < self.used else "unused" for i in range(self.n_layers)]
 
 
-CONFIG = Clip
-
-
+@tower("llava.vision_config", config=Clip, of_type="clip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Clip, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     return [encode(w, x, c, cache)]

@@ -1,6 +1,6 @@
 """The vision tower of Command A Vision: SigLIP for tiles of one size, whose vectors are joined four to one, gated.
 
-A large image is cut into up to twelve tiles, and is shown once more as a whole. Source: transformers 5.23,
+A large image is cut into up to twelve tiles, and is shown once more as a whole. Source: transformers 5.24,
 modeling_siglip.py, modeling_cohere2_vision.py and image_processing_cohere2_vision.py.
 """
 
@@ -13,7 +13,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import linear, silu
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .llama4 import tiles_of
 from .patches import blocks
 from .siglip import Siglip, encode
@@ -38,9 +38,7 @@ class Cohere2Vision(Siglip):
         return tiles_of(height, width, int(self.image_size), MOST_TILES)
 
 
-CONFIG = Cohere2Vision
-
-
+@tower("cohere2_vision.vision_config", config=Cohere2Vision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Cohere2Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)

@@ -19,7 +19,7 @@ from ..steps import Role, step
 from .sounds import convolve_plane, convolve_plane_each
 
 NORM_EPS = 1e-6
-# The kinds of blocks: what timm's letters mean.
+# The kinds of blocks, by timm's letters.
 LETTERS = {
     "er": {"k": "exp_kernel_size", "s": "stride", "e": "exp_ratio", "c": "out_chs"},
     "uir": {
@@ -103,7 +103,7 @@ def stages_of(described: object, stem: int, multiplier: float) -> list[list[Bloc
 
 
 def block_of(table: Mapping[str, Any], before: int, stride: int, multiplier: float) -> Block:
-    """A block behind vectors of this width; the first of a stage halves rows and columns."""
+    """A block that follows vectors of this width; the first of a stage halves rows and columns."""
     kind = str(table.get("block_type"))
     known = kind in KERNELS and not any(table.get(name) for name in ("se_ratio", "force_in_chs", "s2d", "act_layer"))
     if not known or table.get("pw_kernel_size", 1) != 1 or (stride == 2 and table.get("stride") != 2):
@@ -171,8 +171,9 @@ def edge_residual(x: Array, w: Weights, b: Block) -> Array:
 
 @step(Role.FEED_FORWARD)
 def inverted_bottleneck(x: Array, w: Weights, b: Block) -> Array:
-    """Maps into a wider space and back, with convolutions of each channel before, between or behind them: [R C I] ->
-    [R/s C/s F] -> [R/s C/s O]."""
+    """Maps into a wider space and back, with depthwise convolutions before, between or after the maps:
+    [R C I] -> [R/s C/s F] -> [R/s C/s O].
+    """
     if b.first:
         x = normed(x, w, "dw_start", b.before, b.first, 1 if b.middle else b.stride, each=True, act=False)
     x = normed(x, w, "pw_exp", b.inner, 1)
@@ -208,11 +209,11 @@ def _shared(x: Array, w: Weights, name: str, b: Block, width: int) -> Array:
 
 
 def enlarged(x: Array, times: int) -> Array:
-    """Each vector of a plane so many times in both directions: [R C D] -> [R·n C·n D]."""
+    """Each vector of a plane repeated in both directions: [R C D] -> [R·n C·n D]."""
     return np.repeat(np.repeat(x, times, axis=0), times, axis=1) if times > 1 else x
 
 
 def averaged(x: Array, times: int) -> Array:
-    """The mean of each square of so many vectors: [R·n C·n D] -> [R C D]."""
+    """The mean of each square of vectors: [R·n C·n D] -> [R C D]."""
     R, C, D = x.shape
     return x.reshape(R // times, times, C // times, times, D).mean(axis=3).mean(axis=1)

@@ -1,6 +1,6 @@
 """The vision tower of Cosmos 3 Edge: SigLIP 2, for images of any size, whose vectors are merged four to one.
 
-Source: transformers 5.23, modeling_cosmos3_edge.py.
+Source: transformers 5.24, modeling_cosmos3_edge.py.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from ..architectures.config import Positive, Size, config, derived, fixed, key
 from ..interface import Array, KVCache, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import at_least_a_block, two_maps
 from .siglip2 import Siglip2, encode
 
@@ -33,9 +33,7 @@ class Cosmos3EdgeVision(Siglip2):
         return super().grid(*at_least_a_block(height, width, int(self.patch) * int(self.merge)))
 
 
-CONFIG = Cosmos3EdgeVision
-
-
+@tower("cosmos3_edge.vision_config", config=Cosmos3EdgeVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Cosmos3EdgeVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     x = encode(w.at("model.visual"), x, grid, c, cache, c.merge)

@@ -2,7 +2,7 @@
 
 The vectors of an image see each other, and trained queries behind them see all of them and the queries before. Those of
 the queries are projected. An image is shown as a whole, and cut into tiles of a smaller size; a trained vector ends it.
-Source: transformers 5.23, modeling_deepseek_ocr2.py and image_processing_deepseek_ocr2.py.
+Source: transformers 5.24, modeling_deepseek_ocr2.py and image_processing_deepseek_ocr2.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, heads, linear, rms_norm, rope_table
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .internvl import tiles_of
 from .patches import gated_maps
 from .sam import SamVision, convolved, encode
@@ -98,9 +98,7 @@ class DeepseekOcr2Vision(SamVision):
         return tokens + 1
 
 
-CONFIG = DeepseekOcr2Vision
-
-
+@tower("deepseek_ocr2.vision_config", config=DeepseekOcr2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: DeepseekOcr2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image or a tile for the text: [P I] -> [M D]."""
     tower = w.at("model.vision_tower")

@@ -1,6 +1,6 @@
 """The vision tower of DeepSeek-VL: SigLIP, for images of one size, with a vector for each patch, projected.
 
-Source: transformers 5.23, modeling_siglip.py and modeling_deepseek_vl.py (arXiv 2403.05525).
+Source: transformers 5.24, modeling_siglip.py and modeling_deepseek_vl.py (arXiv 2403.05525).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from ..ops import gelu
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import two_maps
 from .siglip import Siglip, encode
 
@@ -27,9 +27,7 @@ class DeepseekVlVision(Siglip):
     d_text: Size = key(TEXT_WIDTH)
 
 
-CONFIG = DeepseekVlVision
-
-
+@tower("deepseek_vl.vision_config", config=DeepseekVlVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: DeepseekVlVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     x = encode(w.at("model.vision_model"), x, grid, c, cache)

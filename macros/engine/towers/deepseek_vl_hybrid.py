@@ -1,7 +1,7 @@
 """The vision tower of DeepSeek-VL's larger model: SAM's ViT and SigLIP, each for an image of its own size.
 
 SAM's vectors, those of its first layer in which a patch sees all others and those of its last, are stretched and
-halved twice, until there are as many as SigLIP's; both are projected, and put side by side. Source: transformers 5.23,
+halved twice, until there are as many as SigLIP's; both are projected, and put side by side. Source: transformers 5.24,
 modeling_deepseek_vl_hybrid.py and image_processing_deepseek_vl_hybrid.py (arXiv 2403.05525).
 """
 
@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import gelu, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, siglip
+from . import TEXT_WIDTH, Grid, siglip, tower
 from .patches import Vit, named_activation, places, stretched_positions
 from .sam import SamVision, convolved, layers, neck
 
@@ -103,9 +103,7 @@ class DeepseekVlHybridVision(SamVision):
         return (grid.rows * grid.columns * self.n_small_channels * self.small_patch * self.small_patch + large,)
 
 
-CONFIG = DeepseekVlHybridVision
-
-
+@tower("deepseek_vl_hybrid.vision_config", config=DeepseekVlHybridVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: DeepseekVlHybridVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I + Q J] -> [P D]."""
     model, side = w.at("model"), c.patch_rows

@@ -1,14 +1,13 @@
 """DeiT as the encoder of images beside a decoder: a ViT with one more token before the patches, that of distillation.
 
-Source: transformers 5.23, modeling_deit.py (arXiv 2012.12877).
+Source: transformers 5.24, modeling_deit.py (arXiv 2012.12877).
 """
 
 from __future__ import annotations
 
 from ..architectures.config import config, fixed
+from . import tower
 from .vit import ViT, forward
-
-__all__ = ["CONFIG", "forward"]
 
 
 @config
@@ -18,4 +17,4 @@ class DeiT(ViT):
     tokens: tuple[str, ...] = fixed(("cls_token", "distillation_token"))
 
 
-CONFIG = DeiT
+tower("vision-encoder-decoder.encoder", config=DeiT, module=__name__, of_type="deit")(forward)

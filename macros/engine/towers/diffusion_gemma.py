@@ -1,17 +1,16 @@
 """The vision tower of DiffusionGemma: that of Gemma 4, in the part that reads the text so far.
 
-Source: transformers 5.23, modeling_diffusion_gemma.py.
+Source: transformers 5.24, modeling_diffusion_gemma.py.
 """
 
 from __future__ import annotations
 
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .gemma4_vision import Gemma4Vision, read
 
-CONFIG = Gemma4Vision
 
-
+@tower("diffusion_gemma.vision_config", config=Gemma4Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text, from pixels between 0 and 1: [P I] -> [M D]."""
     return [read(w.at("model.encoder"), x, grid, c, cache)]

@@ -1,6 +1,6 @@
-"""Donut's and Nougat's Swin: patches see those of their window, which lies elsewhere in every second layer.
+"""Donut's and Nougat's Swin: attention within windows, which are shifted in every second layer.
 
-Each of its stages but the last ends with a quarter of the vectors, of twice the width. Source: transformers 5.23,
+Each stage but the last ends by merging patches: a quarter as many vectors, twice as wide. Source: transformers 5.24,
 modeling_donut_swin.py (arXiv 2103.14030, 2111.15664).
 """
 
@@ -16,11 +16,11 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import Grid
+from . import Grid, tower
 from .encoders import Encoder, seen
 from .patches import embed_patches, named_activation, one_side, two_maps
 
-APART = -100.0  # what a score gets between patches that a shift brought into one window
+APART = -100.0  # added to the score of patches that only the shift brought into one window
 
 
 @config
@@ -99,9 +99,7 @@ class DonutSwin(Encoder):
         return grid.rows * grid.columns, self.n_channels * self.patch * self.patch
 
 
-CONFIG = DonutSwin
-
-
+@tower("vision-encoder-decoder.encoder", config=DonutSwin, of_type="donut-swin")
 def forward(w: Weights, x: Array, grid: Grid, c: DonutSwin, cache: KVCache) -> list[Array]:
     """The vectors of an image for the decoder: [P I] -> [M D]."""
     tower, before = w.at("encoder"), 0
@@ -122,7 +120,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: DonutSwin, cache: KVCache) -> l
 
 @step(Role.LAYER)
 def layer(x: Array, w: Weights, c: DonutSwin, stage: int, is_shifted: bool) -> Array:
-    """One transformer block, in which patches see those of their window: [R C D] -> [R C D]."""
+    """One transformer block, in which each patch attends within its window: [R C D] -> [R C D]."""
     x = x + attention(layer_norm(x, w, "layernorm_before", c.layer_eps), w.at("attention"), c, stage, is_shifted)
     R, C, D = x.shape
     y = layer_norm(x, w, "layernorm_after", c.layer_eps).reshape(R * C, D)
@@ -139,7 +137,7 @@ def attention(x: Array, w: Weights, c: DonutSwin, stage: int, is_shifted: bool) 
     x = np.pad(x, ((0, down * side - R), (0, right * side - C), (0, 0)))
     by = side // 2 if is_shifted else 0
     x = cut(turned(x, by), side).reshape(down * right * side * side, D)
-    # the windows of an image side by side are as many heads
+    # windows are treated as additional heads
     q, k, v = (
         linear(x, w, f"self.{name}", D, bias=c.bias)
         .reshape(down * right, side * side, N, D // N)
@@ -166,7 +164,7 @@ def cut(x: Array, side: int) -> Array:
 
 
 def turned(x: Array, by: int) -> Array:
-    """A plane whose first rows and columns stand behind the others, or the last ones before them: same shape."""
+    """A plane rolled so that its first rows and columns come last, or its last ones first: same shape."""
     if by == 0:
         return x
     x = np.concatenate([x[by:], x[:by]], axis=0)

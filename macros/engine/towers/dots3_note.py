@@ -1,6 +1,6 @@
 """The vision tower of dots3-note: a ViT for images of any size, whose later layers have more and more experts.
 
-Positions are 2D rotary embeddings; four vectors are merged for each of the text's. Source: transformers 5.23,
+Positions are 2D rotary embeddings; four vectors are merged for each of the text's. Source: transformers 5.24,
 modeling_dots3_note.py.
 """
 
@@ -26,7 +26,7 @@ from ..ops import (
     top_k,
 )
 from ..steps import Role, step
-from . import Grid, theta_of
+from . import Grid, theta_of, tower
 from .patches import AnySize, axial_rope, embed_patches, gated_maps, places, two_maps
 
 PYRAMID = [-1] * 25 + list(range(4, 65, 4)) + [64]
@@ -92,13 +92,11 @@ class Dots3Vision(AnySize):
 
     @property
     def kinds(self) -> list[str]:
-        """How many experts each layer has, if any."""
+        """The number of experts in each layer, if any."""
         return [f"{n} experts" if n > 0 else "dense" for n in self.n_experts[: int(self.n_layers)]]
 
 
-CONFIG = Dots3Vision
-
-
+@tower("dots3_note.vision_config", config=Dots3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Dots3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

@@ -1,7 +1,7 @@
 """The audio tower of dots3-note: an encoder with rotary embeddings of half of each head, for eight frames at a time.
 
 Three convolutions make a vector of eight frames of a spectrogram, 80 milliseconds. A longer sound is cut into pieces of
-a minute. Source: transformers 5.23, modeling_dots3_note.py and feature_extraction_dots3_note.py.
+a minute. Source: transformers 5.24, modeling_dots3_note.py and feature_extraction_dots3_note.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, gelu, heads, layer_norm, linear, rms_norm, rope_table
 from ..steps import Role, step
 from ..trace import Trace
-from . import Grid, TowerConfig
+from . import Grid, TowerConfig, tower
 from .patches import two_maps
 from .sounds import convolve_plane
 
@@ -99,9 +99,7 @@ class Dots3Audio(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = Dots3Audio
-
-
+@tower("dots3_note.audio_config", config=Dots3Audio)
 def forward(w: Weights, x: Array, grid: Grid, c: Dots3Audio, cache: KVCache) -> list[Array]:
     """The vectors of a piece of sound for the text: [R B] -> [R/8 D]."""
     tower = w.at("model.audio_tower")

@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
 from ..steps import Role, Ruling, step
-from . import Grid
+from . import Grid, tower
 from .patches import stored, whole_blocks
 from .sounds import batch_norm
 from .vqgan import Vqgan, block, coded, convolved, group_norm, halved, in_frames, swish
@@ -57,7 +57,7 @@ class Emu3Vision(Vqgan):
 
     @property
     def frames_left(self) -> int:
-        """The frames behind all halvings."""
+        """The number of frames after all halvings."""
         number = int(self.n_frames)
         for _ in range(self.n_halvings):
             number = (number + 2 - SLOWER) // 2 + 1
@@ -73,9 +73,7 @@ class Emu3Vision(Vqgan):
         return tokens + int(self.grid(height, width).rows)
 
 
-CONFIG = Emu3Vision
-
-
+@tower("emu3.vq_config", config=Emu3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Emu3Vision, cache: KVCache) -> list[Array]:
     """The codebook's vectors of an image, each a token of the text: [H W 3] -> [M E]."""
     tower = w.at("model.vqmodel")
@@ -191,7 +189,7 @@ def decoder(w: Weights, c: Emu3Vision) -> None:
 
 
 def stored_block(w: Weights, c: Emu3Vision, before: int, width: int) -> None:
-    """Two convolutions, each behind its norm."""
+    """Two convolutions, each after its norm."""
     for part, inner in ((1, before), (2, width)):
         stored_norm(w.at(f"norm{part}"), c, inner)
         stored(w, f"conv{part}", width, inner, 3, 3)

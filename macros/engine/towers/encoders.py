@@ -1,4 +1,4 @@
-"""What the encoders of images share that stand beside a decoder of any type: transformers' vision-encoder-decoder.
+"""Shared by image encoders for a decoder of any type: transformers' vision-encoder-decoder.
 
 Source: transformers 5.23, modeling_vision_encoder_decoder.py.
 """

@@ -1,7 +1,7 @@
 """The vision tower of ERNIE 4.5 VL: a ViT for images of any size, whose vectors are joined four to one and projected.
 
 They are also joined with those of a film's next frame; an image is its own next frame. Positions are 2D rotary
-embeddings alone. Source: transformers 5.23, modeling_ernie4_5_vl_moe.py.
+embeddings alone. Source: transformers 5.24, modeling_ernie4_5_vl_moe.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Raw, Size, config, derived, fixed, 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import gelu, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import axial_rope, joint_attention, named_activation, places, two_maps
 from .qwen2_vl import Qwen2Vision
 
@@ -40,9 +40,7 @@ class Ernie45Vision(Qwen2Vision):
     ignored = frozenset({"spatial_patch_size", "temporal_patch_size"})
 
 
-CONFIG = Ernie45Vision
-
-
+@tower("ernie4_5_vl_moe.vision_config", config=Ernie45Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Ernie45Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

@@ -1,7 +1,7 @@
 """The protein encoder of Evolla: SaProt, BERT's kind with rotary embeddings, at whose vectors a few trained ones look.
 
 Its tokens each stand for an amino acid and the form that the protein has there. Trained vectors gather information from
-those of the tokens, and from each other, in a few layers; a text's layers look at these. Source: transformers 5.23,
+those of the tokens, and from each other, in a few layers; a text's layers look at these. Source: transformers 5.24,
 modeling_evolla.py and processing_evolla.py (bioRxiv 2025.01.05.630192).
 """
 
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, embed, gelu, heads, layer_norm, linear
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 
 ENDS = 2  # tokens: one before the protein, one behind it
@@ -26,7 +26,7 @@ EPS = 1e-5  # of the trained vectors' norms, which no key sets
 
 @config
 class SaProt(TowerConfig):
-    """Hyperparameters of SaProt and the resampler behind it, in forward order."""
+    """Hyperparameters of SaProt and the resampler after it, in forward order."""
 
     reads = "protein"
     among_text = frozenset(
@@ -71,9 +71,7 @@ class SaProt(TowerConfig):
         return (grid.rows,)
 
 
-CONFIG = SaProt
-
-
+@tower("evolla.protein_encoder_config", config=SaProt)
 def forward(w: Weights, x: Array, grid: Grid, c: SaProt, cache: KVCache) -> list[Array]:
     """The vectors that a text's layers look at, from a protein's token ids: [R] -> [M D]."""
     tower = w.at("model.protein_encoder.model")

@@ -1,14 +1,13 @@
 """The vision tower of EXAONE 4.5: that of Qwen2.5-VL, in which several query heads share keys and values.
 
-Source: transformers 5.23, modeling_exaone4_5.py.
+Source: transformers 5.24, modeling_exaone4_5.py.
 """
 
 from __future__ import annotations
 
 from ..architectures.config import Size, config, key
+from . import tower
 from .qwen2_5_vl import Qwen25Vision, forward
-
-__all__ = ["CONFIG", "forward"]
 
 
 @config
@@ -22,4 +21,4 @@ class Exaone45Vision(Qwen25Vision):
         self.must_divide("n_kv_heads", "n_heads")
 
 
-CONFIG = Exaone45Vision
+tower("exaone4_5.vision_config", config=Exaone45Vision, module=__name__)(forward)

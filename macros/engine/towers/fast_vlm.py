@@ -16,18 +16,18 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, gelu, heads, layer_norm, linear, relu, sigmoid
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import named_activation, square_or_not, two_maps
 from .sounds import convolve_plane, convolve_plane_each
 
 SIDE = 1024  # pixels of an image's sides: the published processors'
 ARGUMENTS = "model_args."
-# What timm's architectures have where `model_args` says nothing.
+# The defaults of timm's architectures for `model_args`.
 ARCHITECTURES: dict[str, tuple[list[int], list[int]]] = {
     "fastvit_mci3": ([2, 12, 24, 4, 2], [96, 192, 384, 768, 1536]),
     "fastvit_mci4": ([2, 12, 24, 4, 4], [128, 256, 512, 1024, 2048]),
 }
-STAGES, PLACED_FROM, PLACE = 5, 3, 7  # from which stage on a convolution of this side says where a vector stands
+STAGES, PLACED_FROM, PLACE = 5, 3, 7  # the first stage with a positional convolution, and its kernel size
 SIDE_IN_MLP = 7
 BATCH_EPS = 1e-5
 
@@ -87,12 +87,12 @@ class FastVlmVision(TowerConfig):
 
     @property
     def kinds(self) -> list[str]:
-        """What mixes the vectors of each stage."""
+        """The token mixer of each stage."""
         return short_names(self.mixers, STAGES, {"repmixer": "convolution", "attention": "attention"})
 
     @property
     def unit(self) -> int:
-        """The pixels of a side of which a vector is made."""
+        """The side, in pixels, of the square that becomes one vector."""
         return 4 * 2 ** (STAGES - 1)
 
     def grid(self, height: int, width: int) -> Grid:
@@ -105,9 +105,7 @@ class FastVlmVision(TowerConfig):
         return grid.rows * self.unit, grid.columns * self.unit, self.n_channels
 
 
-CONFIG = FastVlmVision
-
-
+@tower("fast_vlm.vision_config", config=FastVlmVision)
 def forward(w: Weights, x: Array, grid: Grid, c: FastVlmVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [H W 3] -> [M D]."""
     tower, done, before = w.at("model.vision_tower.timm_model"), 0, c.widths[0]
@@ -131,7 +129,7 @@ def convolved(x: Array, w: Weights, name: str, width: int, size: int, stride: in
 
 
 def convolved_each(x: Array, w: Weights, name: str, times: int, size: int, stride: int = 1, bias: bool = True) -> Array:
-    """A convolution that makes so many channels of each: [R C I] -> [R/s C/s n·I]."""
+    """A convolution with several output channels per channel: [R C I] -> [R/s C/s n·I]."""
     width = x.shape[2] * times
     x = np.repeat(x, times, axis=2) if times > 1 else x
     y = convolve_plane_each(x, w(f"{name}.weight", width, 1, size, size), stride)
@@ -203,7 +201,7 @@ def attention(x: Array, w: Weights, c: FastVlmVision) -> Array:
 
 @step(Role.CONV_STEM)
 def last_convolution(x: Array, w: Weights, c: FastVlmVision) -> Array:
-    """Wider vectors, each channel gated by what the whole image has of it: [R C D] -> [R C O]."""
+    """Wider vectors, each channel gated by its mean over the image: [R C D] -> [R C O]."""
     x = convolved_each(x, w, "reparam_conv", int(c.d_last) // c.widths[-1], 3)
     mean = x.mean(axis=1).mean(axis=0).reshape(1, 1, c.d_last)
     gate = convolved(relu(convolved(mean, w, "se.fc1", c.d_squeezed, 1)), w, "se.fc2", c.d_last, 1)

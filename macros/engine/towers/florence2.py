@@ -1,7 +1,7 @@
 """The vision tower of Florence-2: DaViT, which mixes patches in windows and channels in groups, in four stages.
 
 Each stage begins with a convolution that leaves fewer, wider vectors. The text gets a mean of the vectors of the last
-stage, and all of them. Source: transformers 5.23, modeling_florence2.py (arXiv 2204.03645, 2311.06242).
+stage, and all of them. Source: transformers 5.24, modeling_florence2.py (arXiv 2204.03645, 2311.06242).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear
 from ..steps import Role, step
 from ..trace import Trace
-from . import Grid, TowerConfig
+from . import Grid, TowerConfig, tower
 from .patches import named_activation, two_maps
 from .sounds import convolve_plane, convolve_plane_each
 
@@ -87,9 +87,7 @@ class Florence2Vision(TowerConfig):
         return grid.rows * self.strides[0], grid.columns * self.strides[0], self.n_channels
 
 
-CONFIG = Florence2Vision
-
-
+@tower("florence2.vision_config", config=Florence2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Florence2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [H W 3] -> [1 + P D]."""
     tower, before = w.at("model.vision_tower"), 0
@@ -129,7 +127,7 @@ def layer(x: Array, w: Weights, c: Florence2Vision, stage: int) -> Array:
 
 
 def around(x: Array, w: Weights, name: str) -> Array:
-    """Each channel mixed over the patches around: [R C D] -> [R C D]."""
+    """Each channel convolved over neighboring patches: [R C D] -> [R C D]."""
     width = x.shape[2]
     return convolve_plane_each(x, w(f"{name}.weight", width, 1, 3, 3), 1) + w(f"{name}.bias", width)
 
@@ -142,7 +140,7 @@ def windows(x: Array, w: Weights, c: Florence2Vision, stage: int) -> Array:
     down, right = (R + side - 1) // side, (C + side - 1) // side
     x = np.pad(x, ((0, down * side - R), (0, right * side - C), (0, 0)))
     x = x.reshape(down, side, right, side, D).transpose(0, 2, 1, 3, 4).reshape(down * right * side * side, D)
-    # the windows of an image side by side are as many heads
+    # windows are treated as additional heads
     q, k, v = (
         part.reshape(down * right, side * side, N, D // N)
         .transpose(1, 0, 2, 3)

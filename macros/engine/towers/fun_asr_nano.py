@@ -1,6 +1,6 @@
 """The audio tower of Fun-ASR-Nano: SenseVoice's encoder over stacked frames, then a projector with layers of its own.
 
-Beside each attention, a convolution mixes its values over moments next to each other. Source: transformers 5.23,
+Beside each attention, a convolution mixes its values over moments next to each other. Source: transformers 5.24,
 modeling_fun_asr_nano.py and feature_extraction_fun_asr_nano.py (arXiv 2407.04051).
 """
 
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import Vit, two_maps
 from .sounds import convolve_each
 
@@ -70,7 +70,7 @@ class FunAsrNanoAudio(TowerConfig):
 
     @property
     def kinds(self) -> list[str]:
-        """The first layer, whose vectors are of the frames, and those behind which there is a norm."""
+        """The first layer, whose input is as wide as the frames, and the layers that a norm follows."""
         number = int(self.n_layers)
         normed = {number - int(self.n_last_layers) - 1, number - 1}
         return [f"{'first' if i == 0 else 'layer'}{' and norm' if i in normed else ''}" for i in range(number)]
@@ -101,9 +101,7 @@ class FunAsrNanoAudio(TowerConfig):
         return grid.rows, self.d_source
 
 
-CONFIG = FunAsrNanoAudio
-
-
+@tower("fun_asr_nano.audio_config", config=FunAsrNanoAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: FunAsrNanoAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [M I] -> [M D]."""
     x = x * int(c.d_model) ** 0.5 + places(x, c)

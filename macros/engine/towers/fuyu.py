@@ -1,4 +1,4 @@
-"""What makes vectors of an image in Fuyu: a linear map of its patches, without an encoder.
+"""Fuyu's image input: a linear map of patches, without an encoder.
 
 An image keeps its size up to a limit; a token ends each row of patches. Source: transformers 5.23, modeling_fuyu.py and
 image_processing_fuyu.py.
@@ -12,7 +12,7 @@ from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 
 # The processor's: pixels of an image at most.
 MOST_ROWS, MOST_COLUMNS = 1080, 1920
@@ -20,7 +20,7 @@ MOST_ROWS, MOST_COLUMNS = 1080, 1920
 
 @config
 class FuyuVision(TowerConfig):
-    """Hyperparameters of Fuyu's map of patches, in forward order. They stand among those of the whole."""
+    """Hyperparameters of Fuyu's map of patches, in forward order. They are among the whole config's keys."""
 
     among_text = frozenset({"num_channels", "patch_size"})
 
@@ -44,9 +44,7 @@ class FuyuVision(TowerConfig):
         return grid.rows * grid.columns, self.patch * self.patch * self.n_channels
 
 
-CONFIG = FuyuVision
-
-
+@tower("fuyu.vision_config", config=FuyuVision, has_table=False)
 def forward(w: Weights, x: Array, grid: Grid, c: FuyuVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     return [linear(x, w, "model.vision_embed_tokens", c.d_text, bias=True)]

@@ -17,7 +17,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import heads, linear, relu, rms_norm, sigmoid, silu, softplus, unit_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .gemma4_audio import distance_vectors, local_attention
 from .sounds import convolve_each, convolve_plane
 
@@ -87,9 +87,7 @@ class Gemma3nAudio(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = Gemma3nAudio
-
-
+@tower("gemma3n.audio_config", config=Gemma3nAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma3nAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [R B] -> [R/4 D] -> [R/16 D]."""
     tower = w.at("model.audio_tower")
@@ -152,7 +150,7 @@ def attention(x: Array, w: Weights, c: Gemma3nAudio, distances: Array) -> Array:
 
 @step(Role.SHORT_CONVOLUTION)
 def light_convolution(x: Array, w: Weights, c: Gemma3nAudio) -> Array:
-    """Mix each channel over the moments before, gated: [T D] -> [T 2D] -> [T D]."""
+    """Convolve each channel over earlier frames, with a gate: [T D] -> [T 2D] -> [T D]."""
     y = rms_norm(x, w, "pre_layer_norm", c.norm_eps)
     wide, gate = np.split(linear(y, w, "linear_start", 2 * c.d_model), 2, axis=-1)
     y = convolve_each(wide * sigmoid(gate), w("depthwise_conv1d.weight", c.d_model, 1, c.taps), int(c.taps) - 1)
@@ -161,7 +159,9 @@ def light_convolution(x: Array, w: Weights, c: Gemma3nAudio) -> Array:
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, n_ids: int, width: int, eps: float) -> Array:
-    """Vectors in the text model's width: [M D] -> [M O]. Beside it are vectors of ids that stand for such inputs."""
+    """Vectors in the text model's width: [M D] -> [M O]. The tower also has vectors of ids that stand in for such
+    inputs.
+    """
     w("embedding.weight", n_ids, x.shape[1])
     w("hard_embedding_norm.weight", x.shape[1])
     return unit_norm(linear(rms_norm(x, w, "soft_embedding_norm", eps), w, "embedding_projection", width), eps)

@@ -17,7 +17,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import gelu_tanh, rms_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .convnets import (
     NORM_EPS,
     Block,
@@ -93,7 +93,7 @@ class Gemma3nVision(TowerConfig):
 
     @property
     def stem(self) -> int:
-        """The width behind the first convolution."""
+        """The width after the first convolution."""
         return int(self.d_stem) if self.multiplier < 1 else rounded(int(self.d_stem) * self.multiplier)
 
     @property
@@ -112,7 +112,7 @@ class Gemma3nVision(TowerConfig):
 
     @property
     def unit(self) -> int:
-        """The pixels of a side whose vectors are one behind the last stage."""
+        """The side, in pixels, of the square that becomes one vector after the last stage."""
         return 2 ** (len(self.stages) + 1)
 
     def grid(self, height: int, width: int) -> Grid:
@@ -126,14 +126,12 @@ class Gemma3nVision(TowerConfig):
         return grid.rows * self.unit, grid.columns * self.unit, self.n_channels
 
 
-CONFIG = Gemma3nVision
-
-
 def usual_blocks(architecture: str) -> list[list[dict[str, Any]]]:
     """The blocks of an architecture of timm, by stages."""
     return [[spelled(block) for block in stage] for stage in ARCHITECTURES[architecture]]
 
 
+@tower("gemma3n.vision_config", config=Gemma3nVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma3nVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [H W 3] -> [M D]."""
     tower, done = w.at("model.vision_tower.timm_model"), 0

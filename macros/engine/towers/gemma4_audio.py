@@ -1,7 +1,7 @@
 """The audio tower of Gemma 4: a conformer, whose attention reaches back a little from each moment.
 
 Two convolutions make a vector of four frames of a spectrogram, 40 milliseconds. A layer has two feed-forward networks,
-attention with relative positions, and a convolution over the moments before. Source: transformers 5.23,
+attention with relative positions, and a convolution over the moments before. Source: transformers 5.24,
 modeling_gemma4.py (Universal Speech Model, arXiv 2303.01037).
 """
 
@@ -17,7 +17,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import heads, layer_norm, linear, relu, rms_norm, sigmoid, soft_cap, softmax, softplus, unit_norm
 from ..steps import Role, Ruling, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .gemma4_vision import clipped_linear
 from .sounds import convolve_each, convolve_plane
 
@@ -83,9 +83,7 @@ class Gemma4Audio(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = Gemma4Audio
-
-
+@tower("gemma4.audio_config", config=Gemma4Audio)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Audio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [R B] -> [R/4 D]."""
     tower = w.at("model.audio_tower")
@@ -176,7 +174,7 @@ def local_attention(q: Array, k: Array, v: Array, far: Array, chunk: int, past: 
 
 @step(Role.SHORT_CONVOLUTION)
 def light_convolution(x: Array, w: Weights, c: Gemma4Audio) -> Array:
-    """Mix each channel over the moments before, gated: [T D] -> [T 2D] -> [T D]."""
+    """Convolve each channel over earlier frames, with a gate: [T D] -> [T 2D] -> [T D]."""
     y = rms_norm(x, w, "pre_layer_norm", c.norm_eps)
     wide, gate = np.split(clipped_linear(y, w.at("linear_start"), 2 * c.d_model, c.clipped), 2, axis=-1)
     y = convolve_each(wide * sigmoid(gate), w("depthwise_conv1d.weight", c.d_model, 1, c.taps), int(c.taps) - 1)

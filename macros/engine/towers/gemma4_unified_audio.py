@@ -1,6 +1,6 @@
-"""What makes vectors of a sound in Gemma 4 without an encoder: a linear map of each 40 milliseconds of it.
+"""Gemma 4's audio input without an encoder: a linear map of every 40 milliseconds.
 
-Source: transformers 5.23, modeling_gemma4_unified.py and feature_extraction_gemma4_unified.py.
+Source: transformers 5.24, modeling_gemma4_unified.py and feature_extraction_gemma4_unified.py.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import math
 from ..architectures.config import Positive, Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear, unit_norm
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 
 SAMPLES = 16_000  # a second: the feature extractor's
 
@@ -34,9 +34,7 @@ class Gemma4UnifiedAudio(TowerConfig):
         return grid.rows, self.n_samples
 
 
-CONFIG = Gemma4UnifiedAudio
-
-
+@tower("gemma4_unified.audio_config", config=Gemma4UnifiedAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4UnifiedAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [M I] -> [M D]."""
     return [linear(unit_norm(x, c.norm_eps), w, "model.embed_audio.embedding_projection", c.d_text)]

@@ -1,4 +1,4 @@
-"""What makes vectors of an image in Gemma 4 without an encoder: a linear map of its patches, with places, and norms.
+"""Gemma 4's image input without an encoder: a linear map of patches, with positions and norms.
 
 An image is made as large as its number of tokens allows, as in Gemma 4. Source: transformers 5.23,
 modeling_gemma4_unified.py and image_processing_gemma4_unified.py.
@@ -14,7 +14,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear, unit_norm
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .gemma4_vision import blocks_within
 from .patches import places
 
@@ -52,9 +52,7 @@ class Gemma4UnifiedVision(TowerConfig):
         return grid.rows * grid.columns, 3 * self.patch * self.pool * (self.patch * self.pool)
 
 
-CONFIG = Gemma4UnifiedVision
-
-
+@tower("gemma4_unified.vision_config", config=Gemma4UnifiedVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4UnifiedVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [M I] -> [M D]."""
     tower = w.at("model.embed_vision")

@@ -18,7 +18,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, heads, linear, rms_norm, rope_table, unit_norm
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig, theta_of
+from . import TEXT_WIDTH, Grid, TowerConfig, theta_of, tower
 from .patches import blocks, in_blocks, places
 
 
@@ -73,11 +73,8 @@ class Gemma4Vision(TowerConfig):
         return grid.rows * grid.columns, 3 * self.patch * self.patch
 
 
-CONFIG = Gemma4Vision
-
-
 def blocks_within(height: int, width: int, block: int, most: int) -> Grid:
-    """The blocks of an image that is made as large as can be with so many of them at most."""
+    """The blocks of an image enlarged as far as the maximum number of blocks allows."""
     scale = math.sqrt(most / (height * width))  # in blocks, of which a token is made each
     rows, columns = math.floor(scale * block * height / block), math.floor(scale * block * width / block)
     if rows == 0:
@@ -87,6 +84,7 @@ def blocks_within(height: int, width: int, block: int, most: int) -> Grid:
     return Grid(rows, columns)
 
 
+@tower("gemma4.vision_config", config=Gemma4Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma4Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text, from pixels between 0 and 1: [P I] -> [M D]."""
     return [read(w.at("model"), x, grid, c, cache)]

@@ -1,6 +1,6 @@
 """The vision tower of GIT: CLIP's ViT, whose vectors, with the class token's, are projected and normalized.
 
-Source: transformers 5.23, modeling_git.py (arXiv 2205.14100).
+Source: transformers 5.24, modeling_git.py (arXiv 2205.14100).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Count, Positive, Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .clip import embed
 from .patches import OneSize, vit_layer
 
@@ -38,9 +38,7 @@ class GitVision(OneSize):
     ignored = frozenset({"projection_dim"})
 
 
-CONFIG = GitVision
-
-
+@tower("git.vision_config", config=GitVision)
 def forward(w: Weights, x: Array, grid: Grid, c: GitVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P + 1 D]."""
     tower = w.at("git.image_encoder.vision_model")

@@ -1,7 +1,7 @@
 """The vision tower of GLM-4.1V, 4.5V and 4.6V: a ViT for images of any size; a convolution makes one vector of four.
 
 A patch has two frames of a film; an image is shown twice. Positions are a learned table, stretched over the image, and
-2D rotary embeddings. Source: transformers 5.23, modeling_glm4v.py.
+2D rotary embeddings. Source: transformers 5.24, modeling_glm4v.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..architectures.config import Positive, Raw, Size, config, derived, fixed, 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, gelu, heads, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .patches import (
     AnySize,
     at_least_a_block,
@@ -58,9 +58,9 @@ class Glm4Vision(AnySize):
         return whole_blocks(height, width, self.patch, self.merge)
 
 
-CONFIG = Glm4Vision
-
-
+@tower(
+    "glm4v.vision_config", "glm4v_moe.vision_config", "glm46v.vision_config", "glmga.vision_config", config=Glm4Vision
+)
 def forward(w: Weights, x: Array, grid: Grid, c: Glm4Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")

@@ -1,6 +1,6 @@
 """The vision tower of GLM-5-Next: that of GLM-OCR, whose feed-forward networks stay within bounds.
 
-Source: transformers 5.23, modeling_glm5_next.py and image_processing_glm5_next.py.
+Source: transformers 5.24, modeling_glm5_next.py and image_processing_glm5_next.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..architectures.config import Positive, Size, config, key
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import gelu, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .glm4v import downsample
 from .glm_ocr import GlmOcrVision, attention
 from .patches import axial_rope, embed_patches, named_activation, places
@@ -32,9 +32,7 @@ class Glm5NextVision(GlmOcrVision):
         return Grid(rows, columns)
 
 
-CONFIG = Glm5NextVision
-
-
+@tower("glm5_next.vision_config", config=Glm5NextVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Glm5NextVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")

@@ -1,6 +1,6 @@
 """The vision tower of GLM-OCR: that of GLM-4.1V without a table of positions, with a norm of each head.
 
-Source: transformers 5.23, modeling_glm_ocr.py.
+Source: transformers 5.24, modeling_glm_ocr.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..architectures.config import Size, config, derived, key
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, heads, linear, rms_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .glm4v import Glm4Vision, downsample, merger
 from .patches import axial_rope, embed_patches, gated_maps, named_activation, places
 
@@ -25,9 +25,7 @@ class GlmOcrVision(Glm4Vision):
     d_merger: Size = derived(lambda c: c.d_text * c.n_channels)
 
 
-CONFIG = GlmOcrVision
-
-
+@tower("glm_ocr.vision_config", config=GlmOcrVision)
 def forward(w: Weights, x: Array, grid: Grid, c: GlmOcrVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")

@@ -1,6 +1,6 @@
 """The audio tower of GLM-ASR: Whisper's encoder with rotary embeddings of half of each head; four vectors are joined.
 
-A longer sound is cut into pieces of half a minute. Source: transformers 5.23, modeling_glmasr.py and
+A longer sound is cut into pieces of half a minute. Source: transformers 5.24, modeling_glmasr.py and
 processing_glmasr.py.
 """
 
@@ -17,7 +17,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, convolve, gelu, heads, layer_norm, linear, rope_table
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 from .whisper import FRAMES, PIECE
 
@@ -83,9 +83,7 @@ class GlmAsrEncoder(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = GlmAsrEncoder
-
-
+@tower("glmasr.audio_config", config=GlmAsrEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: GlmAsrEncoder, cache: KVCache) -> list[Array]:
     """The vectors of half a minute of sound for the text: [2M B] -> [M/4 D]."""
     tower = w.at("model.audio_tower")

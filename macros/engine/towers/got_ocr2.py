@@ -1,6 +1,6 @@
 """The vision tower of GOT-OCR 2: SAM's ViT, for images of one size; two convolutions make one vector of sixteen.
 
-Source: transformers 5.23, modeling_got_ocr2.py (arXiv 2409.01704).
+Source: transformers 5.24, modeling_got_ocr2.py (arXiv 2409.01704).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .sam import SamVision, convolved, encode
 
 
@@ -19,9 +19,7 @@ class GotOcr2Vision(SamVision):
     d_text: Size = key(TEXT_WIDTH)
 
 
-CONFIG = GotOcr2Vision
-
-
+@tower("got_ocr2.vision_config", "pp_chart2table.vision_config", config=GotOcr2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: GotOcr2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/16 D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)

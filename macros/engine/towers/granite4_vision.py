@@ -2,7 +2,7 @@
 
 Each Q-Former reads the vectors of one of SigLIP's layers window by window, and makes fewer of them, which are added in
 one of the text model's layers; four of them begin with every second vector of one layer, each at another corner. An
-image is cut into tiles, and shown once more as a whole, as in LLaVA-NeXT. Source: transformers 5.23,
+image is cut into tiles, and shown once more as a whole, as in LLaVA-NeXT. Source: transformers 5.24,
 modeling_granite4_vision.py and processing_granite4_vision.py.
 """
 
@@ -17,7 +17,7 @@ from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .llava_next import USUAL, check_shapes, tiles_of, without_frame
 from .patches import blocks, embed_patches, vit_layer
 from .qformer import QFormer, qformer_of
@@ -82,7 +82,7 @@ class Granite4Vision(Siglip):
 
     @property
     def layers(self) -> list[int]:
-        """After how many layers the vectors of each Q-Former are taken."""
+        """The layers after which the vectors for each Q-Former are taken."""
         found: list[int] = []
         for pair in self.layer_map:
             both = listed(pair)
@@ -107,7 +107,7 @@ class Granite4Vision(Siglip):
 
     @property
     def kinds(self) -> list[str]:
-        """Which layer each is, if a Q-Former reads its vectors."""
+        """The index of each layer whose vectors a Q-Former reads."""
         taken = [*self.layers, self.corners_of]
         return [f"layer {i + 1}" if i + 1 in taken else "layer" for i in range(self.n_layers)]
 
@@ -127,9 +127,7 @@ class Granite4Vision(Siglip):
         return side * side + rows * columns + rows
 
 
-CONFIG = Granite4Vision
-
-
+@tower("granite4_vision.vision_config", config=Granite4Vision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Granite4Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for each of several layers of the text model: [P I] -> [P·q²/w² D] each."""
     w("model.image_newline", c.d_text)  # the vector after each row of the whole image

@@ -2,7 +2,7 @@
 
 Vectors of some layers are joined and mapped, too, and added in the text model's first layers. A page is cut into up to
 32 tiles, and is shown once more as a whole. A second way with four times as many tokens is stored and not taken by
-default. Source: transformers 5.23, modeling_granite_docling.py and image_processing_granite_docling.py.
+default. Source: transformers 5.24, modeling_granite_docling.py and image_processing_granite_docling.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, gelu, layer_norm, linear, softmax
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .internvl import tiled
 from .patches import OneSize, blocks, embed_patches, stored, two_maps, vit_layer
 
@@ -69,9 +69,7 @@ class GraniteDoclingVision(OneSize):
         return ["deepstack" if i in self.deepstack else "layer" for i in range(self.n_layers)]
 
 
-CONFIG = GraniteDoclingVision
-
-
+@tower("granite_docling.vision_config", config=GraniteDoclingVision)
 def forward(w: Weights, x: Array, grid: Grid, c: GraniteDoclingVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text, [P I] -> [P/m² D], and those for its first layers, [P/m² D] each."""
     tower, connector = w.at("model.vision_model"), w.at(PATHS)

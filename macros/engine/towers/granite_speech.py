@@ -1,7 +1,7 @@
 """The audio tower of Granite Speech: a conformer, and a Q-Former that makes a few vectors of each window.
 
 A moment sees those of its block. In the middle, the scores of characters are mapped back and added. Source:
-transformers 5.23, modeling_granite_speech.py and feature_extraction_granite_speech.py (arXiv 2505.08699).
+transformers 5.24, modeling_granite_speech.py and feature_extraction_granite_speech.py (arXiv 2505.08699).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear, sigmoid, silu, softmax
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .qformer import QFormer, qformer_of
 from .qformer import encode as gather
 from .sounds import batch_norm, convolve_each
@@ -88,7 +88,7 @@ class GraniteSpeechEncoder(TowerConfig):
 
     @property
     def kinds(self) -> list[str]:
-        """The layer behind which characters are scored, those whose vectors are kept, and the others."""
+        """The layer after which characters are scored, those whose vectors are kept, and the others."""
         middle, numbers = int(self.n_layers) // 2, range(1, self.n_layers + 1)
         return ["middle" if i == middle else f"kept {i}" if i in self.kept else "layer" for i in numbers]
 
@@ -104,9 +104,7 @@ class GraniteSpeechEncoder(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = GraniteSpeechEncoder
-
-
+@tower("granite_speech.encoder_config", config=GraniteSpeechEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: GraniteSpeechEncoder, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [R B] -> [M D]."""
     encoder, projector = w.at("model.encoder"), w.at("model.projector")
@@ -149,7 +147,7 @@ def attention(x: Array, w: Weights, c: GraniteSpeechEncoder) -> Array:
     number = (rows + B - 1) // B
     x = np.pad(layer_norm(x, w, "pre_norm", c.norm_eps), ((0, number * B - rows), (0, 0)))
     k, v = np.split(linear(x, w, "to_kv", 2 * N * H), 2, axis=-1)
-    # the blocks side by side are as many heads
+    # blocks are treated as additional heads
     q, k, v = (
         part.reshape(number, B, N, H).transpose(1, 0, 2, 3).reshape(B, number * N, H)
         for part in (linear(x, w, "to_q", N * H), k, v)

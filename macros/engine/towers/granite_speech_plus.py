@@ -1,15 +1,14 @@
 """The audio tower of Granite Speech Plus: that of Granite Speech, whose Q-Former also sees vectors of earlier layers.
 
-Source: transformers 5.23, modeling_granite_speech_plus.py.
+Source: transformers 5.24, modeling_granite_speech_plus.py.
 """
 
 from __future__ import annotations
 
 from ..architectures.config import Size, config, key
 from ..errors import Problem
+from . import tower
 from .granite_speech import PROJECTOR, GraniteSpeechEncoder, forward
-
-__all__ = ["CONFIG", "forward"]
 
 
 @config
@@ -33,4 +32,4 @@ class GraniteSpeechPlusEncoder(GraniteSpeechEncoder):
         return sorted({*(self.earlier or [])})
 
 
-CONFIG = GraniteSpeechPlusEncoder
+tower("granite_speech_plus.encoder_config", config=GraniteSpeechPlusEncoder, module=__name__)(forward)

@@ -1,7 +1,7 @@
 """The vision tower of HunyuanOCR: a ViT for images of any size, whose vectors are joined four to one, row by row.
 
 Each row of tokens ends with a trained vector, and one stands before and one behind an image. Positions are a learned
-table, stretched over the image. Source: transformers 5.23, modeling_hunyuan_vl.py.
+table, stretched over the image. Source: transformers 5.24, modeling_hunyuan_vl.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..interface import Array, KVCache, Weights
 from ..ops import linear, rms_norm
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import (
     AnySize,
     blocks,
@@ -59,9 +59,7 @@ class HunYuanVision(AnySize):
         activation(self.activation)
 
 
-CONFIG = HunYuanVision
-
-
+@tower("hunyuan_vl.vision_config", config=HunYuanVision)
 def forward(w: Weights, x: Array, grid: Grid, c: HunYuanVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     tower = w.at("model.vision_tower")

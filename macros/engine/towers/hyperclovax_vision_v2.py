@@ -1,6 +1,6 @@
-"""The vision tower of HyperCLOVA X SEED Think 32B: that of Qwen2.5-VL, with one more matrix behind it.
+"""The vision tower of HyperCLOVA X SEED Think 32B: that of Qwen2.5-VL, followed by one more matrix.
 
-Source: transformers 5.23, modeling_hyperclovax_vision_v2.py.
+Source: transformers 5.24, modeling_hyperclovax_vision_v2.py.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .qwen2_5_vl import Qwen25Vision, read
 
 
@@ -19,9 +19,7 @@ class HyperClovaXVision(Qwen25Vision):
     d_out: Size = key(TEXT_WIDTH)
 
 
-CONFIG = HyperClovaXVision
-
-
+@tower("hyperclovax_vision_v2.vision_config", config=HyperClovaXVision)
 def forward(w: Weights, x: Array, grid: Grid, c: HyperClovaXVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     x = read(w.at("model.vision_model"), x, grid, c, cache)

@@ -1,7 +1,7 @@
 """The vision tower of IDEFICS: CLIP's ViT, at whose vectors a few trained ones may look.
 
 The text looks at all vectors of the last layer, the class token's among them, or at the trained ones, which gather
-information from these and from each other in a few layers. Source: transformers 5.23, models/idefics/vision.py and
+information from these and from each other in a few layers. Source: transformers 5.24, models/idefics/vision.py and
 perceiver.py (arXiv 2306.16527).
 """
 
@@ -13,7 +13,7 @@ from ..architectures.config import Positive, Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, relu
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .clip import embed
 from .patches import OneSize, two_maps, vit_layer
 
@@ -52,9 +52,7 @@ class IdeficsVision(OneSize):
     ignored = frozenset({"vision_model_name", PERCEIVER + "use_resampler"})
 
 
-CONFIG = IdeficsVision
-
-
+@tower("idefics.vision_config", config=IdeficsVision)
 def forward(w: Weights, x: Array, grid: Grid, c: IdeficsVision, cache: KVCache) -> list[Array]:
     """The vectors of an image that a text looks at: [P I] -> [P + 1 D], or [M D]."""
     tower = w.at("model.vision_model")

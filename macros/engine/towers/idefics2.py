@@ -2,7 +2,7 @@
 
 Positions are a learned table of a square, whose places an image's rows and columns share out among them. Trained
 vectors gather information from the mapped patches, and from each other, in a few layers; a text gets these. That the
-processor can add an image's quarters is not its default and not counted. Source: transformers 5.23,
+processor can add an image's quarters is not its default and not counted. Source: transformers 5.24,
 modeling_idefics2.py and image_processing_idefics2.py (arXiv 2405.02246).
 """
 
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from . import OF_TEXT, TEXT_WIDTH, Grid
+from . import OF_TEXT, TEXT_WIDTH, Grid, tower
 from .patches import AnySize, embed_patches, gated_maps, places, vit_layer
 
 LONGEST, SHORTEST = 980, 378  # pixels of an image's sides: the processor's
@@ -74,9 +74,6 @@ class Idefics2Vision(AnySize):
         return Grid(max(high // int(self.patch), 1), max(wide // int(self.patch), 1))
 
 
-CONFIG = Idefics2Vision
-
-
 def resized(height: int, width: int) -> tuple[int, int]:
     """The sides of an image in pixels, neither too long nor too short."""
     ratio = width / height
@@ -87,6 +84,7 @@ def resized(height: int, width: int) -> tuple[int, int]:
     return max(height, SHORTEST), max(width, SHORTEST)
 
 
+@tower("idefics2.vision_config", config=Idefics2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Idefics2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     x = encode(w.at("model.vision_model"), x, grid, c, cache)

@@ -1,7 +1,7 @@
 """The vision tower of Idefics3 and SmolVLM: SigLIP for tiles of one size, whose patches are joined and mapped.
 
 An image is resized until its longer side has four tiles, cut into them, and shown once more as a whole. Source:
-transformers 5.23, modeling_idefics3.py and image_processing_idefics3.py (arXiv 2408.12637, 2504.05299).
+transformers 5.24, modeling_idefics3.py and image_processing_idefics3.py (arXiv 2408.12637, 2504.05299).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import math
 from ..architectures.config import Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import blocks
 from .siglip import Siglip, encode
 
@@ -42,15 +42,13 @@ class Idefics3Vision(Siglip):
         )
 
 
-CONFIG = Idefics3Vision
-
-
 def even(length: float) -> int:
     """A side in whole pixels, an even number of them, at least one."""
     pixels = int(length)
     return max(pixels + pixels % 2, 1)
 
 
+@tower("idefics3.vision_config", "smolvlm.vision_config", config=Idefics3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Idefics3Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     return [read(w, x, grid, c, cache, "modality_projection.proj")]

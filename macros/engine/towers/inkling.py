@@ -1,6 +1,6 @@
 """The vision tower of Inkling: each patch by itself, folded step by step into one vector; no patch sees another.
 
-A layer joins the vectors of a square of pixels, or of two frames, and maps them. Source: transformers 5.23,
+A layer joins the vectors of a square of pixels, or of two frames, and maps them. Source: transformers 5.24,
 modeling_inkling.py and image_processing_inkling.py.
 """
 
@@ -15,13 +15,13 @@ from ..interface import Array, KVCache, Weights
 from ..ops import gelu, linear, rms_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 
 UNIT = 64  # of which widths are multiples
 
 
 class Scale(NamedTuple):
-    """What a vector stands for: so many frames of a square of pixels; and its width."""
+    """The content of a vector (frames of a square of pixels), and its width."""
 
     frames: int
     side: int
@@ -53,7 +53,7 @@ class InklingVision(TowerConfig):
 
     @property
     def scales(self) -> list[Scale]:
-        """What a vector stands for before the first layer and after each."""
+        """The content of a vector before the first layer and after each."""
         found = [Scale(1, 1, int(self.n_channels))]
         side = 1
         for factor in reversed(prime_factors(int(self.patch))):
@@ -77,9 +77,6 @@ class InklingVision(TowerConfig):
 
     def input_shape(self, grid: Grid) -> tuple[int, ...]:
         return grid.rows * grid.columns, self.n_frames * self.patch * self.patch * self.n_channels
-
-
-CONFIG = InklingVision
 
 
 def prime_factors(number: int) -> list[int]:
@@ -121,6 +118,7 @@ def different_places(wanted: list[float], sizes: list[float]) -> list[int]:
     return found[::-1]
 
 
+@tower("inkling_mm_model.vision_config", config=InklingVision)
 def forward(w: Weights, x: Array, grid: Grid, c: InklingVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     tower = w.at("model.vision_tower")

@@ -1,7 +1,7 @@
 """The vision tower of Inkling 2: a ViT for images of any size, with a trained vector in front of the patches.
 
 Positions are a learned table, stretched over the image, and 2D rotary embeddings of neighboring pairs; four vectors are
-joined for each of the text's. Source: transformers 5.23, modeling_inkling2.py and image_processing_inkling2.py.
+joined for each of the text's. Source: transformers 5.24, modeling_inkling2.py and image_processing_inkling2.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Raw, Size, activation, config, deri
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope_pairs, attend, heads, layer_norm, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import AnySize, axial_rope, named_activation, places, stretched_positions, two_maps
 
 
@@ -59,9 +59,7 @@ class Inkling2Vision(AnySize):
         return Grid(*(math.ceil(side / block) * int(self.merge) for side in (height, width)))
 
 
-CONFIG = Inkling2Vision
-
-
+@tower("inkling2.vision_config", config=Inkling2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Inkling2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

@@ -1,6 +1,6 @@
 """The audio tower of Inkling: for each band of a spectrogram a vector by how loud it is, added up over the bands.
 
-No moment sees another. Source: transformers 5.23, modeling_inkling.py, processing_inkling.py and
+No moment sees another. Source: transformers 5.24, modeling_inkling.py, processing_inkling.py and
 feature_extraction_inkling.py.
 """
 
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import rms_norm
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 
 # The processor's: moments a second, and the loudness, as a power of ten, that is rounded to so many steps.
 MOMENTS, QUIETEST, LOUDEST, STEPS = 20, -7.0, 2.0, 16
@@ -49,9 +49,7 @@ class InklingAudio(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = InklingAudio
-
-
+@tower("inkling_mm_model.audio_config", config=InklingAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: InklingAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text, from logarithms of its loudness: [R B] -> [R D]."""
     tower = w.at("model.audio_tower")

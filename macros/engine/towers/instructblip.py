@@ -1,6 +1,6 @@
 """The vision tower of InstructBLIP: that of BLIP-2, whose Q-Former can read the instruction, too.
 
-An instruction's tokens are not counted. Source: transformers 5.23, modeling_instructblip.py (arXiv 2305.06500).
+An instruction's tokens are not counted. Source: transformers 5.24, modeling_instructblip.py (arXiv 2305.06500).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, fixed, key
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
-from . import Grid
+from . import Grid, tower
 from .blip_2 import QFORMER, Blip2Vision, encode
 from .qformer import encode as gather
 
@@ -22,9 +22,7 @@ class InstructBlipVision(Blip2Vision):
     reads_text: bool = fixed(True)
 
 
-CONFIG = InstructBlipVision
-
-
+@tower("instructblip.vision_config", "instructblipvideo.vision_config", config=InstructBlipVision)
 def forward(w: Weights, x: Array, grid: Grid, c: InstructBlipVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     x = encode(w.at("vision_model"), x, c, cache)

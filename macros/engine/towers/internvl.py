@@ -1,7 +1,7 @@
 """The vision tower of InternVL 3: a ViT for tiles of one size, whose vectors are joined four to one and projected.
 
 A large image is cut into up to twelve tiles, and is shown once more as a whole. A class token comes before the patches,
-and is dropped. Each half of a layer is scaled by trained numbers. Source: transformers 5.23, modeling_internvl.py.
+and is dropped. Each half of a layer is scaled by trained numbers. Source: transformers 5.24, modeling_internvl.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, rms_norm
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import OneSize, blocks, embed_patches, named_activation, one_side, two_maps
 
 MOST_TILES = 12  # of an image: the processor's
@@ -71,9 +71,6 @@ class InternVision(OneSize):
         return tiles_of(height, width, int(self.image_size))
 
 
-CONFIG = InternVision
-
-
 def tiles_of(height: int, width: int, size: int, least: int = 1, most: int = MOST_TILES) -> int:
     """The number of tiles of an image."""
     rows, columns = tiled(height, width, size, least, most)
@@ -93,6 +90,7 @@ def tiled(height: int, width: int, size: int, least: int, most: int, side: int |
     return best
 
 
+@tower("internvl.vision_config", config=InternVision)
 def forward(w: Weights, x: Array, grid: Grid, c: InternVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

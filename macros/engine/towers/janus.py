@@ -1,6 +1,6 @@
 """The vision tower of Janus: a ViT for images of one size, with a vector for each patch, mapped several times.
 
-It is for reading: the parts that draw images are not counted. Source: transformers 5.23, modeling_janus.py (arXiv
+It is for reading: the parts that draw images are not counted. Source: transformers 5.24, modeling_janus.py (arXiv
 2501.17811).
 """
 
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, embed_positions, heads, layer_norm, linear
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .patches import OneSize, embed_patches, named_activation, two_maps
 
 
@@ -44,9 +44,7 @@ class JanusVision(OneSize):
     ignored = frozenset({"hidden_dropout_rate", "num_image_tokens", "projection_dropout"})
 
 
-CONFIG = JanusVision
-
-
+@tower("janus.vision_config", config=JanusVision)
 def forward(w: Weights, x: Array, grid: Grid, c: JanusVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     tower = w.at("model.vision_model")

@@ -1,7 +1,7 @@
 """The vision tower of Kimi K2.5: MoonViT, for images of any size, whose vectors are joined four to one and projected.
 
 Positions are a learned table, stretched over the image, and 2D rotary embeddings in which column and row alternate.
-Frames of a film are averaged at the end; here an image is one. Source: transformers 5.23, modeling_kimi_k25.py.
+Frames of a film are averaged at the end; here an image is one. Source: transformers 5.24, modeling_kimi_k25.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, gelu, layer_norm, rope_table
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import (
     AnySize,
     blocks,
@@ -82,9 +82,7 @@ class KimiVision(AnySize):
         return Grid(rows * int(self.merge), columns * int(self.merge))
 
 
-CONFIG = KimiVision
-
-
+@tower("kimi_k25.vision_config", config=KimiVision)
 def forward(w: Weights, x: Array, grid: Grid, c: KimiVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

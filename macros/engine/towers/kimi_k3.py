@@ -12,7 +12,7 @@ from ..architectures.config import Positive, Size, config, derived, fixed, key
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope_pairs, attend, gelu, heads, linear, rms_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .kimi_k25 import KimiVision, alternating_rope
 from .patches import blocks, embed_patches, named_activation, places, stretched_positions, two_maps
 
@@ -44,9 +44,7 @@ class KimiK3Vision(KimiVision):
     ignored = (KimiVision.ignored - {"mm_projector_type"}) | {"mlp_type"}
 
 
-CONFIG = KimiK3Vision
-
-
+@tower("kimi_k3.vision_config", config=KimiK3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: KimiK3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("vision_tower")

@@ -11,7 +11,7 @@ from ..architectures.config import Positive, Size, config, derived, key
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear
 from ..steps import Role, step
-from . import OF_TEXT, Grid
+from . import OF_TEXT, Grid, tower
 from .clip import embed
 from .patches import OneSize, vit_layer
 
@@ -44,9 +44,7 @@ class Kosmos2Vision(OneSize):
         self.must_divide("n_latent_heads", "d_text")
 
 
-CONFIG = Kosmos2Vision
-
-
+@tower("kosmos-2.vision_config", config=Kosmos2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Kosmos2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     tower, projector = w.at("vision_model.model"), w.at("image_to_text_projection")

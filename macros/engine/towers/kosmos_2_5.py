@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from ..architectures.config import Size, config, derived, fixed, key
 from ..interface import Array, KVCache, Weights
-from . import OF_TEXT, Grid
+from . import OF_TEXT, Grid, tower
 from .kosmos_2 import gather
 from .pix2struct import Pix2StructVision, encode
 
@@ -34,9 +34,7 @@ class Kosmos25Vision(Pix2StructVision):
         self.must_divide("n_latent_heads", "d_text")
 
 
-CONFIG = Kosmos25Vision
-
-
+@tower("kosmos-2.5.vision_config", config=Kosmos25Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Kosmos25Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     x = encode(w.at("vision_model"), x, grid, c, cache)

@@ -13,7 +13,7 @@ from ..architectures.config import Positive, Size, activation, config, fixed, ke
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .internvl import tiles_of
 from .patches import blocks, two_maps
 from .siglip2 import Siglip2, encode
@@ -75,9 +75,7 @@ class Lfm2Vision(Siglip2):
         return [grid, self.whole(height, width)] if grid.count > 1 else [grid]
 
 
-CONFIG = Lfm2Vision
-
-
+@tower("lfm2_vl.vision_config", config=Lfm2Vision, of_type="siglip2_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Lfm2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image or a tile for the text: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)

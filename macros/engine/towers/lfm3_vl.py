@@ -1,7 +1,7 @@
 """The vision tower of LFM3-VL: for images of any size, with convolutions over the grid in most layers.
 
 The other layers let every patch see all others. Positions are 2D rotary embeddings; four vectors are joined for each of
-the text's. Source: transformers 5.23, modeling_lfm3_vl.py.
+the text's. Source: transformers 5.24, modeling_lfm3_vl.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, heads, layer_norm, linear, rms_norm, silu
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import AnySize, axial_rope, places, two_maps
 from .sounds import convolve_plane_each
 
@@ -65,9 +65,7 @@ class Lfm3Vision(AnySize):
         return theta_of(self.rope_parameters, 1_000_000.0)
 
 
-CONFIG = Lfm3Vision
-
-
+@tower("lfm3_vl.vision_config", config=Lfm3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Lfm3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
@@ -90,7 +88,7 @@ def layer(x: Array, w: Weights, c: Lfm3Vision, grid: Grid, angles: RopeTable | N
 
 @step(Role.SHORT_CONVOLUTION)
 def convolution(x: Array, w: Weights, c: Lfm3Vision, grid: Grid) -> Array:
-    """Mix each channel over the patches around, gated before and after: [P D] -> [P 3D] -> [P D]."""
+    """Convolve each channel over neighboring patches, with gates before and after: [P D] -> [P 3D] -> [P D]."""
     gate, out, inner = np.split(linear(x, w, "in_proj", 3 * c.d_model), 3, axis=-1)
     R, C, m = grid.rows // c.merge, grid.columns // c.merge, c.merge
     plane = (gate * inner).reshape(R, C, m, m, c.d_model).transpose(0, 2, 1, 3, 4)

@@ -1,6 +1,6 @@
 """The vision tower of LightOnOCR: Pixtral's ViT, whose vectors are joined four to one and projected.
 
-The last row or column of patches is dropped where their number is odd. Source: transformers 5.23, modeling_pixtral.py
+The last row or column of patches is dropped where their number is odd. Source: transformers 5.24, modeling_pixtral.py
 and modeling_lighton_ocr.py.
 """
 
@@ -12,7 +12,7 @@ from typing import Literal
 from ..architectures.config import config, fixed
 from ..interface import Array, KVCache, Weights
 from ..trace import Trace
-from . import Grid
+from . import Grid, tower
 from .pixtral import Pixtral, encode, project
 
 
@@ -33,9 +33,7 @@ class LightOnOcr(Pixtral):
         return Grid(run.declare("n_patch_rows", grid.rows), run.declare("n_patch_columns", grid.columns), grid.count)
 
 
-CONFIG = LightOnOcr
-
-
+@tower("lighton_ocr.vision_config", config=LightOnOcr, of_type="pixtral")
 def forward(w: Weights, x: Array, grid: Grid, c: LightOnOcr, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_encoder"), x, grid, c, cache)

@@ -1,7 +1,7 @@
 """The vision tower of Llama 4: a ViT for tiles of one size, whose vectors are joined four to one and projected.
 
 A large image is cut into up to sixteen tiles, and is shown once more as a whole. A class token comes after the patches,
-and is dropped. Positions are a learned table and 2D rotary embeddings, neighbors as pairs. Source: transformers 5.23,
+and is dropped. Positions are a learned table and 2D rotary embeddings, neighbors as pairs. Source: transformers 5.24,
 modeling_llama4.py and image_processing_llama4.py.
 """
 
@@ -14,7 +14,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope_pairs, attend, gelu, heads, layer_norm, linear, rope_table
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import OneSize, two_maps
 
 
@@ -66,9 +66,6 @@ class Llama4Vision(OneSize):
         return tiles_of(height, width, int(self.image_size), int(self.n_tiles))
 
 
-CONFIG = Llama4Vision
-
-
 def tiles_of(height: int, width: int, size: int, most: int) -> int:
     """The number of tiles of an image: the grid that shrinks it least, of these the one that enlarges it least, and of
     equal ones the smallest."""
@@ -82,6 +79,7 @@ def tiles_of(height: int, width: int, size: int, most: int) -> int:
     return min(tiles for fit, tiles in fits if fit == best)
 
 
+@tower("llama4.vision_config", config=Llama4Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Llama4Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     tower = w.at("vision_model")

@@ -1,7 +1,7 @@
 """The vision tower of LLaVA-NeXT: that of LLaVA, for an image as a whole and cut into tiles.
 
 The vectors of the tiles are put together as they lie in the image, those of a frame around it are left out, and after
-each row comes a trained vector. Source: transformers 5.23, modeling_llava_next.py and processing_llava_next.py.
+each row comes a trained vector. Source: transformers 5.24, modeling_llava_next.py and processing_llava_next.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from ..architectures.config import config, key, listed
 from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .clip import Clip, encode
 
 USUAL = [[336, 672], [672, 336], [672, 672], [1008, 336], [336, 1008]]
@@ -36,9 +36,6 @@ class LlavaNextVision(Clip):
         side = int(self.patch_rows)
         rows, columns = without_frame(side * tiles[0], side * tiles[1], height, width)
         return tokens // (tiles[0] * tiles[1] + 1) + rows * columns + rows
-
-
-CONFIG = LlavaNextVision
 
 
 def check_shapes(shapes: list[Any], size: int) -> None:
@@ -72,6 +69,9 @@ def without_frame(rows: int, columns: int, height: int, width: int) -> tuple[int
     return rows, columns - (columns - int(round(width * (rows / height), 7))) // 2 * 2
 
 
+@tower(
+    "llava_next.vision_config", "llava_next_video.vision_config", config=LlavaNextVision, of_type="clip_vision_model"
+)
 def forward(w: Weights, x: Array, grid: Grid, c: LlavaNextVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P D]."""
     w("model.image_newline", c.d_text)  # the vector after each row of the whole image

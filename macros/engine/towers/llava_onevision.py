@@ -1,7 +1,7 @@
 """The vision tower of LLaVA-OneVision: SigLIP, for an image as a whole and cut into tiles, projected.
 
-The vectors of the tiles are put together as they lie in the image, those of a frame around it are left out, and what is
-more than a bound is shrunk; after each row comes a trained vector. Source: transformers 5.23,
+The vectors of the tiles are put together as they lie in the image, those of a frame around it are left out, and larger
+images are shrunk to a bound; after each row comes a trained vector. Source: transformers 5.24,
 modeling_llava_onevision.py and processing_llava_onevision.py (arXiv 2408.03326).
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Literal
 from ..architectures.config import Size, activation, config, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .llava_next import check_shapes, tiles_of, without_frame
 from .patches import two_maps
 from .siglip import Siglip, encode
@@ -58,10 +58,10 @@ class LlavaOneVision(Siglip):
         return side**2 + rows * columns + rows
 
 
-CONFIG = LlavaOneVision
 USUAL = [[384 * rows, 384 * columns] for rows in range(1, 7) for columns in range(1, 7)]
 
 
+@tower("llava_onevision.vision_config", config=LlavaOneVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: LlavaOneVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P D]."""
     w("model.image_newline", c.d_text)  # the vector after each row of the whole image

@@ -8,10 +8,8 @@ from __future__ import annotations
 from typing import Literal
 
 from ..architectures.config import config, key
-from . import Grid
+from . import Grid, tower
 from .minicpmv4_6 import MiniCpmVision, forward
-
-__all__ = ["CONFIG", "forward"]
 
 
 @config
@@ -24,4 +22,4 @@ class MiniCpmOcrVision(MiniCpmVision):
         return super().sized(height, width, False)
 
 
-CONFIG = MiniCpmOcrVision
+tower("minicpm_ocr.vision_config", config=MiniCpmOcrVision, module=__name__)(forward)

@@ -1,7 +1,7 @@
-"""The vision tower of MiniCPM-V 4.6 and 4.7: SigLIP for images of any size, which are made a quarter behind a layer.
+"""The vision tower of MiniCPM-V 4.6 and 4.7: SigLIP for images of any size; a layer merges patches four to one.
 
-There, the four patches of a window see each other and are joined; the end joins four again. A large image is cut into
-up to nine slices, and is shown once more as a whole. Source: transformers 5.23, modeling_minicpmv4_6.py and
+There, the four patches of a window attend to each other and are joined; the end joins four again. A large image is cut
+into up to nine slices, and is shown once more as a whole. Source: transformers 5.24, modeling_minicpmv4_6.py and
 image_processing_minicpmv4_6.py.
 """
 
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, gelu, gelu_tanh, layer_norm, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .idefics2 import shared_positions
 from .patches import AnySize, blocks, embed_patches, places, stored, two_maps, vit_layer
 
@@ -73,7 +73,7 @@ class MiniCpmVision(AnySize):
 
     @property
     def kinds(self) -> list[str]:
-        """Whether each layer comes before or behind the first merger."""
+        """Whether each layer comes before or after the first merger."""
         return ["early" if i <= self.merging_layer else "late" for i in range(self.n_layers)]
 
     def sized(self, height: float, width: float, enlarged: bool) -> Grid:
@@ -96,9 +96,6 @@ class MiniCpmVision(AnySize):
         return [self.sized(height, width, False), Grid(one.rows, one.columns, rows * columns)]
 
 
-CONFIG = MiniCpmVision
-
-
 def slices_of(height: int, width: int) -> tuple[int, int] | None:
     """The rows and columns of slices of an image: about as many as it is larger, of the nearest proportions."""
     many = min(math.ceil(width * height / (SCALE * SCALE)), MOST_SLICES)
@@ -117,6 +114,7 @@ def slices_of(height: int, width: int) -> tuple[int, int] | None:
     return best
 
 
+@tower("minicpmv4_6.vision_config", "minicpmv4_7.vision_config", config=MiniCpmVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MiniCpmVision, cache: KVCache) -> list[Array]:
     """The vectors of an image or a slice for the text: [P I] -> [P/16 D], or [P/4 D]."""
     tower = w.at("model.vision_tower")
@@ -167,7 +165,7 @@ def unused_windows(w: Weights, c: MiniCpmVision) -> None:
 def attention(x: Array, w: Weights, number: int, c: MiniCpmVision) -> Array:
     """Let each patch gather information from those of its window: [P D] -> [P D]."""
     size, N, H = SIDE * SIDE, c.n_heads, c.d_head
-    # the windows of an image side by side are as many heads
+    # windows are treated as additional heads
     q, k, v = (
         linear(x, w, name, c.d_model, bias=True)
         .reshape(number, size, N, H)

@@ -1,7 +1,7 @@
 """The vision tower of MiniMax-M3: a ViT for images of any size, each vector projected, then joined four to one.
 
 A patch has two frames of a film; an image is shown twice. Positions are rotary embeddings by time, row and column, in
-a part of each head. Source: transformers 5.23, modeling_minimax_m3_vl.py.
+a part of each head. Source: transformers 5.24, modeling_minimax_m3_vl.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import Rope, gelu, layer_norm, rope_table
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import AnySize, embed_patches, places, two_maps, vit_layer
 
 
@@ -53,9 +53,7 @@ class MiniMaxM3Vision(AnySize):
         return theta_of(self.rope_parameters, 10000.0)
 
 
-CONFIG = MiniMaxM3Vision
-
-
+@tower("minimax_m3_vl.vision_config", config=MiniMaxM3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: MiniMaxM3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

@@ -1,7 +1,7 @@
 """The vision tower of Llama 3.2 Vision: a ViT in which patches see those of all tiles, then a second, gated one.
 
 An image has a fixed number of tiles; those that it lacks are empty, and are read, too. The text's layers for images see
-vectors of several layers side by side. Source: transformers 5.23, modeling_mllama.py and image_processing_mllama.py.
+vectors of several layers side by side. Source: transformers 5.24, modeling_mllama.py and image_processing_mllama.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import embed_patches, two_maps
 
 RATIOS = [[1, 1], [1, 2], [1, 3], [1, 4], [2, 1], [2, 2], [3, 1], [4, 1]]
@@ -92,9 +92,7 @@ class MllamaVision(TowerConfig):
         return [f"feature {self.features.index(i)}" if i in self.features else "layer" for i in range(self.n_layers)]
 
 
-CONFIG = MllamaVision
-
-
+@tower("mllama.vision_config", config=MllamaVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MllamaVision, cache: KVCache) -> list[Array]:
     """The vectors of all tiles for the text's layers for images: [R·P I] -> [R·(P + 1) D]."""
     tower, D, R = w.at("model.vision_model"), c.d_model, c.n_tiles

@@ -1,13 +1,13 @@
 """The vision tower of ModernVBERT: that of Idefics3, before an encoder of text.
 
-Source: transformers 5.23, modeling_modernvbert.py (arXiv 2510.01149).
+Source: transformers 5.24, modeling_modernvbert.py (arXiv 2510.01149).
 """
 
 from __future__ import annotations
 
 from ..architectures.config import Size, config, derived, key
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .idefics3 import Idefics3Vision, read
 
 
@@ -22,9 +22,7 @@ class ModernVBertVision(Idefics3Vision):
     merge: Size = key("pixel_shuffle_factor", 4)
 
 
-CONFIG = ModernVBertVision
-
-
+@tower("modernvbert.vision_config", config=ModernVBertVision)
 def forward(w: Weights, x: Array, grid: Grid, c: ModernVBertVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     return [read(w, x, grid, c, cache, "modality_projection")]

@@ -1,7 +1,7 @@
 """The vision tower of Molmo 2: a ViT for tiles of one size; a query, the mean of each block of patches, looks at them.
 
 The vectors of two layers are put side by side. An image is shown as a whole, and once more cut into tiles that overlap.
-Here the blocks of each tile are counted; where tiles overlap, the text gets them once. Source: transformers 5.23,
+Here the blocks of each tile are counted; where tiles overlap, the text gets them once. Source: transformers 5.24,
 modeling_molmo2.py and image_processing_molmo2.py.
 """
 
@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .patches import OneSize, named_activation, one_side, two_maps
 
 # The processor's: tiles of an image, patches at a tile's borders that overlap, and the side of a block.
@@ -77,7 +77,7 @@ class Molmo2Vision(OneSize):
 
     @property
     def layers(self) -> list[int]:
-        """After how many layers each of the vectors is taken."""
+        """The layers after which the vectors are taken."""
         return [i + 1 if i >= 0 else int(self.n_layers) + 1 + i for i in self.features]
 
     @property
@@ -113,9 +113,7 @@ class Molmo2Vision(OneSize):
         return math.ceil(int(self.patch_rows) / POOL) ** 2 + high * wide
 
 
-CONFIG = Molmo2Vision
-
-
+@tower("molmo2.vision_config", config=Molmo2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Molmo2Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [M D]."""
     tower = w.at("model.vision_tower")
@@ -175,7 +173,8 @@ def look(query: Array, x: Array, there: Array, w: Weights, c: Molmo2Vision) -> A
     """Let each query gather information from the patches of its block: [M I], [M B I], [M B] -> [M A]."""
     M, B, wide = x.shape
     N, K, H = c.n_adapter_heads, c.n_adapter_kv_heads, c.d_adapter_head
-    q = linear(query, w, "q_proj", N * H, bias=c.adapter_bias).reshape(1, M * N, H)  # the blocks are as many heads
+    # blocks are treated as additional heads
+    q = linear(query, w, "q_proj", N * H, bias=c.adapter_bias).reshape(1, M * N, H)
     k, v = (
         linear(x.reshape(M * B, wide), w, name, K * H, bias=c.adapter_bias)
         .reshape(M, B, K, H)

@@ -1,6 +1,6 @@
 """Whisper's encoder as the audio tower of MOSS-Transcribe-Diarize, which joins several of its vectors for each token.
 
-A longer sound is cut into pieces of half a minute. Source: transformers 5.23, modeling_moss_transcribe_diarize.py.
+A longer sound is cut into pieces of half a minute. Source: transformers 5.24, modeling_moss_transcribe_diarize.py.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ..architectures.config import Positive, Size, activation, config, derived, 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm
-from . import OF_TEXT, Grid
+from . import OF_TEXT, Grid, tower
 from .patches import two_maps
 from .whisper import FRAMES, PIECE, WhisperEncoder, encode
 
@@ -49,9 +49,7 @@ class MossEncoder(WhisperEncoder):
         return sum(math.ceil(number / int(self.joined)) for number in vectors)
 
 
-CONFIG = MossEncoder
-
-
+@tower("moss_transcribe_diarize.audio_config", config=MossEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: MossEncoder, cache: KVCache) -> list[Array]:
     """The vectors of half a minute of sound for the text: [2M B] -> [M/4 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=False)

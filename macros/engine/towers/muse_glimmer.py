@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, heads, layer_norm, linear, unit_norm
 from ..steps import Role, step
-from . import OF_TEXT, TEXT_WIDTH, Grid, theta_of
+from . import OF_TEXT, TEXT_WIDTH, Grid, theta_of, tower
 from .patches import AnySize, axial_rope, blocks, named_activation, places, stretched_positions, two_maps
 from .qwen2_5_vl import windowed
 
@@ -81,9 +81,7 @@ class MuseGlimmerVision(AnySize):
         return Grid(rows * int(self.merge), columns * int(self.merge))
 
 
-CONFIG = MuseGlimmerVision
-
-
+@tower("muse_glimmer.vision_config", config=MuseGlimmerVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseGlimmerVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     return [encode(w, x, grid, grid, c, cache)]
@@ -129,6 +127,6 @@ def attention(x: Array, w: Weights, c: MuseGlimmerVision, angles: RopeTable, gri
 
 @step(Role.FEED_FORWARD)
 def adapt(x: Array, w: Weights, c: MuseGlimmerVision) -> Array:
-    """Joined vectors through two maps: [M m²·D] -> [M F] -> [M F]."""
+    """Project merged vectors by two linear maps: [M m²·D] -> [M F] -> [M F]."""
     act = activation(c.projector_activation)
     return act(two_maps(x, w, ("fc1", "fc2"), c.d_projector, c.d_projector, act, bias=False))

@@ -1,6 +1,6 @@
 """The vision tower of Muse Spark: that of Muse Glimmer, with other learned positions where an image is not square.
 
-Its patches get, in their order, those of an image whose rows and columns are exchanged. Source: transformers 5.23,
+Its patches get, in their order, those of an image whose rows and columns are exchanged. Source: transformers 5.24,
 modeling_muse_spark.py.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..architectures.config import Positive, config, key
 from ..interface import Array, KVCache, Weights
-from . import OF_TEXT, Grid
+from . import OF_TEXT, Grid, tower
 from .muse_glimmer import MuseGlimmerVision, encode
 
 
@@ -19,9 +19,7 @@ class MuseSparkVision(MuseGlimmerVision):
     text_eps: Positive = key(OF_TEXT + "rms_norm_eps", 1e-5)
 
 
-CONFIG = MuseSparkVision
-
-
+@tower("muse_spark.vision_config", config=MuseSparkVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseSparkVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     return [encode(w, x, grid, Grid(grid.columns, grid.rows), c, cache)]

@@ -1,6 +1,6 @@
 """The audio tower of Muse Spark: convolutions over a waveform, in stages, each of which joins neighboring moments.
 
-A moment sees those before it. Source: transformers 5.23, modeling_muse_spark.py and feature_extraction_muse_spark.py.
+A moment sees those before it. Source: transformers 5.24, modeling_muse_spark.py and feature_extraction_muse_spark.py.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import linear, rms_norm, unit_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import OF_TEXT, TEXT_WIDTH, Grid, TowerConfig
+from . import OF_TEXT, TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 from .sounds import convolve_each
 
@@ -59,9 +59,7 @@ class MuseSparkAudio(TowerConfig):
         return grid.rows * math.prod(self.joined), 1
 
 
-CONFIG = MuseSparkAudio
-
-
+@tower("muse_spark.audio_config", config=MuseSparkAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseSparkAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [S 1] -> [M D]."""
     tower, before = w.at("model.audio_tower"), 0

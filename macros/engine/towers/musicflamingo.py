@@ -1,7 +1,7 @@
 """The audio tower of Music Flamingo: that of Audio Flamingo 3, some of whose numbers are turned by time.
 
 A longer sound is cut into pieces of half a minute; of later ones, further numbers are turned by the piece's place.
-Source: transformers 5.23, modeling_musicflamingo.py (arXiv 2511.10289).
+Source: transformers 5.24, modeling_musicflamingo.py (arXiv 2511.10289).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import apply_rope_pairs
 from ..steps import Role, step
-from . import Grid, theta_of
+from . import Grid, theta_of, tower
 from .audioflamingo3 import AudioFlamingo3Encoder
 from .patches import two_maps
 from .whisper import encode
@@ -53,9 +53,7 @@ class MusicFlamingoEncoder(AudioFlamingo3Encoder):
         return float(share)
 
 
-CONFIG = MusicFlamingoEncoder
-
-
+@tower("musicflamingo.audio_config", config=MusicFlamingoEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: MusicFlamingoEncoder, cache: KVCache) -> list[Array]:
     """The vectors of the first half minute of sound for the text: [2M B] -> [M/2 D]."""
     x = turned(encode(x, w.at("model.audio_tower"), c, cache, pooled=True), c)

@@ -1,6 +1,6 @@
 """The vision tower of Nemotron 3 Omni: RADIO's ViT, for images of any size; each four vectors become one, projected.
 
-Some trained vectors stand before the patches. Source: transformers 5.23, modeling_radio.py,
+Some trained vectors stand before the patches. Source: transformers 5.24, modeling_radio.py,
 modeling_nemotron_h_omni.py and image_processing_nemotron_h_omni.py (arXiv 2312.06709).
 """
 
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, relu_squared, rms_norm, silu
 from ..steps import Role, step
-from . import OF_TEXT, TEXT_WIDTH, Grid
+from . import OF_TEXT, TEXT_WIDTH, Grid, tower
 from .patches import AnySize, blocks, named_activation, places, stretched_positions, two_maps
 
 
@@ -70,9 +70,7 @@ class RadioVision(AnySize):
         return Grid(rows, columns)
 
 
-CONFIG = RadioVision
-
-
+@tower("nemotron_h_omni.vision_config", config=RadioVision)
 def forward(w: Weights, x: Array, grid: Grid, c: RadioVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/4 D]."""
     tower = w.at("vision_model")
@@ -88,7 +86,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: RadioVision, cache: KVCache) ->
 
 @step(Role.CONV_STEM)
 def embed(x: Array, w: Weights, grid: Grid, c: RadioVision) -> Array:
-    """The patches' vectors with their places, behind the trained vectors: [P I] -> [E + P D]."""
+    """The trained vectors, then the patches' vectors with their positions: [P I] -> [E + P D]."""
     side, longer = c.most_pixels // c.patch, max(int(grid.rows), int(grid.columns))
     if c.n_frames_packed is not None:
         w("video_patch_projection.weight", c.d_model, c.n_frames_packed * x.shape[1])

@@ -1,7 +1,7 @@
 """The vision tower of Ovis2: AIMv2's ViT, for tiles of one size; each token is a mean of rows of a table of its own.
 
 A block of patches gets a score for every row of that table; the softmax of the scores are the shares in the mean. A
-large image is cut into tiles, and is shown once more as a whole. Source: transformers 5.23, modeling_ovis2.py and
+large image is cut into tiles, and is shown once more as a whole. Source: transformers 5.24, modeling_ovis2.py and
 image_processing_ovis2.py (arXiv 2405.20797).
 """
 
@@ -16,7 +16,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm, linear, rms_norm, softmax
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import OneSize, blocks, embed_patches, gated_maps, named_activation, separate_attention
 
 MOST_TILES, COVERED = 12, 0.9  # the processor's: of an image; of its area, for which a few tiles will do
@@ -62,9 +62,6 @@ class Ovis2Vision(OneSize):
         return tokens
 
 
-CONFIG = Ovis2Vision
-
-
 def covering_tiles(height: int, width: int, side: int) -> int:
     """The number of tiles of an image: the fewest that nearly keep its area, or those that keep most of it."""
     found: list[tuple[int, float]] = []
@@ -85,6 +82,7 @@ def covering_tiles(height: int, width: int, side: int) -> int:
     return min(found, key=lambda one: (-one[1], one[0]))[0]
 
 
+@tower("ovis2.vision_config", config=Ovis2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Ovis2Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")

@@ -1,6 +1,6 @@
 """The vision tower of PaddleOCR-VL: SigLIP for images of any size, whose vectors are joined four to one and projected.
 
-Positions are a learned table, stretched over the image, and 2D rotary embeddings. Source: transformers 5.23,
+Positions are a learned table, stretched over the image, and 2D rotary embeddings. Source: transformers 5.24,
 modeling_paddleocr_vl.py and image_processing_paddleocr_vl.py.
 """
 
@@ -11,7 +11,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import (
     AnySize,
     axial_rope,
@@ -71,9 +71,7 @@ class PaddleOcrVision(AnySize):
         return whole_blocks(height, width, self.patch, self.merge)
 
 
-CONFIG = PaddleOcrVision
-
-
+@tower("paddleocr_vl.vision_config", config=PaddleOcrVision)
 def forward(w: Weights, x: Array, grid: Grid, c: PaddleOcrVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.visual.vision_model")

@@ -1,6 +1,6 @@
 """The vision tower of PaliGemma: SigLIP, for images of one size, with a vector for each patch, projected by one matrix.
 
-Source: transformers 5.23, modeling_siglip.py and modeling_paligemma.py (arXiv 2407.07726).
+Source: transformers 5.24, modeling_siglip.py and modeling_paligemma.py (arXiv 2407.07726).
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .siglip import Siglip, encode
 
 
@@ -21,9 +21,7 @@ class PaliGemmaVision(Siglip):
     ignored = frozenset({"num_image_tokens", "vocab_size", "projection_dim", "projector_hidden_act"})
 
 
-CONFIG = PaliGemmaVision
-
-
+@tower("paligemma.vision_config", config=PaliGemmaVision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: PaliGemmaVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)

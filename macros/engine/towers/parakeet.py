@@ -1,6 +1,6 @@
 """The audio tower of Nemotron 3 Omni: Parakeet's conformer, over moments of eight frames, projected.
 
-A score has a part by the distance of two moments. Source: transformers 5.23, modeling_parakeet.py,
+A score has a part by the distance of two moments. Source: transformers 5.24, modeling_parakeet.py,
 feature_extraction_parakeet.py and modeling_nemotron_h_omni.py (arXiv 2305.05084).
 """
 
@@ -14,7 +14,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, relu, relu_squared, rms_norm, sigmoid
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 from .sounds import batch_norm, convolve_each, convolve_plane, convolve_plane_each
 
@@ -68,7 +68,7 @@ class ParakeetAudio(TowerConfig):
 
     @property
     def n_reductions(self) -> int:
-        """The convolutions, each of which takes every so many moments."""
+        """The number of strided convolutions."""
         return int(self.reduction).bit_length() - 1
 
     def moments(self, seconds: float) -> Grid:
@@ -81,9 +81,7 @@ class ParakeetAudio(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = ParakeetAudio
-
-
+@tower("nemotron_h_omni.audio_config", "nemotron_h_omni.sound_config", config=ParakeetAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: ParakeetAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [R B] -> [R/8 D]."""
     tower = w.at("audio_tower")
@@ -156,7 +154,7 @@ def distance_scores(q: Array, far: Array) -> Array:
 
 @step(Role.SHORT_CONVOLUTION)
 def convolution(x: Array, w: Weights, c: ParakeetAudio) -> Array:
-    """Mix each channel over the moments around, gated, then all channels: [T D] -> [T 2D] -> [T D]."""
+    """Convolve each channel over neighboring frames, with a gate, then mix the channels: [T D] -> [T 2D] -> [T D]."""
     D = c.d_model
     wide, gate = np.split(pointwise(x, w, "pointwise_conv1", 2 * D, c.conv_bias), 2, axis=-1)
     x = convolve_each(wide * sigmoid(gate), w("depthwise_conv.weight", D, 1, c.taps), int(c.taps) // 2)

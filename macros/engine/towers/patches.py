@@ -1,4 +1,4 @@
-"""What towers of images share: configs, patches, places in a grid, attention in which every patch sees all others."""
+"""Shared by image towers: configs, patches, places in a grid, attention in which every patch sees all others."""
 
 from __future__ import annotations
 
@@ -261,7 +261,7 @@ def gated_maps(x: Array, w: Weights, wide: int, width: int, act: Activation, *, 
 
 
 class Vit(NamedTuple):
-    """What a ViT reads of a config, in a tower that has another encoder besides."""
+    """A ViT's part of a config, in a tower with a second encoder."""
 
     n_channels: int
     patch: int

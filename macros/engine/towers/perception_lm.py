@@ -17,13 +17,13 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope_pairs, attend, gelu, heads, layer_norm, linear
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .convnets import averaged
 from .patches import OneSize, axial_rope, embed_patches, one_side, places, two_maps
 
 # The processor's: tiles of an image.
 MOST_TILES = 36
-# What timm's architectures have where `model_args` says nothing.
+# The defaults of timm's architectures for `model_args`.
 ARCHITECTURES: dict[str, dict[str, Any]] = {
     "vit_pe_lang_large_patch14_448": {
         "embed_dim": 1024,
@@ -105,17 +105,13 @@ class PerceptionVision(OneSize):
         return Grid(int(self.patch_rows), int(self.patch_rows), self.tiles(height, width) + 1)
 
 
-CONFIG = PerceptionVision
-
-
 def usual(c: PerceptionVision, name: str) -> Any:
-    """What an architecture of timm has where the config says nothing."""
+    """A default of a timm architecture."""
     return ARCHITECTURES[c.architecture][name]
 
 
 def canvas(width: int, height: int, tile: int) -> tuple[int, int]:
-    """The columns and rows of tiles of an image: those in which its shorter side is largest, if it fits at all, or
-    those of its shape."""
+    """The columns and rows of tiles for an image: the grid that shows it largest, else one of its shape."""
     shapes: dict[float, list[tuple[int, int]]] = {}
     for number in range(MOST_TILES, 0, -1):
         for columns in range(1, number + 1):
@@ -142,6 +138,7 @@ def canvas(width: int, height: int, tile: int) -> tuple[int, int]:
     return max(shapes[nearest], key=lambda pair: pair[1])
 
 
+@tower("perception_lm.vision_config", config=PerceptionVision)
 def forward(w: Weights, x: Array, grid: Grid, c: PerceptionVision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower.timm_model")

@@ -2,7 +2,7 @@
 
 Three convolutions make a vector of eight frames of a spectrogram, 80 milliseconds. A layer has two feed-forward
 networks, attention with a number of each head for each distance, and a convolution over the moments before. A longer
-sound is cut into pieces of 500 vectors, the last of which is filled up. Source: transformers 5.23,
+sound is cut into pieces of 500 vectors, the last of which is filled up. Source: transformers 5.24,
 modeling_phi4_multimodal.py and feature_extraction_phi4_multimodal.py (arXiv 2503.01743).
 """
 
@@ -19,7 +19,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, gelu, heads, layer_norm, linear
 from ..steps import Keeps, Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 from .sounds import convolve_each, convolve_plane, convolve_plane_each
 
@@ -74,7 +74,7 @@ class Phi4Audio(TowerConfig):
 
     @property
     def halvings(self) -> int:
-        """The convolutions, each of which takes every second moment."""
+        """The number of convolutions with a stride of 2."""
         return int(self.reduction).bit_length() - 1
 
     def moments(self, seconds: float) -> Grid:
@@ -92,9 +92,7 @@ class Phi4Audio(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = Phi4Audio
-
-
+@tower("phi4_multimodal.audio_config", config=Phi4Audio)
 def forward(w: Weights, x: Array, grid: Grid, c: Phi4Audio, cache: KVCache) -> list[Array]:
     """The vectors of a piece of sound for the text: [R B] -> [R/8 D]."""
     w = w.at("model.embed_tokens_extend.audio_embed")
@@ -163,9 +161,9 @@ def attention(x: Array, w: Weights, c: Phi4Audio, by_distance: Array) -> Array:
 
 @step(Role.SHORT_CONVOLUTION)
 def convolution(x: Array, w: Weights, c: Phi4Audio) -> Array:
-    """Mix each channel over the moments before, gated, then all channels: [T D] -> [T 2D] -> [T D].
+    """Convolve each channel over earlier frames, with a gate, then mix the channels: [T D] -> [T 2D] -> [T D].
 
-    Moments behind the last are computed as well, and dropped.
+    Frames past the last are computed too, and dropped.
     """
     D, T = c.d_model, x.shape[0]
     x = pointwise(layer_norm(x, w, "layer_norm", c.norm_eps), w, "glu.ext_pw_conv_1d", 2 * D)

@@ -2,7 +2,7 @@
 
 The vectors are those before the last layer; that layer, and a vector of the whole tile, are computed and not used. An
 image is cut into up to 36 tiles, after which it comes once more as a whole; a trained vector ends each row, and another
-separates both. Source: transformers 5.23, modeling_phi4_multimodal.py and image_processing_phi4_multimodal.py (arXiv
+separates both. Source: transformers 5.24, modeling_phi4_multimodal.py and image_processing_phi4_multimodal.py (arXiv
 2503.01743).
 """
 
@@ -16,7 +16,7 @@ from ..architectures.config import Positive, Size, config, derived, fixed, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, gelu, layer_norm
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .internvl import tiled
 from .patches import OneSize, blocks, embed_patches, pooled, two_maps, vit_layer
 
@@ -58,7 +58,7 @@ class Phi4Vision(OneSize):
 
     @property
     def kinds(self) -> list[str]:
-        """Whether the text gets anything of each layer."""
+        """Whether each layer's output reaches the text."""
         return ["layer" if i < self.used else "unused" for i in range(self.n_layers)]
 
     def shape(self, height: int, width: int) -> tuple[int, int]:
@@ -82,9 +82,7 @@ class Phi4Vision(OneSize):
         return side**2 // 4 + side // 2 + 1 + high * wide + high
 
 
-CONFIG = Phi4Vision
-
-
+@tower("phi4_multimodal.vision_config", config=Phi4Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Phi4Vision, cache: KVCache) -> list[Array]:
     """The vectors of a tile for the text: [P I] -> [P/4 D]."""
     w = w.at("model.embed_tokens_extend.image_embed")

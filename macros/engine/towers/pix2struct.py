@@ -1,7 +1,7 @@
 """The vision tower of Pix2Struct: T5's gated block for as many patches as are allowed, of an image of any shape.
 
 An image is made as large as the number of patches allows. A trained vector for each row and each column says where a
-patch lies. Source: transformers 5.23, modeling_pix2struct.py and image_processing_pix2struct.py (arXiv 2210.03347).
+patch lies. Source: transformers 5.24, modeling_pix2struct.py and image_processing_pix2struct.py (arXiv 2210.03347).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..architectures.config import Positive, Size, activation, config, fixed, ke
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, linear, rms_norm
 from ..steps import Keeps, Role, step
-from . import Grid, TowerConfig
+from . import Grid, TowerConfig, tower
 from .patches import places
 
 MOST_PATCHES, PIXELS = 2048, 16  # of an image, and of a patch's side: the processor's
@@ -55,9 +55,7 @@ class Pix2StructVision(TowerConfig):
         return grid.rows * grid.columns, self.d_patch
 
 
-CONFIG = Pix2StructVision
-
-
+@tower("pix2struct.vision_config", config=Pix2StructVision)
 def forward(w: Weights, x: Array, grid: Grid, c: Pix2StructVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     return [encode(w.at("encoder"), x, grid, c, cache)]

@@ -15,7 +15,7 @@ from ..architectures.config import Positive, Raw, Size, activation, config, deri
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, linear, rms_norm, rope_table
 from ..steps import Role, step
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import AnySize, blocks, embed_patches, gated_maps, named_activation, places, separate_attention
 
 
@@ -65,9 +65,7 @@ class Pixtral(AnySize):
         return Grid(rows * int(self.merge), columns * int(self.merge))
 
 
-CONFIG = Pixtral
-
-
+@tower("mistral3.vision_config", "mistral_large4.vision_config", config=Pixtral, of_type="pixtral")
 def forward(w: Weights, x: Array, grid: Grid, c: Pixtral, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)

@@ -1,6 +1,6 @@
 """The vision tower of PP-FormulaNet: SAM's ViT, for images of one size; two convolutions make one vector of sixteen.
 
-Source: transformers 5.23, modeling_pp_formulanet.py (arXiv 2503.18382).
+Source: transformers 5.24, modeling_pp_formulanet.py (arXiv 2503.18382).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from ..architectures.config import Size, config, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import linear
-from . import Grid
+from . import Grid, tower
 from .sam import SamVision, convolved, encode
 
 
@@ -32,9 +32,7 @@ class PPFormulaNetVision(SamVision):
             )
 
 
-CONFIG = PPFormulaNetVision
-
-
+@tower("pp_formulanet.vision_config", config=PPFormulaNetVision)
 def forward(w: Weights, x: Array, grid: Grid, c: PPFormulaNetVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/16 D]."""
     tower = w.at("model.encoder")

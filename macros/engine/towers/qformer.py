@@ -30,13 +30,13 @@ class QFormer(NamedTuple):
     reads_text: bool = False
 
     def kinds(self, shared: bool) -> list[str]:
-        """Whether each layer reads what the vectors are to gather from, and whether it is the first that does."""
+        """Whether each layer has cross-attention, and whether it is the first one."""
         reading = ["reading" if i % self.period == 0 else "layer" for i in range(self.n_layers)]
         return ["first reading", *reading[1:]] if shared else reading
 
 
 def qformer_of(c: Any, n_heads: int, reads_text: bool = False) -> QFormer:
-    """The sizes of the Q-Former behind the layers of this tower."""
+    """The sizes of the Q-Former that follows the layers of this tower."""
     sizes = c.d_qformer, c.n_qformer_layers, n_heads, c.d_qformer_ff
     return QFormer(*sizes, int(c.period), c.qformer_eps, c.qformer_activation, c.n_layers, reads_text)
 
@@ -44,8 +44,8 @@ def qformer_of(c: Any, n_heads: int, reads_text: bool = False) -> QFormer:
 def encode(
     y: Array, x: Array, w: Weights, q: QFormer, cache: KVCache, windows: int = 1, *, shared: bool = False
 ) -> Array:
-    """What the vectors gather, normalized ones given: [M D], [P E] -> [M D]. Those of each window stand together, and
-    see only their window. `shared`: those given are of every window."""
+    """Attention of the normalized vectors: [M D], [P E] -> [M D]. Those of each window stand together, and see only
+    their window. `shared`: those given are of every window."""
     for kind, w_layer, _ in w.layers("encoder.layer", q.kinds(shared), cache, "Q-Former", q.after):
         before = 1 if kind == "first reading" else windows
         y = layer(y, x, w_layer, q, kind != "layer", before, windows)
@@ -69,7 +69,7 @@ def attention(y: Array, x: Array, w: Weights, q: QFormer, before: int, windows: 
     """Let each vector gather information from all that it sees: [M D], [P E] -> [M D]. `before`: of how many windows
     the vectors are."""
     width, each = q.d_model // q.n_heads, y.shape[0] // before
-    # the windows side by side are as many heads
+    # windows are treated as additional heads
     queries, keys, values = (
         linear(part, w, f"attention.{name}", q.d_model, bias=True)
         .reshape(number, part.shape[0] // number, q.n_heads, width)

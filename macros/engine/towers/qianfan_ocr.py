@@ -1,14 +1,13 @@
 """The vision tower of Qianfan-OCR: that of InternVL 3.
 
-Source: transformers 5.23, modeling_qianfan_ocr.py.
+Source: transformers 5.24, modeling_qianfan_ocr.py.
 """
 
 from __future__ import annotations
 
 from ..architectures.config import Size, config, derived, fixed, key
+from . import tower
 from .internvl import InternVision, forward
-
-__all__ = ["CONFIG", "forward"]
 
 
 @config
@@ -26,4 +25,4 @@ class QianfanVision(InternVision):
     ignored = InternVision.ignored | {"drop_path_rate"}
 
 
-CONFIG = QianfanVision
+tower("qianfan_ocr.vision_config", config=QianfanVision, module=__name__)(forward)

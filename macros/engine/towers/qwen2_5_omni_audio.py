@@ -1,7 +1,7 @@
 """The audio tower of Qwen2.5-Omni: Whisper's encoder, for pieces of two seconds, whose vectors are averaged in pairs.
 
 A moment sees those of its own piece. Two trained vectors are stored for the beginning and the end of a sound, and
-nothing reads them. Source: transformers 5.23, modeling_qwen2_5_omni.py (arXiv 2503.20215).
+nothing reads them. Source: transformers 5.24, modeling_qwen2_5_omni.py (arXiv 2503.20215).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
 from ..trace import Trace
-from . import Grid
+from . import Grid, tower
 from .whisper import FRAMES, WhisperEncoder
 
 
@@ -54,9 +54,7 @@ class Qwen25OmniAudio(WhisperEncoder):
         return Grid(2 * self.window if grid.rows == self.piece else grid.rows, 1, grid.count)
 
 
-CONFIG = Qwen25OmniAudio
-
-
+@tower("qwen2_5_omni_thinker.audio_config", config=Qwen25OmniAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen25OmniAudio, cache: KVCache) -> list[Array]:
     """The vectors of a piece of sound for the text: [2M B] -> [M/2 D]."""
     tower = w.at("model.audio_tower")

@@ -1,7 +1,7 @@
 """The vision tower of Qwen2.5-VL: a ViT for images of any size, with windows in most layers, merged four to one.
 
 In layers with windows a patch sees those of its window alone, a square of whole blocks that is cut off at the right and
-below. A patch has two frames of a film; an image is shown twice. Source: transformers 5.23, modeling_qwen2_5_vl.py
+below. A patch has two frames of a film; an image is shown twice. Source: transformers 5.24, modeling_qwen2_5_vl.py
 (arXiv 2502.13923).
 """
 
@@ -14,7 +14,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import apply_rope, attend, gelu, heads, linear, rms_norm
 from ..steps import Role, Ruling, step
-from . import Grid
+from . import Grid, tower
 from .patches import (
     AnySize,
     axial_rope,
@@ -70,9 +70,7 @@ class Qwen25Vision(AnySize):
         return ["full" if i in self.full else "window" for i in range(self.n_layers)]
 
 
-CONFIG = Qwen25Vision
-
-
+@tower("qwen2_5_vl.vision_config", config=Qwen25Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen25Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     return [read(w.at("model.visual"), x, grid, c, cache)]

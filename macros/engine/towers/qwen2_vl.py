@@ -1,7 +1,7 @@
 """The vision tower of Qwen2-VL: a ViT for images of any size, whose vectors are merged four to one.
 
 A patch has two frames of a film; an image is shown twice. Positions are 2D rotary embeddings alone. Source:
-transformers 5.23, modeling_qwen2_vl.py (arXiv 2409.12191).
+transformers 5.24, modeling_qwen2_vl.py (arXiv 2409.12191).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from ..architectures.config import Positive, Raw, Size, config, derived, fixed, 
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .patches import (
     AnySize,
     axial_rope,
@@ -48,9 +48,7 @@ class Qwen2Vision(AnySize):
     ignored = frozenset({"spatial_patch_size"})
 
 
-CONFIG = Qwen2Vision
-
-
+@tower("qwen2_vl.vision_config", config=Qwen2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.visual")

@@ -1,13 +1,13 @@
 """The audio tower of Qwen3-ASR: that of Qwen3-Omni, with its projector beside it.
 
-Source: transformers 5.23, modeling_qwen3_asr.py.
+Source: transformers 5.24, modeling_qwen3_asr.py.
 """
 
 from __future__ import annotations
 
 from ..architectures.config import Size, activation, config, derived, key
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .patches import two_maps
 from .qwen3_omni_audio import Qwen3OmniAudio, encode
 
@@ -25,9 +25,7 @@ class Qwen3AsrAudio(Qwen3OmniAudio):
     ignored = Qwen3OmniAudio.ignored | {"timestamp_token_id", "token_classification_bias"}
 
 
-CONFIG = Qwen3AsrAudio
-
-
+@tower("qwen3_asr.audio_config", config=Qwen3AsrAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen3AsrAudio, cache: KVCache) -> list[Array]:
     """The vectors of a window of sound for the text: [R B] -> [M D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache)

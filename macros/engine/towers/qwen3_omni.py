@@ -1,12 +1,12 @@
 """The vision tower of Qwen3-Omni: that of Qwen3-VL, with other names for its mergers.
 
-Source: transformers 5.23, modeling_qwen3_omni_moe.py (arXiv 2509.17765).
+Source: transformers 5.24, modeling_qwen3_omni_moe.py (arXiv 2509.17765).
 """
 
 from __future__ import annotations
 
 from ..architectures.config import config, fixed
-from . import qwen3_vl
+from . import qwen3_vl, tower
 from .qwen3_vl import Qwen3Vision
 
 
@@ -20,5 +20,4 @@ class Qwen3OmniVision(Qwen3Vision):
     ignored = frozenset({"image_size", "apply_vit_abs_pos_embed", "spatial_patch_size", "tokens_per_second"})
 
 
-CONFIG = Qwen3OmniVision
-forward = qwen3_vl.forward
+tower("qwen3_omni_moe_thinker.vision_config", config=Qwen3OmniVision, module=__name__)(qwen3_vl.forward)

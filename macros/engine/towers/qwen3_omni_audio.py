@@ -1,7 +1,7 @@
 """The audio tower of Qwen3-Omni: three convolutions make thirteen vectors a second, which are read in windows.
 
 A convolution sees the frames of its own second, a layer the moments of its window. Keys have a bias here, unlike
-Whisper's. Source: transformers 5.23, modeling_qwen3_omni_moe.py (arXiv 2509.17765).
+Whisper's. Source: transformers 5.24, modeling_qwen3_omni_moe.py (arXiv 2509.17765).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import gelu, layer_norm, linear
 from ..steps import Role, step
 from ..trace import Trace
-from . import Grid
+from . import Grid, tower
 from .patches import two_maps
 from .sounds import convolve_planes
 from .whisper import FRAMES, WhisperEncoder
@@ -60,16 +60,14 @@ class Qwen3OmniAudio(WhisperEncoder):
         return Grid(2 * self.piece * pieces, 1, grid.count)
 
 
-CONFIG = Qwen3OmniAudio
-
-
 def halved(length: int, times: int) -> int:
-    """How many of so many moments are left after convolutions that take each second one."""
+    """The number of moments left after convolutions with stride 2."""
     for _ in range(times):
         length = (length + 1) // 2
     return length
 
 
+@tower("qwen3_omni_moe_thinker.audio_config", config=Qwen3OmniAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen3OmniAudio, cache: KVCache) -> list[Array]:
     """The vectors of a window of sound for the text: [R B] -> [M D]."""
     tower = w.at("model.audio_tower")

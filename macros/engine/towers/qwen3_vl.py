@@ -2,7 +2,7 @@
 
 A patch has two frames of a film; an image is shown twice. Positions are a learned table, stretched over the image, and
 2D rotary embeddings. In Qwen3-VL, vectors of three layers on the way are merged too, and are added to the output of the
-text model's first layers (DeepStack, arXiv 2406.04334). Source: transformers 5.23, modeling_qwen3_vl.py.
+text model's first layers (DeepStack, arXiv 2406.04334). Source: transformers 5.24, modeling_qwen3_vl.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import gelu, layer_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .patches import (
     AnySize,
     axial_rope,
@@ -65,9 +65,16 @@ class Qwen3Vision(AnySize):
         return ["deepstack" if i in self.deepstack else "layer" for i in range(self.n_layers)]
 
 
-CONFIG = Qwen3Vision
-
-
+@tower(
+    "qwen3_vl.vision_config",
+    "qwen3_vl_moe.vision_config",
+    "qwen3_5.vision_config",
+    "qwen3_5_moe.vision_config",
+    "qwen4_exp.vision_config",
+    "cohere_compass.vision_config",
+    "cosmos3_omni.vision_config",
+    config=Qwen3Vision,
+)
 def forward(w: Weights, x: Array, grid: Grid, c: Qwen3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D], and those for its first layers, [P/m² D] each."""
     tower = w.at("model.visual")

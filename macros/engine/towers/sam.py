@@ -53,8 +53,9 @@ def encode(w: Weights, x: Array, grid: Grid, c: SamVision, cache: KVCache) -> Ar
 
 
 def layers(w: Weights, x: Array, grid: Grid, c: SamVision, cache: KVCache) -> list[Array]:
-    """SAM's vectors before its neck, in rows and columns: those behind a layer that is kept, then the last: [P I] ->
-    [R C D]."""
+    """SAM's vectors before its neck, in rows and columns: those after a layer whose output is kept, then the last:
+    [P I] -> [R C D].
+    """
     x = embed_patches(x, w, "patch_embed.projection", c.d_model, (c.n_channels, c.patch, c.patch), bias=True)
     if c.placed:
         side = c.patch_rows
@@ -90,7 +91,7 @@ def attention(x: Array, w: Weights, c: SamVision, grid: Grid, windowed: bool) ->
         x = np.pad(x.reshape(R, C, c.d_model), ((0, down * side - R), (0, right * side - C), (0, 0)))
         x = x.reshape(down, side, right, side, c.d_model).transpose(0, 2, 1, 3, 4)
         x = x.reshape(down * right * side * side, c.d_model)
-    # the windows of an image side by side are as many heads
+    # windows are treated as additional heads
     parts = np.split(linear(x, w, "qkv", 3 * c.d_model, bias=c.bias), 3, axis=-1)
     q, k, v = (
         part.reshape(down * right, side * side, N, H).transpose(1, 0, 2, 3).reshape(side * side, down * right * N, H)
@@ -108,7 +109,7 @@ def attention(x: Array, w: Weights, c: SamVision, grid: Grid, windowed: bool) ->
 
 @step(Role.RELATIVE_LOGITS)
 def distance_scores(q: Array, w: Weights, side: int, usual: int) -> Array:
-    """Each head's addition to a score by the distance in rows and that in columns: [s² N H] -> [N s² s²].
+    """The relative position bias of each head, from distances in rows and columns: [s² N H] -> [N s² s²].
 
     The tables are of an image of the `usual` side, and are stretched for any other.
     """
@@ -126,7 +127,7 @@ def distance_scores(q: Array, w: Weights, side: int, usual: int) -> Array:
 
 
 def stretched(table: Array, size: int) -> Array:
-    """A table of vectors by distance with as many rows as asked for, each a mean of the nearest two: [A H] -> [B H]."""
+    """A table by distance, interpolated to another number of rows: [A H] -> [B H]."""
     if int(table.shape[0]) == size:
         return table
     found = taps(np.arange(size, like=table), int(table.shape[0]), size, to_corners=False, cubic=False)
@@ -136,7 +137,7 @@ def stretched(table: Array, size: int) -> Array:
 
 @step(Role.CONV_STEM)
 def neck(x: Array, w: Weights, c: SamVision) -> Array:
-    """Narrower vectors, mixed with those around by a convolution: [R C D] -> [R C N]."""
+    """The neck: a projection to fewer channels, then a convolution: [R C D] -> [R C N]."""
     R, C = x.shape[:2]
     kernel = w("conv1.weight", c.d_neck, c.d_model, 1, 1).reshape(c.d_neck, c.d_model)
     x = np.einsum("pi,oi->po", x.reshape(R * C, c.d_model), kernel, optimize=True).reshape(R, C, c.d_neck)

@@ -1,6 +1,6 @@
 """The speech encoder of SeamlessM4T: a conformer over moments of two frames, and an adapter that leaves fewer of them.
 
-A score has a part by the distance of two moments. Source: transformers 5.23, modeling_seamless_m4t.py and
+A score has a part by the distance of two moments. Source: transformers 5.24, modeling_seamless_m4t.py and
 feature_extraction_seamless_m4t.py (arXiv 2308.11596).
 """
 
@@ -14,18 +14,18 @@ from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear, sigmoid
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .parakeet import distance_scores, distance_vectors, pointwise
 from .patches import two_maps
 from .sounds import batch_norm, convolve_each, convolve_moments
 
-SAMPLING, HOP, WINDOW = 16_000, 160, 400  # samples of a second and of a frame, and what it covers: the extractor's
+SAMPLING, HOP, WINDOW = 16_000, 160, 400  # the extractor's samples per second, per frame step and per frame
 NORM_EPS = 1e-5  # no key sets it
 
 
 @config
 class SeamlessM4TSpeech(TowerConfig):
-    """Hyperparameters of SeamlessM4T's speech encoder, in forward order. They stand among those of the whole."""
+    """Hyperparameters of SeamlessM4T's speech encoder, in forward order. They are among the whole config's keys."""
 
     reads = "sound"
     among_text = frozenset(
@@ -94,14 +94,12 @@ class SeamlessM4TSpeech(TowerConfig):
         return attention(x, w, self, distances)
 
     def around(self, x: Array, w: Weights) -> Array:
-        """Each channel mixed over the moments around, normalized by its spread in training: [R D] -> [R D]."""
+        """Each channel convolved over neighboring frames, then normalized by training's statistics: [R D] -> [R D]."""
         x = convolve_each(x, w("depthwise_conv.weight", self.d_model, 1, self.taps), int(self.taps) // 2)
         return batch_norm(x, w.at("batch_norm"), self.layer_eps)
 
 
-CONFIG = SeamlessM4TSpeech
-
-
+@tower("seamless_m4t.audio_config", config=SeamlessM4TSpeech, has_table=False)
 def forward(w: Weights, x: Array, grid: Grid, c: SeamlessM4TSpeech, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the decoder: [R B] -> [M D]."""
     tower = w.at("speech_encoder")
@@ -166,7 +164,7 @@ def gated(x: Array) -> Array:
 
 @step(Role.LAYER)
 def adapter_layer(x: Array, w: Weights, c: SeamlessM4TSpeech) -> Array:
-    """One block of the adapter, which leaves one moment of several, also of what it adds to: [R D] -> [R/s D]."""
+    """One block of the adapter, which shortens both its input and its residual path by a stride: [R D] -> [R/s D]."""
     rest = fewer(layer_norm(x, w, "residual_layer_norm", c.layer_eps), w, "residual_conv", c)
     x = fewer(layer_norm(x, w, "self_attn_layer_norm", c.layer_eps), w, "self_attn_conv", c)
     x = rest + attention(x, w.at("self_attn"), c, None)

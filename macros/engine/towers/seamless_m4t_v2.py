@@ -1,7 +1,7 @@
 """The speech encoder of SeamlessM4T v2: SeamlessM4T's, whose convolutions look back alone.
 
 Attention sees a chunk of the sound, by default of minutes, and those before it. A score has a part by the distance of
-two moments, with a trained vector for each. Source: transformers 5.23, modeling_seamless_m4t_v2.py (arXiv 2312.05187).
+two moments, with a trained vector for each. Source: transformers 5.24, modeling_seamless_m4t_v2.py (arXiv 2312.05187).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..architectures.config import Count, Size, config, fixed, key
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, layer_norm, linear
 from ..steps import Keeps, Role, step
-from . import Grid
+from . import Grid, tower
 from .seamless_m4t import SeamlessM4TSpeech, project
 from .seamless_m4t import forward as read
 from .sounds import convolve_each
@@ -41,9 +41,7 @@ class SeamlessM4Tv2Speech(SeamlessM4TSpeech):
         return layer_norm(x, w, "depthwise_layer_norm", self.layer_eps)
 
 
-CONFIG = SeamlessM4Tv2Speech
-
-
+@tower("seamless_m4t_v2.audio_config", config=SeamlessM4Tv2Speech, has_table=False)
 def forward(w: Weights, x: Array, grid: Grid, c: SeamlessM4Tv2Speech, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the decoder: [R B] -> [M D]."""
     return read(w, x, grid, c, cache)
@@ -72,7 +70,7 @@ def distance_scores(q: Array, w: Weights, c: SeamlessM4Tv2Speech) -> Array:
 
 @step(Role.WINDOW_MASK, keeps=Keeps.NOTHING)
 def other_chunks(x: Array, c: SeamlessM4Tv2Speech) -> Array:
-    """What hides the moments of later chunks, and of those too long ago: [R D] -> [R R]."""
+    """The mask of later chunks and of chunks too long ago: [R D] -> [R R]."""
     number = np.arange(x.shape[0], like=x) // int(c.chunk or 1)
     ago = number[:, None] - number[None, :]
     seen = ago >= 0 if c.chunks_before < 0 else (ago >= 0) & (ago <= c.chunks_before)

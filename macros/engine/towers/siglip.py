@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm, rms_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .patches import OneSize, Vit, blocks, embed_patches, vit_layer
 
 
@@ -61,9 +61,7 @@ class Gemma3Vision(Siglip):
         return Grid(rows, rows, grid.count)
 
 
-CONFIG = Gemma3Vision
-
-
+@tower("gemma3.vision_config", "shieldgemma2.vision_config", config=Gemma3Vision, of_type="siglip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: Gemma3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [M D]."""
     x = encode(w.at("model.vision_tower"), x, grid, c, cache)

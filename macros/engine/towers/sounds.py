@@ -1,4 +1,4 @@
-"""What towers of sounds share: convolutions over a spectrogram."""
+"""Shared by audio towers: convolutions over a spectrogram."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The vision tower of Step 3.7: a ViT with 2D rotary embeddings, behind which two convolutions leave a sixteenth of it.
+"""The vision tower of Step 3.7: a ViT with 2D rotary embeddings; two convolutions then leave a sixteenth of it.
 
 An image is shown as a whole, and before that, if it is large or long, in square tiles. Positions are also a learned
-table, stretched over a tile. Step 5 and Step3-VL have the same. Sources: transformers 5.23, modeling_step3p7.py and
+table, stretched over a tile. Step 5 and Step3-VL have the same. Sources: transformers 5.24, modeling_step3p7.py and
 image_processing_step3p7.py; vLLM 0.33, model_executor/models/step_vl.py.
 """
 
@@ -14,7 +14,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import layer_norm, linear
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import (
     OneSize,
     axial_rope,
@@ -81,9 +81,6 @@ class Step3p7Vision(OneSize):
         return super().declared(grid, run)
 
 
-CONFIG = Step3p7Vision
-
-
 def tiles_of(height: int, width: int, size: int) -> int:
     """The number of tiles of an image that are shown before the whole of it."""
     if min(width, height) < THIN and max(width / height, height / width) > VERY_LONG:
@@ -102,6 +99,13 @@ def tiles_of(height: int, width: int, size: int) -> int:
     return rows * columns
 
 
+@tower(
+    "step3p7.vision_config",
+    "step5_vl.vision_config",
+    "step3p5v.vision_config",
+    "step_robotics.vision_config",
+    config=Step3p7Vision,
+)
 def forward(w: Weights, x: Array, grid: Grid, c: Step3p7Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image or a tile for the text: [P I] -> [P/16 D]."""
     tower = w.at("model.vision_model")

@@ -1,7 +1,7 @@
 """The vision tower of Unlimited-OCR: SAM's ViT, then CLIP's over what SAM saw; the vectors of both, side by side.
 
 An image is shown as a whole, and cut into tiles of a smaller size; a trained vector ends each row of both, another the
-image. Source: transformers 5.23, modeling_unlimited_ocr.py and image_processing_unlimited_ocr.py.
+image. Source: transformers 5.24, modeling_unlimited_ocr.py and image_processing_unlimited_ocr.py.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm, linear
 from ..steps import Keeps, Role, step
-from . import TEXT_WIDTH, Grid
+from . import TEXT_WIDTH, Grid, tower
 from .internvl import tiled
 from .patches import Vit, averaged_positions, named_activation, places, vit_layer
 from .sam import SamVision, convolved, encode
@@ -106,9 +106,7 @@ class UnlimitedOcrVision(SamVision):
         return tokens + of_whole + self.tiling(height, width)[0] * of_tile + 1
 
 
-CONFIG = UnlimitedOcrVision
-
-
+@tower("unlimited_ocr.vision_config", config=UnlimitedOcrVision)
 def forward(w: Weights, x: Array, grid: Grid, c: UnlimitedOcrVision, cache: KVCache) -> list[Array]:
     """The vectors of an image or a tile for the text: [P I] -> [M D]."""
     tower = w.at("model.vision_tower")

@@ -1,6 +1,6 @@
 """The audio tower of VibeVoice-ASR: two encoders of a waveform, one for its sound and one for its words, projected.
 
-Each is a stack of convolutions, of which a moment sees those before it. Source: transformers 5.23,
+Each is a stack of convolutions, of which a moment sees those before it. Source: transformers 5.24,
 modeling_vibevoice_acoustic_tokenizer.py and modeling_vibevoice_asr.py (arXiv 2508.19205).
 """
 
@@ -15,7 +15,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import convolve, linear, rms_norm
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 from .sounds import convolve_each
 
@@ -119,9 +119,7 @@ class VibeVoiceAudio(TowerConfig):
         return grid.rows * math.prod(self.ratios), 1
 
 
-CONFIG = VibeVoiceAudio
-
-
+@tower("vibevoice_asr.acoustic_tokenizer_encoder_config", config=VibeVoiceAudio)
 def forward(w: Weights, x: Array, grid: Grid, c: VibeVoiceAudio, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [S 1] -> [M D]."""
     sounds = encode(x, w.at("model.acoustic_tokenizer_encoder"), c.sounds, cache, "sound", 0)

@@ -1,6 +1,6 @@
 """The vision tower of VideoLLaMA 3: SigLIP for images of any size, with a vector for each patch, projected.
 
-Positions are 2D rotary embeddings alone. Of a film, four vectors are averaged. Source: transformers 5.23,
+Positions come from 2D rotary embeddings alone. For video, every four vectors are averaged. Source: transformers 5.24,
 modeling_video_llama_3.py (arXiv 2501.13106).
 """
 
@@ -10,7 +10,7 @@ from ..architectures.config import Positive, Raw, Size, config, derived, fixed, 
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import gelu, layer_norm
-from . import TEXT_WIDTH, Grid, theta_of
+from . import TEXT_WIDTH, Grid, theta_of, tower
 from .patches import AnySize, axial_rope, embed_patches, places, two_maps, vit_layer
 
 
@@ -47,9 +47,7 @@ class VideoLlama3Vision(AnySize):
         return theta_of(self.rope_parameters, 10000.0)
 
 
-CONFIG = VideoLlama3Vision
-
-
+@tower("video_llama_3.vision_config", config=VideoLlama3Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: VideoLlama3Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     tower = w.at("model.vision_model")

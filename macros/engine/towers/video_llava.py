@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ..architectures.config import Size, config, key
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .clip import Clip, encode
 from .patches import stored
 
@@ -22,9 +22,7 @@ class VideoLlavaVision(Clip):
     ignored = Clip.ignored | {"video_seq_length"}
 
 
-CONFIG = VideoLlavaVision
-
-
+@tower("video_llava.vision_config", config=VideoLlavaVision, of_type="clip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: VideoLlavaVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     unused(w.at("model.video_tower"), c, cache)

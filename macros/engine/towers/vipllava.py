@@ -1,6 +1,6 @@
 """The vision tower of ViP-LLaVA: CLIP's ViT; vectors of several layers are put side by side, normed and projected.
 
-A class token comes before the patches, and is dropped. Source: transformers 5.23, modeling_vipllava.py (arXiv
+A class token comes before the patches, and is dropped. Source: transformers 5.24, modeling_vipllava.py (arXiv
 2312.00784).
 """
 
@@ -15,7 +15,7 @@ from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import layer_norm
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .clip import Clip, embed
 from .patches import two_maps, vit_layer
 
@@ -45,7 +45,7 @@ class VipLlavaVision(Clip):
 
     @property
     def layers(self) -> list[int]:
-        """After how many layers each of the vectors is taken."""
+        """The layers after which the vectors are taken."""
         return [i if i >= 0 else int(self.n_layers) + 1 + i for i in self.features]
 
     @property
@@ -55,9 +55,7 @@ class VipLlavaVision(Clip):
         return [f"feature {taken.index(i + 1)}" if i + 1 in taken else "layer" for i in range(self.n_layers)]
 
 
-CONFIG = VipLlavaVision
-
-
+@tower("vipllava.vision_config", config=VipLlavaVision, of_type="clip_vision_model")
 def forward(w: Weights, x: Array, grid: Grid, c: VipLlavaVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P D]."""
     tower = w.at("model.vision_tower")

@@ -1,7 +1,6 @@
-"""A ViT as the encoder of images beside a decoder: TrOCR's. A token of the whole image stands before the patches.
+"""A ViT as the encoder of images beside a decoder: TrOCR's. A token for the whole image precedes the patches.
 
-Its own vector for the whole image is computed, and not used. Source: transformers 5.23, modeling_vit.py (arXiv
-2010.11929).
+Its vector is computed, and not used. Source: transformers 5.24, modeling_vit.py (arXiv 2010.11929).
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from ..architectures.config import Positive, Raw, Size, config, derived, fixed, 
 from ..interface import Array, KVCache, Weights
 from ..ops import attend, heads, layer_norm, linear
 from ..steps import Role, step
-from . import Grid
+from . import Grid, tower
 from .encoders import Encoder, seen
 from .patches import OneSize, embed_patches, named_activation, one_side, two_maps
 
@@ -49,9 +48,7 @@ class ViT(Encoder, OneSize):
         self.must_be_seen(self.d_model)
 
 
-CONFIG = ViT
-
-
+@tower("vision-encoder-decoder.encoder", config=ViT, of_type="vit")
 def forward(w: Weights, x: Array, grid: Grid, c: ViT, cache: KVCache) -> list[Array]:
     """The vectors of an image for the decoder: [P I] -> [P + 1 D]."""
     tower = w.at("encoder")

@@ -7,7 +7,7 @@ import math
 from ..architectures.config import config, key
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
-from . import Grid
+from . import Grid, tower
 from .whisper import PIECE, WhisperEncoder, encode, project
 
 
@@ -31,9 +31,7 @@ class VoxtralEncoder(WhisperEncoder):
         return tokens
 
 
-CONFIG = VoxtralEncoder
-
-
+@tower("voxtral.audio_config", config=VoxtralEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: VoxtralEncoder, cache: KVCache) -> list[Array]:
     """The vectors of half a minute of sound for the text: [2M B] -> [M/4 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=False)

@@ -1,7 +1,7 @@
 """The audio tower of Voxtral Realtime: a decoder's layers over a sound, in which a moment sees the ones shortly before.
 
 Four vectors are joined, and the text model adds what becomes of them to its tokens' vectors, one for each. Source:
-transformers 5.23, modeling_voxtral_realtime.py.
+transformers 5.24, modeling_voxtral_realtime.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import Rope, apply_rope, attend, convolve, gelu, heads, linear, rms_norm, rope_table
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 from .whisper import FRAMES
 
@@ -71,9 +71,7 @@ class VoxtralRealtimeEncoder(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = VoxtralRealtimeEncoder
-
-
+@tower("voxtral_realtime.audio_config", config=VoxtralRealtimeEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: VoxtralRealtimeEncoder, cache: KVCache) -> list[Array]:
     """The vectors of a sound for the text: [2M B] -> [M/4 D]."""
     tower = w.at("model.audio_tower")
@@ -93,7 +91,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: VoxtralRealtimeEncoder, cache: 
 
 @step(Role.CONV_STEM)
 def stem(x: Array, w: Weights, c: VoxtralRealtimeEncoder) -> Array:
-    """A vector for each two moments of sound, by two convolutions that see none to come: [2M B] -> [2M D] -> [M D]."""
+    """A vector for every two frames of sound, by two causal convolutions: [2M B] -> [2M D] -> [M D]."""
     kernel, bias = w("conv1.weight", c.d_model, c.n_bands, c.taps), w("conv1.bias", c.d_model)
     x = gelu(convolve(x, kernel, bias, 1, 2))
     return gelu(convolve(x, w("conv2.weight", c.d_model, c.d_model, c.taps), w("conv2.bias", c.d_model), 2, 1))

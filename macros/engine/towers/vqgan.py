@@ -48,7 +48,7 @@ class Vqgan(TowerConfig):
         return 2 ** (len(self.multipliers) - 1)
 
     def widths(self, level: int) -> tuple[int, int]:
-        """The channels before and behind the blocks of a level."""
+        """The channels before and after the blocks of a level."""
         before, behind = (1, *self.multipliers)[level : level + 2]
         return self.d_base * before, self.d_base * behind
 
@@ -114,7 +114,7 @@ def halved(x: Array, w: Weights) -> Array:
 def in_frames(q: Array, k: Array, v: Array, n: int) -> Array:
     """Attention among the places of each frame: [F P D], [F P D], [F P D] -> [F P D]."""
     F, P, D = q.shape
-    # the frames side by side are as many heads
+    # frames are treated as additional heads
     q, k, v = (part.reshape(F, P, n, D // n).transpose(1, 0, 2, 3).reshape(P, F * n, D // n) for part in (q, k, v))
     mixed = attend(q, k, v, None, (D // n) ** -0.5)
     return mixed.reshape(P, F, D).swapaxes(0, 1)

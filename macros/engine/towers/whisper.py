@@ -18,7 +18,7 @@ from ..interface import Array, KVCache, Weights
 from ..ops import embed_positions, layer_norm, linear
 from ..steps import Role, step
 from ..trace import Trace
-from . import TEXT_WIDTH, Grid, TowerConfig
+from . import TEXT_WIDTH, Grid, TowerConfig, tower
 from .patches import two_maps
 
 # The feature extractor's: frames a second, seconds of a piece.
@@ -66,9 +66,7 @@ class WhisperEncoder(TowerConfig):
         return grid.rows, self.n_bands
 
 
-CONFIG = WhisperEncoder
-
-
+@tower("qwen2_audio.audio_config", config=WhisperEncoder)
 def forward(w: Weights, x: Array, grid: Grid, c: WhisperEncoder, cache: KVCache) -> list[Array]:
     """The vectors of half a minute of sound for the text: [2M B] -> [M/2 D]."""
     x = encode(x, w.at("model.audio_tower"), c, cache, pooled=True)

@@ -1,0 +1,128 @@
+"""A config's keys as transformers reads them where several names are possible: of a type, of a key, of a layer's kind.
+
+The tables come from `names_there`. What they have: `types`, older names of types; `types_beside`, types that a key
+makes another one; `text_types` and `only_text_types`, the type of a whole's text model where its table says none, or
+whatever it says; `layer_types`, older words for kinds of layers; `keys`, other spellings of keys by types, which go
+before the keys; `known`, the types that transformers has; `shares`, those whose plain rotary embedding turns a share of
+a head; `unread`, by types, keys beside the table of a rotary embedding that go unread; `decoding`, encoders that
+`is_decoder` makes decoders; `decoders`, what it calls the types of such; `looking`, types to which
+`add_cross_attention` adds attention to what an encoder read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias, cast
+
+from .errors import Problem
+
+# A config's keys, or transformers' tables of names.
+Keys: TypeAlias = Mapping[str, Any]
+
+LAYER_LISTS = "layer_types", "mtp_layer_types"
+SHARE = "partial_rotary_factor"
+ROPE_TABLES = "rope_scaling", "rope_parameters"
+
+
+def with_type(raw: Keys, there: Keys) -> Keys:
+    """The keys with the type as which transformers loads a file with them."""
+    kind = raw.get("model_type")
+    if not isinstance(kind, str):
+        return raw
+    beside: list[str] = there["types_beside"].get(kind) or []
+    if beside and beside[0] in raw:
+        return {**raw, "model_type": beside[1]}
+    return {**raw, "model_type": there["types"][kind]} if kind in there["types"] else raw
+
+
+def with_text_type(raw: Keys, known: Collection[str], there: Keys) -> Keys:
+    """The keys of a whole with the type of its text model, where its table says none, or one that goes unread."""
+    whole, table = raw.get("model_type"), raw.get("text_config")
+    if not isinstance(whole, str) or not isinstance(table, Mapping):
+        return raw
+    inner = cast("Keys", table)
+    said, only = inner.get("model_type"), there["only_text_types"].get(whole)
+    if only is not None and said is not None and said in known and said not in (only, whole):
+        return {**raw, "text_config": {**inner, "model_type": only}}
+    usual = only or there["text_types"].get(whole)
+    unsaid = said is None and whole not in known and f"{whole}_text" not in known
+    if usual is None or not (unsaid or (only is not None and said not in known and f"{said}_text" not in known)):
+        return raw
+    return {**raw, "text_config": {**inner, "model_type": usual}}
+
+
+def with_names(raw: Keys, there: Keys, *, alone: bool = True) -> Keys:
+    """The keys under transformers' type and in its own spelling, each once: another spelling goes before it. Without
+    `alone`, one that stands alone stays as it is. Raises `Problem` for a key that makes another model of the type."""
+    raw = with_type(raw, there)
+    kind = raw.get("model_type")
+    if not isinstance(kind, str):
+        return raw
+    kind = there["decoders"].get(kind, kind)
+    if kind not in there["known"]:
+        return raw
+    if raw["model_type"] == kind:
+        _check_unread(raw, kind, there)
+    keys = dict(raw)
+    for types, spellings in there["keys"]:
+        if kind not in types:
+            continue
+        for other, name in spellings.items():
+            if keys.get(other) is not None and (alone or keys.get(name) is not None):
+                keys[name] = keys.pop(other)
+    for name in LAYER_LISTS:
+        value: object = keys.get(name)
+        if isinstance(value, list):
+            layers = cast("list[object]", value)
+            keys[name] = [there["layer_types"].get(one, one) if isinstance(one, str) else one for one in layers]
+    unread: list[str] = there["unread"].get(kind, [])
+    return with_share({name: value for name, value in keys.items() if name not in unread}, kind in there["shares"])
+
+
+def _check_unread(raw: Keys, kind: str, there: Keys) -> None:
+    """Raise `Problem` for a key that makes another model of a type, which is not covered."""
+    if raw.get("is_decoder") is True and kind in there["decoding"]:
+        raise Problem(
+            f"is_decoder = true: a {kind} whose tokens see none after them is not covered",
+            "leave it out for the encoder of the same weights",
+        )
+    if raw.get("add_cross_attention") is True and kind in there["looking"]:
+        raise Problem(
+            f"add_cross_attention = true: a {kind} that looks at what an encoder read is covered beside that alone",
+            "give the config of both, or leave it out",
+        )
+
+
+def with_share(raw: Keys, is_read: bool) -> Keys:
+    """The keys with the share of a head that turns as transformers reads it: null is all of it; in a plain rotary
+    embedding of a type that has no share, it goes unread."""
+    keys = dict(raw)
+    if SHARE in keys and keys[SHARE] is None:
+        keys[SHARE] = 1.0
+    if is_read:
+        return keys
+    name = next((name for name in ROPE_TABLES if keys.get(name)), None)
+    table: object = keys.get(name) if name else None
+    if name is None or not isinstance(table, Mapping):
+        keys.pop(SHARE, None)
+        return keys
+    inner = cast("Keys", table)
+    if any(isinstance(part, Mapping) for part in inner.values()):
+        keys[name] = {kind: _without_share(part) for kind, part in inner.items()}
+        return keys
+    keys[name] = _without_share(inner)
+    if _is_plain(inner):
+        keys.pop(SHARE, None)
+    return keys
+
+
+def _is_plain(table: Keys) -> bool:
+    return (table.get("rope_type") or table.get("type") or "default") == "default"
+
+
+def _without_share(table: object) -> Any:
+    """A table of a plain rotary embedding without the share, which nothing reads."""
+    if not isinstance(table, Mapping):
+        return table
+    keys = cast("Keys", table)
+    return {name: value for name, value in keys.items() if name != SHARE} if _is_plain(keys) else keys
