@@ -1,9 +1,9 @@
-"""On disk: results that outlive the process, in `.cache/`, each under the code and the presets that it was computed
+"""Results on disk that outlive the process, in `.cache/`, keyed by the code and the presets that they were computed
 from. Saves the next build 12 s of 17.
 
 The dependencies of a result are recorded (memory.py), so a build recomputes only the results that an edited preset
 affects; after an edit of the code, or with another version of a library, it recomputes everything. The folder is safe
-to delete: results that are missing, unreadable or doubtful are computed.
+to delete: a result that is missing, unreadable or doubtful is computed again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import tempfile
 import time
 import weakref
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property, wraps
 from pathlib import Path
 from typing import Any, BinaryIO, ParamSpec, TypeVar, cast
@@ -28,9 +28,9 @@ from .memory import Dependency, depends_on, tracking
 
 P = ParamSpec("P")
 T = TypeVar("T")
-States = Mapping[Path, tuple[str, tuple[int, ...]]]  # each file's digest, and (when it was written, in ns, …)
+States = Mapping[Path, tuple[str, tuple[int, ...]]]  # each file's digest and (modification time in ns, …)
 
-Record = tuple[bytes, object, list[Dependency]]  # a result's key, itself, its dependencies
+Record = tuple[bytes, object, list[Dependency]]  # key, result, dependencies
 
 PRESETS = Path(__file__).parent.parent / "presets"
 STARTED = time.time_ns()
@@ -54,7 +54,7 @@ def _close(file: BinaryIO) -> None:
 
 
 class SpillFile:
-    """Data that is not needed for a while, in a private file. Raises OSError if there is no room for it."""
+    """Data that is not needed for a while, moved to a private file. Raises OSError if there is no room for it."""
 
     @cached_property
     def file(self) -> BinaryIO:
@@ -63,18 +63,18 @@ class SpillFile:
         return made
 
     def put(self, content: bytes) -> tuple[int, int]:
-        """Append a text; returns where it begins, and its length."""
+        """Append a text; returns its offset and length."""
         start = self.file.seek(0, os.SEEK_END)
         return start, self.file.write(content)
 
     def flush(self) -> None:
-        """Before this process is copied."""
+        """Write buffered data, before a fork."""
         self.file.flush()
 
     def get(self, place: tuple[int, int]) -> bytes:
         start, length = place
         self.file.flush()
-        if hasattr(os, "pread"):  # a copy of this process shares the place in the file
+        if hasattr(os, "pread"):  # a forked process shares the file's position
             return os.pread(self.file.fileno(), length, start)
         self.file.seek(start)
         return self.file.read(length)
@@ -92,9 +92,9 @@ class Store:
     ):
         self.files, self.now, self.is_preview = states, now, is_preview
         self.new: dict[bytes, tuple[str, str, tuple[int, int]]] = {}
-        self.values = SpillFile()  # of the new
-        self.states: dict[str, str] = {}  # by what was used, as it is written down
-        self.presets: dict[str, list[str]] = {}  # of each slug what its file holds
+        self.values = SpillFile()  # of the new results
+        self.states: dict[str, str] = {}  # by the dependencies, as JSON
+        self.presets: dict[str, list[str]] = {}  # by slug, the digests of its file
         self.places: list[str] = []
         folder = f"{PRESETS}{os.sep}"
         for path in sorted((path for path in states if str(path).startswith(folder)), key=str):
@@ -112,7 +112,7 @@ class Store:
             self.drop_if_damaged(error)
 
     def is_empty(self) -> bool:
-        """Whether it has nothing of this code."""
+        """Whether it has no results of the current code."""
         if self.database is None:
             return True
         with suppress(sqlite3.Error):
@@ -120,7 +120,7 @@ class Store:
         return True
 
     def seen(self, root: Path) -> Iterable[str]:
-        """The other things that a result may depend on besides presets: for a page, its existence."""
+        """What a result may depend on besides presets: for a page, its existence."""
         folder = f"{PRESETS}{os.sep}"
         for path, (content, _) in self.files.items():
             if not str(path).startswith(folder):
@@ -188,37 +188,37 @@ class Store:
         return states != self.files or any(then[0] > STARTED for _, then in states.values())
 
 
-TEXT = b"="  # before one that stands as it is; anything else is JSON
+TEXT = b"="  # marks plain text; anything else is JSON
 
 
 def encode(value: object) -> bytes:
-    """A value as bytes: a text of 100 KB needs no quotes."""
+    """A value as bytes: plain text as it is, anything else as JSON."""
     return TEXT + value.encode() if type(value) is str else json.dumps(value, ensure_ascii=False).encode()
 
 
 def decode(content: bytes) -> Any:
-    """The value of `encode`."""
+    """The inverse of `encode`."""
     return content[1:].decode() if content[:1] == TEXT else json.loads(content)
 
 
 _wholes: list[str] = []  # under way
-_unused: list[Store] = []  # of the process that this one is a copy of: closed here, one would write there
-_stores: list[Store | Records] = []  # of the build under way, if it keeps results
+_unused: list[Store] = []  # of the parent process: closing one here would write to its database
+_stores: list[Store | Records] = []  # of the current build, if it caches results
 
 
 def is_asked() -> bool:
-    """Whether builds keep results: not with KEPT=no."""
+    """Whether builds cache results on disk: not with KEPT=no."""
     return os.environ.get("KEPT") != "no"
 
 
 def open_store(
     file: Path, states: States, now: Callable[[], States] | None, is_preview: bool = False, how: object = None
 ) -> None:
-    """Open the store for a build, if results are kept; `how` are further parts of the key. A live preview's builds of
-    one state share one store."""
+    """Open the store for a build, unless caching is off; `how` adds to the key. A live preview's builds of one state
+    share one store."""
     if is_preview and any(isinstance(one, Store) and one.files == states for one in _stores):
         return
-    _stores.clear()  # of a build that failed: nothing of it is kept
+    _stores.clear()  # from a failed build, whose results are dropped
     if is_asked():
         _stores.append(Store(file, states, now, is_preview, how))
 
@@ -230,8 +230,50 @@ def close_store() -> None:
             store.close()
 
 
+PACKAGE = Path(__file__).parent.parent
+
+
+def cache_folder() -> Path:
+    """Where programs of the user keep what can be computed again."""
+    said = os.environ.get("XDG_CACHE_HOME") or os.environ.get("LOCALAPPDATA")
+    return Path(said) if said else Path.home() / ".cache"
+
+
+def _package_states() -> States:
+    """Every file of the package, by its size and time: a command is done before all of them are read."""
+    found: dict[Path, tuple[str, tuple[int, ...]]] = {}
+    for folder, folders, names in os.walk(PACKAGE):
+        folders[:] = [name for name in folders if name != "__pycache__"]
+        for name in names:
+            path = Path(folder, name)
+            with suppress(OSError):
+                state = path.stat()
+                found[path] = f"{state.st_size} {state.st_mtime_ns}", (state.st_mtime_ns, state.st_size)
+    return found
+
+
+@contextmanager
+def for_commands() -> Iterator[None]:
+    """With the results of earlier commands, in a folder of the user's own; without them during a build, if caching is
+    off, or if there can be no such folder."""
+    if _stores or not is_asked():
+        yield
+        return
+    try:
+        folder = cache_folder() / "every-parameter"
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # no home, no room
+        yield
+        return
+    open_store(folder / f"{digest(PACKAGE)}.sqlite", _package_states(), _package_states)
+    try:
+        yield
+    finally:
+        close_store()
+
+
 class Records:
-    """In place of a store, in a process that has none of its own: what it would put there."""
+    """Stands in for a store in a second process, and collects the results for the first one's."""
 
     is_preview = False
 
@@ -246,12 +288,12 @@ class Records:
 
 
 def is_cold() -> bool:
-    """Whether nothing is kept from earlier builds."""
+    """Whether there are no results of earlier builds."""
     return not any(isinstance(one, Store) and not one.is_empty() for one in _stores)
 
 
 def record() -> list[Record]:
-    """From now on, in a copy of the process: what it would put into the store, which is not open there."""
+    """Collect the results of this forked process from now on, in place of writing them to the store."""
     if not _stores:
         return []
     _unused.extend(one for one in _stores if isinstance(one, Store))
@@ -261,14 +303,14 @@ def record() -> list[Record]:
 
 
 def take_over(records: Iterable[Record]) -> None:
-    """Put what another process has computed into the store."""
+    """Store the results of another process."""
     for one in records if _stores else ():
         _stores[-1].put(*one)
 
 
 def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_part: bool = False) -> T:
     """A cached result, or a new one: a JSON value or a tuple of such, from a text or from arguments whose `repr` is
-    complete. A part of a whole that is being computed is neither stored nor looked up separately."""
+    complete. A part of a larger result under computation is neither stored nor looked up on its own."""
     if not _stores or (is_part and _wholes):
         return compute()
     store = _stores[-1]
@@ -287,7 +329,7 @@ def get_or_compute(name: str, arguments: object, compute: Callable[[], T], is_pa
 
 
 def get_or_compute_whole(name: str, arguments: object, compute: Callable[[], T]) -> T:
-    """A result of many parts."""
+    """The same for a result of many parts, which are not stored separately."""
 
     def computed() -> T:
         _wholes.append(name)

@@ -1,12 +1,12 @@
-"""Tracked in memory: results with what they were computed from; stale as soon as something of that changes. Saves 11 s
-of 29 in a build; under live preview, what a save has not touched.
+"""Tracked results in memory: each knows its dependencies, and is stale as soon as one of them changes. Saves 11 s of 29
+in a build; under live preview, everything that a save does not affect.
 
-What was used is noted while a result is computed, never guessed: `presets.preset("llama3-8b")` says
-`depends_on("preset", "llama3-8b")`, and each computation under way notes it. A result that is asked for again passes on
-what it was once computed from. So a page knows every preset behind it, however deep and however often memoized.
+Dependencies are recorded while a result is computed, never guessed: `presets.preset("llama3-8b")` says
+`depends_on("preset", "llama3-8b")`, and every computation under way records it. A cached result passes its dependencies
+on to its callers. So a page knows every preset behind it, however deep and however often memoized.
 
     @memoized   a function, its results by its arguments
-    Latest      a step whose arguments are whole texts: the latest result alone
+    Latest      a step whose arguments are whole texts: its latest result only
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Dependency = tuple[str, str | None]  # a kind of thing and its name: ("preset", 
 
 _under_way: ContextVar[set[Dependency] | None] = ContextVar("under way", default=None)
 
-# Called wherever a result is asked for: a computation that nobody waits for any more ends there, by what this raises.
+# Called at each lookup, so that a computation whose result is no longer wanted can end there, with an exception.
 before_each_call: list[Callable[[], None]] = []
 
 
 def go_on() -> None:
-    """For long work without such a call: ends it, if nobody waits for it."""
+    """For long work without a lookup: ends it if its result is no longer wanted."""
     for each in before_each_call:
         each()
 
 
-# What is used
+# Dependencies
 
 
 def depends_on(kind: str, name: str | None = None) -> None:
@@ -49,8 +49,8 @@ def depends_on(kind: str, name: str | None = None) -> None:
 
 
 class tracking:
-    """Record everything used inside the block; the surrounding computation has used it too. A class, since a generator
-    takes three times as long, and each result has one."""
+    """Record everything used inside the block; the surrounding computation has used it too. A class, because a
+    generator-based context manager takes three times as long, and every result needs one."""
 
     __slots__ = "token", "used"
 
@@ -67,19 +67,18 @@ class tracking:
 
 
 def start_tracking(used: set[Dependency]) -> Token[set[Dependency] | None]:
-    """Begin recording into a set, for a block that ends in another function; returns the argument of
-    `stop_tracking`."""
+    """Begin recording into a set, for a block that ends in another function; returns the token for `stop_tracking`."""
     return _under_way.set(used)
 
 
 def stop_tracking(token: Token[set[Dependency] | None]) -> None:
-    """End what `start_tracking` began."""
+    """End the recording that `start_tracking` began."""
     _under_way.reset(token)
 
 
 @contextmanager
 def untracked() -> Iterator[None]:
-    """Nothing used inside counts: the caller states its dependencies more precisely."""
+    """Record nothing inside the block: the caller states its dependencies more precisely."""
     token = _under_way.set(None)
     try:
         yield
@@ -89,8 +88,8 @@ def untracked() -> Iterator[None]:
 
 @contextmanager
 def tracking_apart() -> Iterator[set[Dependency]]:
-    """Record everything used inside the block, for a caller that states what of it the surrounding computation has
-    used."""
+    """Record everything used inside the block without passing it on: the caller states what the surrounding computation
+    depends on."""
     used: set[Dependency] = set()
     token = _under_way.set(used)
     try:
@@ -99,7 +98,7 @@ def tracking_apart() -> Iterator[set[Dependency]]:
         _under_way.reset(token)
 
 
-# What is kept
+# Results
 
 
 class _Results:
@@ -107,7 +106,7 @@ class _Results:
 
     def __init__(self):
         self.by_arguments: dict[tuple, tuple[Any, frozenset[Dependency]]] = {}
-        self.large: deque[tuple] = deque()  # the arguments of those that are, the oldest first
+        self.large: deque[tuple] = deque()  # the arguments of large results, oldest first
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
@@ -180,13 +179,13 @@ class Latest(Generic[T]):
     def __init__(self, value: T):
         self.value = value
         self.used: frozenset[Dependency] = frozenset()
-        self.is_current = False  # for the key that the step began with
+        self.is_current = False  # for the key given to `begin`
         self._key: object = None
         self._next: object = None
         _tracked.add(self)
 
     def begin(self, key: object) -> bool:
-        """Whether the result has this key; otherwise the caller runs the step, and calls `end`."""
+        """Whether the result is current for this key; otherwise the caller runs the step and calls `end`."""
         self._next, self.is_current = key, self._key is not None and self._key == key
         return self.is_current
 
@@ -195,11 +194,11 @@ class Latest(Generic[T]):
         self._key, self.value, self.used = self._next, value, used
 
     def is_there(self) -> bool:
-        """Whether there is a result that is not stale."""
+        """Whether there is a valid result."""
         return self._key is not None
 
     def drop(self) -> None:
-        """Have the step run again, whatever its key."""
+        """Invalidate the result, whatever its key."""
         self._key = None
 
     def invalidate(self, changed: Set[Dependency]) -> None:
@@ -208,8 +207,7 @@ class Latest(Generic[T]):
 
 
 class Compared(Generic[T]):
-    """A function of a name whose callers depend on the result, and not on what it was computed from: while it comes out
-    equal, they stay."""
+    """A function whose callers depend on its result only: as long as the result stays equal, theirs stay valid."""
 
     def __init__(self, kind: str, function: Callable[[str], T]):
         self.kind, self.function = kind, function
@@ -225,7 +223,7 @@ class Compared(Generic[T]):
         return self.results[name][0]
 
     def changed(self, changed: Set[Dependency], compares: bool) -> set[Dependency]:
-        """The results that are not what they were; or may not be, if they are not to be computed again."""
+        """The results that have changed, or that may have changed if they are not computed again."""
         different: set[Dependency] = set()
         for name, (before, used) in list(self.results.items()):
             if not changed.isdisjoint(used):
@@ -237,7 +235,7 @@ class Compared(Generic[T]):
         return different
 
 
-# Weak, so that the results of a module that was imported anew go with it.
+# Weak, so that a module's results are freed when it is reloaded.
 _tracked: weakref.WeakSet[_Results | Latest[Any]] = weakref.WeakSet()
 _compared: weakref.WeakSet[Compared[Any]] = weakref.WeakSet()
 
@@ -250,27 +248,27 @@ def invalidate(changed: Set[Dependency], compares: bool = True) -> None:
         changed = {one for compared in list(_compared) for one in compared.changed(changed, compares)}
 
 
-# What it takes
+# Memory
 
 
 LONG = 2000  # characters
-_most: list[int] = []  # large results of each function, if not all are kept
-_packs: list[bool] = []  # if long texts are kept compressed: whether in a file, and also those that are alone
+_most: list[int] = []  # limit on the large results of each function, if there is one
+_packs: list[bool] = []  # if long texts are compressed: whether to a file, single texts included
 
 
 def limit_large_results(most: int = 20) -> None:
-    """From now on, a long text, or a value that says `is_large_result`, stays only for the neighboring pages: in a
-    build, few pages ask for it, one after another. Texts that are packed stay."""
+    """From now on, drop a long text, or a value with `is_large_result`, after the neighboring pages: in a build, only a
+    few consecutive pages need it. Compressed texts stay."""
     _most[:] = [most]
 
 
 def pack_long_texts() -> None:
-    """From now on, long texts stay compressed: a live preview has all of them, and asks for few."""
+    """From now on, compress long texts: a live preview holds all of them and needs few."""
     _packs[:] = [True]
 
 
 def pack_several_texts() -> None:
-    """From now on, results of several long texts stay compressed, as a build has them of each model until the end."""
+    """From now on, compress results of several long texts: a build holds those of every model to the end."""
     _packs[:] = [False]
 
 
@@ -278,12 +276,12 @@ _holders: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def can_release(one: object) -> None:
-    """Record a value most of whose memory can be computed again."""
+    """Register a value most of whose memory can be recomputed."""
     _holders.add(one)
 
 
 def holders() -> list[Any]:
-    """All values of which this was recorded, and that somebody still has."""
+    """All registered values that are still alive."""
     return list(_holders)
 
 
@@ -295,17 +293,17 @@ def drop_large() -> None:
 
 
 def release() -> None:
-    """Drop large results, and have the others drop what they can compute again, as a model does with its trace."""
+    """Drop large results, and have the others drop what they can recompute, as a model does with its trace."""
     for results in list(_tracked):
         if isinstance(results, _Results):
             results.release()
 
 
 class Packed:
-    """A long text, compressed to a tenth and, `in_file`, outside of memory; two are compared without reading them."""
+    """A long text, compressed to about a tenth, with `in_file` in a file. Comparing two does not read them."""
 
     def __init__(self, text: str, in_file: bool = True):
-        from hashlib import blake2b  # few programs pack texts
+        from hashlib import blake2b  # imported only where texts are packed
 
         content = text.encode("utf-8", "surrogatepass")
         self.digest = blake2b(content).digest()
@@ -324,15 +322,16 @@ class Packed:
 
 
 class _Contents:
-    """The contents of packed texts in a private file, which begins anew when most of it is of texts that are gone."""
+    """The contents of packed texts in a private file, which is rewritten when most of it belongs to texts that are
+    gone."""
 
     def __init__(self):
         self.file: BinaryIO | None = None
-        self.texts: weakref.WeakValueDictionary[int, Packed] = weakref.WeakValueDictionary()  # by where they begin
+        self.texts: weakref.WeakValueDictionary[int, Packed] = weakref.WeakValueDictionary()  # by offset
         self.end, self.most = 0, LEAST  # bytes
 
     def put(self, text: Packed, content: bytes) -> tuple[int, int] | bytes:
-        """Where a content is; itself if it is short, or if there is no room for it."""
+        """The offset and length of a content; the content itself if it is short or the disk is full."""
         if len(content) < SHORT:
             return content
         try:
@@ -356,7 +355,7 @@ class _Contents:
         self.end += len(content)
 
     def begin_anew(self) -> None:
-        """Copy what is still needed into another file."""
+        """Copy the contents that are still in use to a new file."""
         import tempfile
 
         before, end, places = self.file, self.end, []
@@ -381,15 +380,15 @@ def read(file: BinaryIO, place: tuple[int, int]) -> bytes:
     return file.read(place[1])
 
 
-SHORT = 500  # bytes of a content that stays in memory
-LEAST = 1 << 26  # and of a file, before it begins anew
+SHORT = 500  # bytes; shorter contents stay in memory
+LEAST = 1 << 26  # bytes of a file before it is rewritten
 _contents = _Contents()
 
 
 class PackedResult(NamedTuple):
-    """A result that is a long text, or several."""
+    """A result that consists of one or several long texts."""
 
-    kind: type[str] | None  # as HTML is; None for several
+    kind: type[str] | None  # such as Html; None for several texts
     packed: tuple[Packed, ...]
 
     def unpacked(self) -> str | tuple[str, ...]:

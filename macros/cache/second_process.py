@@ -1,8 +1,8 @@
-"""A second process computes a part of a build's results, or of a check's: in an order of its own, while this one
-computes them in the build's, until they meet.
+"""A second process that computes part of a build's or a check's results: it works through the tasks from the other end
+until the two processes meet.
 
-It begins as a copy of this one, with all presets read. What fails there, or logs a warning, is computed here once more:
-an error is raised and told where it would be without a second process. PROCESSES=1 turns it off.
+It is forked once all presets are read. A task that fails in the second process or logs a warning is computed again in
+the first process, so errors appear where they would without a second process. PROCESSES=1 turns it off.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ T = TypeVar("T")
 FREE, THEIRS, DONE, OURS = range(4)  # the state of a task
 PLACE = 16  # bytes: where its result begins, and its length
 NEEDED = 1_000_000_000  # bytes of memory: the copy and what it computes
-PATIENCE = 60.0  # seconds for one task, after which the second process is taken for stuck
+PATIENCE = 60.0  # seconds for one task before the second process counts as stuck
 
 
 def is_worthwhile() -> bool:
-    """Whether there is a core and memory for a second process, and the system copies a process safely."""
+    """Whether there is a core and memory for a second process, and the system forks safely."""
     if sys.platform != "linux" or os.environ.get("PROCESSES") == "1" or threading.active_count() > 1:
         return False
     return len(os.sched_getaffinity(0)) > 1 and available_memory() >= NEEDED and disk.is_cold()
 
 
 def available_memory() -> int:
-    """Bytes of memory that the system can still give; 0 if it does not say."""
+    """Bytes of available memory; 0 if the system does not report them."""
     with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as file:
         for line in file:
             if line.startswith("MemAvailable:"):
@@ -48,15 +48,16 @@ def available_memory() -> int:
 
 
 class SecondProcess:
-    """The process, and what it has computed so far."""
+    """The process and its results so far."""
 
     def __init__(self, tasks: Mapping[str, Callable[[], Any]]):
         self.tasks, self.number = tasks, {name: n for n, name in enumerate(tasks)}
         self.states = mmap.mmap(-1, max(len(tasks), 1))
         self.places = mmap.mmap(-1, max(len(tasks), 1) * PLACE)
-        self.file = tempfile.TemporaryFile()  # which both processes have open
+        self.file = tempfile.TemporaryFile()  # open in both processes
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)  # of a copy of NumPy's threads, which it ends before
+            # about forking with NumPy's threads, which NumPy ends first
+            warnings.simplefilter("ignore", DeprecationWarning)
             self.process = os.fork()
         if not self.process:
             with suppress(BaseException):
@@ -66,7 +67,7 @@ class SecondProcess:
     # there
 
     def _work(self) -> None:
-        """Computes what is free; ends with the process that it is a copy of."""
+        """Compute the free tasks; end when the parent process does."""
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         first, silence, complaints = os.getppid(), os.open(os.devnull, os.O_WRONLY), _Complaints()
         os.dup2(silence, 1)
@@ -94,7 +95,7 @@ class SecondProcess:
     # here
 
     def result(self, name: str) -> tuple[Any, list] | None:
-        """What the second process has computed, with its records for the disk; None for what is to be computed here."""
+        """The second process's result with its records for the disk; None if the task is to be computed here."""
         n = self.number.get(name)
         if n is None:
             return None
@@ -118,7 +119,7 @@ class SecondProcess:
         return self.process != 0
 
     def end(self) -> None:
-        """End the process; nothing more is expected of it."""
+        """End the process."""
         if self._is_alive():
             os.kill(self.process, signal.SIGKILL)
             os.waitpid(self.process, 0)
@@ -127,7 +128,7 @@ class SecondProcess:
 
 
 class _Complaints(logging.Handler):
-    """Counts what would be logged as a warning or more, and keeps it from being written."""
+    """Counts warnings and errors instead of writing them."""
 
     number = 0
 
@@ -135,7 +136,7 @@ class _Complaints(logging.Handler):
         self.number += record.levelno >= logging.WARNING
 
     def replace_all(self) -> None:
-        """Be the only handler of all loggers."""
+        """Replace the handlers of all loggers."""
         for logger in logging.Logger.manager.loggerDict.values():
             if isinstance(logger, logging.Logger):
                 logger.handlers, logger.propagate = [], True
@@ -146,11 +147,11 @@ _under_way: list[SecondProcess] = []
 
 
 def start(tasks: Mapping[str, Callable[[], Any]]) -> bool:
-    """Begin with these tasks, by their names: first those that `computed` will ask for last. Whether there is a second
+    """Start on these named tasks, in the reverse order of the calls of `computed`. Returns whether there is a second
     process."""
     end()
     if is_worthwhile():
-        with suppress(OSError):  # no room for a process or a file: one is enough
+        with suppress(OSError):  # no memory or disk space: one process is enough
             _under_way.append(SecondProcess(tasks))
     return bool(_under_way)
 
@@ -161,7 +162,7 @@ def is_under_way() -> bool:
 
 
 def computed(name: str, compute: Callable[[], T]) -> T:
-    """The result of a task, by whichever process comes to it first."""
+    """The result of a task, from whichever process reaches it first."""
     if _under_way and (there := _under_way[-1].result(name)) is not None:
         value, records = there
         disk.take_over(records)
@@ -170,6 +171,6 @@ def computed(name: str, compute: Callable[[], T]) -> T:
 
 
 def end() -> None:
-    """After a build, complete or not."""
+    """End the second process, whether or not the build is complete."""
     while _under_way:
         _under_way.pop().end()

@@ -1,1 +1,1 @@
-"""From a trace to integers and polynomials: parameters, FLOPs, bytes, memory, bounds. Knows only the engine."""
+"""From a trace to integers and polynomials: parameters, FLOPs, bytes, memory, bounds. Depends only on the engine."""

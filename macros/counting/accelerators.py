@@ -13,9 +13,9 @@ import msgspec
 from ..engine.errors import Problem, nearest
 from ..engine.files import place, read_text
 
-# The types that a vendor states a peak for.
+# The types for which vendors state peaks.
 TYPES = ("float32", "float16", "bfloat16", "fp8", "int8", "fp4", "int4")
-OF_16_BITS = ("bfloat16", "float16", "float32")  # whose arithmetic holds a product of 16 bits
+OF_16_BITS = ("bfloat16", "float16", "float32")  # types whose arithmetic can represent 16-bit products
 
 Rate = Annotated[int, msgspec.Meta(gt=0)]
 Words = Annotated[str, msgspec.Meta(min_length=1, max_length=300)]
@@ -56,7 +56,7 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
     `memory_bytes` is the memory that a model may take; if that is only a part, `installed_bytes` is the whole. Without
-    a peak, only the memory bounds the time.
+    a peak, only the memory bounds the time. `watts` is the limit of the board's power that its maker states.
     """
 
     name: Words
@@ -65,11 +65,12 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     memory_bytes: Rate
     peak_flops: dict[str, Rate] = {}
     installed_bytes: Rate | None = None
+    watts: Rate | None = None
     bus: Bus | None = None
     multiprocessors: Multiprocessors | None = None
     link: Link | None = None
-    is_common: bool = False  # stands in the tables that cannot list every one
-    sources: dict[str, list[str]] = {}  # which figures, by the key of the source that gives them
+    is_common: bool = False  # is in tables that cannot list every accelerator
+    sources: dict[str, list[str]] = {}  # the figures from each source, by the source's key
     note: Words | None = None
 
     def __post_init__(self):
@@ -94,14 +95,14 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
 
     @property
     def figures(self) -> list[str]:
-        """The names of its figures, each of which has a source."""
-        others = ("installed_bytes", "bus", "multiprocessors", "link")
+        """The names of its figures; each has a source."""
+        others = ("installed_bytes", "watts", "bus", "multiprocessors", "link")
         told = [name for name in others if getattr(self, name) is not None]
         return ["memory_bytes", "bytes_per_second", *self.peak_flops, *told]
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A text that was read: its title, its address, the date."""
+    """A source: its title, its address, and the date of reading."""
 
     title: Words
     url: Annotated[str, msgspec.Meta(pattern=r"^https://\S+$")]

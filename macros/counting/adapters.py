@@ -2,115 +2,32 @@
 train.
 
 An adapted matrix [out, in] gets two more, [rank, in] and [out, rank] (LoRA, arXiv 2106.09685, 4.1), and with DoRA a
-magnitude for each of its outputs (arXiv 2402.09353, 4.1). PEFT decides which matrices are adapted: a target is the end
-of a module's name, `all-linear` is every linear layer except the output head. `adapters.toml` has its defaults.
+magnitude for each of its outputs (arXiv 2402.09353, 4.1). PEFT decides which matrices are adapted, and this module
+follows it option by option (`inject_adapter` in peft/tuners/tuners_utils.py); `Peft`, beside a type's forward pass, has
+what it knows of the type.
 """
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from enum import Enum
-from functools import cache, cached_property
-from pathlib import Path
-from typing import Annotated
-
-import msgspec
+from functools import cached_property
 
 from ..engine.architectures import Architecture
 from ..engine.errors import Problem, nearest, shorten
-from ..engine.files import read_text
-from ..engine.steps import Role
+from ..engine.facts import Peft, Stacked
 from ..engine.tensors import Weight
+from ..engine.weightless import WEIGHTLESS
+from .adapter_choice import ALL_LINEAR, CHOSEN, Adapter, Choice, Names, Pieces, Tree, is_every, written
+from .module_tree import Kind, Module, modules
 from .parameters import Counts
-from .parts import HEAD, LOOKED_UP
 
-ALL_LINEAR = "all-linear"
 BIASES = {"none": "", "all": "every bias of the model", "lora_only": "the biases of the adapted layers"}
-RANK = 8  # where none is given, as in PEFT
 MOST_RANK = 65_536
 MOST_TARGETS = 100
-
-
-class Kind(Enum):
-    """The kind of a module, as an adapter sees it."""
-
-    LINEAR = "linear layer"
-    EMBEDDING = "embedding"
-    HEAD = "output head"
-    STACK = "stack of experts"
-    OTHER = "other"
-
-
-# What a matrix is by the steps that read it; each of the others is a linear layer.
-_READERS = {
-    Kind.EMBEDDING: (*LOOKED_UP, Role.RELATIVE_BIAS, Role.NGRAM_EMBEDDING),
-    Kind.HEAD: (HEAD, Role.TASK_HEAD),
-}
-_VOCABULARY = ("vocab_size",)
-# The same table under other names, for an encoder and a decoder.
-TWICE = {
-    "bart": ("model.encoder.embed_tokens", "model.decoder.embed_tokens"),
-    "t5": ("encoder.embed_tokens", "decoder.embed_tokens"),
-}
-# What the head that is the input table too is called, where it is not lm_head.
-TIED_HEADS = {
-    "albert": "predictions.decoder",
-    "bert": "cls.predictions.decoder",
-    "biogpt": "output_projection",
-    "distilbert": "vocab_projector",
-    "electra": "generator_lm_head",
-    "modernbert": "decoder",
-    "modernbert_decoder": "decoder",
-    "mpnet": "lm_head.decoder",
-    "nomic_bert": "cls.predictions.decoder",
-    "roberta": "lm_head.decoder",
-    "whisper": "proj_out",
-}
-
-
-@dataclass(frozen=True)
-class Adapter:
-    """The options of an adapter. `targets` None: PEFT's default for the model type."""
-
-    rank: int = RANK
-    targets: tuple[str, ...] | None = None
-    dora: bool = False
-    bias: str = "none"
-    saved: tuple[str, ...] = ()  # modules that are trained in full, beside the adapters
-
-
-@dataclass(frozen=True)
-class Module:
-    """A module of one weight, or of an expert's stack, in each of its layers: its name in transformers, without
-    `.weight`, and the sizes of one member."""
-
-    name: str
-    kind: Kind
-    outputs: int
-    inputs: int
-    weights: tuple[Weight, ...]
-    members: int = 1
-    is_subclass: bool = False  # of a linear layer: adapted like one, but never quantized by bitsandbytes
-
-    @property
-    def layers(self) -> tuple[int, ...]:
-        return self.weights[0].numbered or (0,)
-
-    def named(self, layer: int) -> str:
-        """The name in one layer."""
-        return self.name.replace("{i}", str(layer))
-
-    @property
-    def elements(self) -> int:
-        """The weights of one copy."""
-        return self.outputs * self.inputs * self.members
-
-    @property
-    def is_quantized(self) -> bool:
-        """Whether bitsandbytes quantizes it in transformers: only linear layers themselves."""
-        return self.kind is Kind.LINEAR and not self.is_subclass
+ADAPTABLE = (Kind.LINEAR, Kind.EMBEDDING, Kind.HEAD, Kind.CONVOLUTION)
+STACKS = "gate_up_proj", "down_proj"  # what transformers calls the parameters of stacked experts
+WITHIN = "lora_dropout", "lora_A", "lora_B", "lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "default"
 
 
 @dataclass(frozen=True)
@@ -133,11 +50,12 @@ class Adapters:
     """The trained part of a model: its adapters, and the modules that are trained in full as well."""
 
     adapter: Adapter
-    targets: tuple[str, ...]
+    targets: tuple[str, ...]  # and parameters
     is_default: bool  # the targets are those of PEFT for the model type
     modules: tuple[Adapted, ...]
     biases: int
     saved: int
+    unmatched: tuple[str, ...] = ()  # names in the options that are no module's and no parameter's
 
     @property
     def total(self) -> int:
@@ -167,269 +85,377 @@ class Adapters:
         return next((one.rank for one in self.modules if weight in one.module.weights), 0)
 
 
-# --- what PEFT says ---------------------------------------------------------------------------------------------------
-
-_Names = Annotated[list[str], msgspec.Meta(min_length=1)]
-
-
-class Stacked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """PEFT's translation, for some model types, of targets that name an expert's matrix."""
-
-    router: str
-    gate: str
-    up: str
-    down: str
-    model_types: _Names
-
-
-class Facts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """PEFT's rules, from `adapters.toml`."""
-
-    defaults: dict[str, _Names]
-    stacked: list[Stacked]
-
-
-@cache
-def facts() -> Facts:
-    """PEFT's defaults, and the model types whose experts it adapts."""
-    text = read_text(Path(__file__).parent / "adapters.toml")
-    return msgspec.convert(tomllib.loads(text), Facts)
-
-
-def default_targets(model_type: str, peft: Facts | None = None) -> tuple[str, ...] | None:
-    """The modules that PEFT adapts by default, or None if it requires targets."""
-    known = (peft or facts()).defaults
-    return tuple(known[model_type]) if model_type in known else None
-
-
-def _stacked(model_type: str, peft: Facts | None) -> Stacked | None:
-    return next((one for one in (peft or facts()).stacked if model_type in one.model_types), None)
-
-
-# --- the modules of a model -------------------------------------------------------------------------------------------
-
-
-# Model types whose router is a linear layer of transformers 5; of all others it is a module of another class.
-LINEAR_ROUTERS = frozenset({"gemma4", "gemma4_text", "llama4", "llama4_text", "phimoe"})
-# Of these it is a subclass of one, and of Falcon every linear layer is.
-OWN_ROUTER, OWN_LINEAR = frozenset({"llama4", "llama4_text", "phimoe"}), frozenset({"falcon"})
-# Model types whose Mamba layers read the output projection's weight themselves: PEFT refuses to adapt it.
-MAMBA = frozenset({"falcon_h1", "falcon_mamba", "mamba", "mamba2", "nemotron_h"})
-REFUSED = "out_proj"
-
-
-def modules(counts: Counts, architecture: Architecture, model_type: str) -> tuple[Module, ...]:
-    """Every module of transformers that holds weights, in the order of first use, derived from the forward pass's own
-    weights.
-
-    A linear layer is a matrix `….weight` that is neither a lookup table nor a head. For stacked experts, transformers
-    has one module per parameter; a router is a module of another class.
-    """
-    read = {kind: _read_by(counts, roles) for kind, roles in _READERS.items()}
-    transposed, grouped = _read_by(counts, (Role.CONV1D,)), _read_by(counts, (Role.GROUPED_LINEAR,))
-    experts = {name for w in counts.weights if w.routed is not None for name in w.routed[0].expr.symbols}
-    found: dict[tuple[str, tuple[int, ...] | None], Module] = {}
-    for w in counts.weights:
-        name, parts = _packed(w.name, architecture.fused)
-        if w.routed is not None and (parts > 1 or "{e}" not in name) and len(_one_of_stack(w)) == 2:
-            outputs, inputs = _one_of_stack(w)
-            before = found.get((name, w.layers))
-            if before is not None:
-                joined = replace(before, outputs=before.outputs + outputs, weights=(*before.weights, w))
-            else:
-                joined = Module(name, Kind.STACK, outputs, inputs, (w,), int(w.routed[0]))
-            found[name, w.layers] = joined
-            continue
-        sizes = [int(d) for d in w.shape]
-        outputs, inputs = (sizes[0], sizes[1]) if len(sizes) == 2 else (sizes[0] if sizes else 1, 1)
-        if w in transposed:
-            outputs, inputs = inputs, outputs
-        is_matrix = name.endswith(".weight") and len(sizes) == 2
-        kind = next((kind for kind, weights in read.items() if w in weights), Kind.LINEAR) if is_matrix else Kind.OTHER
-        rows = w.shape[0].expr.symbols if w.shape else frozenset[str]()
-        if kind is Kind.HEAD and rows.isdisjoint(_VOCABULARY):
-            kind = Kind.LINEAR  # what a head does before its scores
-        is_router = not rows.isdisjoint(experts)
-        if kind is Kind.LINEAR and is_router and model_type not in LINEAR_ROUTERS:
-            kind = Kind.OTHER
-        is_subclass = w in grouped or model_type in OWN_LINEAR or (is_router and model_type in OWN_ROUTER)
-        members = 1 if w.members is None else int(w.members)
-        module = Module(name.removesuffix(".weight"), kind, outputs, inputs, (w,), members, is_subclass)
-        found[name, w.layers] = module
-    for m in list(found.values()):
-        if m.kind is Kind.EMBEDDING and m.weights[0] in read[Kind.HEAD]:
-            head = TIED_HEADS.get(model_type, "lm_head")
-            found[head, None] = replace(m, name=head, kind=Kind.HEAD)
-            for name in TWICE.get(model_type, ()):
-                found[name, None] = replace(m, name=name)
-    return tuple(found.values())
-
-
-def _read_by(counts: Counts, roles: Iterable[Role]) -> frozenset[Weight]:
-    wanted = frozenset(roles)
-    return frozenset(w for node in counts.trace.root.walk() if node.role in wanted for w in node.all_weights())
-
-
-def _one_of_stack(w: Weight) -> list[int]:
-    """The sizes of one member's matrix: [out, in]."""
-    assert w.routed is not None
-    sizes = [int(d) for d in w.shape]
-    return sizes[1:] if w.members is None and sizes[0] == int(w.routed[0]) else sizes
-
-
-def _packed(name: str, fused: Mapping[str, tuple[str, ...]]) -> tuple[str, int]:
-    """The transformers name of the tensor that contains a published one, and its number of parts."""
-    for packed, parts in fused.items():
-        for part in parts:
-            if f".{name}".endswith(f".{part}"):
-                return name[: len(name) - len(part)] + packed, len(parts) + ("{e}" in part)
-    return name, 1
-
-
-# --- what is trained --------------------------------------------------------------------------------------------------
-
-
 def adapters(
     counts: Counts,
     architecture: Architecture,
-    model_type: str,
     adapter: Adapter,
     known: tuple[Module, ...] | None = None,
-    peft: Facts | None = None,
 ) -> Adapters:
     """The trainable part of a model with an adapter; `modules` may be passed if they are known.
 
-    Raises `Problem` for a target that the model does not have, and for modules that PEFT cannot adapt.
+    Raises `Problem` for options that PEFT refuses.
     """
-    known = modules(counts, architecture, model_type) if known is None else known
-    targets, is_default = adapter.targets, adapter.targets is None
-    if targets is None:
-        targets = default_targets(model_type, peft) or (ALL_LINEAR,)
-        is_default = targets != (ALL_LINEAR,)
-    chosen = list(_chosen(known, targets, model_type, adapter, peft))
+    known = modules(counts, architecture) if known is None else known
+    adapter = _as_peft_takes_it(adapter)
+    tree = Tree(known, WEIGHTLESS.get(architecture.model_types[0], ()))
+    _check(adapter)
+    asked, is_default = _with_targets(adapter, architecture, tree)
+    chosen = [*_adapted_modules(tree, asked, architecture.peft), *_adapted_parameters(tree, asked, architecture.peft)]
     if not chosen:
-        raise _not_found(known, targets)
+        raise _not_found(known, adapter)
+    saved = _saved(tree, adapter, chosen)
+    shown = adapter.targets if adapter.targets is not None else architecture.peft.targets if is_default else ()
     return Adapters(
         adapter,
-        targets,
+        (*((shown,) if isinstance(shown, str) else shown), *adapter.parameters),
         is_default,
         tuple(chosen),
-        _biases(counts, architecture, chosen, adapter.bias),
-        _saved(counts, known, adapter.saved),
+        _biases(known, adapter, chosen),
+        sum(saved.values()),
+        (*_unmatched(tree, adapter, asked, chosen), *[name for name, count in saved.items() if not count]),
     )
 
 
-def _chosen(
-    known: tuple[Module, ...], targets: tuple[str, ...], model_type: str, adapter: Adapter, peft: Facts | None
-) -> Iterator[Adapted]:
-    rule = _stacked(model_type, peft) if any(m.kind is Kind.STACK for m in known) else None
-    every = [t for t in targets if t.lower() == ALL_LINEAR]
-    linear = [m for m in known if m.kind is Kind.LINEAR]
-    if rule is None:
-        named = [t for t in targets if t not in every]
-        for m in known:
-            is_refused = model_type in MAMBA and m.name.endswith(f".{REFUSED}")
-            layers = _matching(m, named)
-            if layers and is_refused:
-                raise Problem(
-                    f"target module {REFUSED}: PEFT refuses it in Mamba layers", "name others, such as in_proj"
-                )
-            if every and m.kind is Kind.LINEAR and not is_refused:
-                layers = m.layers
-            if layers and m.kind in (Kind.LINEAR, Kind.EMBEDDING, Kind.HEAD):
-                yield _adapted(m, layers, adapter)
-        return
-    names = {t for t in targets if t not in every}
-    if every:  # by the last part of each name, and the experts' matrices, as before they were stacked
-        names |= {m.name.rpartition(".")[2] for m in linear} | {rule.router, rule.gate, rule.up, rule.down}
+def _as_peft_takes_it(adapter: Adapter) -> Adapter:
+    """The adapter with its only name as a string if that means all linear layers."""
+    targets = adapter.targets
+    if targets is not None and not isinstance(targets, str) and len(targets) == 1 and is_every(targets[0]):
+        return replace(adapter, targets=targets[0])
+    return adapter
 
-    def of(old: str) -> set[str]:
-        return {name for name in names if name == old or name.endswith(f".{old}")}
 
-    router, gate, up, down = of(rule.router), of(rule.gate), of(rule.up), of(rule.down)
-    if bool(gate) != bool(up):
+def _check(adapter: Adapter) -> None:
+    """Raise `Problem` for options that contradict each other (`LoraConfig.__post_init__`)."""
+    if isinstance(adapter.targets, str) and (adapter.layers is not None or adapter.layers_pattern):
         raise Problem(
-            f"target modules {', '.join(sorted(gate | up))}: gate and up matrices of experts are one parameter",
+            f"layers to adapt with the target {shorten(adapter.targets)}: PEFT takes them with names",
+            "name the targets",
+        )
+    if adapter.layers_pattern and adapter.layers is None:
+        raise Problem("a name of layers without their numbers", "give the layers to transform too")
+
+
+# --- what is adapted --------------------------------------------------------------------------------------------------
+
+
+def _with_targets(adapter: Adapter, architecture: Architecture, tree: Tree) -> tuple[Adapter, bool]:
+    """The adapter with the targets that PEFT looks for in the modules of transformers 5, and whether they are its own.
+
+    Where experts were linear layers before they were stacked, their names become those of parameters
+    (`_convert_peft_config_moe` in peft/utils/transformers_weight_conversion.py), and a default is lost on the way.
+    """
+    peft = architecture.peft
+    if peft.stacked is not None:
+        return _stacked(adapter, peft.stacked, tree), False
+    if adapter.targets is not None or (adapter.parameters and not peft.targets):
+        return adapter, False
+    if not peft.targets:
+        raise _without_default(adapter)
+    return replace(adapter, targets=peft.targets), True
+
+
+def _without_default(adapter: Adapter) -> Problem:
+    return Problem("no target modules: PEFT has no default for this model type", f"name some, or {ALL_LINEAR}")
+
+
+def every_linear(architecture: Architecture, rank: int) -> Adapter:
+    """The adapter of all linear layers that PEFT takes; in Mamba layers, all but one."""
+    refused = architecture.peft.refused
+    return Adapter(rank, ALL_LINEAR, excluded=(refused,) if refused else ())
+
+
+def _stacked(adapter: Adapter, rule: Stacked, tree: Tree) -> Adapter:
+    """The adapter with the names of stacked parameters, and their ranks."""
+    fused = {rule.router: "gate.weight", rule.gate: STACKS[0], rule.up: STACKS[0], rule.down: STACKS[1]}
+    targets = adapter.targets
+    if targets is None and not adapter.parameters:
+        raise _without_default(adapter)
+    if isinstance(targets, str):
+        found = _spelled_out(adapter, fused, tree)
+        if not found:
+            return adapter
+        targets = found
+    rest: list[str] = []
+    parameters = list(adapter.parameters)
+    matched: dict[str, bool] = {}
+    for target in targets or ():
+        old = next((name for name in fused if target == name or target.endswith(f".{name}")), None)
+        if old is None:
+            rest.append(target)
+        else:
+            parameters.append(fused[old])
+            matched[old] = True
+    if (rule.gate in matched) != (rule.up in matched):
+        raise Problem(
+            f"target modules {rule.gate if rule.gate in matched else rule.up}: gate and up matrices of experts are one "
+            "parameter",
             f"name both {rule.gate} and {rule.up}, or neither",
         )
-    rest = tuple(sorted(names - router - gate - up - down))
-    parameters = {end for end, asked in (("gate_up_proj", gate), ("down_proj", down)) if asked}
-    for m in known:
-        if m.kind is Kind.STACK:
-            if m.name.rpartition(".")[2] in parameters:
-                yield _adapted(m, m.layers, adapter, 2 if m.name.endswith("gate_up_proj") else 1)
-        elif router and m.name.endswith(f".{rule.router}") and m.kind is not Kind.EMBEDDING:
-            yield _adapted(m, m.layers, adapter)
-        elif m.kind in (Kind.LINEAR, Kind.EMBEDDING, Kind.HEAD) and (layers := _matching(m, rest)):
-            yield _adapted(m, layers, adapter)
-
-
-def _matching(m: Module, targets: Iterable[str]) -> tuple[int, ...]:
-    """The layers in which a module's name ends in a target."""
-    targets = tuple(targets)
-    if not targets:
-        return ()
-    if "{i}" not in m.name:
-        return m.layers if any(_ends(m.name, t) for t in targets) else ()
-    after = m.name.rpartition("{i}")[2]
-    if any(after.endswith(f".{t}") for t in targets):
-        return m.layers
-    with_number = [t for t in targets if len(t) >= len(after)]
-    return tuple(i for i in m.layers if any(_ends(m.named(i), t) for t in with_number)) if with_number else ()
-
-
-def _ends(name: str, target: str) -> bool:
-    return name == target or name.endswith(f".{target}")
-
-
-def _adapted(m: Module, layers: tuple[int, ...], adapter: Adapter, times: int = 1) -> Adapted:
-    is_parameter = m.kind in (Kind.STACK, Kind.OTHER)
-    if adapter.dora and is_parameter:
-        raise Problem(
-            f"DoRA of {m.name}: PEFT has none for stacked experts and their routers",
-            "name other target modules, such as those of attention, or use LoRA",
-        )
-    rank = adapter.rank * times
-    each = rank * (m.outputs + m.inputs) * m.members
-    width = m.inputs if m.kind is Kind.EMBEDDING else m.outputs
-    return Adapted(m, layers, rank, each, width * m.members if adapter.dora else 0)
-
-
-def _not_found(known: tuple[Module, ...], targets: tuple[str, ...]) -> Problem:
-    ends = list(dict.fromkeys(m.name.rpartition(".")[2] for m in known if m.kind is Kind.LINEAR))
-    if not ends:
-        return Problem("the model has no linear layers to adapt", "train it in full: --method full")
-    wrong = ", ".join(shorten(t) for t in targets[:5])
-    return Problem(
-        f"target modules {wrong}: no linear layer of the model has such a name",
-        nearest(targets[0], ends, f"name some of {', '.join(ends[:20])}, or {ALL_LINEAR}"),
+    ranks = dict(adapter.ranks)
+    if rule.gate in matched:
+        ranks[f".*\\.{STACKS[0]}"] = 2 * adapter.rank
+    return replace(
+        adapter,
+        targets=tuple(dict.fromkeys(rest)),
+        parameters=tuple(dict.fromkeys(parameters)),
+        ranks=tuple(ranks.items()),
     )
 
 
-def _biases(counts: Counts, architecture: Architecture, chosen: Iterable[Adapted], which: str) -> int:
+def _spelled_out(adapter: Adapter, fused: dict[str, str], tree: Tree) -> tuple[str, ...]:
+    """The last parts of the names that an expression, or all-linear, matches."""
+    if is_every(adapter.targets):
+        linear = [m.name.rpartition(".")[2] for m in tree.known if m.kind is Kind.LINEAR]
+        return tuple(dict.fromkeys([*linear, *fused]))
+    choice = Choice(replace(adapter, layers=None))
+    found: dict[str, bool] = {}
+    stacks: dict[str, list[str]] = {}
+    for m in tree.known:
+        for layer in m.layers:
+            for e in range(m.copies):
+                name = written(m.parameter, layer, e)
+                before, _, last = name.rpartition(".")
+                stacks.setdefault(last, []).append(before)
+                for key in (name, before):
+                    if choice.of(key) == CHOSEN:
+                        found[key.rpartition(".")[2]] = True
+    for name, layer in tree.containers():
+        key = written(name, layer)
+        if choice.of(key) == CHOSEN:
+            found[key.rpartition(".")[2]] = True
+    for old, new in fused.items():
+        if old not in found and any(choice.of(f"{holder}.{old}") == CHOSEN for holder in stacks.get(new, ())):
+            found[old] = True
+    return tuple(found)
+
+
+def _adapted_modules(tree: Tree, adapter: Adapter, peft: Peft) -> Iterator[Adapted]:
+    """The modules that the targets name. Raises `Problem` where PEFT cannot adapt one of them."""
+    choice, ranks = Choice(adapter), Pieces([name for name, _ in adapter.ranks])
+    rank_by = dict(adapter.ranks)
+    for name, layer in tree.containers():
+        if choice.of(written(name, layer)) == CHOSEN:
+            raise _not_adaptable(written(name, layer))
+    for m in tree.known:
+        if not m.is_weight:
+            continue
+        by_rank: dict[tuple[int, int], list[int]] = {}
+        alike: list[int] | None = None
+        for layer in m.layers:
+            if alike is None or choice.is_by_layer:
+                alike = []
+                for e in range(m.copies if choice.is_by_layer else 1):
+                    name = written(m.name, layer, e)
+                    if choice.of(name, m.kind is Kind.LINEAR) == CHOSEN:
+                        alike += [rank_by.get(ranks.first(name) or "", adapter.rank)] * (
+                            1 if choice.is_by_layer else m.copies
+                        )
+            for rank in dict.fromkeys(alike):
+                by_rank.setdefault((rank, alike.count(rank)), []).append(layer)
+        if by_rank:
+            _check_adaptable(m, peft)
+        for (rank, members), layers in by_rank.items():
+            part = m if members == m.members else replace(m, members=members)
+            yield _adapted(part, tuple(layers), rank, adapter)
+
+
+def _check_adaptable(m: Module, peft: Peft) -> None:
+    last = m.holder.rpartition(".")[2]
+    if peft.refused and last in (peft.refused, "conv1d"):
+        raise Problem(f"target module {last}: PEFT refuses it in Mamba layers", f"exclude it: exclude_modules {last}")
+    if m.kind not in ADAPTABLE and m.is_weight and m.kind is not Kind.STACK:
+        raise _not_adaptable(m.name)
+    if m.kind is Kind.STACK and m.is_weight:
+        raise _not_adaptable(m.name)
+
+
+def _not_adaptable(name: str) -> Problem:
+    return Problem(
+        f"target module {name}: PEFT adapts linear layers, tables and convolutions",
+        "name others, such as those of attention",
+    )
+
+
+def _adapted(m: Module, layers: tuple[int, ...], rank: int, adapter: Adapter) -> Adapted:
+    """A module's adapter, with so many members in each of these layers."""
+    if m.kind is Kind.CONVOLUTION:
+        if rank % m.groups:
+            raise Problem(
+                f"target module {m.name}: a convolution of {m.groups:,} groups takes a rank that they divide",
+                "name others, such as those of attention",
+            )
+        low_rank = rank * m.inputs * m.shape[2] + rank // m.groups * m.outputs
+    else:
+        low_rank = rank * (m.outputs + m.inputs)
+    width = m.inputs if m.kind is Kind.EMBEDDING else m.outputs
+    return Adapted(m, layers, rank, low_rank * m.members, width * m.members if adapter.dora else 0)
+
+
+def _adapted_parameters(tree: Tree, adapter: Adapter, peft: Peft) -> Iterator[Adapted]:
+    """The parameters that are adapted by name, experts' stacks above all. Raises `Problem` where PEFT cannot."""
+    if not adapter.parameters:
+        return
+    names, ranks = Names(adapter.parameters), Pieces([name for name, _ in adapter.ranks])
+    rank_by, choice = dict(adapter.ranks), Choice(adapter)
+    for m in tree.known:
+        by_rank: dict[int, list[int]] = {}
+        for layer in m.layers:
+            for e in range(m.copies):
+                key = written(m.parameter, layer, e)
+                if names.have(key):
+                    holder = written(m.holder, layer, e)
+                    _check_parameter(m, key, adapter, peft)
+                    if choice.of(holder, m.kind is Kind.LINEAR) == CHOSEN:
+                        raise Problem(
+                            f"target parameter {key}: its module is adapted as well", "leave it out of the targets"
+                        )
+                    by_rank.setdefault(rank_by.get(ranks.first(key) or "", adapter.rank), []).append(layer)
+        for rank, layers in by_rank.items():
+            members, a, b = m.shape if len(m.shape) == 3 else (1, *m.shape)
+            yield Adapted(m, tuple(layers), rank, rank * members * (a + b), 0)
+
+
+def _check_parameter(m: Module, key: str, adapter: Adapter, peft: Peft) -> None:
+    last = m.holder.rpartition(".")[2]
+    if peft.refused and last in (peft.refused, "conv1d"):
+        raise Problem(f"target parameter {key}: PEFT refuses {last} in Mamba layers", "name others")
+    if adapter.dora:
+        raise Problem(
+            f"DoRA of {key}: PEFT has none for stacked experts and their routers",
+            "name other target modules, such as those of attention, or use LoRA",
+        )
+    if len(m.shape) not in (2, 3):
+        raise Problem(
+            f"target parameter {key}: it has {len(m.shape)} dimensions, and PEFT adapts two or three", "name others"
+        )
+    if m.holder == "":
+        raise Problem(f"target parameter {key}: it is the model's own", "name one of a module")
+
+
+def _not_found(known: tuple[Module, ...], adapter: Adapter) -> Problem:
+    ends = list(dict.fromkeys(m.name.rpartition(".")[2] for m in known if m.kind is Kind.LINEAR))
+    if not ends:
+        return Problem("the model has no linear layers to adapt", "train it in full, with the method full")
+    targets = (adapter.targets,) if isinstance(adapter.targets, str) else adapter.targets or ()
+    wrong = ", ".join(shorten(t) for t in (*targets, *adapter.parameters)[:5])
+    mend = f"name some of {', '.join(ends[:20])}, or {ALL_LINEAR}"
+    return Problem(
+        f"target modules {wrong}: no module that is left has such a name",
+        nearest(targets[0], ends, mend) if targets else mend,
+    )
+
+
+def _unmatched(tree: Tree, adapter: Adapter, asked: Adapter, chosen: list[Adapted]) -> Iterator[str]:
+    """The names in the options that are no module's, no parameter's, or no adapted module's."""
+    every = [written(m.holder, layer, e) for m in tree.known for layer in m.layers for e in range(m.copies)]
+    if not isinstance(adapter.targets, str):
+        stacked = set(adapter.targets or ()) - set(asked.targets or ())
+        for name in adapter.targets or ():
+            one = Names((name,))
+            if name not in stacked and not any(one.have(key) for key in every):
+                yield name
+    for name in adapter.parameters:
+        if not any(Names((name,)).have(written(m.parameter, m.layers[0])) for m in tree.known) and not any(
+            Names((name,)).have(written(m.parameter, layer, e))
+            for m in tree.known
+            for layer in m.layers
+            for e in range(m.copies)
+        ):
+            yield name
+    adapted = [
+        written(name, layer, e)
+        for one in chosen
+        for name in (one.module.name, one.module.parameter)
+        for layer in one.layers
+        for e in range(one.module.copies)
+    ]
+    for name in dict.fromkeys([name for name, _ in (*adapter.ranks, *adapter.alphas)]):
+        one = Pieces((name,))
+        if not any(one.first(key) is not None for key in adapted):
+            yield name
+
+
+# --- what is trained in full ------------------------------------------------------------------------------------------
+
+
+def _biases(known: tuple[Module, ...], adapter: Adapter, chosen: Iterable[Adapted]) -> int:
     """Biases that are also trained: `all` means every parameter with that name, as in PEFT."""
-    if which == "none":
+    if adapter.bias == "none":
         return 0
-    named = [(_packed(w.name, architecture.fused)[0], w) for w in counts.weights]
-    if which == "all":
-        return sum(int(w.count) for name, w in named if name.endswith(".bias"))
-    total = 0
+    found = [m for m in known if m.name.endswith(".bias") and not m.is_weight]
+    if adapter.bias == "all":
+        return sum(
+            _size(m)
+            for m in found
+            if not m.is_copy
+            for layer in m.layers
+            for e in range(m.copies)
+            if not _is_saved(written(m.name, layer, e), adapter.saved)
+        )
+    adapted: dict[str, int] = {}
     for one in chosen:
-        for name, w in named:
-            if name == f"{one.module.name}.bias" and w.layers == one.module.weights[0].layers:
-                total += int(w.count) // int(w.layer_count) * len(one.layers)
+        holder = one.module.holder
+        for layer in one.layers:
+            adapted[f"{holder} {layer}"] = min(one.module.members, one.module.copies)
+    return sum(_size(m) * adapted.get(f"{m.holder} {layer}", 0) for m in found for layer in m.layers)
+
+
+def _size(m: Module) -> int:
+    """The elements of a parameter in one layer, of one expert."""
+    total = 1
+    for size in m.shape:
+        total *= size
     return total
 
 
-def _saved(counts: Counts, known: tuple[Module, ...], names: tuple[str, ...]) -> int:
-    """Parameters of the modules that are trained in full. Raises `Problem` for an unknown name."""
-    total = 0
-    for name in names:
-        below = f".{name}."
-        found = sum(int(w.count) for w in counts.weights if below in f".{w.name}.")
-        if not found:  # a head that is the input table too is trained as a table of its own
-            found = sum(m.elements for m in known if m.kind is Kind.HEAD and _ends(m.name, name))
-        if not found:
-            raise Problem(f"modules to save, {shorten(name)}: the model has no such module", "correct the name")
-        total += found
-    return total
+def _above(parameter: str) -> list[str]:
+    """The modules that a parameter is in."""
+    parts = parameter.split(".")[:-1]
+    return [".".join(parts[: n + 1]) for n in range(len(parts))]
+
+
+def _is_saved(parameter: str, names: tuple[str, ...]) -> bool:
+    return bool(names) and any(one.endswith(names) for one in _above(parameter))
+
+
+def _saved(tree: Tree, adapter: Adapter, chosen: list[Adapted]) -> dict[str, int]:
+    """Parameters of the modules that are trained in full, by the names that ask for them; each module once.
+
+    A name is the end of a module's, with or without a dot before. Raises `Problem` for a module that is adapted, or is
+    a list of modules.
+    """
+    found = dict.fromkeys(adapter.saved, 0)
+    if not found:
+        return found
+    names = tuple(found)
+    lists: dict[str, bool] = {}
+    for m in tree.known:
+        for layer in m.layers:
+            for e in range(m.copies):
+                key = written(m.parameter, layer, e)
+                above = _above(key)
+                for one, inner in zip(above, above[1:]):
+                    is_numbered = one.rpartition(".")[2].isdecimal()  # modules in turn, not a list
+                    if inner.rpartition(".")[2].removeprefix("expert_").isdecimal() and not is_numbered:
+                        lists[one] = True
+                asked = next((end for end in names if any(one.endswith(end) for one in above)), None)
+                is_twice = m.is_copy and any(same.endswith(names) for w in m.weights for same in _above(w.name))
+                if asked is not None and not is_twice:
+                    found[asked] += _size(m)
+    for name in lists:
+        if name.endswith(names):
+            raise Problem(f"modules to save: {name} is a list of modules, which PEFT refuses", "name what is in it")
+    within = [end for end in names if any(one.endswith(end) for one in WITHIN)]
+    for one in chosen:
+        m = one.module
+        for layer in one.layers:
+            name = written(m.holder, layer)
+            if twice := [*within, *[end for end in names if name.endswith(end)]]:
+                raise Problem(
+                    f"modules to save, {shorten(twice[0])}: ends {name}, which is adapted; PEFT refuses it",
+                    "write the whole last part of the name, or leave it out",
+                )
+            if base := [end for end in names if "base_layer".endswith(end)]:  # PEFT's name for what is adapted
+                has = [p for p in tree.known if p.holder == m.holder and layer in p.layers]
+                found[base[0]] += sum(_size(p) * min(m.members, p.copies) for p in has)
+    return found

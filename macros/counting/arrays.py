@@ -40,7 +40,7 @@ def cached(x: ShapeArray) -> Holds | None:
 
 
 def new_rows(x: ShapeArray) -> ShapeArray:
-    """Of rows appended to a cache, the new ones."""
+    """The new rows among those appended to a cache."""
     x = part(x)
     return part(x.source.inputs[-1]) if isinstance(x.source, Node) and is_cache(x) else x
 
@@ -79,7 +79,7 @@ def product_of(axes: tuple[Poly, ...]) -> Poly:
 
 @cache
 def _shape(axes: tuple[Poly, ...]) -> tuple[Poly, bool]:
-    """(elements, whether two axes vary with the text) of a shape; models share many of them."""
+    """(elements, whether two axes vary with the text) of a shape, cached because models share many shapes."""
     return product_of(axes), sum(varies(p) for p in axes) > 1
 
 

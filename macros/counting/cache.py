@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ..engine.cached_method import cached_method
 from ..engine.dims import Poly, product
 from ..engine.tensors import CacheEntry
+from .compute import Compute
 from .formats import ItemBytes, cached_bytes
 from .parameters import INDEX
-from .traffic import Traffic
 
 
-class CacheCosts(Traffic):
-    """What the layers keep between steps."""
+class CacheCosts:
+    """The size of the cache that the layers keep between steps."""
 
+    def __init__(self, compute: Compute):
+        self.compute, self.counts, self.trace = compute, compute.counts, compute.trace
+
+    @cached_method
     def cache_by_entry(self, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry of each kind of layer with its bytes after `context` tokens; without tokens that wait for
         compression."""
@@ -35,12 +40,12 @@ class CacheCosts(Traffic):
     @property
     def has_latents(self) -> bool:
         """Whether the cache holds latents instead of keys and values."""
-        return bool(self.latents)
+        return bool(self.compute.latents)
 
     def expanded_cache_bytes(self, context: int, item_bytes: ItemBytes = 2) -> int:
         """Bytes of the cache if latent attention kept every head's keys and values; the same as the cache without
         latents."""
-        expanded = {node.layers: latent for node, latent in self.latents.items()}
+        expanded = {node.layers: latent for node, latent in self.compute.latents.items()}
         total = 0
         for k, size in self.cache_by_entry(context, item_bytes):
             latent = expanded.get(k.layers)

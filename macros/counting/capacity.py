@@ -13,8 +13,8 @@ from .conditions import Conditions
 from .formats import BLOCK_OF_CACHE, CACHE_TYPES, FORMATS, GGUF_TYPES, ItemBytes, cached_bytes
 from .splits import Split
 
-# A polynomial in the context S with whole coefficients: of each term the coefficient, the power of S, and the calls
-# that it is multiplied by, each its name (`min`, `//`, `%`) before its arguments, which are polynomials too.
+# A polynomial in the context S with integer coefficients. Each term is its coefficient, its power of S, and the calls
+# that multiply it; a call is a name (`min`, `//`, `%`) followed by arguments, which are polynomials too.
 Terms: TypeAlias = Sequence[Sequence[Any]]
 
 
@@ -37,7 +37,7 @@ def _called(name: str, values: list[int]) -> int:
     return values[0] // values[1] if name == "//" else values[0] % values[1]
 
 
-ROW = "row"  # in the place of a format's name: a quantizer's, whose rows have these bytes each
+ROW = "row"  # marks a quantizer's format, with bytes per row
 
 
 class Weights:
@@ -45,9 +45,9 @@ class Weights:
 
     def __init__(self, data: Sequence[Any]):
         self.total: int = data[0]  # bytes
-        self.read: int = data[1]  # that every step reads, where all tokens choose the same experts
-        self.types: Sequence[str] = data[2]  # whose arithmetic holds every value, besides bfloat16
-        self.tables: Sequence[Sequence[Any]] = data[3]  # of which a step reads a row for each token
+        self.read: int = data[1]  # bytes that every step reads if all tokens choose the same experts
+        self.types: Sequence[str] = data[2]  # types besides bfloat16 whose arithmetic represents every value
+        self.tables: Sequence[Sequence[Any]] = data[3]  # tables of which a step reads a row for each token
         self.of_first_step: int = data[4]  # bytes that only the first step of a sequence reads
 
     def bytes_read(self, batch: int, is_first: bool) -> int:
@@ -68,10 +68,11 @@ class Capacity:
     def __init__(self, data: Mapping[str, Any]):
         self.total: int = data["total"]  # parameters
         self.row_width: int = data["row_width"]  # a common divisor of the widths of the cache's rows
-        self.kept: Sequence[Sequence[Any]] = data["kept"]  # elements of the cache, by their own bytes, 0 without
-        self.moved: Sequence[Sequence[Any]] = data["moved"]  # those that a step reads and writes
-        self.operations: Sequence[Terms] = data["operations"]  # elements of those that may be the largest
-        self.forms: Sequence[Sequence[Terms]] = data["forms"]  # FLOPs: maps by weights, products of tokens with tokens
+        self.kept: Sequence[Sequence[Any]] = data["kept"]  # elements of the cache, by their own size in bytes, or 0
+        self.moved: Sequence[Sequence[Any]] = data["moved"]  # elements that a step reads and writes
+        self.operations: Sequence[Terms] = data["operations"]  # elements of the operations that may be the largest
+        # FLOPs: products with weights, products of tokens with tokens
+        self.forms: Sequence[Sequence[Terms]] = data["forms"]
         self.weights: dict[str, Weights] = {}
         for name in data["weights"]:
             self.weights[name] = Weights(data["weights"][name])
@@ -100,7 +101,7 @@ class Capacity:
         key = (context, item_bytes)
         if key not in self._bytes_at:
             largest = max(value_of(operation, context) for operation in self.operations)
-            self._bytes_at[key] = (_bytes(self.kept, context, item_bytes), largest * 2)
+            self._bytes_at[key] = (kept_bytes(self.kept, context, item_bytes), largest * 2)
         return self._bytes_at[key]
 
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int]:
@@ -119,15 +120,8 @@ class Capacity:
     def largest_context(self, memory_bytes: int, given: Conditions, most: int = 10**9) -> int | None:
         """The longest context that fits; 0 if none does, None if even `most` tokens do."""
         left = memory_bytes - self.weight_bytes(given.format)
-
-        def is_full(context: int) -> bool:
-            cache = _bytes(self.kept, context, given.item_bytes)
-            if cache * given.batch > left:
-                return True
-            rest = left - cache * given.batch
-            return any(value_of(operation, context) * 2 * given.batch > rest for operation in self.operations)
-
-        return bisect_left(range(1, most + 1), True, key=is_full) if is_full(most) else None
+        longest = longest_context(self.kept, self.operations, left, given.batch, given.item_bytes, most)
+        return None if longest == most else longest
 
     def batch_that_fits(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that fit next to the weights."""
@@ -138,7 +132,7 @@ class Capacity:
         """The minimum time of a decode step, limited by memory or by compute."""
         weights, context = self.weights[given.format], given.tokens
         moved = weights.bytes_read(given.batch, context == 1)
-        moved += _bytes(self.moved, context, given.item_bytes) * given.batch
+        moved += kept_bytes(self.moved, context, given.item_bytes) * given.batch
         seconds = Fraction(moved, given.machine.bytes_per_second)
         by_weights = given.machine.peak(*weights.types)
         by_cache = given.machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
@@ -151,6 +145,24 @@ class Capacity:
         return max(compute * given.batch, seconds)
 
 
-def _bytes(entries: Sequence[Sequence[Any]], context: int, item_bytes: ItemBytes) -> int:
+def longest_context(
+    kept: Sequence[Sequence[Any]],
+    operations: Sequence[Terms],
+    left: int,
+    batch: int,
+    item_bytes: ItemBytes,
+    most: int,
+) -> int:
+    """The most tokens of each sequence whose cache and largest operation fit in the bytes beside the weights; 0 if none
+    do."""
+
+    def is_full(context: int) -> bool:
+        rest = left - kept_bytes(kept, context, item_bytes) * batch
+        return rest < 0 or any(value_of(operation, context) * 2 * batch > rest for operation in operations)
+
+    return bisect_left(range(1, most + 1), True, key=is_full) if most and is_full(most) else most
+
+
+def kept_bytes(entries: Sequence[Sequence[Any]], context: int, item_bytes: ItemBytes) -> int:
     """Bytes of elements with their own size or that of the cache's type."""
     return sum(cached_bytes(value_of(terms, context), own or item_bytes) for own, terms in entries)

@@ -9,6 +9,7 @@ from functools import cache, cached_property
 from msgspec import Struct
 
 from ..engine.array import Node
+from ..engine.cached_method import cached_method
 from ..engine.dims import Call, Dim, Poly
 from ..engine.interface import Mask
 from ..engine.ops import (
@@ -19,6 +20,7 @@ from ..engine.ops import (
     Patches,
     PickedBlocks,
     PickedPools,
+    Shared,
     SlidingWindow,
 )
 from ..engine.steps import OF_SOURCE, Holds, Role
@@ -78,16 +80,21 @@ class Pairs(Struct, frozen=True):
         picked = self.picked(values)
         if picked is None:
             return self.mask.pairs(tokens)
-        if isinstance(self.mask, Compressed):
-            return self.mask.picked_pairs(tokens, picked)
+        if isinstance(rule := rule_of(self.mask), Compressed):
+            return rule.picked_pairs(tokens, picked)
         return SlidingWindow(picked).pairs(tokens)
 
     def picked(self, values: Mapping[str, int]) -> int | None:
         """The maximum number of keys per query: `index_topk` if the keys are min(S, index_topk)."""
         call = least_of(self.keys)
-        if isinstance(self.mask, (Full, Compressed)) and call is not None:
+        if isinstance(rule_of(self.mask), (Full, Compressed)) and call is not None:
             return min(p.at(values) for p in call.args if not p.is_free)
         return None
+
+
+def rule_of(mask: Mask | None) -> Mask | None:
+    """A mask's own rule, if its rows are an earlier layer's."""
+    return mask.mask if isinstance(mask, Shared) else mask
 
 
 class Latent(Struct, frozen=True):
@@ -117,9 +124,10 @@ class Compute:
         self.trace: Trace = counts.trace
         self.formats: WeightFormats = counts.formats
 
+    @cached_method
     def flops_by_part(self, new: int, context: int) -> tuple[PartFlops, ...]:
         """Each step with FLOPs, in forward order, by layer kind; the totals add up to `counts.flops_at`."""
-        values = self._values(new, context)
+        values = self.values(new, context)
         return tuple(
             [
                 PartFlops(
@@ -149,8 +157,8 @@ class Compute:
         ]
 
     def _alike(self, pairs: Iterable[Pairs]) -> list[tuple[Pairs, Poly, int]]:
-        """Of the contractions with the same FLOPs over the same pairs one, its FLOPs in a layer with every size but T
-        and S as a number, and their number."""
+        """Groups contractions with the same FLOPs over the same pairs: one of each group, its FLOPs in a layer with
+        every size except T and S as a number, and the group's size."""
         found: dict[tuple[object, ...], tuple[Pairs, Poly, int]] = {}
         for p in pairs:
             flops = p.leaf.flops.in_numbers(self.trace.symbols)
@@ -158,9 +166,10 @@ class Compute:
             found[key] = p, flops, (found[key][2] if key in found else 0) + 1
         return list(found.values())
 
+    @cached_method
     def pair_flops(self, new: int, context: int) -> tuple[int, int]:
         """FLOPs of the contractions over (query, key) pairs: scores in full, and those that the mask lets through."""
-        return _of_pairs(self._pairs, self._values(new, context))
+        return _of_pairs(self._pairs, self.values(new, context))
 
     @cached_property
     def _pairs(self) -> list[tuple[Pairs, Poly, int]]:
@@ -177,7 +186,7 @@ class Compute:
         Fewer FLOPs for a long text, because a pair then costs the width of a head and not of the latent; more for one
         new token, because the keys and values of the whole context are computed again.
         """
-        values = self._values(new, context)
+        values = self.values(new, context)
         total = self.causal_flops(new, context) if causal else self.counts.flops_at(new, context)
         for layer, latent in self.latents.items():
             for p, saved in self._over_latents(layer, latent):
@@ -195,8 +204,8 @@ class Compute:
         ]
 
     def latent_rows(self, layer: Node, new: int, context: int) -> int:
-        """The number of latents that a step has in a layer, picked or not: the new ones, and those before that the
-        layer's mask lets a token see."""
+        """The number of latents available to a step in a layer: the new ones, and earlier ones that the layer's mask
+        lets a token see."""
         entry = self.latent_entry(layer)
         return context if entry is None or entry.mask is None else entry.mask.seen(context - new) + new
 
@@ -211,15 +220,17 @@ class Compute:
         absorbed = self.causal_flops(new, context)
         return min(absorbed, self.expanded_flops(new, context, causal=True)) if self.latents else absorbed
 
+    @cached_method
     def forms(self, new: int, context: int) -> tuple[tuple[int, int], ...]:
-        """(maps by weights, products of tokens with tokens), causal, for each form in which a step may be computed.
+        """(FLOPs of products with weights, FLOPs of products of tokens with tokens), causal, for each form in which a
+        step may be computed.
 
         There is one form, or with latent attention two: with latents as they are, or expanded per head.
         """
         whole, pairs = self.causal_flops(new, context), self.pair_flops(new, context)[1]
         if not self.latents:
             return ((whole - pairs, pairs),)
-        values = self._values(new, context)
+        values = self.values(new, context)
         written_out = pairs
         for layer, latent in self.latents.items():
             for p, saved in self._over_latents(layer, latent):
@@ -240,7 +251,7 @@ class Compute:
     @cached_property
     def head_flops(self) -> int:
         """FLOPs of the logits of one token."""
-        return sum(n.flops.at(self._values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
+        return sum(n.flops.at(self.values(1, 1)) for n in self.trace.root.children if n.role is HEAD)
 
     @cached_property
     def pair_contractions(self) -> tuple[Pairs, ...]:
@@ -259,7 +270,7 @@ class Compute:
                     elif len(free) == 2 and any(SOURCE in p.symbols for p in free):
                         pairs.append(Pairs(leaf, int(layer.layer_count), free[0], free[1], None))
                     elif len(free) == 2 and new in free:
-                        keys = next((p for p in free if p != new), new)  # of an encoder alone: each token sees all
+                        keys = next((p for p in free if p != new), new)  # in an encoder-only model, each token sees all
                         call = least_of(keys)
                         behind = [m for p, m in masks.items() if call is not None and p in call.args]
                         mask = masks.get(keys) or next(iter(behind), list(masks.values())[-1] if masks else None)
@@ -297,12 +308,14 @@ class Compute:
                 latents[layer] = Latent(heads, nope, value, rank, tuple(reads))
         return latents
 
-    def _values(self, new: int, context: int) -> Mapping[str, int]:
+    def values(self, new: int, context: int) -> Mapping[str, int]:
+        """Every size of the model, with this many new tokens and this context."""
         return self.counts.values(T=new, S=context)
 
+    @cached_method
     def evaluated(self, new: int, context: int) -> Callable[[Poly], int]:
-        """The value of a polynomial in a step. Many arrays have the same shape: each is evaluated once."""
-        values = self._values(new, context)
+        """Evaluates polynomials for a step, each once, since many arrays have the same shape."""
+        values = self.values(new, context)
 
         def value(polynomial: Poly) -> int:
             return polynomial.at(values)
@@ -311,7 +324,7 @@ class Compute:
 
 
 def _of_pairs(alike: list[tuple[Pairs, Poly, int]], values: Mapping[str, int]) -> tuple[int, int]:
-    """FLOPs of contractions over pairs, in full and of those that the mask lets through."""
+    """FLOPs of contractions over pairs: in full, and of the pairs that the mask lets through."""
     full = causal = 0
     for p, flops, number in alike:
         one, (some, every) = flops.at(values) * p.layers, p.share(values)

@@ -32,6 +32,12 @@ class Conditions:
         return self.context
 
     @property
+    def sequences(self) -> str:
+        """Number and length of the sequences: `8,192 tokens`, `4 sequences of 8,192 tokens`."""
+        several = f"{self.batch:,} sequences of " if self.batch > 1 else ""
+        return f"{several}{self.tokens:,} tokens"
+
+    @property
     def machine(self) -> Accelerator:
         """The accelerator, for a figure that needs one. Raises ValueError without."""
         if self.accelerator is None:

@@ -10,52 +10,37 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache
 from typing import TypeAlias
 
 from msgspec import Struct
 
 from ..engine.bounds import MOST_TEXTS
+from ..engine.cached_method import cached_method
 from ..engine.errors import Problem
+from .cache import CacheCosts
+from .compute import Compute
 from .conditions import Conditions
 from .devices import Devices
 from .formats import BLOCK_OF_CACHE, CACHE_TYPES, ItemBytes
+from .memory import Memory
 from .parameters import Counts
-
-# Pure functions of a model that tables ask for again and again: of 510,000 calls in a build 170,000 compute. Each
-# model has caches of its own, which go with it.
-CACHED = (
-    "flops_by_part",
-    "pair_flops",
-    "forms",
-    "_compute",
-    "weight_bytes_read",
-    "read_by",
-    "cache_by_entry",
-    "cache_bytes_read",
-    "cache_bytes_written",
-    "_cache_bytes_moved",
-    "largest_operation",
-    "evaluated",
-    "activation_bytes",
-    "saved",
-    "splits",
-    "_least_split",
-    "_local",
-    "_stage_weights",
-    "_stage_cache",
-    "_cut_cache",
-    "_held",
-)
+from .splits import Split
+from .traffic import Traffic
+from .training import Training
 
 
-class Costs(Devices):
-    """All costs of one model: its FLOPs, bytes moved, cache, memory, devices, and the resulting bounds on time."""
+class Costs:
+    """All costs of one model. Each kind of cost is an attribute; bounds on time and limits of memory, which combine
+    them, are methods."""
 
     def __init__(self, counts: Counts):
-        super().__init__(counts)
-        for name in CACHED:
-            setattr(self, name, cache(getattr(self, name)))
+        self.counts, self.trace, self.formats = counts, counts.trace, counts.formats
+        self.compute = Compute(counts)
+        self.traffic = Traffic(self.compute)
+        self.cache = CacheCosts(self.compute)
+        self.memory = Memory(self.compute)
+        self.training = Training(self.compute)
+        self.devices = Devices(self.compute, self.cache, self.memory)
 
     def bound(self, new: int, given: Conditions, *, expected: bool = False) -> Bound:
         """The minimum time of a step on devices of an accelerator that share all work evenly and communicate in no
@@ -63,18 +48,18 @@ class Costs(Devices):
 
         All tokens choose the same experts or, if `expected`, each chooses independently and evenly.
         """
-        return self.bound_on(self.at_work(new, given), new, given, expected=expected)
+        return self.bound_on(self.devices.at_work(new, given), new, given, expected=expected)
 
     def bound_on(self, devices: int, new: int, given: Conditions, *, expected: bool = False) -> Bound:
-        """The same on so many devices that work at once."""
-        moved = self.bytes_moved(new, given, least=not expected)
+        """The same on this many devices working in parallel."""
+        moved = self.traffic.bytes_moved(new, given, least=not expected)
         seconds, parts = self._compute_seconds(new, given)
         return Bound((seconds * given.batch, parts * devices), (moved, given.machine.bytes_per_second * devices))
 
     def _compute_seconds(self, new: int, given: Conditions) -> Ratio:
-        """The minimum time to compute a step of one sequence on one device: maps by weights at the fastest peak that
-        holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at the
-        highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
+        """The minimum time to compute a step of one sequence on one device: products with weights at the fastest peak
+        that holds the weights' format, products of tokens with tokens at that of the cache's, and 16 bits or more at
+        the highest peak for 16 bits. 0 if no such peak is stated: then memory alone bounds the time."""
         machine = given.machine
         by_weights = machine.peak(*self.formats.types(self.formats.sized_as(given.format)))
         by_cache = machine.peak(*CACHE_TYPES.get(given.item_bytes, ()))
@@ -82,9 +67,10 @@ class Costs(Devices):
             return 0, 1
         return self._compute(new, given.tokens, by_weights, by_cache)
 
+    @cached_method
     def _compute(self, new: int, context: int, by_weights: int, by_cache: int) -> Ratio:
         """The same at these peaks."""
-        forms = self.forms(new, context)
+        forms = self.compute.forms(new, context)
         if by_weights == by_cache:
             return min([maps + pairs for maps, pairs in forms]), by_weights
         return min([maps * by_cache + pairs * by_weights for maps, pairs in forms]), by_weights * by_cache
@@ -102,19 +88,19 @@ class Costs(Devices):
         if peak is None:
             return None
         if context is None:
-            end = 2 if self.reads_source else 1  # an encoder reads its input in the first step
-            maps, cache = self.counts.flops_at(1, end) - self.pair_flops(1, end)[0], 0
+            end = 2 if self.compute.reads_source else 1  # an encoder reads its input in the first step
+            maps, cache = self.counts.flops_at(1, end) - self.compute.pair_flops(1, end)[0], 0
             seconds, parts = maps, peak
         else:
             seconds, parts = self._compute_seconds(1, given)
-            cache = self._cache_bytes_moved(1, context, given.item_bytes)
+            cache = self.traffic.cache_bytes_moved(1, context, given.item_bytes)
 
         read_as = self.formats.sized_as(format)
 
         def read(batch: int) -> int:
-            return self.weight_bytes_read(1, batch, read_as, first=context == 1)
+            return self.traffic.weight_bytes_read(1, batch, read_as, first=context == 1)
 
-        # Bytes that there is time for, of each text: together, those of a batch are to suffice for the weights.
+        # Bytes per sequence for which compute leaves time. A whole batch's together must cover the weights.
         bytes_left = seconds * given.machine.bytes_per_second - cache * parts
         if bytes_left * most < read(most) * parts:
             return None
@@ -127,6 +113,18 @@ class Costs(Devices):
     def decode_seconds(self, given: Conditions) -> Fraction:
         """The minimum time of a decode step."""
         return self.bound(1, given).seconds
+
+    def weight_bytes(self, format: str = "bfloat16") -> int:
+        """`Memory.weight_bytes`."""
+        return self.memory.weight_bytes(format)
+
+    def split(self, given: Conditions, memory_bytes: int | None = None) -> Split | None:
+        """`Devices.split`."""
+        return self.devices.split(given, memory_bytes)
+
+    def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int] | None:
+        """`Devices.device_bytes`."""
+        return self.devices.device_bytes(given, memory_bytes)
 
     def takes_cache(self, item_bytes: ItemBytes) -> bool:
         """Whether rows of the cache are whole blocks of its type, if that has blocks."""
@@ -148,7 +146,7 @@ class Costs(Devices):
     def devices_needed(self, given: Conditions) -> int | None:
         """The number of accelerators that hold weights, cache and the largest operation of a decode step: those of the
         `least_split`, or None if there is none."""
-        split = self.least_split(given, given.machine.memory_bytes)
+        split = self.devices.least_split(given, given.machine.memory_bytes)
         return split and split.devices
 
     def largest_context(self, memory_bytes: int, given: Conditions, most: int = 10**9) -> int | None:
@@ -156,30 +154,30 @@ class Costs(Devices):
 
         0 if none fits, None if even `most` tokens do.
         """
-        splits = self.splits(given.devices, given.batch)
+        splits = self.devices.splits(given.devices, given.batch)
 
-        def left(context: int) -> int:  # with more tokens neither the cache nor an operation becomes smaller
+        def left(context: int) -> int:  # neither the cache nor an operation shrinks with more tokens
             at = given.at(context)
-            return memory_bytes - min([sum(self.split_bytes(split, at).values()) for split in splits])
+            return memory_bytes - min([sum(self.devices.split_bytes(split, at).values()) for split in splits])
 
         return last_with_room(left, most) if splits else 0
 
     def batch_that_fits(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that the given devices hold during decode."""
-        splits = self.splits(given.devices, MOST_TEXTS)
-        return max([0, *[self.texts_of_group(split, memory_bytes, given) * split.data for split in splits]])
+        splits = self.devices.splits(given.devices, MOST_TEXTS)
+        return max([0, *[self.devices.texts_of_group(split, memory_bytes, given) * split.data for split in splits]])
 
     def largest_batch(self, memory_bytes: int, given: Conditions) -> int:
         """The number of sequences of the context length that fit next to the weights during decode."""
-        terms = self.inference_bytes(1, given)
+        terms = self.memory.inference_bytes(1, given)
         each = (terms["cache"] + terms["activations"]) // given.batch
         return max(0, (memory_bytes - terms["weights"]) // each)
 
 
 def last_with_room(left: Callable[[int], int], most: int) -> int | None:
-    """The largest number from 1 on with which something is left, which is less with each from 2 on; 0 if there is none,
-    None if it is `most` or more. Looks in turns on the line between two ends, for bytes grow about evenly, and in the
-    middle."""
+    """The largest number, from 1, with which `left` is not negative; 0 if there is none, None if it is `most` or more.
+    `left` falls from 2 on. The search alternates between linear interpolation, because bytes grow about evenly, and
+    bisection."""
     low, high, is_line = 2, most, True  # at 1 an encoder reads its input, and holds more than later
     left_of_high = left(high)
     if left_of_high >= 0:
@@ -201,8 +199,7 @@ def last_with_room(left: Callable[[int], int], most: int) -> int | None:
 COMPUTE, MEMORY = "compute", "memory bandwidth"
 
 
-# Seconds as a numerator and a denominator, which need not be in lowest terms: of the many that are compared few are
-# shown.
+# Seconds as a numerator and a denominator, not necessarily in lowest terms: many are compared, few are shown.
 Ratio: TypeAlias = tuple[int, int]
 
 

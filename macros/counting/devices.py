@@ -1,4 +1,4 @@
-"""Several devices: the splits that a model's sizes allow, the content of the fullest device of each, the smallest
+"""Several devices: the splits that a model's sizes allow, the contents of each split's fullest device, and the smallest
 split."""
 
 from __future__ import annotations
@@ -9,26 +9,34 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TypeAlias
 
+from ..engine.cached_method import cached_method
 from ..engine.dims import Dim, Poly
 from ..engine.errors import Problem
 from ..engine.tensors import Weight
+from .cache import CacheCosts
+from .compute import Compute
 from .conditions import Conditions
 from .formats import FORMATS, ItemBytes
+from .memory import Memory
 from .splits import MOST_TRIED, PADDED, WHOLE, Split, divisors, held, is_cut, rule_of
-from .training import Training
 
-# A matrix of a layer with no other sizes is as wide as all heads together.
+# In a layer's matrix without other sizes, these are the width of all heads together.
 OUTER = frozenset(("d_model", "d_embedding"))
 
 
-# Weights that are cut alike: whether they are routed, the sizes that differ on a device, the padded rows (0 without).
+# Weights that are cut in the same way: whether they are routed, the sizes that differ on a device, the padded rows (or
+# 0).
 Alike: TypeAlias = tuple[bool, tuple[Poly, ...], int]
 
 
-class Devices(Training):
+class Devices:
     """A model split over several devices."""
 
-    # What a device holds
+    def __init__(self, compute: Compute, cache: CacheCosts, memory: Memory):
+        self.compute, self.cache, self.memory = compute, cache, memory
+        self.counts, self.trace, self.formats = compute.counts, compute.trace, compute.formats
+
+    # Contents of a device
 
     def split_bytes(self, split: Split, given: Conditions) -> dict[str, int]:
         """Memory of the fullest device of a split during decode: its weights, its cache, and the largest operation of a
@@ -40,12 +48,12 @@ class Devices(Training):
         return {
             "weights": weights[stage],
             "cache": cache[stage] * texts,
-            "activations": self.largest_operation(1, given.tokens)[1] * texts * 2,
+            "activations": self.memory.largest_operation(1, given.tokens)[1] * texts * 2,
         }
 
     def texts_of_group(self, split: Split, memory_bytes: int, given: Conditions) -> int:
-        """The number of sequences of the context length with which the `split_bytes` of each of the groups that have
-        their own are at most this; below 0 if not even the weights fit."""
+        """The number of sequences of the context length per data-parallel group with which `split_bytes` are at most
+        this; below 0 if not even the weights fit."""
         held = self._held(split, self.formats.sized_as(given.format), given.tokens, given.item_bytes)
         return min([(memory_bytes - weights) // each for weights, each in held])
 
@@ -53,9 +61,10 @@ class Devices(Training):
         """Whether `split_bytes` are at most this."""
         return self.texts_of_group(split, memory_bytes, given) * split.data >= given.batch
 
+    @cached_method
     def _held(self, split: Split, format: str, context: int, item_bytes: ItemBytes) -> list[tuple[int, int]]:
-        """For a device of each stage the bytes of its weights, and those of one sequence."""
-        operation = self.largest_operation(1, context)[1] * 2
+        """For a device of each stage, the bytes of its weights and of one sequence."""
+        operation = self.memory.largest_operation(1, context)[1] * 2
         cache = self._stage_cache(split, context, item_bytes)
         return [(w, c + operation) for w, c in zip(self._stage_weights(split, format), cache)]
 
@@ -82,6 +91,7 @@ class Devices(Training):
             return None
         return max(self._stage_cache(splits[0], context, item_bytes)) * -(-batch // splits[0].data)
 
+    @cached_method
     def _stage_weights(self, split: Split, format: str) -> list[int]:
         """Bytes of weights on each device of each stage."""
         if split.devices == 1:
@@ -109,8 +119,8 @@ class Devices(Training):
 
     @cached_property
     def _elements(self) -> dict[tuple[tuple[int, ...], bool], dict[Alike, int]]:
-        """By the layers of weights, and whether each has its own, the elements in one of those cut alike: a number to
-        multiply by what differs on a device."""
+        """Elements of weights, grouped by their layers, by whether each layer has its own, and by how they are cut: a
+        factor for the sizes that differ on a device."""
         found: dict[tuple[tuple[int, ...], bool], dict[Alike, int]] = {}
         for w, layers in self._placed:
             if w.is_buffer:
@@ -145,18 +155,39 @@ class Devices(Training):
                     found.append((stage, w, shape, here, members))
         return found
 
+    def split_weights(self, split: Split, format: str) -> list[int]:
+        """Bytes of weights on each device of each stage of a split."""
+        return self._stage_weights(split, self.formats.sized_as(format))
+
+    def parts_on_rank(self, split: Split) -> list[tuple[Weight, list[int], tuple[int, ...], int]]:
+        """The parts of the weights and buffers on a device, all stages together: (weight, shape of its part, the layers
+        that it is in or goes with, members)."""
+        cuts, routed = self._local(_of_stage(split))
+        found: list[tuple[Weight, list[int], tuple[int, ...], int]] = []
+        for w, layers in self._placed:
+            shape, members = self._part(w, split, cuts, routed)
+            found.append((w, shape, layers, members))
+        return found
+
+    @cached_method
     def _stage_cache(self, split: Split, context: int, item_bytes: ItemBytes) -> list[int]:
         """Bytes of one sequence's cache on each device of each stage."""
         totals = [0] * split.pipeline
-        for (k, size), (part, whole, layers) in zip(self.cache_by_entry(context, item_bytes), self._cut_cache(split)):
+        for (k, size), (part, whole, layers) in zip(
+            self.cache.cache_by_entry(context, item_bytes), self._cut_cache(split)
+        ):
             each = -(-size * part // whole) // len(k.layers)
             for stage, here in enumerate(layers):
                 totals[stage] += each * here
         return totals
 
+    def cut_cache(self, split: Split) -> list[tuple[int, int]]:
+        """For each cache entry, a device's part and the whole of the size along which it is cut."""
+        return [(part, whole) for part, whole, _ in self._cut_cache(split)]
+
+    @cached_method
     def _cut_cache(self, split: Split) -> list[tuple[int, int, list[int]]]:
-        """Of each kept entry the part on a device and the whole of the size along which it is cut, and the number of
-        its layers in each stage."""
+        """The same with the number of the entry's layers in each stage."""
         cuts, _ = self._local(_of_stage(split))
         axes = [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]
         sizes = [Poly.of(1) if at is None else shape[at].expr for shape, at in axes]
@@ -165,6 +196,7 @@ class Devices(Training):
             for k, size in zip(self.counts.kept, sizes)
         ]
 
+    @cached_method
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
         """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
         values = dict(self.counts.values())
@@ -242,13 +274,14 @@ class Devices(Training):
             f"give {' or '.join(f'{n:,}' for n in near)}",
         )
 
-    # Which splits there are
+    # Splits
 
     def check_split(self, given: Conditions) -> None:
         """Raises `Problem` if the model's sizes allow no split over this many devices."""
         if not self.splits(given.devices, given.batch):
             raise self.without_split(given.devices, given.batch)
 
+    @cached_method
     def splits(self, devices: int, batch: int = 1) -> list[Split]:
         """The splits over this many devices, none if a size does not divide: first those with the fewest stages, among
         these those with the fewest groups of sequences. No more groups than sequences, and with several groups, routed
@@ -288,6 +321,7 @@ class Devices(Training):
         after another, or, if that is not enough, with them. None if even `MOST_TRIED` are too few."""
         return self._least_split(given.context, given.batch, given.format, given.dtype, memory_bytes)
 
+    @cached_method
     def _least_split(self, context: int | None, batch: int, format: str, dtype: str, memory_bytes: int) -> Split | None:
         return self._least(self._ordered, Conditions(context, batch, format, dtype), memory_bytes)
 
@@ -300,9 +334,13 @@ class Devices(Training):
 
     def _least(self, splits: list[Split], given: Conditions, memory_bytes: int) -> Split | None:
         """The first of the splits that fits in the memory."""
-        whole = self.weight_bytes(given.format) + self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch
+        whole = (
+            self.memory.weight_bytes(given.format)
+            + self.counts.cache_bytes(given.tokens, given.item_bytes) * given.batch
+        )
         for split in splits:
-            if split.data <= given.batch and split.devices * memory_bytes >= whole:  # together they hold no less
+            # the devices together hold at least this
+            if split.data <= given.batch and split.devices * memory_bytes >= whole:
                 if self.has_room(split, memory_bytes, given):
                     return split
         return None
@@ -326,7 +364,7 @@ class Devices(Training):
     def stages(self) -> list[int]:
         """The degrees of pipeline parallelism: the divisors of the number of layers. With an encoder, and if layers
         read the cache of earlier ones, there is one stage."""
-        if self.reads_source or any(k.is_shared for k in self.trace.kept) or not self.n_layers:
+        if self.compute.reads_source or any(k.is_shared for k in self.trace.kept) or not self.n_layers:
             return [1]
         return divisors(self.n_layers)
 
@@ -357,8 +395,8 @@ class Devices(Training):
 
     @cached_property
     def _routed(self) -> tuple[int, int]:
-        """What divides the numbers of routed experts of all layers, and what divides the widths along which they are
-        cut; 0 without any."""
+        """The greatest common divisors of the numbers of routed experts of all layers and of the widths along which
+        they are cut; 0 without experts."""
         values = self.counts.values()
         weights = [w for w in self.counts.weights if w.routed is not None]
         widths = {s for w in weights for d in w.shape for s in d.expr.symbols if rule_of(s) == WHOLE}
@@ -368,6 +406,15 @@ class Devices(Training):
     def has_routed(self) -> bool:
         """Whether there are routed experts."""
         return bool(self._routed[0])
+
+    def check_experts(self, expert: int, devices: int) -> None:
+        """Raises `Problem` if routed experts cannot be divided into so many parts over this many devices."""
+        members, widths = self._routed
+        if expert == 1:
+            return
+        if not members or members % expert or devices % expert or widths % (devices // expert):
+            said = f"the model has {members:,}" if members else "the model has none"
+            raise Problem(f"{expert:,} ranks that divide routed experts: {said}", "give a number that divides both")
 
     def expert_degree(self, devices: int) -> int | None:
         """The expert-parallel degree over this many devices: as many whole experts on each as divide evenly, with the
@@ -406,7 +453,7 @@ def _one(shape: tuple[Dim, ...], at: int | None) -> list[Dim]:
 
 
 def _rule(name: str) -> str | None:
-    """The rule of a size, also of the model's width where a matrix is as wide as all heads."""
+    """The rule of a size, including the model's width in a matrix as wide as all heads."""
     return WHOLE if name in OUTER else rule_of(name)
 
 

@@ -8,11 +8,12 @@ from typing import Any
 from ..engine.architectures.config import Config, fields_of
 from ..engine.trace import Trace
 
-Side = tuple[Config, frozenset[str]]  # a config, and the sizes that its forward pass meets
+Side = tuple[Config, frozenset[str]]  # a config, and the sizes in its forward pass
 
 
 def side(config: Config, trace: Trace) -> Side:
-    """A model as `differs` needs it: a size has an effect if it is in the shape of an array, a weight or the cache."""
+    """The interface of a model that `differs` needs: a size has an effect if it is in the shape of an array, a weight
+    or the cache."""
     arrays = [a for node in trace.root.walk() for a in [*node.inputs, *node.outputs]]
     shapes = [a.shape for a in arrays] + [w.shape for w in trace.weights.values()] + [k.shape for k in trace.kept]
     counts = [w.layer_count for w in trace.weights.values()] + [k.layer_count for k in trace.kept]
@@ -28,7 +29,7 @@ def differs(field: str, sides: Iterable[Side]) -> bool:
     are compared if all models have them.
     """
     values: list[Any] = []
-    is_needed = False  # by all
+    is_needed = False  # in all models
     for config, sizes in sides:
         value, is_size = None, False
         for k in fields_of(type(config)):

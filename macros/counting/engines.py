@@ -1,4 +1,4 @@
-"""Four inference engines: the terms that each keeps in memory while it serves a model, by its own rules.
+"""Four inference engines: the terms of the memory that each needs to serve a model, by its own rules.
 
 Weights are in the requested format. Terms that follow from shapes are exact; activations are estimated from the arrays
 that are alive at the same time; the memory of drivers and compilers is a measured range.
@@ -13,13 +13,14 @@ from fractions import Fraction
 
 from ..engine.bounds import MOST_TEXTS, MOST_TOKENS
 from ..engine.dims import Poly
-from ..engine.errors import Problem, nearest, shorten
+from ..engine.errors import Problem, nearest
+from ..engine.facts import USUAL_MLX
 from ..engine.steps import Holds
 from ..engine.tensors import CacheEntry
 from . import vllm
 from .conditions import Conditions
 from .costs import Costs
-from .formats import CACHE_BYTES
+from .formats import CACHE_BYTES, PUBLISHED
 from .parameters import INDEX
 from .peak import peak
 from .serving import (
@@ -50,15 +51,7 @@ GRAPHS = 11 * GIB // 100, 162 * GIB // 100
 VLLM = "https://github.com/vllm-project/vllm/"
 MLX = "https://github.com/ml-explore/mlx-lm/"
 TRANSFORMERS = "https://github.com/huggingface/transformers/blob/main/src/transformers/"
-MLX_STEP, MLX_BLOCK = 2048, 256  # tokens of a step of the prompt, and by how many rows a cache grows
-# Types whose windows it keeps in a rotating cache (`make_cache` of mlx_lm/models): of others every layer keeps all.
-MLX_WRITTEN_OUT = frozenset(("deepseek_v2", "minicpm3"))  # whose latents it keeps as keys and values of every head
-MLX_WINDOWED = frozenset(
-    """
-    afmoe cohere2 exaone4 exaone_moe gemma3 gemma3_text gemma3n_text gemma4_text gpt_oss laguna mellum mimo_v2_flash
-    ministral3 olmo3 plamo3 recurrent_gemma step3p5
-    """.split()
-)
+MLX_STEP, MLX_BLOCK = 2048, 256  # tokens of a prefill step, and rows by which a cache grows
 ACTIVATION_BYTES = 2
 
 LIVE = "the arrays that are alive at once, by the order of the operations"
@@ -74,9 +67,8 @@ def engine(name: object) -> str:
     for known in ENGINES:
         if isinstance(name, str) and name.lower() in (known, *OTHER_NAMES.get(known, ())):
             return known
-    raise Problem(
-        f"engine = {shorten(name)}: no such engine", nearest(str(name), ENGINES, f"one of {', '.join(ENGINES)}")
-    )
+    mend = nearest(str(name), ENGINES, f"one of {', '.join(ENGINES)}")
+    raise Problem("no such engine", mend).about("engine", name)
 
 
 def serve(name: str, costs: Costs, given: Conditions, memory_bytes: int, device: str = "", vendor: str = "") -> Serving:
@@ -118,7 +110,7 @@ def largest_batch(
 
 
 def _largest(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """The largest number that is enough; 0 for none, None if all are."""
+    """The largest number for which the memory suffices; 0 if there is none, None if there is no limit."""
     if not is_enough(1):
         return 0
     if is_enough(most):
@@ -141,7 +133,7 @@ def _alive(costs: Costs, tokens: int, context: int) -> int:
 
 
 def _of_llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
-    from .llama_server import terms  # a browser loads its rules if it is the engine
+    from .llama_server import terms  # a browser loads these rules only for this engine
 
     return terms(costs, given)
 
@@ -175,7 +167,7 @@ def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendo
     logits = step * width * ACTIVATION_BYTES + sequences * vocabulary * (ACTIVATION_BYTES + 4)
     source = f"{VLLM}blob/main/vllm/v1/"
     others = [
-        weights_term(costs, given),
+        _weights_of_vllm(costs, given, device, vendor),
         estimate(
             "activations",
             f"activation peak at {step:,} tokens per step",
@@ -203,6 +195,7 @@ def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendo
         room,
         (math.floor(texts[0] * given.tokens), math.floor(texts[1] * given.tokens)),
         (texts[0], texts[1]),
+        blocks > 0,
     )
     options: dict[str, int | str] = {
         "--gpu-memory-utilization": f"{float(vllm.SHARE):.2f}",
@@ -212,6 +205,15 @@ def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendo
         "--kv-cache-dtype": given.dtype,
     }
     return Serving("vllm", (others[0], paged, *others[1:]), options, pool)
+
+
+def _weights_of_vllm(costs: Costs, given: Conditions, device: str, vendor: str) -> Term:
+    """The weights, padded by the kernel that the device chooses."""
+    if given.format != PUBLISHED or "mxfp4" not in costs.formats.names:
+        return weights_term(costs, given)
+    from .vllm_server import weights_of_kernels  # imported only where weights are padded
+
+    return weights_of_kernels(costs, given, device, vendor)
 
 
 def _of_transformers(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
@@ -345,13 +347,13 @@ def mlx_cache_bytes(costs: Costs, given: Conditions, block: int = MLX_BLOCK) -> 
     """
     item, batch = int(given.item_bytes), given.batch
     later = reading = 0
-    model_type = costs.counts.formats.model_type
+    rule = costs.formats.architecture.mlx if costs.formats.architecture else USUAL_MLX
     for k in costs.counts.kept:
         if k.is_shared:
             continue
-        is_windowed = k.row is not None and model_type in MLX_WINDOWED
-        row = written_out(costs, k) if model_type in MLX_WRITTEN_OUT else row_of(k)
-        row *= 2 if k.holds is INDEX else 1  # an indexer's keys stand in the place of values too
+        is_windowed = k.row is not None and rule.is_windowed
+        row = written_out(costs, k) if rule.is_written_out else row_of(k)
+        row *= 2 if k.holds is INDEX else 1  # an indexer's keys are stored as values too
         window = window_of(costs, k) if is_windowed else None
         if k.row is None:
             # a convolution without the column of the new token
@@ -368,7 +370,7 @@ def mlx_cache_bytes(costs: Costs, given: Conditions, block: int = MLX_BLOCK) -> 
 
 def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int, int]:
     """Rows of a rotating cache at most while a prompt is read, and once its last token was."""
-    before = tokens - 1  # are read in steps, the last token alone
+    before = tokens - 1  # are read in steps, the last token in one of its own
     steps, rest = before // MLX_STEP, before % MLX_STEP
     most = rows = min((steps - 1) * MLX_STEP, window - 1) + MLX_STEP if steps else 0
     if rest:
@@ -382,10 +384,10 @@ def rotating_rows(tokens: int, window: int, block: int = MLX_BLOCK) -> tuple[int
 def _check_plain(costs: Costs, given: Conditions, name: str) -> None:
     """Raises `Problem` for entries that an engine's plain cache does not hold."""
     kept = costs.counts.kept
-    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.reads_source:
-        raise Problem(f"no rule is known for the cache of {name} with this model", "leave out --engine")
+    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
+        raise Problem(f"no rule is known for the cache of {name} with this model", "leave out the engine")
     if name == "mlx" and any("chunk" in symbol for k in kept for symbol in k.shape[0].expr.symbols):
-        raise Problem("no rule is known for the cache of mlx with chunks", "leave out --engine")
+        raise Problem("no rule is known for the cache of mlx with chunks", "leave out the engine")
     if given.dtype not in CACHE_BYTES or CACHE_BYTES[given.dtype] < 2:
         raise Problem(f"the plain cache of {name} is not quantized, and cache = {given.dtype}", "give bfloat16")
 
@@ -396,12 +398,12 @@ ENGINES: dict[str, Callable[[Costs, Conditions, int, str, str], Serving]] = {
     "transformers": _transformers,
     "mlx": _mlx,
 }
-# Of each engine the terms beside the weights that are exact.
+# The exact terms of each engine, besides the weights.
 EXACT: dict[str, Callable[[Costs, Conditions, int, str], list[Term]]] = {
     "vllm": _of_vllm,
     "llama.cpp": _of_llama_cpp,
     "transformers": _of_transformers,
     "mlx": _of_mlx,
 }
-TITLES = {"vllm": "vLLM", "mlx": "MLX"}  # where a sentence names them otherwise
+TITLES = {"vllm": "vLLM", "mlx": "MLX"}  # names in sentences, if different
 OTHER_NAMES = {"llama.cpp": ("llama-cpp", "llamacpp"), "transformers": ("hf", "huggingface"), "mlx": ("mlx-lm",)}

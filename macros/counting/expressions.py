@@ -1,5 +1,4 @@
-"""Polynomials as JSON, for evaluators in any language: the formulas of the pages, evaluated by others to the same
-integers.
+"""Polynomials as JSON, for evaluators in any language: others can evaluate the pages' formulas to the same integers.
 
 An expression is a whole number, a symbol's name, or a list of an operation and its arguments, which are expressions:
 
@@ -46,7 +45,7 @@ def _sum(polynomial: Poly) -> Expression:
 
 
 def _term(monomial: Monomial, coefficient: Number) -> Expression:
-    """A product of atoms and a whole number, which is left out where it is 1."""
+    """A product of atoms and an integer, which is omitted if it is 1."""
     factors: list[Expression] = []
     for atom, power in monomial:
         base: Expression = str(atom) if isinstance(atom, str) else [atom.op, *map(expression, atom.args)]

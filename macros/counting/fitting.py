@@ -17,11 +17,11 @@ from .splits import MOST_TRIED, Split
 if TYPE_CHECKING:
     from .costs import Costs
 
-BEST = "best"  # what asks for the first format of the ladder that fits
-# The formats that are tried, from most to fewest bits a weight; the maker's own is before all others.
+BEST = "best"  # requests the first format of the ladder that fits
+# The formats to try: the published one first, then from most to fewest bits per weight.
 LADDER = (PUBLISHED, "bfloat16", "Q8_0", "fp8", "Q6_K", "Q5_K_M", "Q4_K_M", "int4", "Q3_K_M", "Q2_K")
-FEW_BITS = 4  # a model with fewer for each weight stands behind all that have as many
-# Formats that the site's list of all models knows besides; the command and Python know every one.
+FEW_BITS = 4  # models with fewer bits per weight come after all others
+# Additional formats of the site's list of all models; the command line and Python have every format.
 LISTED = (
     *("float16", "int8", "mxfp4", "nvfp4", "gptq-4bit-g128", "awq-4bit-g128", "fp8-block", "w8a8", "llm.int8"),
     *("nf4", "nf4-dq", "mlx-4bit", "mlx-8bit", "Q5_K_S", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ3_M", "IQ2_M"),
@@ -114,8 +114,8 @@ def in_words(format: str, said: str) -> str:
 
 
 def in_order(found: Sequence[tuple[str, int, Fitting]]) -> list[tuple[str, int, Fitting]]:
-    """Models by slug with their parameters and answers, best first: those with four bits per weight or more before
-    those with fewer, and in each group the most parameters first."""
+    """Models by slug with their parameters and answers, largest first: those with four bits per weight or more before
+    those with fewer."""
     return sorted(found, key=lambda one: (one[2].has_few_bits, -one[1], one[0]))
 
 

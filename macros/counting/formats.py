@@ -21,16 +21,16 @@ class Format(Struct, frozen=True, dict=True):
     scale), of each matrix, and of each of its inputs.
 
     A block extends along the last axes; 0 means the whole axis. If it `is_flat`, blocks continue from row to row, and
-    each `nested` of them share a float32 scale of their scales. `zero_bits` are those of each block's zero point; zero
-    points and weights are then packed into 32-bit words: zeros along a column of blocks, weights along a row. A format
-    that `is_whole` holds only matrices whose rows are whole blocks.
+    each `nested` of them share a float32 scale of their scales. `zero_bits` are those of each block's zero point; with
+    them, or if it `is_packed`, zero points and weights are packed into 32-bit words: zeros along a column of blocks,
+    weights along a row. A format that `is_whole` holds only matrices whose rows are whole blocks.
     """
 
     name: str
     bits: int
     block: tuple[int, ...] = ()
     scale_bits: int = 0
-    types: tuple[str, ...] = ()  # besides bfloat16, those whose arithmetic holds every value of the format
+    types: tuple[str, ...] = ()  # the types besides bfloat16 whose arithmetic represents every value of the format
     why: str = ""
     matrix_bits: int = 0
     input_bits: int = 0
@@ -38,6 +38,7 @@ class Format(Struct, frozen=True, dict=True):
     is_flat: bool = False
     nested: int = 0
     is_whole: bool = False
+    is_packed: bool = False
 
     @property
     def bits_per_weight(self) -> Fraction:
@@ -58,8 +59,8 @@ class Format(Struct, frozen=True, dict=True):
         if self.is_plain:
             return -(-math.prod(map(int, shape)) * self.bits * copies // 8)
         shape = list(map(int, shape))
-        if self.zero_bits or self.is_flat:
-            matrix = self._packed_bits(*shape[-2:]) if self.zero_bits else self._flat_bits(math.prod(shape[-2:]))
+        if self.zero_bits or self.is_packed or self.is_flat:
+            matrix = self._packed_bits(*shape[-2:]) if not self.is_flat else self._flat_bits(math.prod(shape[-2:]))
             return -(-(matrix + self.matrix_bits) * math.prod(shape[:-2]) * copies // 8)
         bits = math.prod(shape) * self.bits
         if self.block:
@@ -74,7 +75,7 @@ class Format(Struct, frozen=True, dict=True):
 
     def _packed_bits(self, rows: int, columns: int) -> int:
         """Bits of a matrix whose weights and zero points are packed into 32-bit words."""
-        blocks = -(-columns // (self.block[0] or columns))
+        blocks = -(-columns // (self.block[0] or columns)) if self.block else 0
         scales = blocks * (rows * self.scale_bits + _words(rows * self.zero_bits))
         return _words(columns * self.bits) * rows + scales + columns * self.input_bits
 
@@ -90,7 +91,7 @@ def _words(bits: int) -> int:
     return -(-bits // 32) * 32
 
 
-# What is asked for by this name is the format that the maker published, tensor by tensor (`weight_formats`).
+# Stands for the format that the maker published, tensor by tensor (`weight_formats`).
 PUBLISHED = "published"
 
 FORMATS: dict[str, Format] = {
@@ -146,7 +147,19 @@ FORMATS: dict[str, Format] = {
     )
 }
 
-# What weights may be asked for in: the maker's own, each matrix in one format, what a quantizer writes, a GGUF file.
+# The formats in which a maker's file may keep a tensor besides: of tables, whose rows are read one by one.
+KEPT_FORMATS = FORMATS | {
+    "mxfp8": Format(
+        "mxfp8",
+        8,
+        (32,),
+        8,
+        ("fp8",),
+        "1 sign, 4 exponent and 3 fraction bits, and a shared exponent of 8 bits for every 32 weights of a row",
+    )
+}
+
+# Every requestable format of weights: the published one, one format for every matrix, a quantizer's, a GGUF file's.
 WEIGHTS: dict[str, Format | None] = {
     PUBLISHED: None,
     **FORMATS,

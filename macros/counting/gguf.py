@@ -15,6 +15,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct
 
 from ..engine.errors import Problem, shorten
+from ..engine.facts import Gguf
 from ..engine.tensors import Weight
 from .gguf_mixes import (
     BY_LAYER,
@@ -30,15 +31,15 @@ from .gguf_mixes import (
     use_of,
     zone_of,
 )
-from .gguf_names import ARCHITECTURES, BY_TYPE, IN_32_BITS, LAYER, OUTSIDE, WITHOUT, Converted
+from .gguf_names import IN_32_BITS, LAYER, OUTSIDE
 from .gguf_types import BLOCKS, PLAIN
 
 Key = TypeVar("Key")
 Shape = tuple[int, ...]
-LARGEST_BLOCK = max([elements for elements, _ in BLOCKS.values()])  # elements; the other blocks are parts of it
+LARGEST_BLOCK = max([elements for elements, _ in BLOCKS.values()])  # elements; the sizes of all other blocks divide it
 Zones = tuple[tuple[int, tuple[int, ...]], ...]  # see `GgufFile._zones`
 STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder
-# Uses whose tensors are told apart by the layer, in a model with experts by the layer of the name.
+# Uses whose tensors are distinguished by layer; in a model with experts, by the layer in the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
 
 
@@ -46,7 +47,7 @@ class Tensor(Struct, frozen=True, dict=True):
     """A tensor of a GGUF file, or all its copies over `layers`: `{i}` in the name stands for the layer.
 
     `shape` is in NumPy's order, the row last; `plain` is the type that the converter writes if it is not that of
-    matrices. `weight` is the weight that it is made from.
+    matrices. `weight` is the weight that it is made from, and `how` what is done to that.
     """
 
     name: str
@@ -54,6 +55,7 @@ class Tensor(Struct, frozen=True, dict=True):
     layers: tuple[int, ...] | None
     plain: str | None
     weight: Weight
+    how: str = ""
 
     @cached_property
     def rows(self) -> int:
@@ -67,7 +69,7 @@ class Tensor(Struct, frozen=True, dict=True):
 
     @cached_property
     def unit(self) -> int:
-        """The numbers of the largest part of a row that every type divides or refuses like the row."""
+        """The size of the largest part of a row that every type divides, or fails to divide, like the row."""
         return math.gcd(self.columns, LARGEST_BLOCK)
 
     @property
@@ -107,22 +109,17 @@ class Stored(NamedTuple):
 class GgufFile:
     """The GGUF file of a model. Raises `Problem` if llama.cpp has no such model, or a tensor has no counterpart."""
 
-    def __init__(self, weights: Iterable[Weight], model_type: str, symbols: Mapping[str, int]):
-        """`symbols` are the model's sizes by name."""
-        if model_type not in BY_TYPE:
-            why = f": {WITHOUT[model_type]}" if model_type in WITHOUT else ""
+    def __init__(self, weights: Iterable[Weight], converted: Gguf | str, model_type: str, symbols: Mapping[str, int]):
+        """`converted` is how llama.cpp does it, or why it does not; `symbols` are the model's sizes by name."""
+        if isinstance(converted, str):
             raise Problem(
-                f"no GGUF format is known for {shorten(model_type)}{why}",
+                f"no GGUF format is known for {shorten(model_type)}: {converted}",
                 "ask for another format, such as bfloat16 or int4",
             )
         weights = tuple(weights)
-        self.architecture: str = BY_TYPE[model_type]
-        for part, name in ARCHITECTURES[self.architecture].becomes:
-            if any(part in w.name for w in weights):
-                self.architecture = name
-                break
-        self.converted: Converted = ARCHITECTURES[self.architecture]
-        self.architecture = self.converted.name or self.architecture
+        others = (other for part, other in converted.becomes if any(part in w.name for w in weights))
+        self.converted: Gguf = next(others, converted)
+        self.architecture: str = self.converted.name
         self.symbols: Mapping[str, int] = symbols
         if symbols.get("n_decoder_layers", 0) > symbols.get("n_encoder_layers", 0):
             raise Problem(
@@ -132,10 +129,10 @@ class GgufFile:
         self._kept: dict[str, tuple[Stored, ...]] = {}
         self._of_matrix: dict[bool, list[list[tuple[Kind, tuple[int, ...]]] | None]] = {}
         self._terms: dict[tuple[bool, int, int, bool], Terms] = {}
-        self._made: dict[tuple[str, Weight], tuple[Stored, ...]] = {}  # in each format, what is made of a weight
+        self._made: dict[tuple[str, Weight], tuple[Stored, ...]] = {}  # the tensors made from a weight in each format
         self.tensors: tuple[Tensor, ...] = tuple(t for w in weights for t in self._made_of(w))
 
-    @cached_property
+    @property
     def is_tied(self) -> bool:
         """Whether the embedding table is also the output head."""
         return all(t.name != HEAD for t in self.tensors)
@@ -148,7 +145,7 @@ class GgufFile:
 
     @cached_property
     def layers(self) -> int:
-        """The number of layers as llama.cpp has it: of an encoder and a decoder those of the encoder."""
+        """The number of layers as llama.cpp has it: with an encoder and a decoder those of the encoder."""
         return self.symbols["n_layers"] if "n_layers" in self.symbols else self.symbols["n_encoder_layers"]
 
     @cached_property
@@ -158,12 +155,12 @@ class GgufFile:
             rows = {use_of(t.name): t.shape[0] for t in self.tensors if 0 in (t.layers or ())}
             return rows["queries"] // rows["keys"] if "keys" in rows else 0
         heads = self.symbols.get("n_heads", 0)
-        key_heads = self.converted.kv_heads or self.symbols.get("n_kv_heads", heads)
+        key_heads = 1 if self.converted.is_latent else self.symbols.get("n_kv_heads", heads)
         return heads // key_heads if key_heads else 0
 
     @cached_property
     def is_70b(self) -> bool:
-        """Whether llama.cpp takes it for one of the models of 70 billion, whose values it keeps better."""
+        """Whether llama.cpp treats it as a 70B model, for which it keeps values in more bits."""
         if self.converted.seventy != self.layers:
             return False
         heads = self.symbols["n_heads"]
@@ -174,12 +171,12 @@ class GgufFile:
         return self._stored(range(len(self.tensors)), format, has_matrix)
 
     def _stored(self, positions: Iterable[int], format: str, has_matrix: bool) -> tuple[Stored, ...]:
-        """The same of the tensors at some positions."""
+        """The same for the tensors at some positions."""
         found: list[Stored] = []
         of_all = self._kinds(has_matrix)
         for position in positions:
             tensor, kinds = self.tensors[position], of_all[position]
-            if format in PLAIN or kinds is None:  # what no format touches is as in an F16 file
+            if format in PLAIN or kinds is None:  # tensors that no format touches, as in an F16 file
                 found.append(Stored(tensor, tensor.plain or (format if format in PLAIN else "F16"), tensor.layers))
                 continue
             types: dict[str, list[int]] = {}
@@ -224,7 +221,7 @@ class GgufFile:
 
     @cached_property
     def _positions(self) -> dict[Weight, list[int]]:
-        """Where the tensors are that are made from each tensor of the checkpoint."""
+        """The positions of the tensors made from each tensor of the checkpoint."""
         found: dict[Weight, list[int]] = {}
         for position, tensor in enumerate(self.tensors):
             found.setdefault(tensor.weight, []).append(position)
@@ -255,12 +252,12 @@ class GgufFile:
 
     @cached_property
     def _rows(self) -> list[tuple[dict[str, int], int]]:
-        """Of each kind of what the quantizer touches the bytes of a unit in each format, and their number."""
+        """For each kind of quantized tensor, the bytes of a unit in each format, and the number of units."""
         return [(row_bytes_of(kind), units) for kind, units in self._touched.items()]
 
     @cached_property
     def _touched(self) -> dict[Kind, int]:
-        """The number of units that the quantizer touches, by what decides their type."""
+        """The number of quantized units, by the properties that decide their type."""
         return _added(
             [
                 (kind, t.units * (t.copies if len(kinds) == 1 else len(layers)))
@@ -270,7 +267,7 @@ class GgufFile:
             ]
         )
 
-    @cached_property
+    @property
     def elements(self) -> int:
         """Numbers in all tensors."""
         return sum(math.prod(t.shape) * t.copies for t in self.tensors)
@@ -330,7 +327,7 @@ class GgufFile:
         return self._of_matrix[has_matrix]
 
     def _kind(self, t: Tensor, layer: int, number: int, has_matrix: bool) -> Kind:
-        """What decides the type of one copy of a matrix."""
+        """The properties that decide the type of one copy of a matrix."""
         use = use_of(t.name)
         terms = counted = self._terms_of(use == "values", number, number, has_matrix)
         if use in _BY_LAYER and self.experts > 0:
@@ -342,7 +339,7 @@ class GgufFile:
         return Kind(use, t.unit, is_head, is_stack, is_no_less, terms, counted)
 
     def _terms_of(self, is_values: bool, layer: int, number: int, has_matrix: bool) -> Terms:
-        """The terms that are true of a tensor's place; many tensors have the same one."""
+        """The terms that hold for a tensor's position, cached because many tensors share it."""
         key = is_values, layer, number, has_matrix
         if key not in self._terms:
             self._terms[key] = terms_of(
@@ -401,7 +398,7 @@ class GgufFile:
             blocks, names = "", names[1:]
         for name, part in zip(names.removeprefix("=").split("/"), self._parts(how, shape, names.count("/") + 1)):
             whole = blocks + name if names.startswith("=") else blocks + name + (ending or ".weight")
-            tensors.append(Tensor(whole, part, w.numbered if blocks else None, self._plain(whole, part), w))
+            tensors.append(Tensor(whole, part, w.numbered if blocks else None, self._plain(whole, part), w, how))
         return tensors
 
     def _outside(self, stem: str) -> str | None:

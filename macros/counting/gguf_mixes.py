@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .gguf_types import BLOCKS
 
-# What a row that is no whole number of blocks of 256 is stored in; where 32 do not divide it either, in float16.
+# The type of rows that blocks of 256 do not divide; if 32 does not divide them either, it is float16.
 INSTEAD: dict[str, str] = {
     "Q6_K": "Q8_0",
     "Q5_K": "Q5_1",
@@ -33,7 +33,7 @@ INSTEAD: dict[str, str] = {
     "IQ1_S": "IQ4_NL",
 }
 
-# What a tensor is for, by a part of its name: the first that is in it.
+# The use of a tensor, by the first of these parts that its name contains.
 USES: tuple[tuple[str, str], ...] = (
     ("attn_qkv.weight", "values"),
     ("attn_kv_b.weight", "values"),
@@ -48,7 +48,7 @@ USES: tuple[tuple[str, str], ...] = (
 TABLES = ("token_embd.weight", "per_layer_token_embd.weight")
 HEAD = "output.weight"
 
-# A line of a format's table: what has to hold, in the words of `terms_of`, and the type.
+# A line of a format's table: a condition in the terms of `terms_of`, and the type.
 Lines = tuple[tuple[str, str], ...]
 
 SHARED_Q4: Lines = (("4 queries a key", "Q4_K"),)
@@ -74,7 +74,7 @@ class Mix:
 
 
 def _lowest(base: str, small: str, output: Lines) -> Mix:
-    """A format of about two bits: `small` is the type of the tensors that it keeps a little better."""
+    """A format of about two bits; `small` is the type of the tensors that get slightly more."""
     return Mix(
         base,
         {
@@ -194,7 +194,7 @@ MIXES: dict[str, Mix] = {
     "TQ2_0": Mix("TQ2_0", {"table": (("", "Q4_K"),)}),
     "TQ1_0": Mix("TQ1_0", {"table": (("", "Q4_K"),)}),
 }
-# The uses whose tensors have types by the layer in any of them.
+# The uses whose types depend on the layer in any format.
 BY_LAYER = frozenset(
     [
         use
@@ -203,7 +203,7 @@ BY_LAYER = frozenset(
         if any(word in condition for condition, _ in lines for word in OF_LAYERS)
     ]
 )
-# Types that llama.cpp quantizes a matrix to only where it is told which of its columns matter.
+# Types that llama.cpp quantizes to only with an importance matrix.
 NEED_MATRIX = frozenset(("IQ3_XXS", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ1_M", "IQ1_S"))
 
 # Matrices that are stored as the converter writes them in every format, by a part of the name.
@@ -251,7 +251,7 @@ def terms_of(
     has_matrix: bool,
     is_70b: bool,
 ) -> Terms:
-    """The terms of conditions that are true of a model and of a tensor's place in it.
+    """The terms of conditions that hold for a model and for a tensor's position in it.
 
     `layer` counts the layers among which bits are distributed, out of `layers`; `number` counts the earlier tensors of
     its kind. With experts, the layer is the one in the name; without, it is the number too.
@@ -285,7 +285,7 @@ def _holds(condition: str, terms: Terms) -> bool:
 
 
 def zone_of(layer: int, layers: int) -> int:
-    """A number that is the same for layers that no term tells apart."""
+    """A number for a layer; layers that the mixes treat alike share it."""
     eighth, last = layers // 8, 7 * layers // 8
     if layer < eighth:
         return -2 if layer < layers // 16 else -1

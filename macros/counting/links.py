@@ -28,8 +28,8 @@ from .parts import HEAD, cut
 from .splits import Split, padded
 
 ALL_REDUCE, ALL_GATHER, DISPATCH, COMBINE, SEND = "all-reduce", "all-gather", "dispatch", "combine", "send"
-ITEM_BYTES = 2  # of an activation: 16 bits
-# Types of what is dispatched: bytes of an element, and those of a scale for each so many of them.
+ITEM_BYTES = 2  # bytes of an activation: 16 bits
+# Types of dispatched tokens: bytes of an element, bytes of a scale, and elements per scale.
 DISPATCH_TYPES: dict[str, tuple[int, int, int]] = {"bfloat16": (2, 0, 1), "fp8": (1, 4, 128)}
 
 
@@ -47,7 +47,7 @@ class Transfer(Struct, frozen=True):
     total: Fraction
 
     def of_texts(self, fullest: int, batch: int) -> Transfer:
-        """The same for so many sequences on the devices that have the most, and on all together."""
+        """The same for these numbers of sequences on the busiest devices and in total."""
         return Transfer(self.kind, self.after, self.times, self.among, self.sent * fullest, self.total * batch)
 
 
@@ -164,7 +164,7 @@ _MESSAGES: WeakKeyDictionary[Costs, dict[tuple[Split, int, int, str], Messages]]
 
 
 def _messages(costs: Costs, split: Split, new: int, context: int, dispatch: str) -> Messages:
-    """The messages of a step with one sequence; all that are sent are in proportion to the sequences."""
+    """The messages of a step with one sequence; their size is proportional to the number of sequences."""
     kept, key = _MESSAGES.setdefault(costs, {}), (split, new, context, dispatch)
     if key not in kept:
         merged: dict[tuple[str, str], Message] = {}
@@ -204,7 +204,7 @@ class _Step:
             if step.role is HEAD and part.is_cut:
                 found.append(self._collective(ALL_GATHER, str(step.role), layers, self._padded(step)))
             elif part.is_by_heads:
-                pass  # each device uses the heads that it has
+                pass  # each device applies its own heads
             elif part.routed and self.split.data > 1:
                 found += self._to_experts(step, layers, part.routed[0])
                 kind = ALL_REDUCE if part.is_cut else ALL_GATHER
@@ -259,11 +259,11 @@ class Part(NamedTuple):
     inside: list[Node]
 
 
-_PARTS: WeakKeyDictionary[Costs, list[Part]] = WeakKeyDictionary()  # they go when a model's costs go
+_PARTS: WeakKeyDictionary[Costs, list[Part]] = WeakKeyDictionary()  # freed with the model's costs
 
 
 def parts_of(costs: Costs) -> list[Part]:
-    """The parts of a forward pass, as every split has them."""
+    """The parts of a forward pass, which are the same in every split."""
     kept = _PARTS.setdefault(costs, [])
     if not kept:
         kept.extend([_part(top, step) for top, step in cut(costs.trace)])

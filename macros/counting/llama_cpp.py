@@ -17,33 +17,27 @@ from ..engine.steps import Holds
 from ..engine.tensors import CacheEntry
 from .costs import Costs
 from .gguf_types import BLOCKS
+from .parameters import INDEX
 from .peak import laid_out
 from .serving import MANY, padded, row_of, steps_of, window_of, written_out
 
-CELLS = 256  # a context is padded to so many tokens, and so is a window's cache
+CELLS = 256  # contexts and windows' caches are padded to a multiple of this many tokens
 STEP = 512  # tokens of a step: --ubatch-size
 BATCH = 2048  # tokens handed over at once: --batch-size
-OUTPUT_BYTES = 4  # of a logit and of an activation
-STATE_BYTES = 4  # of an element of a recurrent state and of a convolution's
+OUTPUT_BYTES = 4  # bytes of a logit and of an activation
+STATE_BYTES = 4  # bytes of an element of a recurrent or convolution state
 
-WITH_INDEXER = Fraction(5, 2)  # of the estimated compute buffer: what was printed for models with an indexer at most
-# Whose latents it keeps as keys and values of every head.
-WRITTEN_OUT = frozenset(("minicpm3",))
-# Architectures whose windows or chunks llama.cpp knows (`swa_type` in src/models): of others every layer keeps all.
-WINDOWED = frozenset(
-    """
-    afmoe cohere2 cohere2moe exaone-moe exaone4 gemma2 gemma3 gemma3n gemma4 gpt-oss laguna llama4 mellum mimo2 olmo2
-    plamo3 smallthinker step35
-    """.split()
-)
+# the largest printed multiple of the estimated compute buffer, for models with an indexer
+WITH_INDEXER = Fraction(5, 2)
 NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # of types, as its options have them
 
 
 @dataclass(frozen=True)
 class Setting:
     """Under which options a context is made: tokens of all sequences, how many these are, whether they share one cache
-    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, and
-    the `unit` of tokens that caches are padded to.
+    (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, the
+    `unit` of tokens that caches are padded to, the type of values if it is another one, whether windows keep all tokens
+    (--swa-full), and how many states a sequence keeps.
     """
 
     context: int
@@ -54,6 +48,9 @@ class Setting:
     dtype: str = "float16"
     outputs: int = 1
     unit: int = CELLS
+    values: str = ""
+    has_full_windows: bool = False
+    states: int = 1
 
     @property
     def streams(self) -> int:
@@ -76,19 +73,22 @@ class Setting:
 
     def window_cells(self, window: int) -> int:
         """Tokens that the cache of a window holds: the window of each sequence, and a step."""
+        if self.has_full_windows:
+            return self.cells
         kept = window * (self.sequences if self.is_unified else 1) + self._step
         return padded(min(self.cells, kept), self.unit)
 
-    def row_bytes(self, elements: int, head: int) -> int:
+    def row_bytes(self, elements: int, head: int, are_values: bool = False) -> int:
         """Bytes of a row of the cache, for heads with this many elements. Raises `Problem` if the type does not allow
         it."""
-        name = NAMES.get(self.dtype, self.dtype).upper()
+        dtype = self.values if are_values and self.values else self.dtype
+        name = NAMES.get(dtype, dtype).upper()
         if name not in BLOCKS or name == "I32":
             known = ", ".join([*NAMES, "q8_0", "q4_0"])
-            raise Problem(f"llama.cpp has no cache of type {self.dtype}", f"give one of {known}")
+            raise Problem(f"llama.cpp has no cache of type {dtype}", f"give one of {known}")
         block, size = BLOCKS[name]
         if head % block:
-            what = f"llama.cpp makes no {self.dtype} cache for heads of {head:,} elements, not a multiple of {block}"
+            what = f"llama.cpp makes no {dtype} cache for heads of {head:,} elements, not a multiple of {block}"
             raise Problem(what, "give float16")
         return elements // block * size
 
@@ -96,39 +96,67 @@ class Setting:
 def architecture(costs: Costs) -> str:
     """llama.cpp's name for the model. Raises `Problem` if it has no such model, or caches it differently."""
     name = costs.counts.formats.gguf.architecture
-    if costs.counts.waiting or any(k.tokens != 1 for k in costs.counts.kept) or costs.reads_source:
-        raise Problem(f"no rule is known for llama.cpp's cache of {name}", "leave out --engine")
+    if costs.counts.waiting or any(k.tokens != 1 for k in costs.counts.kept) or costs.compute.reads_source:
+        raise Problem(f"no rule is known for llama.cpp's cache of {name}", "leave out the engine")
     return name
 
 
 def has_windows(costs: Costs) -> bool:
     """Whether llama.cpp has a separate cache for windows."""
-    return architecture(costs) in WINDOWED
+    architecture(costs)
+    return costs.formats.gguf.converted.is_windowed
 
 
 def cache_bytes(costs: Costs, setting: Setting) -> int:
     """Bytes of keys and values, latents, and an indexer's keys: the KV buffer that it prints."""
+    return sum(part.keys + part.values for part in cache_parts(costs, setting))
+
+
+@dataclass(frozen=True)
+class Part:
+    """Cache entries of one kind: bytes of keys and of values in all of them, cells, whether they have a window, and
+    whether these are an indexer's keys."""
+
+    layers: tuple[int, ...]
+    keys: int
+    values: int
+    cells: int
+    is_windowed: bool
+    is_index: bool
+
+
+def cache_parts(costs: Costs, setting: Setting) -> list[Part]:
+    """The cache, kind by kind."""
     grows = [k for k in costs.counts.kept if k.row is not None]
-    # without flash attention values lie transposed, in rows as wide as the widest layer's
+    # without flash attention, values are transposed, in rows as wide as the widest layer's
     widest = max((row_of(k) for k in costs.trace.kept if k.holds is Holds.VALUES and k.row), default=0)
-    total = 0
+    found: list[Part] = []
     for k in grows:
         if k.is_shared:
             continue
         window = window_of(costs, k) if has_windows(costs) else None
         cells = setting.cells if window is None else setting.window_cells(window)
-        of_heads = written_out(costs, k) if architecture(costs) in WRITTEN_OUT else row_of(k)
-        row = widest if k.holds is Holds.VALUES and not setting.flash else of_heads
-        total += setting.row_bytes(row, int(k.shape[-1])) * cells * setting.streams * len(k.layers)
-    return total
+        of_heads = written_out(costs, k) if costs.formats.gguf.converted.is_written_out else row_of(k)
+        are_values = k.holds is Holds.VALUES
+        row = widest if are_values and not setting.flash else of_heads
+        size = setting.row_bytes(row, int(k.shape[-1]), are_values) * cells * setting.streams * len(k.layers)
+        keys, values = (0, size) if are_values else (size, 0)
+        found.append(Part(k.layers, keys, values, cells, window is not None, k.holds is INDEX))
+    return found
 
 
 def state_bytes(costs: Costs, setting: Setting) -> int:
     """Bytes of recurrent states and convolutions, in 32 bits: the RS buffer that it prints."""
-    return sum(_state(k) * len(k.layers) * STATE_BYTES * setting.sequences for k in costs.counts.kept if k.row is None)
+    return sum(size * len(layers) for layers, size in state_parts(costs, setting))
 
 
-def _state(k: CacheEntry) -> int:
+def state_parts(costs: Costs, setting: Setting) -> list[tuple[tuple[int, ...], int]]:
+    """The states: layers, and bytes in each of them."""
+    number = STATE_BYTES * setting.sequences * setting.states
+    return [(k.layers, state_of(k) * number) for k in costs.counts.kept if k.row is None]
+
+
+def state_of(k: CacheEntry) -> int:
     """Elements of a layer's state; for a convolution, without the column that is shifted out."""
     size = 1
     for d in k.shape:
@@ -166,7 +194,7 @@ def compute_bytes(costs: Costs, setting: Setting) -> int:
         return kept[polynomial]
 
     rows = setting.tokens if setting.outputs == 0 else min(setting.outputs, setting.tokens)
-    # a place for embeddings that a step may be given instead of tokens, and the masks
+    # room for embeddings as input in place of tokens, and for the masks
     always = setting.tokens * values["d_model"] + mask_bytes(costs, setting) // OUTPUT_BYTES
     alive = laid_out(steps_of(costs, pairs=not setting.flash), at, always)
     logits = rows * (values["vocab_size"] + values["d_model"]) + mask_bytes(costs, setting) // OUTPUT_BYTES

@@ -1,4 +1,4 @@
-"""What llama.cpp's server keeps in memory: its buffers as terms."""
+"""The memory of llama.cpp's server: its buffers as terms."""
 
 from __future__ import annotations
 

@@ -6,19 +6,24 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from ..engine.array import Node
+from ..engine.cached_method import cached_method
 from ..engine.dims import Poly
 from ..engine.steps import Access
 from ..engine.tensors import Cached, Weight
 from .arrays import cached, in_numbers, measured, product_of
-from .cache import CacheCosts
+from .compute import Compute
 from .conditions import Conditions
 
-# How many elements: numbers by what each is to be multiplied with, which varies with T and S.
+# A number of elements: coefficients of polynomials that vary with T and S.
 Elements: TypeAlias = dict[Poly, int]
 
 
-class Memory(CacheCosts):
+class Memory:
     """The memory that a model needs for inference."""
+
+    def __init__(self, compute: Compute):
+        self.compute = compute
+        self.counts, self.trace, self.formats = compute.counts, compute.trace, compute.formats
 
     def weight_bytes(self, format: str = "bfloat16") -> int:
         """Bytes of all weights, as published or with matrices in `format`, vectors (norms, biases) in 16 bits, or 32
@@ -37,19 +42,20 @@ class Memory(CacheCosts):
             "activations": self.largest_operation(new, given.tokens)[1] * given.batch * 2,
         }
 
+    @cached_method
     def largest_operation(self, new: int, context: int, *, pairs: bool = True) -> tuple[Node, int]:
         """The operation whose inputs and output together are largest, weights and cache aside, and their elements.
 
         Without `pairs`, arrays over (query, key) pairs are left out: attention computed in blocks never holds them.
         """
-        at, operations = self.evaluated(new, context), self.operations(pairs=pairs)
+        at, operations = self.compute.evaluated(new, context), self.operations(pairs=pairs)
         sizes = [sum([number * at(varying) for varying, number in elements.items()]) for elements, _ in operations]
         largest = max(sizes)
         return operations[sizes.index(largest)][1], largest
 
     def operations(self, *, pairs: bool) -> list[tuple[Elements, Node]]:
-        """The operations that may be the largest, each with the elements of the arrays of data that it reads or makes.
-        The first of several with the same number; none that is never larger than another. They outlast the costs."""
+        """The operations that may be the largest, each with the elements of the data arrays that it reads or writes. Of
+        equal operations only the first, and none that is never larger than another. They outlive the costs."""
         known = self.counts.operations
         if pairs not in known:
             found: list[tuple[Elements, Node]] = []
@@ -66,10 +72,10 @@ class Memory(CacheCosts):
 
     @property
     def _computed(self) -> Iterator[tuple[Node, list[tuple[Poly, int, bool]]]]:
-        """Of the calls that compute with arrays of the same shapes the first, with the arrays of data that it reads or
-        makes: elements as what varies with the text and a number to multiply it by, and whether they are over pairs."""
-        known: dict[int, tuple[int, int]] = {}  # what an array is a view of, and which shape that has; -1 without data
-        shapes: dict[tuple[int, ...], int] = {}  # by their axes: arrays share them
+        """The first of the calls with arrays of the same shapes, with the data arrays that it reads or writes: the part
+        of the elements that varies with the text, its coefficient, and whether they are over pairs."""
+        known: dict[int, tuple[int, int]] = {}  # an array's origin, and the index of its shape, or -1 without data
+        shapes: dict[tuple[int, ...], int] = {}  # by their axes, which arrays share
         sizes: list[tuple[Poly, int, bool]] = []
         seen: set[tuple[int, ...]] = set()
         for leaf in self.trace.root.walk():
@@ -78,7 +84,7 @@ class Memory(CacheCosts):
             arrays: dict[int, int] = {}
             for x in (*leaf.inputs, *leaf.outputs):
                 if id(x) not in known:
-                    whole, shape = x.origin, -1  # what reads an array finds it as what made it
+                    whole, shape = x.origin, -1  # readers find an array as its producer's output
                     if not isinstance(whole.source, (Weight, Cached)) and cached(whole) is None:
                         shape = shapes.setdefault(tuple(map(id, whole.shape)), len(sizes))
                         if shape == len(sizes):
@@ -95,7 +101,7 @@ class Memory(CacheCosts):
 
 
 def _covers(some: Elements, others: Elements) -> bool:
-    """Whether some are never fewer than others."""
+    """Whether the first are never fewer than the others."""
     for varying, number in others.items():
         if number > some.get(varying, 0):
             return False

@@ -7,18 +7,20 @@ Those in checkpoints have literals, `.*`, digits, alternatives; each becomes pla
 from __future__ import annotations
 
 from collections.abc import Iterable
+from enum import Enum
 from typing import NamedTuple
 
 from ..engine.errors import Problem, shorten
 
-MOST_WAYS = 1000  # sequences that one expression stands for
-MOST_PLACES = 30_000  # of all sequences together
-LONGEST, DEEPEST, MOST_MANY = 1000, 8, 8  # characters and brackets of one, and parts in a row that may be left out
-MOST_KNOWN = 1000  # names, and beginnings of names, that are kept
+MOST_WAYS = 1000  # maximum number of sequences for one expression
+MOST_PLACES = 30_000  # maximum length of all sequences together
+# maximum characters and brackets of an expression, and optional parts in a row
+LONGEST, DEEPEST, MOST_MANY = 1000, 8, 8
+MOST_KNOWN = 1000  # maximum number of cached names and prefixes
 DIGITS = "0123456789"
 WORD = DIGITS + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
 SPECIAL = "\\.^$*+?{}[]()|"
-HELD = -1  # what was read is called by one of the sequences, whatever follows
+HELD = -1  # matched, whatever follows
 
 
 class Place(NamedTuple):
@@ -66,7 +68,7 @@ class Sequences:
         self.size += 1
 
     def spell(self, name: str) -> bool:
-        """Whether one of them spells the name, or parts of it."""
+        """Whether one of them matches the name, or parts of it."""
         before, dot, last = name.rpartition(".")
         here = self._after(f"{before}{dot}")
         if here != HELD:
@@ -103,7 +105,7 @@ class Sequences:
         return here
 
     def _reached(self, here: int) -> int:
-        """Adds to each place those after places that may be empty."""
+        """Adds to each place those reachable through places that may be empty."""
         further = here | (here & self.many) << 1
         while further != here:
             here = further
@@ -111,16 +113,28 @@ class Sequences:
         return here
 
 
+class Match(Enum):
+    """The rule by which a library matches the names of a list with a module's."""
+
+    PARTS = "parts"  # see `Modules`
+    WHOLE = "whole"  # compressed-tensors: the whole name, or an expression after `re:` from its beginning
+    STARTS_OR_ENDS = "starts or ends"  # transformers: from the beginning up to a dot, also as an expression, or the end
+    ENDS = "ends"  # GPTQ: the end, with or without a dot before
+
+
 class Modules:
-    """The modules that a list names. A name includes everything below it: `model.layers.0.self_attn`; without its
-    beginning, it means every name that ends so: `lm_head`, `mlp.gate`.
+    """The modules that a list names; `match` says how names are compared. In parts, a name includes everything below
+    it: `model.layers.0.self_attn`; without its beginning, it means every name that ends so: `lm_head`, `mlp.gate`.
 
     The part before `layers.` is ignored, since files differ there. A name that begins with `re:` is an expression,
     which has to match the beginning of the whole name. Raises `Problem` for an expression that is not supported.
     """
 
-    def __init__(self, names: Iterable[str]):
+    def __init__(self, names: Iterable[str], match: Match = Match.PARTS, ending: str = ""):
+        """`ending` comes after the name of a module before it is compared."""
+        self.match, self.ending = match, ending
         self.listed = tuple(dict.fromkeys(names))
+        self.is_of_larger = any("language_model" in name for name in self.listed)  # names as part of a larger model
         self.names: dict[str, None] = {}
         self.first_parts: dict[str, None] = {}
         self.globs, self.expressions = Sequences(True), Sequences(False)
@@ -130,7 +144,18 @@ class Modules:
             self.has_numbers = self.has_numbers or any(digit in name for digit in DIGITS) or "\\d" in name
             after = name.partition("experts")[2].removeprefix("\\").removeprefix(".")
             self.has_members = self.has_members or (after[:1] != "" and after[:1] in DIGITS + "[(\\")
-            if name.startswith("re:"):
+            if match is Match.ENDS:
+                self.names[name] = None
+            elif match is Match.STARTS_OR_ENDS:
+                self.names[name] = None
+                if any(character in SPECIAL for character in name.replace(".", "")):
+                    for places in _ways(name):
+                        whole = places[:-1] if places[-1:] == [ANYTHING] and not name.endswith((".*", "$")) else places
+                        self.expressions.include(whole, name)
+                        self.expressions.include([*whole, Place("."), ANYTHING], name)
+            elif match is Match.WHOLE and not name.startswith("re:"):
+                self.names[name] = None
+            elif name.startswith("re:"):
                 for places in _ways(name.removeprefix("re:")):
                     self.expressions.include(places, name)
             elif "*" in name:
@@ -153,11 +178,28 @@ class Modules:
         return False
 
     def _holds(self, name: str) -> bool:
+        if self.match is not Match.PARTS:
+            names = _wrapped(name) if self.is_of_larger else (name,)
+            return any(self._names_whole(whole + self.ending) for whole in names)
         short = _short(name)
         if self._names_part(short.split(".")) or self.globs.size > 0 and self.globs.spell(short):
             return True
-        wrapped = (name, f"language_model.{name}", f"model.language_model.{name.removeprefix('model.')}")
-        return self.expressions.size > 0 and any(self.expressions.spell(whole) for whole in wrapped)
+        return self.expressions.size > 0 and any(self.expressions.spell(whole) for whole in _wrapped(name))
+
+    def _names_whole(self, name: str) -> bool:
+        """Whether a name matches, by the rule of `match`."""
+        if self.match is Match.WHOLE:
+            is_named = name in self.names
+        else:
+            if self.match is Match.STARTS_OR_ENDS and ".experts." in name:
+                name = f"{name.partition('.experts.')[0]}.experts"  # one module in transformers
+            is_named = any(name[start:] in self.names for start in range(len(name)))
+            if self.match is Match.STARTS_OR_ENDS:
+                ends = [
+                    end for end in range(1, len(name) + 1) if name[end - 1] == "." or name[end : end + 1] in ("", ".")
+                ]
+                is_named = is_named or any(name[:end] in self.names for end in ends)
+        return is_named or (self.expressions.size > 0 and self.expressions.spell(name))
 
     def _names_part(self, parts: list[str]) -> bool:
         for i, part in enumerate(parts):
@@ -166,8 +208,13 @@ class Modules:
         return False
 
 
+def _wrapped(name: str) -> tuple[str, ...]:
+    """A name and its form as part of a larger model."""
+    return name, f"language_model.{name}", f"model.language_model.{name.removeprefix('model.')}"
+
+
 def _short(name: str) -> str:
-    """A name from `layers.` on, if it has that."""
+    """A name from `layers.` on, if it contains that."""
     _, layers, rest = f".{name}".partition(".layers.")
     return f"layers.{rest}" if layers else name
 
@@ -177,7 +224,7 @@ def _glob(text: str) -> list[Place]:
 
 
 def _ways(expression: str) -> list[list[Place]]:
-    """The sequences that a regular expression stands for. Raises `Problem` for unsupported syntax."""
+    """The sequences that a regular expression matches. Raises `Problem` for unsupported syntax."""
     text = expression.removeprefix("^")
     is_whole = text.endswith("$") and not text.endswith("\\$")
     if len(text) > LONGEST:
@@ -267,5 +314,5 @@ def _not_understood(expression: str) -> Problem:
     return Problem(f"quantization_config: the module name {shorten(expression)} is not understood", MEND)
 
 
-# What to do where the format of the weights is not known.
+# The fix for an unknown format of weights.
 MEND = "say in which format to take the weights: bfloat16, fp8, int4, mxfp4, …"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..engine.errors import Problem, shorten
+from ..engine.errors import Problem
 from ..engine.tensors import Weight
 from .accelerators import Accelerator
 from .conditions import Conditions
@@ -68,7 +68,7 @@ class Placed:
 def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
     """The placement, and the bytes that a decode step reads in each memory; the experts read are the expected
     number."""
-    held = costs.inference_bytes(1, given)
+    held = costs.memory.inference_bytes(1, given)
     weights = read = 0
     routed: dict[tuple[int, int], int] = {}
     for w in (*costs.counts.weights, *costs.counts.buffers):
@@ -82,18 +82,18 @@ def placed(costs: Costs, given: Conditions, offload: Offload) -> Placed:
                 key = int(w.routed[0]), int(w.routed[1])
                 routed[key] = routed.get(key, 0) + size
             elif w in costs.counts.ngram_tables:
-                read += costs.table_bytes_read(w, given.batch, given.format)
-            elif w not in costs.of_first_step:
+                read += costs.traffic.table_bytes_read(w, given.batch, given.format)
+            elif w not in costs.traffic.of_first_step:
                 read += size
     read += sum(int(size * (1 - power(1 - used / members, given.batch))) for (members, used), size in routed.items())
 
     def share(layers: tuple[int, ...], size: int) -> int:
         return size // len(layers) * sum(i < offload.layers for i in layers)
 
-    cache = sum(share(k.layers, size) for k, size in costs.cache_by_entry(given.tokens, given.item_bytes))
-    seen = sum(share(k.layers, size) for k, size in costs.cache_reads(1, given.tokens, given.item_bytes))
+    cache = sum(share(k.layers, size) for k, size in costs.cache.cache_by_entry(given.tokens, given.item_bytes))
+    seen = sum(share(k.layers, size) for k, size in costs.traffic.cache_reads(1, given.tokens, given.item_bytes))
     read += seen * given.batch
-    everything = costs.weight_bytes_read(1, given.batch, given.format) + costs.cache_bytes_read(
+    everything = costs.traffic.weight_bytes_read(1, given.batch, given.format) + costs.traffic.cache_bytes_read(
         1, given.tokens, given.batch, given.item_bytes
     )
     return Placed(
@@ -108,20 +108,17 @@ def asked_offload(
     costs: Costs, given: Conditions, device_bytes: int, gpu_layers: Any = None, n_cpu_moe: Any = None
 ) -> Offload:
     """The placement with this many layers on the accelerator and the routed experts of this many first layers in the
-    host's memory; without either number, as few on the host as possible. Raises `Problem` for more layers than there
-    are."""
+    host's memory; by default, the host gets as few as possible. Raises `Problem` for more layers than there are."""
     if gpu_layers is None and n_cpu_moe is None:
-        return least_offload(costs, given, device_bytes) or Offload(costs.n_layers, costs.n_layers)
+        return least_offload(costs, given, device_bytes) or Offload(costs.devices.n_layers, costs.devices.n_layers)
     limits = {"gpu_layers": gpu_layers, "n_cpu_moe": n_cpu_moe}
     for name, n in limits.items():
-        if n is not None and not (isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= costs.n_layers):
-            raise Problem(
-                f"{name} = {shorten(n)}: the model has {costs.n_layers:,} layers",
-                f"give a whole number from 0 to {costs.n_layers:,}",
-            )
+        if n is not None and not (isinstance(n, int) and not isinstance(n, bool) and 0 <= n <= costs.devices.n_layers):
+            mend = f"give a whole number from 0 to {costs.devices.n_layers:,}"
+            raise Problem(f"the model has {costs.devices.n_layers:,} layers", mend).about(name, n)
     if n_cpu_moe and not has_experts(costs):
-        raise Problem("n_cpu_moe: the model has no routed experts", "give gpu_layers")
-    return Offload(0 if gpu_layers is None else costs.n_layers - gpu_layers, n_cpu_moe or 0)
+        raise Problem("the model has no routed experts", "leave it out", parameter="n_cpu_moe")
+    return Offload(0 if gpu_layers is None else costs.devices.n_layers - gpu_layers, n_cpu_moe or 0)
 
 
 def has_experts(costs: Costs) -> bool:
@@ -132,7 +129,9 @@ def has_experts(costs: Costs) -> bool:
 def least_offload(costs: Costs, given: Conditions, device_bytes: int) -> Offload | None:
     """The fewest layers in the host's memory with which the rest fits on the accelerator: for a mixture of experts only
     the routed experts, if that is enough, or all of them and layers. None if even all layers are not enough."""
-    every = costs.n_layers if has_experts(costs) else 0
-    steps = [Offload(expert_layers=n) for n in range(every)] + [Offload(n, every) for n in range(costs.n_layers + 1)]
+    every = costs.devices.n_layers if has_experts(costs) else 0
+    steps = [Offload(expert_layers=n) for n in range(every)] + [
+        Offload(n, every) for n in range(costs.devices.n_layers + 1)
+    ]
     least = bisect_left(steps, True, key=lambda offload: placed(costs, given, offload).fits(device_bytes))
     return steps[least] if least < len(steps) else None

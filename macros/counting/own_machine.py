@@ -13,13 +13,14 @@ EXAMPLE = "24GB,1008GB/s,165TFLOPS"
 DIGITS = "0123456789"
 POWERS = {"k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "p": 10**15}
 BINARY = {"k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}
-CHANNEL_BYTES = 8  # that a channel of DDR memory moves at once
-KINDS = {"memory": "memory", "bandwidth": "bandwidth", "link": "a link"}  # what there is one of; peaks have types
+CHANNEL_BYTES = 8  # bytes that a DDR channel moves per transfer
+# parts that occur once; peaks occur once per type
+KINDS = {"memory": "memory", "bandwidth": "bandwidth", "link": "a link"}
 
 
 @dataclass(frozen=True)
 class Amount:
-    """One part of the text: bytes, bytes per second or FLOP/s, of what, and its spelling."""
+    """One part of the text: its kind, its size in bytes, bytes per second or FLOP/s, and its spelling."""
 
     kind: str
     size: int
@@ -82,7 +83,7 @@ def _made(base: Accelerator | None, given: Mapping[str, Amount]) -> Machine:
     if base is None and "bandwidth" not in given and len(given) > 1:
         raise Problem("a peak or a link without a bandwidth", f"add it, as in {EXAMPLE}")
     listed = base.peak_flops if base else {}
-    if "bfloat16" in peaks:  # what was written is that of 16 bits
+    if "bfloat16" in peaks:  # the given peak is for 16 bits
         listed = {kind: peak for kind, peak in listed.items() if kind not in OF_16_BITS}
     name = ", ".join([*([base.name] if base else []), *(said.text for said in given.values())])
     memory = given["memory"].size if "memory" in given else base.memory_bytes if base else 0

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..engine.architectures import Architecture
 from ..engine.array import Node
@@ -16,11 +16,27 @@ from ..engine.steps import BUFFERS, Holds, Role
 from ..engine.tensors import CacheEntry, Weight
 from ..engine.trace import Trace
 from .formats import BLOCK_OF_CACHE, ItemBytes, cached_bytes
-from .parts import HEAD, INPUT_TABLES, Part, partition
+from .parts import HEAD, INPUT_TABLES, OF_TOKENS, Part, partition
 from .weight_formats import WeightFormats
 
-# The keys of an indexer, which no figure of the KV cache in circulation counts.
+if TYPE_CHECKING:
+    from .file_weights import FileWeights
+
+# An indexer's keys, which published figures of the KV cache do not count.
 INDEX = Holds.INDEX_KEYS
+# The config keys for the longest context that a model is made for.
+LENGTHS = "max_position_embeddings", "max_seq_len", "n_positions", "model_max_length", "context_length"
+
+
+def context_key(raw: Mapping[str, Any]) -> str | None:
+    """The config's key for the longest context."""
+    return next((key for key in LENGTHS if raw.get(key) is not None), None)
+
+
+def stated_context(raw: Mapping[str, Any]) -> int | None:
+    """The longest context that a config states, in tokens."""
+    n = raw.get(context_key(raw) or "")
+    return n if isinstance(n, int) and not isinstance(n, bool) and n > 0 else None
 
 
 class Counts:
@@ -35,14 +51,14 @@ class Counts:
         trace: Trace,
         raw: Mapping[str, Any] | None = None,
         architecture: Architecture | None = None,
-        types: Callable[[], Mapping[str, str] | None] | None = None,
+        file: Callable[[], FileWeights | None] | None = None,
     ):
-        """`raw` are the keys of the config.json, which state the format of the published weights, and `types` reads the
+        """`raw` are the keys of the config.json, which state the format of the published weights, and `file` reads the
         headers of the files."""
         self.trace: Trace = trace
-        self._read = raw or {}, architecture, types
-        # What is little, and asked for again by tables of all models: bytes of all weights in each format; operations
-        # with or without pairs, see `Memory.operations`.
+        self._read = raw or {}, architecture, file
+        # Small results that tables of all models need again: bytes of all weights in each format; operations with or
+        # without pairs, see `Memory.operations`.
         self._totals: dict[str, int] = {}
         self.operations: dict[bool, list[tuple[dict[Poly, int], Node]]] = {}
         self.release()
@@ -50,7 +66,12 @@ class Counts:
     def release(self) -> None:
         """Drop the costs and the sizes in formats, which are most of a model in memory."""
         self.formats: WeightFormats = WeightFormats(self.trace, *self._read, self._totals)
-        self.costs: object = None  # `costs.of` this model: they go when it goes
+        self.costs: object = None  # the model's `costs.of`, freed with it
+
+    @property
+    def raw(self) -> Mapping[str, Any]:
+        """The keys of the config.json; none if they are not known."""
+        return self._read[0]
 
     @cached_property
     def weights(self) -> tuple[Weight, ...]:
@@ -107,7 +128,7 @@ class Counts:
     @cached_property
     def active_excluding_input_embedding(self) -> int:
         """`active` without the tables of n-grams and the input table, unless that is also the head."""
-        looked_up = self._touched_by(INPUT_TABLES[:1]) - self._touched_by((HEAD,))
+        looked_up = self._touched_by(OF_TOKENS) - self._touched_by((HEAD,))
         return self.active - sum(int(w.count) for w in (*looked_up, *self.ngram_tables))
 
     @cached_property
@@ -132,9 +153,28 @@ class Counts:
         return self.total - self.embedding
 
     @property
+    def active_non_embedding(self) -> int:
+        """`active` without the input and position tables, the tables of n-grams and the head, tied or not."""
+        return self.active - self.embedding - self._of_ngrams
+
+    @property
+    def excluding_ngram_tables(self) -> int:
+        """The total without the tables of n-grams."""
+        return self.total - self._of_ngrams
+
+    @property
+    def _of_ngrams(self) -> int:
+        return sum(int(w.count) for w in self.ngram_tables)
+
+    @property
     def is_tied(self) -> bool:
         """Whether the head is the input table."""
-        return bool(self._touched_by(INPUT_TABLES[:1]) & self._touched_by((HEAD,)))
+        return bool(self.tied)
+
+    @property
+    def tied(self) -> frozenset[str]:
+        """The names of the weights that are both an input table and the head."""
+        return frozenset(w.name for w in self._touched_by(INPUT_TABLES[:1]) & self._touched_by((HEAD,)))
 
     def _touched_by(self, roles: tuple[Role, ...]) -> set[Weight]:
         return {
@@ -208,7 +248,7 @@ class Counts:
                 what = f"cache: {k.holds} has rows of {width}, not a multiple of {BLOCK_OF_CACHE}"
                 raise Problem(what, "ask for a cache without blocks, such as bfloat16 or fp8")
 
-    @cached_property
+    @property
     def row_width(self) -> int:
         """A common divisor of the widths of the cache's rows, except those whose elements have their own size."""
         widths = [int((k.row or k.shape)[-1]) for k in self.kept if k.item_bytes is None]
@@ -231,11 +271,19 @@ class Counts:
     @cached_property
     def _slopes(self) -> list[int]:
         """Elements that one more token adds to each kept entry at long context."""
-        return [k.slope.at(self.trace.symbols) for k in self.kept]
+        end = stated_context(self._read[0])
+        return [self._slope(k, end) for k in self.kept]
+
+    def _slope(self, k: CacheEntry, end: int | None) -> int:
+        """A window that the model's longest context `end` does not fill drops no row: each token adds one."""
+        if (late := k.slope.at(self.trace.symbols)) or end is None:
+            return late
+        is_growing = k.elements.at(self.values(S=end)) > k.elements.at(self.values(S=end - 1))
+        return k.elements_per_token.at(self.trace.symbols) if is_growing else 0
 
     def cache_bytes_per_token(self, item_bytes: ItemBytes = 2) -> int:
         """Bytes that one more token adds at long context, an indexer's keys included: windows and chunks add none
-        there."""
+        there, unless they are at least as long as the model's longest context."""
         self.check_cache(item_bytes)
         return sum(cached_bytes(size, k.item_bytes or item_bytes) for k, size in zip(self.kept, self._slopes))
 

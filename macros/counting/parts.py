@@ -2,7 +2,7 @@
 of each part.
 
 A part is a step of the forward pass; inside the layers, a step of each kind of layer. The category of a part, and its
-weights that belong to norms inside it, follow from the roles of the steps, here and nowhere else.
+weights that belong to norms inside it, follow from the roles of the steps, only here.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from ..engine.tensors import Weight
 from ..engine.trace import Trace
 
 # Steps whose weights are the tables at either end: their elements are `embedding`, all others `non_embedding`.
-INPUT_TABLES = (Role.EMBED, Role.EMBED_POSITIONS)
-# Tables of which a step reads a row for each token; that of the layers is neither input table nor head.
+INPUT_TABLES = (Role.EMBED, Role.EMBED_POSITIONS, Role.EMBED_SEGMENTS)
+# The tables among these that a figure “without the input embedding” omits.
+OF_TOKENS = (Role.EMBED, Role.EMBED_SEGMENTS)
+# Tables of which a step reads a row for each token; per-layer tables are neither input table nor head.
 LOOKED_UP = (*INPUT_TABLES, Role.EMBED_LAYERS)
 HEAD = Role.UNEMBED
 
@@ -124,7 +126,8 @@ def partition(trace: Trace) -> tuple[Part, ...]:
         for step in _steps(top):
             add(step, layer, step.all_weights())
         if layer is not None:
-            add(top, layer, top.weights)  # those that the layer uses outside of its steps
+            add(top, layer, top.weights)  # weights that the layer uses outside of its steps
+    add(trace.root, None, trace.root.weights)  # weights that the forward pass uses outside of its steps
     return tuple(parts)
 
 

@@ -17,7 +17,7 @@ from ..engine.dims import Poly
 from ..engine.steps import ACTIVATIONS, EVERY_NORM, ROPES, Access, Role
 from .arrays import distinct, in_numbers, is_cache, is_data, measured, product_of
 
-# Steps that are one operation of an engine, whatever they are made of here.
+# Steps that are a single operation in an engine, whatever they consist of here.
 ONE_OPERATION = (
     EVERY_NORM
     | ACTIVATIONS
@@ -43,6 +43,7 @@ ONE_OPERATION = (
         Role.SOFTPLUS,
         Role.CAUSAL_CONV,
         Role.EMBED,
+        Role.EMBED_SEGMENTS,
         Role.UNEMBED,
     }
 )
@@ -81,7 +82,8 @@ def operations(root: Node, *, pairs: bool) -> list[Operation]:
     """The operations of a step in order, each with the arrays that are alive at the same time. Layers of a kind appear
     once."""
     arrays: dict[int, Array] = {}
-    # what is never held stands for what it is made of: arrays over pairs, an activation that a product takes in
+    # arrays that are never materialized are replaced by their inputs: arrays over pairs, an activation fused into a
+    # product
     through: dict[int, list[Array]] = {}
     found: list[Operation] = []
     units = list(_units(root))

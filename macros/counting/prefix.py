@@ -40,8 +40,8 @@ def shared_prefix(costs: Costs, prefix: int, given: Conditions) -> SharedPrefix:
     """
     context, others = given.tokens, given.batch - 1
     whole = costs.counts.cache_bytes(context, given.item_bytes)
-    flops = costs.causal_flops(context, context)
-    rest = costs.causal_flops(context - prefix, context) if _can_share(costs) else flops
+    flops = costs.compute.causal_flops(context, context)
+    rest = costs.compute.causal_flops(context - prefix, context) if _can_share(costs) else flops
     return SharedPrefix(
         whole * given.batch,
         whole * given.batch - prefix_cache_bytes(costs, prefix, context, given.item_bytes) * others,
@@ -55,7 +55,7 @@ def prefix_cache_bytes(costs: Costs, prefix: int, context: int, item_bytes: Item
     if not _can_share(costs):
         return 0
     values, total = costs.counts.values(S=context), 0
-    for k, size in costs.cache_by_entry(context, item_bytes):
+    for k, size in costs.cache.cache_by_entry(context, item_bytes):
         if k.row is None or k.holds in BUFFERS or k.holds in OF_SOURCE:
             continue
         rows, tokens = k.shape[0].expr.at(values), int(k.tokens)
@@ -67,4 +67,4 @@ def prefix_cache_bytes(costs: Costs, prefix: int, context: int, item_bytes: Item
 
 def _can_share(costs: Costs) -> bool:
     """Whether no token of a prefix depends on later ones."""
-    return bool(costs.trace.kept) and not costs.reads_source
+    return bool(costs.trace.kept) and not costs.compute.reads_source

@@ -1,4 +1,5 @@
-"""Reads the `quantization_config` of a config.json: which modules are stored in which format."""
+"""Reads the `quantization_config` of a config.json, in one module: which modules are stored in which
+format."""
 
 from __future__ import annotations
 
@@ -9,16 +10,18 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import replace
 
+from ..engine.architectures import known
 from ..engine.architectures.config import listed
 from ..engine.errors import Problem, nearest, shorten
+from ..engine.facts import USUAL_MLX
 from .formats import FORMATS, Format
-from .modules import MEND, Modules
+from .modules import MEND, Match, Modules
 
 Keys = Mapping[str, Any]
 
 KEY = "quantization_config"
-MOST_GROUPS = 100  # of layers with a format each
-# The files of NVIDIA's Model Optimizer say it beside config.json.
+MOST_GROUPS = 100  # maximum number of layers with a format of their own
+# NVIDIA's Model Optimizer writes it next to config.json.
 OTHER_FILE, OTHER_KEY = "hf_quant_config.json", "quantization"
 
 FP8, MXFP4, NVFP4, INT4, INT8 = (FORMATS[name] for name in ("fp8", "mxfp4", "nvfp4", "int4", "int8"))
@@ -32,7 +35,8 @@ class Quantization(Struct, frozen=True, dict=True):
     format of everything that is not quantized.
 
     `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
-    `experts_unknown`, the file's routed experts depend on more than the config says.
+    `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
+    embedding table. `writes_tied_head`: a head that is the table too is stored once more if it is quantized.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -45,6 +49,8 @@ class Quantization(Struct, frozen=True, dict=True):
     transposed: bool = True
     outside: bool = True
     experts_unknown: bool = False
+    lists_tables: bool = False
+    writes_tied_head: bool = False
 
     @cached_property
     def has_numbers(self) -> bool:
@@ -61,6 +67,11 @@ def read(raw: Keys) -> Quantization | None:
     """The quantization that a config.json states; None if it states none. Raises `Problem` for an unknown one."""
     said: object = raw.get(KEY)
     if said is None:
+        for key in ("dtype", "torch_dtype"):
+            if raw.get(key) in ("float64", "torch.float64", "double"):
+                raise Problem(
+                    f"{key} = float64: weights of 64 bits are not covered", "give float32, bfloat16 or float16"
+                )
         return None
     keys = _table(said, KEY)
     method: object = keys.get("quant_method")
@@ -76,14 +87,14 @@ def read(raw: Keys) -> Quantization | None:
 
 def check(raw: Keys) -> None:
     """Raise `Problem` for an unknown quantization, and for a key of it that is nearly a known one. Programs write many
-    that change no byte, so that one that is like none is taken as such."""
+    keys that change no byte, so any other unknown key is accepted."""
     read(raw)
     for name in _table(raw[KEY], KEY) if raw.get(KEY) is not None else ():
         if name not in KNOWN_KEYS and (mend := nearest(name, KNOWN_KEYS)):
             raise Problem(f"config.{KEY}.{name}: unknown key", mend)
 
 
-# Keys that a method reads here, and those that programs write besides.
+# The keys that each method uses, and other keys that programs write.
 KNOWN_KEYS = frozenset(
     """quant_method quant_algo activation_scheme weight_block_size fmt format scale_fmt expert_dtype store_dtype
     modules_to_not_convert ignored_layers exclude_modules ignore config_groups quantized_layers quantization_status
@@ -109,16 +120,30 @@ def _fp8(keys: Keys, raw: Keys) -> Quantization:
     V4)."""
     block: object = keys.get("weight_block_size")
     if block is None:
-        is_static = keys.get("activation_scheme") == "static"  # then each matrix has a scale for its inputs too
+        is_static = keys.get("activation_scheme") == "static"  # each matrix then has a scale for its inputs too
         linear = replace(FP8_OF_MATRIX, matrix_bits=64 if is_static else 32)
     else:
         linear = replace(FP8, block=_block(block, "weight_block_size"))
     expert = linear
     if "fp4" in (raw.get("expert_dtype"), keys.get("expert_dtype")) or keys.get("store_dtype") in ("mxfp4", "fp4"):
         expert = MXFP4
-        if keys.get("scale_fmt") == "ue8m0":  # stored as such; with experts in fp8 as float32
+        if keys.get("scale_fmt") == "ue8m0":  # the scales' type; float32 with experts in fp8
             linear = replace(linear, scale_bits=8)
-    return Quantization((*_layers(keys), *_kept(keys)), linear, expert)
+    listed, head = _skipped(keys, "modules_to_not_convert", linear)
+    others = _kept({key: value for key, value in keys.items() if key != "modules_to_not_convert"})
+    return Quantization((*_layers(keys), *listed, *others), linear, expert, head, gate=linear, transposed=False)
+
+
+def _skipped(
+    keys: Keys, key: str, form: Format | None, ending: str = ""
+) -> tuple[tuple[tuple[Modules, Format | None], ...], Format | None]:
+    """The modules that transformers leaves as they are, and the format of a separate head: where no list is given, it
+    leaves the head out; where one is, only what that names (get_modules_to_not_convert and should_convert_module of
+    transformers 5.24). `ending` comes after a module's name where parameters are looked for."""
+    if keys.get(key) is None:
+        return (), None
+    names = _names(keys, key)
+    return (((Modules(names, Match.STARTS_OR_ENDS, ending), None),) if names else ()), form
 
 
 def _fp8_of_rows(keys: Keys, raw: Keys) -> Quantization:
@@ -137,16 +162,69 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
         block=(0 if group == -1 else _size(group, "group_size"),),
         scale_bits=16,
         zero_bits=bits,
-        input_bits=32 if is_gptq else 0,  # to which group an input belongs: g_idx, which stands also without act-order
+        input_bits=32 if is_gptq else 0,  # g_idx, the group of each input, which is stored even without act-order
     )
-    left_out: list[str] = []
-    dynamic: object = keys.get("dynamic")
-    for name in _table(dynamic, f"{KEY}.dynamic") if dynamic is not None else ():
-        if not name.startswith("-:"):
-            raise _unknown("dynamic", name)
-        left_out.append(f"re:{name.removeprefix('-:')}")
-    rules = (((Modules(left_out), None),) if left_out else ()) + _kept(keys)
-    return Quantization(rules, form, form, form if keys.get("lm_head") is True else None, outside=False)
+    head = form if keys.get("lm_head") is True else None
+    if not is_gptq:
+        # the listed modules, and the head, which is always excluded
+        names = _names(keys, "modules_to_not_convert")
+        listed = ((Modules(names, Match.STARTS_OR_ENDS), None),) if names else ()
+        return Quantization((*listed, *_kept(_without(keys, "modules_to_not_convert"))), form, form, outside=False)
+    linear, inside = form, _inside_of_blocks(keys)
+    rules = [*_dynamic(keys, form), *_kept(keys)]
+    if inside:
+        rules, linear = [*rules, (Modules(inside, Match.ENDS), form)], None
+    return Quantization(tuple(rules), linear, linear, head, outside=False)
+
+
+def _without(keys: Keys, key: str) -> Keys:
+    return {name: value for name, value in keys.items() if name != key}
+
+
+def _inside_of_blocks(keys: Keys) -> list[str]:
+    """The ends of the names that GPTQ quantizes in each layer; none for all."""
+    said: object = keys.get("modules_in_block_to_quantize")
+    if said is None:
+        return []
+    groups = listed(said)
+    flat = [name for group in groups or () for name in (listed(group) or [group])]
+    if groups is None or not all(isinstance(name, str) for name in flat):
+        raise Problem(
+            f"{KEY}.modules_in_block_to_quantize = {shorten(said)}: expected lists of names", f"correct it, or {MEND}"
+        )
+    return flat
+
+
+def _dynamic(keys: Keys, form: Format) -> list[tuple[Modules, Format | None]]:
+    """GPTQModel's expressions, of which the first that matches decides: `-:` leaves modules out, `+:` or nothing gives
+    them other bits or groups."""
+    said: object = keys.get("dynamic")
+    found: list[tuple[Modules, Format | None]] = []
+    if said is None:
+        return found
+    for name, given in _table(said, f"{KEY}.dynamic").items():
+        expression = f"re:{name.removeprefix('-:').removeprefix('+:')}"
+        if name.startswith("-:"):
+            found.append((Modules([expression], Match.WHOLE), None))
+            continue
+        other = _table(given, f"{KEY}.dynamic.{name}")
+        bits = _number({"bits": other.get("bits", form.bits)}, "bits", (2, 3, 4, 8))
+        group: object = other.get("group_size", form.block[0] or -1)
+        block = (0 if group == -1 else _size(group, "group_size"),)
+        found.append(
+            (
+                Modules([expression], Match.WHOLE),
+                replace(
+                    INT8 if bits == 8 else form,
+                    bits=bits,
+                    zero_bits=bits,
+                    block=block,
+                    scale_bits=16,
+                    input_bits=form.input_bits,
+                ),
+            )
+        )
+    return found
 
 
 def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
@@ -166,10 +244,9 @@ def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
             form = replace(form, name=f"{kind}-dq", scale_bits=8, nested=256, matrix_bits=(16 + 256) * 32)
     else:
         raise _unknown("load_in_4bit", keys.get("load_in_4bit"))
-    skipped = _names(keys, "llm_int8_skip_modules")
-    rules = ((Modules(skipped), None),) if skipped else ()
+    rules, head = _skipped(keys, "llm_int8_skip_modules", form)
     is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
-    return Quantization(rules, form, gate=form, experts_unknown=is_old)
+    return Quantization(rules, form, head=head, gate=form, experts_unknown=is_old)
 
 
 def _torchao(keys: Keys, raw: Keys) -> Quantization:
@@ -194,11 +271,12 @@ def _torchao(keys: Keys, raw: Keys) -> Quantization:
     else:
         raise _unknown("quant_type", name)
     is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
-    return Quantization(_kept(keys), form, gate=form, transposed=False, experts_unknown=is_old)
+    rules, head = _skipped(keys, "modules_to_not_convert", form, ".weight")
+    return Quantization(rules, form, head=head, gate=form, transposed=False, experts_unknown=is_old)
 
 
 def _granularity(options: Keys) -> tuple[int, ...]:
-    """What shares a scale in torchao: a row, a group of one, or, as nothing, the matrix."""
+    """The unit that shares a scale in torchao: a row, a group of a row, or the matrix (None)."""
     said: object = options.get("granularity")
     if isinstance(said, list):  # of the inputs, and of the weights
         said = cast("list[object]", said)[-1] if said else None
@@ -212,21 +290,11 @@ def _granularity(options: Keys) -> tuple[int, ...]:
     raise _unknown("granularity", kind.get("_type"))
 
 
-# Matrices that mlx-lm 0.32 keeps in 8 bits, by the type of the model and the end of their names; of routers that are
-# not among them, whether they are quantized like other linear layers.
-MLX_IN_8_BITS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("qwen3_next", "qwen3_5_moe", "qwen3_5_moe_text"), ("mlp.gate", "mlp.shared_expert_gate")),
-    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe", "qwen3_vl_moe_text", "mellum"), ("mlp.gate",)),
-    "granite": ("self_attn.o_proj", "mlp.down_proj", "lm_head"),
-}
-MLX_LINEAR_ROUTERS = ("mixtral", "qwen2_moe", "olmoe")
-MLX_OWN_ROUTERS = ("deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe")
-
-
 def _mlx(keys: Keys, raw: Keys) -> Quantization:
     """MLX: a scale and a bias in 16 bits for each group of a row; also for tables and the head, and with other bits for
     modules that the config lists by name. A matrix whose rows are not whole groups stays as it is."""
-    model_type = str(raw.get("model_type"))
+    this = known(raw.get("model_type"))
+    rule = USUAL_MLX if this is None else this.mlx
     if keys.get("mode") not in (None, "affine"):
         raise _unknown("mode", keys.get("mode"))
     form = _of_mlx(keys)
@@ -236,12 +304,10 @@ def _mlx(keys: Keys, raw: Keys) -> Quantization:
             listed.append((Modules([name]), None))
         elif isinstance(said, Mapping):
             listed.append((Modules([name]), _of_mlx(_table(cast("object", said), f"{KEY}.{name}"))))
-    in_8_bits = MLX_IN_8_BITS.get(model_type, ())
-    if in_8_bits and not listed:
-        listed.append((Modules(in_8_bits), _of_mlx({"group_size": 64, "bits": 8})))
-    is_linear = model_type in MLX_LINEAR_ROUTERS
-    is_known = is_linear or model_type in MLX_OWN_ROUTERS or model_type in MLX_IN_8_BITS or bool(listed)
-    router = form if is_linear or listed else None
+    if rule.in_8_bits and not listed:
+        listed.append((Modules(rule.in_8_bits), _of_mlx({"group_size": 64, "bits": 8})))
+    is_known = bool(rule.routers or listed)
+    router = form if rule.routers == "linear" or listed else None
     return Quantization(tuple(listed), form, form, form, form, router, form, experts_unknown=not is_known)
 
 
@@ -253,63 +319,135 @@ def _of_mlx(keys: Keys) -> Format:
 
 
 def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
-    """Groups of targets, each with its format; none of them applies to the modules in `ignore`."""
-    found = Quantization(((Modules(_names(keys, "ignore")), None),), transposed=False)
+    """Groups of targets, each with its format; none of them applies to the modules in `ignore`.
+
+    A target is the whole name of a module, an expression after `re:`, or a class; the most particular decides, of
+    expressions the first in their order (match_targets of compressed-tensors 0.20.1).
+    """
+    for key in ("sparsity_config", "transform_config"):
+        said: object = keys.get(key)
+        if said and (not isinstance(said, Mapping) or cast("Keys", said).get("format") != "dense"):
+            raise _unknown(key, cast("object", said))
+    found = Quantization(transposed=False, lists_tables=True, writes_tied_head=True)
     groups = _table(keys.get("config_groups"), f"{KEY}.config_groups")
     if len(groups) > MOST_GROUPS:
         raise _unknown("config_groups", f"{len(groups)} groups")
-    for name, said in groups.items():
-        group = _table(said, f"{KEY}.config_groups.{name}")
-        form = _of_group(group, keys)
-        targets = _names(group, "targets")
-        if "Linear" in targets:
-            found = replace(found, linear=form, expert=form, head=form, gate=form)
-        modules = [target for target in targets if target != "Linear"]
-        for target in modules:
-            if "." not in target and not target.startswith("re:"):
+    modules: dict[str, Format | None] = {}
+    for name, one in groups.items():
+        group = _table(one, f"{KEY}.config_groups.{name}")
+        form = _of_group(group, keys, raw)
+        for target in _names(group, "targets"):
+            if target == "Linear":
+                found = replace(found, linear=form, expert=form, head=form, gate=form)
+            elif target == "Embedding":
+                found = replace(found, table=form)
+            elif target[:1].isupper() and "." not in target:
                 raise _unknown("targets", target)
-        if modules:
-            found = replace(found, listed=(*found.listed, (Modules(modules), form)))
-    return found
+            else:
+                modules[target] = form
+    listed = [
+        (Modules([target], Match.WHOLE), form)
+        for target, form in sorted(modules.items(), key=lambda one: (one[0].startswith("re:"), one[0]))
+    ]
+    return replace(found, listed=(*_ignored(keys), *listed))
 
 
-def _of_group(group: Keys, keys: Keys) -> Format | None:
+def _ignored(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
+    """The modules that compressed-tensors leaves as they are; a class is one of all linear layers, or of none."""
+    names = _names(keys, "ignore")
+    if "Linear" in names:
+        raise _unknown("ignore", "Linear")
+    return ((Modules(names, Match.WHOLE), None),) if names else ()
+
+
+# The formats of compressed-tensors, in the order in which it tries them: (bits, type, group size) of weights.
+_FLOATS = {4: "4 float", 6: "6 float", 8: "8 float"}
+
+
+def _of_group(group: Keys, keys: Keys, raw: Keys) -> Format | None:
     """The format of a group of compressed-tensors; None if its weights are not quantized."""
     said: object = group.get("weights")
     if said is None:
         return None
     weights = _table(said, f"{KEY}.config_groups.weights")
-    bits, kind, strategy = (weights.get(name) for name in ("num_bits", "type", "strategy"))
-    form = {"4 int": INT4, "8 int": INT8, "4 float": NVFP4, "8 float": FP8}.get(f"{bits} {kind}")
-    if form is None:
-        raise _unknown("config_groups.weights", f"{bits} bits of type {kind}")
+    bits, kind = _number(weights, "num_bits", range(1, 9)), weights.get("type", "int")
     group_size: object = weights.get("group_size")
-    packing: object = group.get("format") or keys.get("format") or ""
-    if kind == "float" and bits == 4:
-        if isinstance(packing, str) and packing.startswith("mxfp4"):
-            return MXFP4
-        scales = 64 if group.get("input_activations") else 32  # of the matrix, and of its inputs
+    if kind not in ("int", "float") or (kind == "float" and bits not in _FLOATS):
+        raise _unknown("config_groups.weights", f"{bits} bits of type {kind}")
+    if weights.get("dynamic"):
+        raise _unknown("config_groups.weights.dynamic", weights.get("dynamic"))
+    packing = _packing(bits, str(kind), group, keys)
+    inputs: object = group.get("input_activations")
+    if packing in ("mxfp4-pack-quantized", "mxfp6-pack-quantized", "mxfp8-quantized"):
+        return replace(
+            MXFP4, name=f"mxfp{bits}", bits=bits, types=("fp8",) if bits > 4 else MXFP4.types, block=(32,), scale_bits=8
+        )
+    if packing == "nvfp4-pack-quantized":
+        scales = 64 if inputs else 32  # scales of the matrix and of its inputs
         return replace(NVFP4, block=(_size(group_size, "group_size"),), matrix_bits=scales)
-    scale = 16  # as the weights were
-    zero = 0 if weights.get("symmetric", True) else int(form.bits)
-    packed = 0
-    if packing == "pack-quantized":  # the shape, as two whole numbers: the library's are of 64 bits, Moonshot's of 32
-        packed = 128 if keys.get("version") is not None else 64
-    inputs_said: object = group.get("input_activations")
-    if isinstance(inputs_said, Mapping) and cast("Keys", inputs_said).get("dynamic") is False:
-        packed += 16  # a scale of the inputs
-    inputs = 32 if weights.get("actorder") == "group" else 0
+    is_packed = packing == "pack-quantized"
+    scale = 32 if any(str(raw.get(key)).endswith("float32") for key in ("dtype", "torch_dtype")) else 16
+    is_symmetric = weights.get("symmetric", True) is not False
+    extra = sum(_static(group.get(f"{which}_activations"), scale) for which in ("input", "output"))
+    if is_packed:  # the shape, as two whole numbers: the library's are of 64 bits, Moonshot's of 32
+        extra += 128 if keys.get("version") is not None else 64
+    form = replace(
+        FP8 if kind == "float" else INT4 if bits <= 4 else INT8,
+        bits=bits if is_packed else 8,
+        name=("fp8" if kind == "float" else f"int{bits}"),
+        is_packed=is_packed,
+        input_bits=32 if weights.get("actorder") == "group" and str(keys.get("version", "")) < "0.12" else 0,
+    )
+    strategy: object = weights.get("strategy") or ("tensor" if group_size is None else "group")
     if strategy == "tensor":
-        return replace(form, block=(), scale_bits=0, matrix_bits=scale + zero + packed, input_bits=inputs)
+        return replace(form, block=(), scale_bits=0, matrix_bits=extra + scale + (0 if is_symmetric else 8))
     if strategy == "channel":
         block: tuple[int, ...] = (0,)
     elif strategy == "block":
         block = _block(weights.get("block_structure"), "block_structure")
-    elif strategy in ("group", None) and group_size is not None:
-        block = (_size(group_size, "group_size"),)
+    elif strategy in ("group", "tensor_group"):
+        size: object = group_size
+        block = (0 if size == -1 else _size(size, "group_size"),)
     else:
         raise _unknown("config_groups.weights.strategy", strategy)
-    return replace(form, block=block, scale_bits=scale + zero, matrix_bits=packed, input_bits=inputs)
+    if is_symmetric:
+        return replace(form, block=block, scale_bits=scale, matrix_bits=extra)
+    if is_packed and len(block) == 1:
+        return replace(form, block=block, scale_bits=scale, zero_bits=bits, matrix_bits=extra)
+    return replace(form, block=block, scale_bits=scale + 8, matrix_bits=extra)
+
+
+PACKINGS = (
+    *("pack-quantized", "int-quantized", "float-quantized", "naive-quantized", "nvfp4-pack-quantized"),
+    *("mxfp4-pack-quantized", "mxfp6-pack-quantized", "mxfp8-quantized"),
+)
+
+
+def _packing(bits: int, kind: str, group: Keys, keys: Keys) -> str:
+    """How compressed-tensors stores the weights of a group: as the config says, or as it would choose."""
+    for said in (group.get("format"), keys.get("format")):
+        if said is not None and said not in (*PACKINGS, "mixed-precision"):
+            raise _unknown("format", said)
+        if isinstance(said, str) and said in PACKINGS:
+            return said
+    weights = _table(group.get("weights"), f"{KEY}.config_groups.weights")
+    size: object = weights.get("group_size")
+    if kind == "float" and bits < 8:
+        return f"mxfp{bits}-pack-quantized" if size == 32 or bits == 6 else "nvfp4-pack-quantized"
+    if kind == "float":
+        is_mx = size == 32 and "uint8" in str(weights.get("scale_dtype"))
+        return "mxfp8-quantized" if is_mx else "float-quantized"
+    return "int-quantized" if group.get("input_activations") is not None else "pack-quantized"
+
+
+def _static(said: object, scale: int) -> int:
+    """Bits of the scale of activations that is stored for each matrix; 0 where it is computed while running."""
+    if not isinstance(said, Mapping) or cast("Keys", said).get("dynamic") is not False:
+        return 0
+    activations = cast("Keys", said)
+    if activations.get("strategy", "tensor") != "tensor":
+        raise _unknown("activations.strategy", activations.get("strategy"))
+    return scale + (0 if activations.get("symmetric", True) is not False else 8)
 
 
 def _modelopt(keys: Keys, raw: Keys) -> Quantization:

@@ -34,7 +34,7 @@ _LOCAL: dict[str, Any] = {
 
 
 def _torchao(kind: str, **more: object) -> dict[str, Any]:
-    """What transformers writes of a configuration of torchao 0.18."""
+    """The form in which transformers writes a configuration of torchao 0.18."""
     return {"quant_method": "torchao", "quant_type": {"default": {"_type": kind, "_version": 2, "_data": more}}}
 
 
@@ -51,7 +51,7 @@ QUANTIZERS: dict[str, Mapping[str, Any]] = {
         for group in (128, 64, 32)
     },
     "w4a16": _compressed(4, "int", "group", 128, **_PACKED),
-    "w8a8": _compressed(8, "int", "channel"),
+    "w8a8": _compressed(8, "int", "channel", input_activations={"num_bits": 8, "type": "int", "dynamic": True}),
     "fp8-tensor": _compressed(8, "float", "tensor", **_STATIC),
     "fp8-channel": _compressed(8, "float", "channel"),
     "fp8-block": {"quant_method": "fp8", "weight_block_size": [128, 128]},
@@ -72,7 +72,7 @@ QUANTIZERS: dict[str, Mapping[str, Any]] = {
     **{f"mlx-{bits}bit": {"group_size": 64, "bits": bits} for bits in (4, 8, 6, 3)},
 }
 
-# What else they are called.
+# Other names of formats.
 OTHER_QUANTIZERS = {
     "gptq": "gptq-4bit-g128",
     "gptq-4bit": "gptq-4bit-g128",

@@ -18,7 +18,7 @@ MIB, GIB = 2**20, 2**30
 MANY = 2**40
 
 
-# The operations of each model, with and without arrays over pairs: they go when its costs go.
+# The operations of each model, with and without arrays over pairs, freed with its costs.
 _STEPS: WeakKeyDictionary[Costs, dict[bool, list[Operation]]] = WeakKeyDictionary()
 
 
@@ -34,7 +34,7 @@ class How(StrEnum):
 class Term:
     """One part of the memory: its bytes, least and most, how they are known, by which rule, and where that was read.
 
-    Of what is exact, `unused` bytes hold nothing: internal fragmentation, what is rounded up to blocks.
+    Of an exact term, `unused` bytes hold nothing: internal fragmentation from rounding up to blocks.
     """
 
     key: str
@@ -71,13 +71,14 @@ def has_cuda(vendor: str) -> bool:
 @dataclass(frozen=True)
 class Pool:
     """The cache pool of an engine that takes its share of the memory at once, as lower and upper bound: bytes, the
-    tokens that they hold, and the number of sequences of the requested context."""
+    tokens that they hold, the number of sequences of the requested context, and whether the model keeps any cache."""
 
     budget: int
     share: Fraction
     room: tuple[int, int]
     tokens: tuple[int, int]
     texts: tuple[Fraction, Fraction]
+    is_used: bool
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,7 @@ def padded(n: int, to: int) -> int:
 
 def written_out(costs: Costs, k: CacheEntry) -> int:
     """Elements of a row, with a latent expanded to keys and values of each head."""
-    latent = next((x for node, x in costs.latents.items() if node.layers == k.layers), None)
+    latent = next((x for node, x in costs.compute.latents.items() if node.layers == k.layers), None)
     if latent is None or k.row is None:
         return row_of(k)
     is_latent = bool(k.row[-1].symbols & latent.rank.symbols)

@@ -99,7 +99,7 @@ def speculated(
 ) -> Speculation:
     """The answer for this number of draft tokens, or for the best one. Raises `Problem` if the target cannot be
     split."""
-    target.check_split(given)
+    target.devices.check_split(given)
     if drafted is None:
         return best_length(target, draft, acceptance, given)
     return speculation(target, draft, acceptance, drafted, given)
@@ -115,7 +115,7 @@ def speculation(
     context.
     """
     if drafted > (most := most_drafted(draft)):
-        raise Problem(f"draft_tokens = {drafted}", f"give at most {most}: so many this draft proposes at once")
+        raise Problem("more than this draft proposes at once", f"give at most {most}").about("draft_tokens", drafted)
     plain = target.bound(1, given, expected=True)
     return Speculation(
         acceptance,
@@ -130,8 +130,8 @@ def speculation(
 def lengths(
     target: Costs, draft: Costs | None, given: Conditions, most: int = 16, asked: Sequence[int] = ()
 ) -> list[Speculation]:
-    """With each number of proposed tokens up to `most`, or of those that are `asked` for, at an acceptance rate of 1:
-    no time depends on the rate."""
+    """The answers for each number of proposed tokens up to `most`, or for those `asked` for, at an acceptance rate of
+    1, on which no time depends."""
     able = range(1, min(most_drafted(draft, most), given.tokens - 1) + 1) or range(1, 2)
     at_once = proposed_at_once(draft)
     plain, proposes = target.bound(1, given, expected=True), draft and draft.bound(1, given, expected=True)
@@ -165,6 +165,6 @@ def _verify(target: Costs, drafted: int, given: Conditions, plain: Bound) -> Bou
     if peak is None:
         return Bound(bound.compute, memory)
     compute, parts = bound.compute
-    more, parts_of_more = target.head_flops * drafted * given.batch, peak * target.at_work(new, given)
+    more, parts_of_more = target.compute.head_flops * drafted * given.batch, peak * target.devices.at_work(new, given)
     together = compute * parts_of_more + more * parts, parts * parts_of_more
     return Bound(longer(together, plain.compute), memory)

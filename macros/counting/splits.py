@@ -15,16 +15,16 @@ from typing import NamedTuple
 from ..engine.bounds import MOST_DEVICES
 from ..engine.steps import Holds
 
-# What tensor parallelism asks of a size: that it divides; that it divides or is divided; that it divides or is one;
-# nothing, since it is padded.
+# The requirement of tensor parallelism on a size: divisible by the degree; divisible by it or a divisor of it;
+# divisible or equal to one; none, because it is padded.
 WHOLE, SHARED, ONE_OR_WHOLE, PADDED = "whole", "shared", "one or whole", "padded"
-ROWS_OF_NGRAMS = "n_ngram_heads"  # looked up for each length: the table's rows are cut, whatever their number
+ROWS_OF_NGRAMS = "n_ngram_heads"  # looked up per n-gram length: the table's rows can always be cut
 # Besides the names that end in _heads.
 INNER = ("d_ff", "d_inner", "n_output_groups")
 STATE_GROUPS = "n_groups"
 VOCABULARIES = ("vocab_size", "per_layer_vocab_size")
-MOST_TRIED = 1024  # devices of the largest split that is tried
-ROWS = 64  # the padded vocabulary is a multiple of so many
+MOST_TRIED = 1024  # maximum number of devices tried
+ROWS = 64  # the vocabulary is padded to a multiple of this
 
 
 class Split(NamedTuple):

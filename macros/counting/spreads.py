@@ -52,7 +52,7 @@ def spread(costs: Costs, split: Split, given: Conditions, dispatch: str = "bfloa
         least = limits(costs, split, new, given, dispatch) if given.accelerator else None
         return Step(transfers(costs, split, new, given, dispatch), least)
 
-    return Spread(split, costs.split_bytes(split, given), step(1), step(given.tokens))
+    return Spread(split, costs.devices.split_bytes(split, given), step(1), step(given.tokens))
 
 
 def asked_splits(costs: Costs, given: Conditions, degrees: tuple[int, int, int] | None = None) -> list[Split]:
@@ -60,25 +60,25 @@ def asked_splits(costs: Costs, given: Conditions, degrees: tuple[int, int, int] 
     if degrees:
         tensor, pipeline, data = degrees
         return [chosen(costs, tensor, pipeline, data, given.batch)]
-    costs.check_split(given)
-    return costs.splits(given.devices, given.batch)
+    costs.devices.check_split(given)
+    return costs.devices.splits(given.devices, given.batch)
 
 
 def chosen(costs: Costs, tensor: int = 1, pipeline: int = 1, data: int = 1, batch: int = 1) -> Split:
     """The split with these degrees, with routed experts over as many of a stage's devices as they divide by. Raises
     `Problem` that names the degree which the model's sizes do not divide by."""
-    for name, degree, able in (("tensor", tensor, costs.tensors), ("pipeline", pipeline, costs.stages)):
+    for name, degree, able in (("tensor", tensor, costs.devices.tensors), ("pipeline", pipeline, costs.devices.stages)):
         if degree not in able:
             divide = ", ".join(f"{n:,}" for n in able)
-            raise Problem(f"{name} = {degree:,}: the sizes allow {divide}", "give one of these")
+            raise Problem(f"the sizes allow {divide}", "give one of these").about(name, degree)
     if data > batch:
-        raise Problem(f"data = {data:,}: more groups than the batch size of {batch:,}", "give a larger batch")
-    expert = costs.expert_degree(tensor * data)
-    if expert is None or data > 1 and costs.has_routed and expert != tensor * data:
+        raise Problem(f"more groups than the batch size of {batch:,}", "give a larger batch").about("data", data)
+    expert = costs.devices.expert_degree(tensor * data)
+    if expert is None or data > 1 and costs.devices.has_routed and expert != tensor * data:
         experts = costs.counts.values()
         number = next((n for name, n in experts.items() if name.endswith("n_experts")), 0)
         raise Problem(
-            f"data = {data:,}: {number:,} routed experts do not divide by {tensor * data:,} devices",
+            f"{number:,} routed experts do not divide by {tensor * data:,} devices",
             "give a degree that they divide by",
-        )
+        ).about("data", data)
     return Split(tensor, expert, pipeline, data)

@@ -7,6 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ..engine.cached_method import cached_method
 from ..engine.dims import Poly
 from ..engine.steps import OF_SOURCE, Holds, Role
 from ..engine.tensors import CacheEntry, Weight
@@ -17,9 +18,14 @@ from .formats import FORMATS, ItemBytes, cached_bytes
 from .parts import HEAD, LOOKED_UP
 
 
-class Traffic(Compute):
+class Traffic:
     """The bytes that one step moves between memory and chip."""
 
+    def __init__(self, compute: Compute):
+        self.compute = compute
+        self.counts, self.trace, self.formats = compute.counts, compute.trace, compute.formats
+
+    @cached_method
     def weight_bytes_read(
         self, new: int, batch: int = 1, format: str = "bfloat16", *, least: bool = False, first: bool = False
     ) -> int:
@@ -43,12 +49,12 @@ class Traffic(Compute):
         )
 
     def table_bytes_read(self, w: Weight, tokens: int, format: str) -> int:
-        """Bytes that so many tokens read of a table that ids look up."""
+        """Bytes that this many tokens read from a lookup table."""
         entries, *entry = self.entries_of(w)
         return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format)])
 
     def entries_of(self, w: Weight) -> tuple[int, ...]:
-        """The shape of a table that ids look up, one entry for each token: a row, or several."""
+        """The shape of a lookup table by entries, one for each token: a row or several."""
         rows, *row = [int(d) for d in w.shape]
         each = self.rows_per_token.get(w, 1)
         return (rows, *row) if each == 1 else (rows // each, each, *row)
@@ -74,6 +80,7 @@ class Traffic(Compute):
             total += form.size((rows, *w.shape[1:]), 1)
         return total
 
+    @cached_method
     def read_by(self, format: str) -> tuple[int, tuple[Weight, ...], dict[tuple[int, int], int]]:
         """Bytes that every step reads, the tables of which it reads rows, bytes of experts by (held, used)."""
         looked_up, first, experts = self._not_always_read
@@ -113,14 +120,15 @@ class Traffic(Compute):
     @cached_property
     def of_first_step(self) -> frozenset[Weight]:
         """The weights that no later step uses: their results have no rows there."""
-        if not self.reads_source:
+        if not self.compute.reads_source:
             return frozenset()
-        later, used, unused = self._values(1, 2), set[Weight](), set[Weight]()
+        later, used, unused = self.compute.values(1, 2), set[Weight](), set[Weight]()
         for node in self.trace.root.walk():
             is_idle = bool(node.outputs) and all(size(x).at(later) == 0 for x in node.outputs)
             (unused if is_idle else used).update(node.weights)
         return frozenset(unused - used)
 
+    @cached_method
     def cache_bytes_read(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
         """Bytes of the cache that a step reads, for the whole batch; with an indexer, only the selected tokens."""
         return sum([size for _, size in self.cache_reads(new, context, item_bytes)]) * batch
@@ -128,7 +136,7 @@ class Traffic(Compute):
     def cache_reads(self, new: int, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
         """Each kept entry with the bytes that a step reads of it in all its layers, per sequence."""
         self.counts.check_cache(item_bytes)
-        values, reads = self._values(new, context), list[tuple[CacheEntry, int]]()
+        values, reads = self.compute.values(new, context), list[tuple[CacheEntry, int]]()
         for k in self.trace.kept:
             if k.seen is None:
                 elements = k.elements.at(values)
@@ -143,6 +151,7 @@ class Traffic(Compute):
             reads.append((k, cached_bytes(elements, k.item_bytes or item_bytes)))
         return reads
 
+    @cached_method
     def cache_bytes_written(self, new: int, context: int, batch: int = 1, item_bytes: ItemBytes = 2) -> int:
         """Bytes of the cache that a step writes, for the whole batch: the new rows that stay, and each fixed state.
 
@@ -150,10 +159,10 @@ class Traffic(Compute):
         """
         if batch != 1:
             return self.cache_bytes_written(new, context, 1, item_bytes) * batch
-        values, total = self._values(new, context), 0
+        values, total = self.compute.values(new, context), 0
         for k in self.trace.kept:
             size = k.elements.at(values) - (k.seen_elements.at(values) if k.holds in OF_SOURCE else 0)
-            size = min(size, k.elements_per_token.at(values) * new) if k.row is not None else size
+            size = min(size, int(k.elements_per_token.at(values) * new)) if k.row is not None else size
             total += cached_bytes(size, k.item_bytes or item_bytes)
         return total
 
@@ -162,20 +171,21 @@ class Traffic(Compute):
         number."""
         format, context = self.formats.sized_as(given.format), given.tokens
         weights = self.weight_bytes_read(new, given.batch, format, least=least, first=new == context)
-        return weights + self._cache_bytes_moved(new, context, given.item_bytes) * given.batch
+        return weights + self.cache_bytes_moved(new, context, given.item_bytes) * given.batch
 
-    def _cache_bytes_moved(self, new: int, context: int, item_bytes: ItemBytes) -> int:
+    @cached_method
+    def cache_bytes_moved(self, new: int, context: int, item_bytes: ItemBytes) -> int:
         """Bytes of the cache that a step reads and writes, per sequence."""
         read = self.cache_bytes_read(new, context, 1, item_bytes)
         return read + self.cache_bytes_written(new, context, 1, item_bytes)
 
     def intensity(self, new: int, given: Conditions) -> Fraction:
         """FLOPs per byte moved, masked pairs left out."""
-        return Fraction(self.least_flops(new, given.tokens) * given.batch, self.bytes_moved(new, given))
+        return Fraction(self.compute.least_flops(new, given.tokens) * given.batch, self.bytes_moved(new, given))
 
     @cached_property
     def picked_rows(self) -> dict[tuple[Holds, tuple[int, ...]], Poly]:
-        """For each kept entry from which a step takes only picked rows, the number per new token."""
+        """The number of rows per new token, for each cache entry from which a step reads only selected rows."""
         picked: dict[tuple[Holds, tuple[int, ...]], Poly] = {}
         for layer in self.trace.root.children:
             for leaf in layer.walk() if layer.layers is not None else ():
@@ -187,7 +197,7 @@ class Traffic(Compute):
 
 
 def power(x: float, n: int) -> float:
-    """x to the power n ≥ 0 by squaring: every machine rounds it alike, which `**` does not guarantee."""
+    """x to the power n ≥ 0 by squaring, which rounds identically on every machine; `**` does not guarantee that."""
     result = 1.0
     while n:
         if n % 2:

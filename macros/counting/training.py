@@ -7,17 +7,21 @@ from functools import cached_property
 from typing import TypeAlias
 
 from ..engine.array import Node, ShapeArray
+from ..engine.cached_method import cached_method
 from ..engine.dims import Poly
 from ..engine.steps import Keeps, Role
 from .arrays import distinct, is_data, measured, new_rows, part, size
-from .memory import Memory
+from .compute import Compute
 from .parts import HEAD
 
 Saved: TypeAlias = list[tuple[Poly, bool]]
 
 
-class Training(Memory):
+class Training:
     """The memory that a model needs for training."""
+
+    def __init__(self, compute: Compute):
+        self.compute, self.counts, self.trace = compute, compute.counts, compute.trace
 
     def training_bytes(self, context: int, batch: int = 1, **how: bool) -> dict[str, int]:
         """Memory of mixed-precision AdamW (arXiv 1910.02054, 3.1): weights and gradients at 2 bytes, and at 4 bytes
@@ -33,6 +37,7 @@ class Training(Memory):
             "activations": self.activation_bytes(context, batch, **how),
         }
 
+    @cached_method
     def activation_bytes(self, context: int, batch: int = 1, *, pairs: bool = True, recompute: bool = False) -> int:
         """Bytes of activations that the backward pass needs, at 2 bytes per element (after arXiv 2205.05198, 4.1).
 
@@ -42,7 +47,7 @@ class Training(Memory):
         expanded per head. Without `pairs`, arrays over (query, key) pairs are not kept (attention computed in blocks).
         With `recompute`, only each layer's input is kept, and the largest layer's own once.
         """
-        at = self.evaluated(context, context)
+        at = self.compute.evaluated(context, context)
 
         def elements(arrays: Saved) -> int:
             return sum([at(size) for size, is_paired in arrays if pairs or not is_paired])
@@ -55,7 +60,7 @@ class Training(Memory):
         else:
             kept += sum(one * int(n.layer_count) for one, (n, *_) in zip(own, layers))
         logits = 0
-        for head, arrays in heads:  # the trace has the last token's; training needs all tokens'
+        for head, arrays in heads:  # the trace computes the last token's only; training needs all tokens'
             [vectors, *_] = (at(size(x)) for x in head.inputs if is_data(x))
             kept += vectors + elements(arrays) * context
             logits += sum(at(size(x)) for x in head.outputs) * context
@@ -73,12 +78,13 @@ class Training(Memory):
             [(h, self.saved_inside(h)) for h in heads],
         )
 
-    def saved(self, node: Node) -> Saved:
-        """Of each array that a call keeps for the backward pass the elements, and whether it is over pairs."""
-        return _sizes(_saved(node))
+    @cached_method
+    def saved(self, *nodes: Node) -> Saved:
+        """The arrays that calls keep for the backward pass, each once: elements, and whether they are over pairs."""
+        return _sizes(x for node in nodes for x in _saved(node))
 
     def saved_inside(self, head: Node) -> Saved:
-        """The same of the calls inside a head."""
+        """The same for the calls inside a head."""
         return _sizes(x for n in head.children if n.step and n.keeps is not Keeps.NOTHING for x in _saved(n))
 
     def written_out(self, layer: Node) -> Poly:
@@ -86,7 +92,7 @@ class Training(Memory):
 
         A key and a value of every token replace each head's query to the latents and its average of them.
         """
-        latent = self.latents.get(layer)
+        latent = self.compute.latents.get(layer)
         if latent is None:
             return Poly.of(0)
         absorbed = Poly.sum(size(x) for x in _absorbed(layer))
@@ -104,7 +110,7 @@ def _absorbed(layer: Node) -> Iterator[ShapeArray]:
 
 
 def _sizes(arrays: Iterable[ShapeArray]) -> Saved:
-    """Of each array once: (elements, whether it is over pairs)."""
+    """Each array once: (elements, whether it is over pairs)."""
     return [measured(x) for x in distinct(arrays)]
 
 

@@ -29,7 +29,7 @@ class Run:
 
     @property
     def seconds(self) -> Fraction:
-        """From the first to the last token."""
+        """The duration from the first to the last token."""
         return self.flops / (self.devices * self.peak * self.utilization)
 
     @property
@@ -38,14 +38,14 @@ class Run:
 
     @property
     def joules(self) -> Fraction | None:
-        """Of the devices alone, at this power from the first to the last token."""
+        """The energy of the devices only, at this power throughout."""
         return None if self.watts is None else self.seconds * self.devices * self.watts
 
 
 def flops_per_token(costs: Costs, setup: Setup, adapters: Adapters | None = None) -> Fraction:
     """FLOPs of training on a token: three forward passes, or four if each layer is recomputed; with frozen weights one
     fewer for all maps by weights, and three for the adapters' own."""
-    forward = costs.training_flops_per_token(setup.sequence) / 3
+    forward = costs.compute.training_flops_per_token(setup.sequence) / 3
     again = 1 if setup.recompute == "full" else 0
     if adapters is None:
         return forward * (3 + again)
@@ -65,8 +65,8 @@ def adapter_flops(adapters: Adapters) -> int:
 
 def _pair_flops(costs: Costs, sequence: int) -> Fraction:
     """FLOPs of a token over pairs of tokens, forward only, every pair counted: latents expanded per head."""
-    full, causal = (costs.expanded_flops(sequence, sequence, causal=is_causal) for is_causal in (False, True))
-    return Fraction(costs.forms(sequence, sequence)[-1][1] + full - causal, sequence)
+    full, causal = (costs.compute.expanded_flops(sequence, sequence, causal=is_causal) for is_causal in (False, True))
+    return Fraction(costs.compute.forms(sequence, sequence)[-1][1] + full - causal, sequence)
 
 
 def implied_utilization(flops: int, device_hours: Fraction, peak: int) -> Fraction:

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..engine.architectures import Architecture
 from ..engine.bounds import MOST_DEVICES, MOST_TEXTS, MOST_TOKENS
-from ..engine.errors import Problem, shorten
+from ..engine.errors import Problem
 from .accelerators import Accelerator
-from .adapters import BIASES, MOST_RANK, MOST_TARGETS, RANK, Adapter, Adapters, Facts, adapters, modules
+from .adapter_choice import ALL_LINEAR, RANK, Adapter
+from .adapters import BIASES, MOST_RANK, MOST_TARGETS, Adapters, adapters
 from .asked import one_of, share, whole
 from .costs import Costs
+from .module_tree import modules
+from .patterns import is_expression
 from .training_compute import Run, flops_per_token
 from .training_setup import GRADIENTS, METHODS, OPTIMIZERS, RECOMPUTED, Setup, device_terms
 
-# How `zero` is written, and what it is.
+# The values of `zero`, with the stage of each.
 ZERO: dict[str, str] = {"0": "ddp", "1": "zero1", "2": "zero2", "3": "zero3", "fsdp": "fsdp"}
 MOST_RUN = 10**18  # tokens of a run
 MOST_WATTS = 10**6
-UTILIZATION = 0.4  # of the peak, where none is given
+MOST_LAYERS = 100_000
+UTILIZATION = 0.4  # default share of the peak
 WITH_A_PEAK = "name one with --on, such as h100 or 24GB,1008GB/s,165TFLOPS"
 
 
@@ -68,6 +72,7 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
         one_of("gradients", given.gradients, GRADIENTS, "type"),
         not given.no_master_weights,
         one_of("method", given.method, METHODS, "method"),
+        whole("expert", given.expert, MOST_DEVICES),
     )
     if setup.method == "full":
         of_adapters = {
@@ -77,24 +82,118 @@ def asked(given: Any) -> tuple[Setup, Adapter | None]:
             "modules_to_save": given.modules_to_save,
         }
         if said := [name for name, value in of_adapters.items() if _is_given(value)]:
-            raise Problem(f"{said[0]}: full training has no adapters", "give a method too: lora, dora or qlora")
+            raise Problem("full training has no adapters", "give a method too: lora, dora or qlora", parameter=said[0])
         return setup, None
     return setup, Adapter(
         whole("rank", RANK if given.rank is None else given.rank, MOST_RANK),
-        names("target_modules", given.target_modules) if given.target_modules is not None else None,
+        named("target_modules", given.target_modules) if given.target_modules is not None else None,
         setup.method == "dora",
         one_of("bias", given.bias if _is_given(given.bias) else "none", BIASES, "choice"),
         names("modules_to_save", given.modules_to_save) if _is_given(given.modules_to_save) else (),
     )
 
 
-def _is_given(value: Any) -> bool:
-    """Whether an option was given; an empty text or list was not, and what is no such thing was."""
+class Narrowing(NamedTuple):
+    """PEFT's options for fewer modules, for parameters, and for other ranks; None for those that were not given."""
+
+    exclude_modules: Any = None
+    layers_to_transform: Any = None
+    layers_pattern: Any = None
+    rank_pattern: Any = None
+    alpha_pattern: Any = None
+    target_parameters: Any = None
+
+
+def narrowed(adapter: Adapter | None, asked_for: Narrowing) -> Adapter | None:
+    """An adapter of fewer modules, of parameters, or of other ranks. Raises `Problem`.
+
+    Layers are numbers, also as text (`0,1,2` or `0-7`), ranks a table, also as text (`q_proj=32,v_proj=4`).
+    """
+    options = {
+        "exclude_modules": asked_for.exclude_modules,
+        "layers_to_transform": asked_for.layers_to_transform,
+        "layers_pattern": asked_for.layers_pattern,
+        "rank_pattern": asked_for.rank_pattern,
+        "alpha_pattern": asked_for.alpha_pattern,
+        "target_parameters": asked_for.target_parameters,
+    }
+    given = {name: value for name, value in options.items() if _is_given(value)}
+    if adapter is None:
+        if given:
+            raise Problem(
+                "full training has no adapters", "give a method too: lora, dora or qlora", parameter=next(iter(given))
+            )
+        return None
+    layers = asked_for.layers_to_transform
+    return replace(
+        adapter,
+        excluded=named("exclude_modules", given["exclude_modules"]) if "exclude_modules" in given else (),
+        layers=_numbers("layers_to_transform", layers) if "layers_to_transform" in given else None,
+        layers_pattern=names("layers_pattern", given["layers_pattern"]) if "layers_pattern" in given else (),
+        ranks=_by_name("rank_pattern", given["rank_pattern"]) if "rank_pattern" in given else (),
+        parameters=names("target_parameters", given["target_parameters"]) if "target_parameters" in given else (),
+        alphas=_by_name("alpha_pattern", given["alpha_pattern"]) if "alpha_pattern" in given else (),
+    )
+
+
+def _numbers(parameter: str, value: Any) -> tuple[int, ...]:
+    """Numbers of layers."""
     several: Any = value
-    return value is not None and (not isinstance(value, (str, list, tuple)) or len(several) > 0)
+    given: Any = value
+    parts: list[Any] = several.split(",") if isinstance(value, str) else [several]
+    if isinstance(value, (list, tuple)):
+        parts = list(several)
+    found: list[int] = []
+    for part in parts:
+        first, dash, last = str(part).strip().partition("-")
+        if not first.isdigit() or (dash != "" and not last.isdigit()) or len(str(part)) > 12:
+            raise Problem("no numbers of layers", "write them as in 0,1,2 or 0-7").about(parameter, given)
+        end = int(last) if dash else int(first)
+        if end - int(first) > MOST_LAYERS:
+            raise Problem("more layers than any model has", "write fewer").about(parameter, given)
+        found += range(int(first), end + 1)
+    return tuple(dict.fromkeys(found))
 
 
-def names(option: str, value: Any) -> tuple[str, ...]:
+def _by_name(parameter: str, value: Any) -> tuple[tuple[str, int], ...]:
+    """Ranks, or scales, by the ends of modules' names, or by expressions."""
+    several: Any = value
+    wrong = Problem("no whole numbers by module", "write them as in q_proj=32,v_proj=4").about(parameter, several)
+    pairs: list[tuple[Any, Any]] = []
+    if isinstance(value, str):
+        for part in several.split(","):
+            name, _, rank = part.rpartition("=")
+            pairs.append((name, rank))
+    elif isinstance(value, dict):
+        pairs = list(several.items())
+    else:
+        raise wrong
+    found: list[tuple[str, int]] = []
+    for name, rank in pairs:
+        if not isinstance(name, str) or not name.strip() or not str(rank).strip().isdigit() or len(str(rank)) > 8:
+            raise wrong
+        found.append((name.strip(), whole(parameter, int(rank), MOST_RANK)))
+    return tuple(found)
+
+
+def _is_given(value: Any) -> bool:
+    """Whether an option was given; an empty text or list counts as not given."""
+    several: Any = value
+    return value is not None and (not isinstance(value, (str, list, tuple, dict)) or len(several) > 0)
+
+
+def named(parameter: str, value: Any) -> tuple[str, ...] | str:
+    """Names of modules, or a text with signs that no name has: an expression for whole names, or all-linear. Raises
+    `Problem`."""
+    several: Any = value
+    if isinstance(value, str) and (is_expression(several) or several.strip().lower() == ALL_LINEAR):
+        return several.strip()
+    if isinstance(value, (list, tuple)) and len(several) == 0:
+        return ()
+    return names(parameter, several)
+
+
+def names(parameter: str, value: Any) -> tuple[str, ...]:
     """Names of modules from comma-separated text or from a list. Raises `Problem`."""
     several: Any = value
     if isinstance(value, str):
@@ -105,7 +204,7 @@ def names(option: str, value: Any) -> tuple[str, ...]:
         parts = [several]
     found = tuple(dict.fromkeys(part.strip() for part in parts if isinstance(part, str) and part.strip()))
     if not found or len(found) > MOST_TARGETS or any(not isinstance(part, str) for part in parts):
-        raise Problem(f"{option} = {shorten(several)}: no names of modules", "write them as in q_proj,v_proj")
+        raise Problem("no names of modules", "write them as in q_proj,v_proj").about(parameter, several)
     return found
 
 
@@ -122,18 +221,11 @@ def amount_of_tokens(text: str) -> int:
     return tokens
 
 
-def plan(
-    costs: Costs,
-    architecture: Architecture,
-    model_type: str,
-    setup: Setup,
-    adapter: Adapter | None,
-    peft: Facts | None = None,
-) -> Plan:
-    """The answer, by the known rules of PEFT. Raises `Problem` for options that the model, the devices or PEFT do not
+def plan(costs: Costs, architecture: Architecture, setup: Setup, adapter: Adapter | None) -> Plan:
+    """The answer, by PEFT's rules. Raises `Problem` for options that the model, the devices or PEFT do not
     allow."""
-    known = modules(costs.counts, architecture, model_type)
-    trained = None if adapter is None else adapters(costs.counts, architecture, model_type, adapter, known, peft)
+    known = modules(costs.counts, architecture)
+    trained = None if adapter is None else adapters(costs.counts, architecture, adapter, known)
     terms = device_terms(costs, setup, trained, known)
     return Plan(setup, trained, costs.counts.total, terms, flops_per_token(costs, setup, trained))
 

@@ -10,8 +10,8 @@ the activations of as many micro-batches as there are stages after it, itself in
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..engine.array import Node, ShapeArray
@@ -19,14 +19,15 @@ from ..engine.dims import Dim
 from ..engine.errors import Problem
 from ..engine.steps import Keeps, Role
 from ..engine.tensors import Weight
-from .adapters import Adapters, Kind, Module
+from .adapters import Adapters
 from .arrays import is_data, measured, new_rows, part, size
 from .costs import Costs
+from .module_tree import Kind, Module
 from .parts import HEAD, LOOKED_UP
 from .splits import Split, held, rule_of
 from .training import Saved, is_of_numbers
 
-# How what is trained is kept on the data-parallel devices.
+# How training state is distributed over the data-parallel devices.
 SHARDINGS = {
     "ddp": "data parallel: every device has a copy of everything",
     "zero1": "ZeRO-1: the optimizer's state is divided",
@@ -47,11 +48,11 @@ METHODS = {
 }
 GRADIENTS = {"bfloat16": 2, "float32": 4}
 BUCKET = 500_000_000  # elements that DeepSpeed reduces at once (reduce_bucket_size)
-IN_4_BYTES = 4096  # of smaller tensors bitsandbytes keeps the state in 32 bits (min_8bit_size)
+IN_4_BYTES = 4096  # bitsandbytes keeps the state of smaller tensors in 32 bits (min_8bit_size)
 OF_8_BITS = 256  # elements of a block of its state, with a scale of 32 bits
 NF4_BLOCK, NF4_BLOCKS = 64, 256  # elements of a block, blocks whose scales are quantized together (arXiv 2305.14314, 3)
 
-# Maps by weights: what they read is needed for the gradient of the weights alone.
+# Products with weights, whose inputs are needed only for the gradient of the weights.
 _MAPS = frozenset(
     {
         Role.LINEAR,
@@ -120,7 +121,8 @@ OPTIMIZERS: dict[str, Optimizer] = {
 
 @dataclass(frozen=True)
 class Setup:
-    """The setup of a training. `devices` are tensor × pipeline × data parallel."""
+    """The setup of a training. `devices` are tensor × pipeline × data parallel; of the data-parallel groups, `expert`
+    together hold the routed experts, each some of them."""
 
     sequence: int = 4096
     micro_batch: int = 1
@@ -134,6 +136,7 @@ class Setup:
     gradients: str = "bfloat16"
     has_master: bool = True
     method: str = "full"
+    expert: int = 1
 
     @property
     def data(self) -> int:
@@ -143,7 +146,7 @@ class Setup:
     @property
     def said(self) -> str:
         """The degrees above 1 in words."""
-        split = Split(self.tensor, 1, self.pipeline, self.data)
+        split = Split(self.tensor, self.expert, self.pipeline, self.data)
         return split.said + (", sequence parallel" if self.sequence_parallel and self.tensor > 1 else "")
 
 
@@ -155,18 +158,27 @@ def check(costs: Costs, setup: Setup, adapters: Adapters | None) -> None:
             "pipeline parallel",
             f"give {setup.tensor * setup.pipeline:,}, or a multiple of it",
         )
-    if setup.tensor not in costs.tensors:
+    if setup.tensor not in costs.devices.tensors:
         raise Problem(
             f"tensor parallel {setup.tensor:,}: heads and widths do not divide by it",
-            f"give one of {', '.join(map(str, costs.tensors))}",
+            f"give one of {', '.join(map(str, costs.devices.tensors))}",
         )
-    if setup.pipeline not in costs.stages:
+    if setup.pipeline not in costs.devices.stages:
         raise Problem(
             f"pipeline parallel {setup.pipeline:,}: the layers do not divide by it",
-            f"give one of {', '.join(map(str, costs.stages))}",
+            f"give one of {', '.join(map(str, costs.devices.stages))}",
         )
-    if adapters is not None and setup.tensor * setup.pipeline > 1:
-        raise Problem("adapters under tensor or pipeline parallelism are not counted", "split by data alone, with ZeRO")
+    if setup.expert > 1:
+        costs.devices.check_experts(setup.expert, setup.expert * setup.tensor)
+        if setup.data % setup.expert:
+            raise Problem(
+                f"expert parallel {setup.expert:,}: {setup.data:,} data parallel do not divide by it",
+                "give a divisor: experts are divided over groups of data parallelism",
+            )
+    if adapters is not None and setup.tensor * setup.pipeline * setup.expert > 1:
+        raise Problem(
+            "adapters under tensor, pipeline or expert parallelism are not counted", "split by data alone, with ZeRO"
+        )
 
 
 def nf4_bytes(elements: int, *, double: bool = True) -> int:
@@ -191,15 +203,17 @@ def device_terms(costs: Costs, setup: Setup, adapters: Adapters | None, known: I
 
 def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[str, int]]:
     """The model's memory in each stage if all of it is trained."""
-    split = Split(setup.tensor, 1, setup.pipeline)
+    split = Split(setup.tensor, setup.expert, setup.pipeline, setup.expert)
     tables = {w for n in costs.trace.root.children if n.role in (*LOOKED_UP, HEAD) for w in n.all_weights()}
     tables.update(costs.counts.ngram_tables)
     trained: list[list[Tensor]] = [[] for _ in range(setup.pipeline)]
+    experts: list[list[Tensor]] = [[] for _ in range(setup.pipeline)]
     local: dict[tuple[int, Weight], int] = {}  # elements of one layer
-    for stage, w, shape, here, members in costs.parts_by_stage(split):
+    for stage, w, shape, here, members in costs.devices.parts_by_stage(split):
         if not w.is_buffer:
             copies = members if w.layers is None else members * len(here)
-            trained[stage].append(Tensor(tuple(shape), copies, w.is_matrix and w not in tables))
+            of = experts if w.routed is not None and setup.expert > 1 else trained
+            of[stage].append(Tensor(tuple(shape), copies, w.is_matrix and w not in tables))
             local[stage, w] = math.prod(shape) * members
     terms: list[dict[str, int]] = []
     for stage, tensors in enumerate(trained):
@@ -207,7 +221,17 @@ def _full(costs: Costs, setup: Setup, modules: tuple[Module, ...]) -> list[dict[
             (sum(local.get((stage, w), 0) for w in group) for group in _gathered(setup, modules, costs)), default=0
         )
         n = sum(t.elements for t in tensors)
-        terms.append({"weights": _weights(2 * n, setup), **_states(tensors, setup), **_exchanged(n, largest, setup)})
+        found = {"weights": _weights(2 * n, setup), **_states(tensors, setup), **_exchanged(n, largest, setup)}
+        if experts[stage]:  # with as many copies as there are groups that hold all experts
+            own = replace(setup, devices=setup.devices // setup.expert)
+            more = sum(t.elements for t in experts[stage])
+            of_experts = {"weights": _weights(2 * more, own), **_states(experts[stage], own)}
+            of_experts |= _exchanged(more, largest, own)
+            buffers = found["exchange buffers"], of_experts["exchange buffers"]
+            found = {key: size + of_experts[key] for key, size in found.items()}
+            if setup.sharding != "ddp":  # a bucket, or what is gathered, is used again
+                found["exchange buffers"] = max(buffers)
+        terms.append(found)
     return terms
 
 
@@ -261,8 +285,8 @@ def _gathered(setup: Setup, modules: tuple[Module, ...], costs: Costs) -> list[t
             groups.setdefault(id(call), []).extend(w for w in call.all_weights() if not w.is_buffer)
     else:
         for m in modules:
-            for w in m.weights:  # the parameters of experts in stacks are those of one module
-                end = m.name if m.kind is not Kind.STACK else m.name.rpartition(".")[0]
+            for w in m.weights:  # stacked experts are the parameters of one module
+                end = m.name if m.kind is not Kind.STACK else m.holder
                 name = end if m.kind is not Kind.OTHER else end.removesuffix(".bias").rpartition(".weight")[0] or end
                 groups.setdefault((name.removesuffix(".bias"), w.layers), []).append(w)
     return [tuple(dict.fromkeys(group)) for group in groups.values()]
@@ -320,7 +344,7 @@ class _Array:
 def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[dict[str, int]]:
     """Bytes of activations and logits on a device of each stage."""
     values = costs.counts.values(T=setup.sequence, S=setup.sequence)
-    at = costs.evaluated(setup.sequence, setup.sequence)
+    at = costs.compute.evaluated(setup.sequence, setup.sequence)
     cut = {name: _cut(name, n, setup.tensor) for name, n in values.items()} if setup.tensor > 1 else None
     heads = [n for n in costs.trace.root.children if n.role is HEAD]
     top = [n for n in costs.trace.root.children if n.role is not HEAD]
@@ -337,15 +361,24 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
     def of_all(arrays: Saved) -> int:
         return sum([at(size) for size, is_paired in arrays if not (is_paired and is_blocked)])
 
+    def kept_by(nodes: Sequence[Node]) -> int:
+        if is_whole:
+            return of_all(costs.training.saved(*nodes))
+        return elements(_distinct(x for node in nodes for x in _kept(node, adapters)))
+
     stages = [0] * setup.pipeline
     largest = [0] * setup.pipeline
+    outside: dict[int, list[Node]] = {}  # of the layers, by stage
     for i, node in enumerate(top):
-        own = of_all(costs.saved(node)) if is_whole else elements(_distinct(_kept(node, adapters)))
-        own += _low_rank(node, adapters, setup)
         if node.layers is None:
-            stages[0 if i < last else -1] += own
+            outside.setdefault(0 if i < last else setup.pipeline - 1, []).append(node)
+    for stage, nodes in outside.items():
+        stages[stage] += kept_by(nodes) + sum([_low_rank(node, adapters, setup) for node in nodes])
+    for node in top:
+        if node.layers is None:
             continue
-        own += at(costs.written_out(node)) // (setup.tensor if setup.tensor > 1 else 1)
+        own = kept_by([node]) + _low_rank(node, adapters, setup)
+        own += at(costs.training.written_out(node)) // (setup.tensor if setup.tensor > 1 else 1)
         entry = -(-at(size(node.outputs[0])) // apart)
         for layer in node.layers:
             stage = min(layer // each, setup.pipeline - 1)
@@ -359,7 +392,7 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
             for head in heads:  # the trace has the last token's; training needs all tokens'
                 vectors = [_Array(x, [x]) for x in head.inputs if is_data(x)][:1] if adapters is None else []
                 if is_whole:
-                    inside = of_all(costs.saved_inside(head))
+                    inside = of_all(costs.training.saved_inside(head))
                 else:
                     steps = [n for n in head.children if n.step and n.keeps is not Keeps.NOTHING]
                     inside = elements(_distinct(x for n in steps for x in _kept(n, adapters)))
@@ -371,8 +404,8 @@ def _activations(costs: Costs, setup: Setup, adapters: Adapters | None) -> list[
 
 
 def _kept(node: Node, adapters: Adapters | None) -> list[tuple[ShapeArray, ShapeArray]]:
-    """The arrays that a call keeps for the backward pass, each as it is and as it is read. A map by frozen weights
-    keeps nothing, unless it has an adapter."""
+    """The arrays that a call keeps for the backward pass, with the shapes in which they are read. A product with frozen
+    weights keeps nothing, unless it has an adapter."""
     if node.keeps is Keeps.NOTHING:
         return []
     if node.keeps is Keeps.OUTPUT:

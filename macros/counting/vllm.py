@@ -1,8 +1,9 @@
 """vLLM's cache: pages of a block of tokens, layers in groups that share them, and the memory that its share leaves.
 
 Source in vLLM: `v1/kv_cache_interface.py` and `v1/core/kv_cache_utils.py` (pages, groups, blocks of a request),
-`config/cache.py` (blocks of 16 tokens, a share of 0.92), `engine/arg_utils.py` (tokens and sequences of a step); the
-pages of recurrent layers as in its log. The tests compare the results with the cache sizes in logs.
+`platforms/interface.py` (`_align_hybrid_block_size`), `model_executor/layers/mamba/mamba_utils.py` (states of a rank),
+`config/cache.py` (blocks of 16 tokens, a share of 0.92), `engine/arg_utils.py` (tokens and sequences of a step). The
+tests compare the results with the figures in logs.
 """
 
 from __future__ import annotations
@@ -16,41 +17,66 @@ from ..engine.tensors import CacheEntry
 from .costs import Costs
 from .parameters import INDEX
 from .serving import GIB, padded, row_of, window_of
+from .splits import Split
 
 BLOCK = 16
+# Beside recurrent layers the tokens of a block are a multiple of so many; for latents of 64, and since 0.25 of 128.
+GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 25))
 SHARE = Fraction(92, 100)  # --gpu-memory-utilization
 # --max-num-batched-tokens and --max-num-seqs of its server: on 70 GiB and more that are no A100, and on all else
 LARGE, USUAL = (8192, 1024), (2048, 256)
 STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its default; without, one
-TYPES = {"float32": 4, "bfloat16": 2, "float16": 2, "fp8": 1}
+# Bits of an element: of nvfp4 with a scale of 8 bits for 16 elements.
+TYPES = {"float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "nvfp4": 9}
+SPARSE_LATENT = 656  # bytes of a token's latent in fp8_ds_mla: 512 in 8 bits, 4 scales, 64 in 16 bits
+INDEX_SCALE = 4  # bytes of a scale, one for 128 elements of an indexer's key
+DIGITS_SINCE = (0, 20)  # the version that prints concurrency times length as tokens
 
 
 @dataclass(frozen=True)
 class Setting:
-    """The options: tokens and sequences of a step, the type of the cache, pages of a state."""
+    """The options: tokens and sequences of a step, the type of the cache, pages of a state (0 for one in every block),
+    tokens of a block, ranks that share each matrix, ranks that share a sequence's rows, tokens that a draft proposes
+    and the layers that it adds, bits of a state, whether windows keep their own length, and the version.
+    """
 
     step: int
     sequences: int
     dtype: str = "bfloat16"
     states: int = STATES
+    block: int = BLOCK
+    tensor: int = 1
+    contexts: int = 1
+    drafted: int = 0
+    draft_layers: int = 0
+    state_bits: int = 0
+    has_windows: bool = True
+    version: tuple[int, int] = (0, 24)
 
-    @property
-    def item_bytes(self) -> int:
-        """Bytes of an element of the cache. Raises `Problem` for a type that vLLM does not have."""
+    def row_bytes(self, k: CacheEntry, elements: int) -> int:
+        """Bytes of a row of so many elements. Raises `Problem` for a type that vLLM does not have."""
+        if k.holds is INDEX:
+            return elements + -(-elements // 128) * INDEX_SCALE
+        if self.dtype == "fp8_ds_mla":
+            if k.holds not in (Holds.LATENT, Holds.ROPE_KEY):
+                raise Problem("fp8_ds_mla is a type of latents", "give fp8")
+            return SPARSE_LATENT if k.holds is Holds.LATENT else 0
         if self.dtype not in TYPES:
             raise Problem(f"vLLM has no cache of type {self.dtype}", "give bfloat16 or fp8")
-        return TYPES[self.dtype]
+        if self.dtype == "nvfp4" and int(k.shape[-1]) % 16:
+            raise Problem("vLLM makes no nvfp4 cache for heads that are no multiple of 16", "give fp8")
+        return elements * TYPES[self.dtype] // (16 if self.dtype == "nvfp4" else 8)
 
 
 def defaults(memory_bytes: int, name: str) -> tuple[int, int]:
-    """Tokens and sequences of a step on a device."""
+    """vLLM's default limits of tokens and sequences per step on a device."""
     return LARGE if memory_bytes >= 70 * GIB and "a100" not in name.lower() else USUAL
 
 
 @dataclass(frozen=True)
 class Layers:
     """Layers of one kind: how many, bytes of a page of each, the tokens of it, and the window or chunk; of recurrent
-    layers the pages and the bytes of a state."""
+    layers the pages and the bytes of a state. `layers` are their places in the model, a draft's after all others."""
 
     number: int
     page: int
@@ -59,6 +85,9 @@ class Layers:
     is_chunk: bool = False
     states: int = 0
     state: int = 0
+    layers: tuple[int, ...] = ()
+    is_whole: bool = False
+    every: bool = False
 
     def rows(self, tokens: int, step: int) -> int:
         """Tokens that are kept of so many."""
@@ -68,6 +97,8 @@ class Layers:
 
     def pages(self, tokens: int, step: int) -> int:
         """Pages of one layer for a sequence of this many tokens."""
+        if self.every:
+            return -(-tokens // self.block)
         if self.states:
             return self.states
         begun = self.window is not None and not self.is_chunk  # a window need not begin with a block
@@ -76,23 +107,26 @@ class Layers:
     def used(self, tokens: int, step: int) -> int:
         """Bytes of those pages, in all layers, that hold something."""
         if self.states:
-            return self.number * self.states * self.state
+            return self.number * self.pages(tokens, step) * self.state
         return self.number * self.rows(tokens, step) * (self.page // self.block)
 
 
 @dataclass(frozen=True)
 class Cache:
-    """The layout of a model's cache: its kinds of layers, the number of layers that share a pool of pages, the number
-    of groups, bytes of a block over all layers of a group, and the fewest tokens of a block."""
+    """The layout of a model's cache on a rank: its kinds of layers, the number of layers that share a pool of pages,
+    the number of groups, bytes of a block over all layers of a group, and the fewest tokens of a block. `contexts`
+    ranks share the rows of a sequence."""
 
     kinds: tuple[Layers, ...]
     layers: int
     groups: int
     block_bytes: int
     block: int
+    contexts: int = 1
 
     def blocks(self, tokens: int, step: int) -> int:
         """Blocks for a sequence of this many tokens."""
+        tokens = -(-tokens // self.contexts)
         if self.layers == 0:
             return max((kind.pages(tokens, step) for kind in self.kinds), default=0)
         return sum(-(-kind.number // self.layers) * kind.pages(tokens, step) for kind in self.kinds)
@@ -101,7 +135,7 @@ class Cache:
         """Bytes of those blocks that hold nothing: the rest of a sequence's last block, of pages that are as large as
         another kind's, of groups that are not full.
         """
-        used = sum(kind.used(tokens, step) for kind in self.kinds)
+        used = sum(kind.used(-(-tokens // self.contexts), step) for kind in self.kinds)
         return self.blocks(tokens, step) * self.block_bytes - used
 
     def held(self, room: int) -> int:
@@ -109,45 +143,133 @@ class Cache:
         return max(room, 0) // self.block_bytes if self.block_bytes else 0
 
     def printed_tokens(self, blocks: int) -> int:
-        """The tokens that `GPU KV cache size` prints."""
-        return blocks // self.groups * self.block if self.groups else 0
+        """The tokens that `GPU KV cache size` prints before version 0.20."""
+        return blocks // self.groups * self.block * self.contexts if self.groups else 0
+
+    def concurrency(self, blocks: int, tokens: int, step: int) -> Fraction:
+        """The sequences of this many tokens that so many blocks hold."""
+        each = self.blocks(tokens, step)
+        return Fraction(blocks, each) if each else Fraction(0)
+
+    def longest(self, room: int, step: int, most: int) -> int:
+        """The longest context of one sequence in this many bytes, at most the given one."""
+        held = self.held(room)
+        low, high = 0, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.blocks(middle, step) <= held else (low, middle - 1)
+        return low
+
+    def padding(self) -> list[tuple[int, int]]:
+        """Of each kind that does not fill its groups, the places that stay empty and its layers."""
+        if self.layers == 0:
+            return []
+        return [(-kind.number % self.layers, kind.number) for kind in self.kinds if kind.number % self.layers]
+
+    def stage_bytes(self, first: int, last: int) -> int:
+        """Bytes of a block on a stage that has the layers from `first` up to `last`: the groups are those of the whole
+        model, each cut to the stage's layers."""
+        if self.layers == 0:
+            return sum(kind.page * len([i for i in kind.layers if first <= i < last]) for kind in self.kinds)
+        most, page = 0, 0
+        for kind in self.kinds:
+            groups = -(-kind.number // self.layers)
+            page = max(page, kind.page)
+            for group in range(groups):
+                most = max(most, len([i for i in kind.layers[group::groups] if first <= i < last]))
+        return most * page
 
 
-def cache_of(costs: Costs, setting: Setting) -> Cache:
-    """vLLM's layout of a model's cache. Raises `Problem` if no rule is known for its pages."""
+def elements_on_rank(costs: Costs, tensor: int) -> dict[int, int]:
+    """Elements of a row, or of a state, of each kept entry on a rank, by the entry's place in `counts.kept`: heads are
+    divided, at least one a rank; latents and an indexer's keys are whole."""
+    found: dict[int, int] = {}
+    cut = costs.devices.cut_cache(Split(tensor=tensor))
+    for i, k in enumerate(costs.counts.kept):
+        part, all_of = cut[i]
+        found[i] = row_of(k) * part // all_of
+    return found
+
+
+def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cache:
+    """vLLM's layout of a model's cache on a rank. The layers of a `draft`, or those that the model's own heads add,
+    join the layers of attention. Raises `Problem` if no rule is known for its pages."""
     kept = costs.counts.kept
-    if costs.counts.waiting or any(k.tokens != 1 or k.holds is INDEX for k in kept) or costs.reads_source:
-        raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out --engine")
-    of_layers: dict[tuple[int | None, bool, int], set[int]] = {}
-    attention: dict[int, list[CacheEntry]] = {}
-    states: dict[int, list[CacheEntry]] = {}
-    for k in kept:
+    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
+        raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out the engine")
+    attention: dict[tuple[int | None, bool, int, bool], list[int]] = {}
+    states: list[tuple[int, list[int]]] = []
+    _sort(costs, setting, attention, states, 0)
+    last = costs.devices.n_layers
+    if draft is not None:
+        if any(k.row is None or k.tokens != 1 for k in draft.counts.kept):
+            raise Problem("no rule is known for vLLM's pages of such a draft", "leave out the draft")
+        _sort(draft, setting, attention, states, last)
+    elif setting.draft_layers and attention:
+        key = max(attention, key=lambda kind: (kind[0] is None, len(attention[kind])))
+        attention[key] = attention[key] + list(range(last, last + setting.draft_layers))
+    has_latents = any(k.holds is Holds.LATENT for k in kept)
+    kinds = [
+        Layers(len(layers), size * setting.block, setting.block, window, chunk, layers=tuple(layers), is_whole=is_index)
+        for (window, chunk, size, is_index), layers in attention.items()
+    ]
+    sizes = {size for size, _ in states}
+    if len(sizes) > 1:
+        raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out the engine")
+    if states:
+        if any(kind.is_whole for kind in kinds):
+            raise Problem("no rule is known for vLLM's pages of an indexer beside states", "leave out the engine")
+        own = tuple(sorted([i for _, layers in states for i in layers]))
+        return _with_states(kinds, own, sizes.pop(), setting, has_latents)
+    if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
+        block_bytes = sum(k.number * k.page for k in kinds)
+        return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, setting.block, setting.contexts)
+    return _grouped(_as_large(kinds), setting.contexts)
+
+
+def _sort(
+    costs: Costs,
+    setting: Setting,
+    attention: dict[tuple[int | None, bool, int, bool], list[int]],
+    states: list[tuple[int, list[int]]],
+    first: int,
+) -> None:
+    """Group a model's layers by their cache: kinds of attention, and states."""
+    sizes = elements_on_rank(costs, setting.tensor)
+    rows: dict[int, list[int]] = {}
+    fixed: dict[int, list[int]] = {}
+    kept = costs.counts.kept
+    for i, k in enumerate(kept):
         if not k.is_shared:
             for layer in k.layers:
-                (states if k.row is None else attention).setdefault(layer, []).append(k)
-    for entries, layers in _alike(attention):
-        bytes_of_token = sum(row_of(k) for k in entries) * setting.item_bytes
-        kind = window_of(costs, entries[0]), _is_chunk(entries[0]), bytes_of_token
-        of_layers.setdefault(kind, set()).update(layers)
-    kinds = [
-        Layers(len(layers), size * BLOCK, BLOCK, window, chunk) for (window, chunk, size), layers in of_layers.items()
-    ]
-    is_mamba = any(node.role in (Role.MAMBA, Role.MAMBA2) for node in costs.trace.root.walk()) if states else False
-    state = {_state_bytes(entries, is_mamba) for entries, _ in _alike(states)}
-    if len(state) > 1:
-        raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out --engine")
-    if state:
-        return _with_states(kinds, len(states), state.pop(), setting.states)
-    if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
-        return Cache(tuple(kinds), 0, min(len(kinds), 1), sum(k.number * k.page for k in kinds), BLOCK)
-    return _grouped(_as_large(kinds))
+                (fixed if k.row is None else rows).setdefault(layer, []).append(i)
+    for entries, layers in _alike(rows):
+        of_index = [i for i in entries if kept[i].holds is INDEX]
+        plain = [i for i in entries if kept[i].holds is not INDEX]
+        for those in (plain, of_index):
+            if not those:
+                continue
+            head = kept[those[0]]
+            window = window_of(costs, head) if setting.has_windows else None
+            is_chunk = window is not None and _is_chunk(head)
+            size = sum(setting.row_bytes(kept[i], sizes[i]) for i in those)
+            key = window, is_chunk, size, those is of_index
+            attention.setdefault(key, []).extend([layer + first for layer in layers])
+    for places in attention.values():
+        places.sort()
+    if fixed:
+        is_mamba = any(node.role in (Role.MAMBA, Role.MAMBA2) for node in costs.trace.root.walk())
+        for entries, layers in _alike(fixed):
+            size = sum(_state_bytes(kept[i], sizes[i], is_mamba, setting) for i in entries)
+            states.append((size, [layer + first for layer in layers]))
 
 
-def _alike(by_layer: dict[int, list[CacheEntry]]) -> list[tuple[list[CacheEntry], list[int]]]:
+def _alike(by_layer: dict[int, list[int]]) -> list[tuple[list[int], list[int]]]:
     """The entries of layers that keep the same ones, once, with these layers."""
-    found: dict[tuple[int, ...], tuple[list[CacheEntry], list[int]]] = {}
-    for layer, entries in by_layer.items():
-        found.setdefault(tuple([id(k) for k in entries]), (entries, []))[1].append(layer)
+    found: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
+    for layer in sorted(by_layer):
+        entries = by_layer[layer]
+        found.setdefault(tuple(entries), (entries, []))[1].append(layer)
     return list(found.values())
 
 
@@ -155,42 +277,73 @@ def _is_chunk(k: CacheEntry) -> bool:
     return any("chunk" in symbol for symbol in k.shape[0].expr.symbols)
 
 
-def _state_bytes(entries: list[CacheEntry], is_mamba: bool) -> int:
-    """Bytes of the states of one layer: a convolution without the column of the new token in 16 bits, a state of a
-    delta rule in 32 bits and one of Mamba in 16."""
-    total = 0
-    for k in entries:
-        size = row_of(k)
-        if k.holds is Holds.CONVOLUTION:
-            total += (size - size // int(k.shape[0])) * 2
-        else:
-            total += size * (2 if is_mamba else 4)
-    return total
+def _state_bytes(k: CacheEntry, size: int, is_mamba: bool, setting: Setting) -> int:
+    """Bytes of a state: a convolution without the column of the new token and with one for each proposed token in 16
+    bits, a state of a delta rule in 32 bits and one of Mamba in 16, unless an option or the config says otherwise."""
+    if k.holds is Holds.CONVOLUTION:
+        column = size // int(k.shape[0])
+        return (size - column + column * setting.drafted) * 2
+    return size * (setting.state_bits or (16 if is_mamba else 32)) // 8
 
 
-def _with_states(kinds: list[Layers], number: int, state: int, states: int) -> Cache:
+def _with_states(kinds: list[Layers], own: tuple[int, ...], state: int, setting: Setting, has_latents: bool) -> Cache:
     """Attention in a model with recurrent layers: a block is long enough that a page holds a state."""
+    number, pages_of_state = len(own), setting.states + setting.drafted if setting.states else 0
     if not kinds:
-        return Cache((Layers(number, state, 1, states=states, state=state),), number, 1, state * number, 1)
+        kind = Layers(number, state, 1, states=max(pages_of_state, 1), state=state, layers=own)
+        return Cache((kind,), number, 1, state * number, 1)
+    grain = GRAIN
+    if has_latents:
+        later, since = GRAIN_SINCE
+        grain = later if setting.version >= since else GRAIN_OF_LATENTS
+    grain = max(grain, setting.block)
     widest = max(kind.page // kind.block for kind in kinds)
-    block = padded(-(-max(state, 1) // widest), BLOCK)  # a convolution of one tap keeps nothing
-    pages = [Layers(k.number, k.page // k.block * block, block, k.window, k.is_chunk) for k in kinds]
+    block = padded(-(-max(state, 1) // widest), grain)  # a convolution of one tap keeps nothing
+    pages = [Layers(k.number, k.page // k.block * block, block, k.window, k.is_chunk, layers=k.layers) for k in kinds]
     page = max(kind.page for kind in pages)
-    return _grouped([*_as_large(pages), Layers(number, page, block, states=states, state=state)])
+    recurrent = Layers(
+        number, page, block, states=max(pages_of_state, 1), state=state, layers=own, every=not setting.states
+    )
+    return _grouped([*_as_large(pages), recurrent], setting.contexts)
 
 
 def _as_large(kinds: list[Layers]) -> list[Layers]:
     """Pages of one size: a block of smaller rows holds more tokens."""
     page = max(kind.page for kind in kinds)
     if any(page % kind.page for kind in kinds):
-        raise Problem("no rule is known for vLLM's pages of layers whose rows do not divide", "leave out --engine")
-    return [Layers(k.number, page, k.block * (page // k.page), k.window, k.is_chunk, k.states) for k in kinds]
+        raise Problem("no rule is known for vLLM's pages of layers whose rows do not divide", "leave out the engine")
+    return [
+        Layers(k.number, page, k.block * (page // k.page), k.window, k.is_chunk, k.states, layers=k.layers)
+        for k in kinds
+    ]
 
 
-def _grouped(kinds: list[Layers]) -> Cache:
+def _grouped(kinds: list[Layers], contexts: int) -> Cache:
     """Layers in groups of the size of the rarest kind, or of the most frequent if that has less than half as many
     again: layers at the same place in each group share the same memory."""
     numbers = [kind.number for kind in kinds]
     layers = max(numbers) if 2 * max(numbers) < 3 * min(numbers) else min(numbers)
     groups = sum(-(-n // layers) for n in numbers)
-    return Cache(tuple(kinds), layers, groups, layers * kinds[0].page, min(kind.block for kind in kinds))
+    return Cache(tuple(kinds), layers, groups, layers * kinds[0].page, min(kind.block for kind in kinds), contexts)
+
+
+def stages_of(layers: int, stages: int) -> list[tuple[int, int]]:
+    """The first layer of each stage and the one after its last: as equal as possible, one more for those before the
+    last (`get_pp_indices` in vllm/distributed/utils.py)."""
+    each, rest = divmod(layers, stages)
+    numbers = [each] * stages
+    for i in range(rest):
+        numbers[stages - 2 - i if stages - 2 - i >= 0 else stages - 1] += 1
+    bounds: list[tuple[int, int]] = []
+    first = 0
+    for n in numbers:
+        bounds.append((first, first + n))
+        first += n
+    return bounds
+
+
+def rotary_bytes(costs: Costs, longest: int) -> int:
+    """Bytes of the table of sines and cosines, in 16 bits, for each position up to the longest context: whole on each
+    rank, one for all layers that rotate alike (`RotaryEmbedding` in model_executor/layers/rotary_embedding)."""
+    tables = [node for node in costs.trace.root.walk() if node.role is Role.ROPE_TABLE]
+    return sum(longest * int(out.shape[-1]) * 2 for node in tables for out in node.outputs)

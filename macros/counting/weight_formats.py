@@ -11,32 +11,37 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine.architectures import Architecture
 from ..engine.errors import Problem, shorten
-from ..engine.layouts import Layout, names_in_files
+from ..engine.facts import NO_CLASS
+from ..engine.layouts import names_in_files
 from ..engine.steps import Role
 from ..engine.tensors import Weight
 from ..engine.trace import Trace
-from .formats import FORMATS, GGUF_TYPES, PUBLISHED, Format, format_of
+from .formats import FORMATS, GGUF_TYPES, KEPT_FORMATS, PUBLISHED, Format, format_of
 from .gguf_types import FORMATS as GGUF_FORMATS
-from .modules import MEND
+from .modules import MEND, Modules
 from .parts import HEAD, LOOKED_UP
 from .quantization import KEY, Quantization, read
 from .quantizers import QUANTIZERS
 
 if TYPE_CHECKING:
+    from .file_weights import FileWeights
     from .gguf import GgufFile, Stored
 
 GGUF = frozenset(GGUF_FORMATS)
-MOST_LOOKED_UP = 80_000  # modules of one weight, by name; Kimi K2 has 23,040
+MOST_ENTRIES, MOST_NAMES = 64, 20_000  # maximum numbers of lists and modules to compare one by one
+MOST_LOOKED_UP = 80_000  # maximum number of modules of one weight; Kimi K2 has 23,040
 
 Sizes = dict[tuple[tuple[int, ...], int], int]  # the number of weights by shape and number of copies
-# How many copies of a weight are in each format.
+# The number of a weight's copies in each format.
 Copies = tuple[tuple[Format, int], ...]
 
-# What configs call the type of all that is not quantized.
+# The config keys for the type of unquantized weights.
 TYPES = ("dtype", "torch_dtype")
-# The types in safetensors files that hold a weight by itself, without a scale.
+# The types in safetensors files that represent a weight without a scale.
 TYPES_OF_FILES = {"F32": "float32", "F16": "float16", "BF16": "bfloat16"}
-# Steps whose matrices quantizers know as linear layers.
+# Bits per element of other types.
+BITS_OF_TYPES = {"F64": 64, "I64": 64, "I32": 32, "U32": 32, "I16": 16, "F4": 4}
+# Steps whose matrices quantizers treat as linear layers.
 LINEAR = frozenset(
     {Role.LINEAR, Role.CONV1D, Role.GROUPED_LINEAR, Role.ATTENTION, Role.SHARED_EXPERTS, Role.CROSS_ATTENTION}
 )
@@ -55,27 +60,27 @@ class Kind(Enum):
 
 
 class WeightFormats:
-    """The formats of a model's weights, from the keys of its config.json or, if these state no quantization and its
-    files are there, from their headers: `types` reads the type of each tensor by its name."""
+    """The formats of a model's weights, from the keys of its config.json and, if its files are there, from their
+    headers, which decide: `read_file` reads them."""
 
     def __init__(
         self,
         trace: Trace,
         raw: Mapping[str, Any],
         architecture: Architecture | None,
-        types: Callable[[], Mapping[str, str] | None] | None,
+        read_file: Callable[[], FileWeights | None] | None,
         totals: dict[str, int],
     ):
         """`totals` are the bytes of all weights in the formats that were asked for before."""
-        self.trace, self.architecture, self._read_types = trace, architecture, types
+        self.trace, self.architecture, self._read_file = trace, architecture, read_file
         self.model_type: str = raw.get("model_type", "")
         self.problem: Problem | None = None  # why the published format is not known
         self._quantizers: dict[str, Quantization] = {}
-        self._names: dict[str, list[str]] = {}  # in files, by the weight's own
+        self._names: dict[str, list[str]] = {}  # names in files, by the weight's own name
         self._totals = totals
         # see `_kinds_for`
         self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, tuple[bool, ...], Sizes]]] = {}
-        self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the format that was asked for last
+        self._sized, self._sizes = "", dict[Weight, int]()  # the sizes in the most recently requested format
         self.quantization: Quantization | None = None
         try:
             self.quantization = read(raw)
@@ -100,12 +105,16 @@ class WeightFormats:
             return self._quantized(w, self._of_quantizer(format), FORMATS["bfloat16"], layers)
         return ((format_of(w, format), _copies(w, layers)),)
 
+    def is_in(self, w: Weight, name: str) -> bool:
+        """Whether some copy of a weight is published in the format with this name."""
+        return any(form.name == name for form, _ in self.of(w, PUBLISHED))
+
     def sized_as(self, format: str) -> str:
         """A format that gives every weight the same size: for the published one, where nothing is quantized and no file
         says otherwise, that of the config."""
         if format != PUBLISHED or self.quantization is not None or self.problem is not None:
             return format
-        return self.rest.name if self._types is None else format
+        return self.rest.name if self.file is None else format
 
     def total(self, format: str) -> int:
         """Bytes of all weights. Those of files of a kind are counted together, since what that needs goes with the
@@ -122,6 +131,8 @@ class WeightFormats:
                         self._totals[name] = self._quantized_bytes(name)
                     except Problem:  # of another than the one that is asked for
                         continue
+            elif self._is_of_file(format) and (file := self.file) is not None:
+                self._totals[format] = file.total
             elif format == PUBLISHED or format in self.names:
                 self._totals[format] = sum(self.size(w, format) for w in self.trace.weights.values())
             else:
@@ -149,7 +160,7 @@ class WeightFormats:
 
     @cached_property
     def _alike(self) -> list[tuple[Weight, int]]:
-        """Of all weights with the same number of copies and the same shape one, and their number."""
+        """Groups weights with the same number of copies and the same shape: one of each group, and the group's size."""
         found: dict[tuple[int, bool, tuple[int, ...]], tuple[Weight, int]] = {}
         for w in self.trace.weights.values():
             if not w.is_buffer:
@@ -205,7 +216,13 @@ class WeightFormats:
             return sum([stored.size for stored in self.gguf.of(w, format)])
         if w.is_buffer:
             return 0
+        if self._is_of_file(format) and (file := self.file) is not None:
+            return file.size(w)
         return sum([form.size(self.rows_and_columns(w, form), copies) for form, copies in self.of(w, format)])
+
+    def _is_of_file(self, format: str) -> bool:
+        """Whether a name means the format of the files at hand, which take precedence."""
+        return (format == PUBLISHED or format in self.names) and self.file is not None and self.file.decides
 
     def rows_and_columns(self, w: Weight, form: Format, shape: Sequence[int] | None = None) -> Sequence[int]:
         """The shape of a weight, or of a part, as a quantizer sees it: inputs last, an expert's gate and up
@@ -237,6 +254,9 @@ class WeightFormats:
             return -(-total * math.prod(shape) * members // (math.prod(map(int, w.shape)) * whole))
         if w.is_buffer:
             return 0
+        if self._is_of_file(format) and (file := self.file) is not None:
+            held = file.size(w, _numbers(w, None if w.layers is None else layers))
+            return -(-held * math.prod(shape) * members // (math.prod(map(int, w.shape)) * whole))
         of_layers = None if w.layers is None else layers
         return sum(
             form.size(self.rows_and_columns(w, form, shape), copies * members // whole)
@@ -249,7 +269,7 @@ class WeightFormats:
             self.check()
             return tuple(dict.fromkeys(name for form in self.quantized for name in form.types))
         if format in GGUF:
-            from .gguf_mixes import MIXES  # loaded as late as its file
+            from .gguf_mixes import MIXES  # loaded on demand, as is its file
 
             return GGUF_TYPES[MIXES[format].base].types if format in MIXES else ()
         if format in QUANTIZERS:
@@ -261,9 +281,10 @@ class WeightFormats:
     @cached_property
     def gguf(self) -> GgufFile:
         """The model's GGUF file. Raises `Problem` if llama.cpp has no such model."""
-        from .gguf import GgufFile as made  # a browser loads its rules if a format asks for them
+        from .gguf import GgufFile as made  # a browser loads these rules only for such a format
 
-        return made(self.trace.weights.values(), self.model_type, self.trace.symbols)
+        converted = NO_CLASS if self.architecture is None else self.architecture.gguf
+        return made(self.trace.weights.values(), converted, self.model_type, self.trace.symbols)
 
     def _in_file(self, w: Weight, format: str, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight with each type in a GGUF file."""
@@ -306,15 +327,12 @@ class WeightFormats:
     @property
     def is_stated(self) -> bool:
         """Whether the config or the files state the format of the weights."""
-        return self._is_said or self._types is not None
+        return self._is_said or self.file is not None
 
     @cached_property
-    def _types(self) -> tuple[Layout, Mapping[str, str]] | None:
-        """The types of the tensors in the files, and their places in the forward pass's names."""
-        if self._read_types is None or self.architecture is None or self.quantization is not None or self.problem:
-            return None
-        types = self._read_types()
-        return None if types is None else (Layout(self.architecture, dict.fromkeys(types)), types)
+    def file(self) -> FileWeights | None:
+        """The tensors of the files, if these are at hand."""
+        return None if self._read_file is None else self._read_file()
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -324,7 +342,7 @@ class WeightFormats:
     @cached_property
     def _wide(self) -> list[str]:
         """The formats of the weights that are not quantized, that of the most numbers first."""
-        if self._types is None:
+        if self.file is None:
             return [self.rest.name]
         found: dict[str, int] = {}
         for w in self.trace.weights.values():
@@ -365,11 +383,17 @@ class WeightFormats:
         self.check()
         quantization = self.quantization
         if quantization is None:
-            return ((self.rest, _copies(w, layers)),) if self._types is None else self._typed(w, layers)
+            return ((self.rest, _copies(w, layers)),) if self.file is None else self._typed(w, self.file, layers)
         kept = self._kept.get(w)
         if kept is not None:
             return ((kept, _copies(w, layers)),)
-        return self._quantized(w, quantization, self.rest, layers)
+        found = self._quantized(w, quantization, self.rest, layers)
+        if quantization.writes_tied_head and w in self._tied_heads:
+            head = next(
+                (form for modules, form in quantization.listed if modules.holds(["lm_head"])), quantization.head
+            )
+            return (*found, (head, 1)) if head is not None else found
+        return found
 
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:
         """The number of copies of a weight in each format of a quantization, or with the rest."""
@@ -403,6 +427,8 @@ class WeightFormats:
             is_left = w.layers is None and not quantization.outside
             if is_left or (w in self._transposed and not quantization.transposed):
                 return False, rest
+        elif kind is Kind.TABLE and quantization.lists_tables:
+            return True, form
         elif form is None and kind is not Kind.EXPERT and kind is not Kind.HEAD:
             return False, rest
         return True, form
@@ -421,22 +447,15 @@ class WeightFormats:
             self._names[w.name] = names_in_files(w.name, self.architecture)
         return self._names[w.name]
 
-    def _typed(self, w: Weight, layers: tuple[int, ...] | None) -> Copies:
-        """The same from the headers of the files. Raises `Problem` for a type that only a quantization explains."""
-        assert self._types is not None
-        layout, types = self._types
-        members = 1 if w.members is None else int(w.members)
-        found: dict[Format, int] = {}
-        for layer in _numbers(w, layers):
-            place = layout.find(w.name.replace("{i}", str(layer)).replace("{e}", "0"))
-            name = self.rest.name if place is None else TYPES_OF_FILES.get(types[place.cuts[0].stored])
-            if place is not None and name is None:
-                stored = place.cuts[0].stored
-                what = f"{stored} is stored as {types[stored]}, and the config has no quantization_config"
-                raise Problem(what, MEND)
-            form = FORMATS[name or self.rest.name]
-            found[form] = found.get(form, 0) + members
-        return tuple(found.items())
+    def _typed(self, w: Weight, file: FileWeights, layers: tuple[int, ...] | None) -> Copies:
+        """The same from the headers of the files."""
+        types = file.types(w, _numbers(w, layers))
+        if not types:
+            return ((self.rest, _copies(w, layers)),)
+        for name in () if file.decides else types:
+            if name not in TYPES_OF_FILES and name not in GGUF_TYPES:
+                raise Problem(f"{w.name} is stored as {name}, and the config has no {KEY}", MEND)
+        return tuple([(_of_type(name), copies) for name, copies in types.items()])
 
     @cached_property
     def _kept(self) -> dict[Weight, Format]:
@@ -446,7 +465,7 @@ class WeightFormats:
         for end, name in ends.items():
             for w in self.trace.weights.values():
                 if w not in found and f".{w.name}".endswith(f".{end}"):
-                    found[w] = FORMATS[name]
+                    found[w] = KEPT_FORMATS[name]
         return found
 
     @cached_property
@@ -477,6 +496,25 @@ class WeightFormats:
         return Kind.ROUTER if any(d.symbols & experts for d in w.shape) else Kind.LINEAR
 
     @cached_property
+    def unmatched(self) -> list[str]:
+        """The names in a quantization's lists that match no module; empty if the search would take long."""
+        quantization = self.quantization
+        entries = (
+            [(modules, name) for modules, _ in quantization.listed for name in modules.listed] if quantization else []
+        )
+        names = [_numbered(one, i, 0) for w in self.kinds for one in self._called(w) for i in _numbers(w, None)]
+        if not entries or len(entries) > MOST_ENTRIES or len(names) > MOST_NAMES:
+            return []
+        names = [*dict.fromkeys(names), "lm_head"]
+        return [name for modules, name in entries if not Modules([name], modules.match, modules.ending).holds(names)]
+
+    @cached_property
+    def _tied_heads(self) -> frozenset[Weight]:
+        """The tables that are the output head too."""
+        heads = {w for node in self.trace.root.walk() if node.role is HEAD for w in node.all_weights()}
+        return frozenset(w for w in heads if self.kinds[w] is Kind.TABLE)
+
+    @cached_property
     def _transposed(self) -> frozenset[Weight]:
         """The matrices that are stored [in, out]."""
         found: set[Weight] = set()
@@ -491,8 +529,16 @@ class WeightFormats:
 
 
 @cache
+def _of_type(name: str) -> Format:
+    """The format of a type of a file; of one that holds no weights by itself, its name alone."""
+    if name in TYPES_OF_FILES:
+        return FORMATS[TYPES_OF_FILES[name]]
+    return GGUF_TYPES[name] if name in GGUF_TYPES else Format(name, BITS_OF_TYPES.get(name, 8))
+
+
+@cache
 def _of_quantizer(name: str, model_type: str) -> Quantization:
-    """A quantizer's formats, which MLX alone chooses by the type of the model."""
+    """A quantizer's formats; only MLX's depend on the type of the model."""
     quantization = read({KEY: QUANTIZERS[name], "model_type": model_type})
     assert quantization is not None
     return quantization
@@ -549,5 +595,5 @@ def _copies(w: Weight, layers: tuple[int, ...] | None) -> int:
         return int(w.copies)
     own = w.layers or ()
     start = bisect_left(own, layers[0]) if layers else 0
-    is_run = own[start : start + len(layers)] == layers  # as of a stage of a pipeline: found without a look at all
+    is_run = own[start : start + len(layers)] == layers  # as in a pipeline stage: found without scanning all
     return int(w.copies) // int(w.layer_count) * (len(layers) if is_run else len(_numbers(w, layers)))

@@ -106,11 +106,15 @@ def mamba2(D: int, heads: int, width: int, groups: int, state: int, kernel: int,
 
 
 def is_sparse(c: dict, i: int) -> bool:
-    """Whether layer i has experts: as listed (one of two ways), or from one layer on."""
+    """Whether layer i has experts: as listed (one of three ways), or from one layer on."""
     if c.get("mlp_layer_types"):
         return c["mlp_layer_types"][i] == "sparse"
-    listed = c.get("moe_layer_freq")
-    return bool(listed[i]) if isinstance(listed, list) else i >= c.get("first_k_dense_replace", 0)
+    listed = c.get("is_moe_layer") or c.get("moe_layer_freq")
+    return (
+        bool(listed[i])
+        if isinstance(listed, list)
+        else i >= c.get("first_k_dense_replace", c.get("num_dense_layers", 0))
+    )
 
 
 # --- random configs ---------------------------------------------------------------------------------------------------

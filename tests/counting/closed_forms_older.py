@@ -395,7 +395,7 @@ RANDOM = {
         BERT,
         fixed(intermediate_size=(66, 78), q_groups=(1, 2), k_groups=(3, 6), v_groups=(2, 3)),
         fixed(post_attention_groups=(1, 6), intermediate_groups=(2, 6), output_groups=(1, 3)),
-    ),
+    ).map(lambda c: c | {"embedding_size": c["hidden_size"]}),
     "trocr": both(
         STACKS.map(lambda c: {k: v for k, v in c.items() if not k.startswith("encoder_")}),
         fixed(max_position_embeddings=(31, 37), cross_attention_hidden_size=(22, 26)),

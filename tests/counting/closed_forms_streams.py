@@ -108,8 +108,10 @@ def mistral_large4(c, i):
 
 def glm5_next(c, i):
     """A delta rule with narrow gates, or latents whose indexer pools its keys; streams."""
-    D, M, h, k = c["hidden_size"], c["hc_mult"], c["index_head_dim"], c["linear_conv_kernel_dim"]
-    N, H = c["linear_num_heads"], c["linear_head_dim"]
+    table = c.get("linear_attn_config") or {}
+    k = c.get("linear_conv_kernel_dim") or table["short_conv_kernel_size"]
+    N, H = c.get("linear_num_heads") or table["num_heads"], c.get("linear_head_dim") or table["head_dim"]
+    D, M, h = c["hidden_size"], c["hc_mult"], c["index_head_dim"]
     linear = c["layer_types"][i] == "linear_attention"
     if linear:
         mixer = kimi_delta(D, N, H, k, 2 * (D * H + H * N * H))
@@ -137,6 +139,25 @@ def deepseek_v4(c, i):
     elif ratio:
         mixer += compressor(D, H, many, H)
         cache += H // many
+    inside, one = feed(c | {"n_shared_experts": 1}, i)
+    return mixer + 2 * D + 2 * hyper(c, (2 + M) * M, 3) + inside, one, cache
+
+
+def deepseek_v41(c, i):
+    """One vector for keys and values, sinks; entries that some layers make, and others choose from; tables, streams."""
+    D, N, Q, H, M = c["hidden_size"], c["num_attention_heads"], c["q_lora_rank"], c["head_dim"], c["hc_mult"]
+    n, h, ratio = c["index_n_heads"], c["index_head_dim"], c["compress_ratios"][i]
+    mixer = D * Q + Q + Q * N * H + D * H + H + N + c["o_lora_rank"] * (N * H + D * c["o_groups"])
+    makes, cache = ratio and i in c["kv_source_layer_ids"], H
+    if makes:
+        mixer += D * H * (2 if ratio > 1 else 1) + H + H * h + h
+        cache += H // ratio
+    if ratio and i in c["index_source_layer_ids"]:
+        mixer += Q * n * h + D * n
+    if i in c["engram_layer_ids"]:
+        columns = c["engram_n_heads"] * (c["engram_max_ngram_size"] - 1)
+        rows = c["engram_num_embeddings"][c["engram_layer_ids"].index(i)]
+        mixer += rows * c["engram_head_dim"] + columns * c["engram_head_dim"] * D * (M + 1) + 2 * M * D
     inside, one = feed(c | {"n_shared_experts": 1}, i)
     return mixer + 2 * D + 2 * hyper(c, (2 + M) * M, 3) + inside, one, cache
 
@@ -177,6 +198,15 @@ def primes_from(start: int, n: int) -> list[int]:
     """The first n primes that are not below `start`."""
     primes = [p for p in range(start, start + 40 * n) if all(p % q for q in range(2, int(p**0.5) + 1))]
     return primes[:n]
+
+
+def lara_mini(c, i):
+    """A delta rule or attention with norms of queries and keys; experts in every layer, and a shared one."""
+    D, _, N, K, H, _ = sizes(c)
+    linear, b = c["layer_types"][i] == "linear_attention", bool(c.get("attention_bias"))
+    mixer = delta_net(c) if linear else attention(D, N, K, H, b, b) + 2 * H
+    inside, one = feed(c, i)
+    return mixer + 2 * D + inside, one, 0 if linear else 2 * K * H
 
 
 def longcat_flash(c, i):
@@ -262,9 +292,12 @@ FORMS = {
     "axk1": layered(axk1),
     "axk2": layered(axk2),
     "hy_v4": layered(hy_v4, one_stream),
+    "hy_v4_vl_text": layered(hy_v4, one_stream),
+    "lara_mini": layered(lara_mini),
     "mistral_large4_text": layered(mistral_large4),
     "glm5_next_text": layered(glm5_next),
     "deepseek_v4": layered(deepseek_v4, one_stream),
+    "deepseek_v41_text": layered(deepseek_v41),
     "qwen4_exp_text": layered(qwen4_exp, narrow),
     "longcat_flash": layered(longcat_flash, layers="num_layers", used="moe_topk"),
     "longcat_flash_ngram": layered(longcat_flash, with_ngrams, layers="num_layers", used="moe_topk"),
@@ -314,6 +347,26 @@ RANDOM = {
     "axk1": both(LATENT_BLOCKS, flags(attention_bias=BOOL)),
     "axk2": in_turns(both(INDEXED, fixed(gated_norm_rank=(3, 5))), mlp_layer_types=SPARSE),
     "hy_v4": in_turns(both(INDEXED, STREAMS), mlp_layer_types=SPARSE, indexer_types=FULL),
+    "hy_v4_vl_text": in_turns(both(INDEXED, STREAMS), mlp_layer_types=SPARSE, indexer_types=FULL),
+    "lara_mini": in_turns(
+        both(
+            without(blocks(), "intermediate_size"),
+            MIXTURE,
+            fixed(
+                tie_word_embeddings=BOOL,
+                linear_num_key_heads=2,
+                linear_num_value_heads=(4, 6),
+                linear_key_head_dim=(7, 11),
+                linear_value_head_dim=(13, 17),
+                linear_conv_kernel_dim=(3, 4),
+                num_experts=(5, 7),
+                shared_expert_intermediate_size=(37, 41),
+                sliding_window=(4, 9),
+            ),
+            flags(attention_bias=BOOL),
+        ),
+        layer_types=(["linear_attention", "sliding_attention"], ["full_attention", "linear_attention"]),
+    ),
     "mistral_large4_text": in_turns(
         both(without(INDEXED, "q_lora_rank"), fixed(kv_source_layers=BOOL)),
         mlp_layer_types=SPARSE,
@@ -347,9 +400,39 @@ RANDOM = {
         indexer_types=(["full"],),
         layer_types=(["linear_attention", "indexed_attention"], ["indexed_attention"], ["linear_attention"]),
     ),
+    "deepseek_v41_text": both(
+        without(blocks(), "intermediate_size", "tie_word_embeddings").map(
+            lambda c: c | {"num_attention_heads": 6, "num_key_value_heads": 1, "num_hidden_layers": 6}
+        ),
+        STREAMS,
+        MIXTURE,
+        fixed(
+            head_dim=(24, 36),
+            q_lora_rank=(37, 41),
+            n_routed_experts=(5, 7),
+            compress_ratios=([0, 2, 2, 1, 1, 1, 0], [1, 1, 3, 3, 0, 3], [0] * 6),
+            kv_source_layer_ids=([0, 1, 2, 3],),
+            index_source_layer_ids=([0, 1, 2, 3, 5],),
+            o_groups=(2, 3),
+            o_lora_rank=(7, 11),
+            index_n_heads=(3, 5),
+            index_head_dim=(14, 22),
+            index_topk=(2, 5),
+            qk_rope_head_dim=(6, 10),
+            sliding_window=(4, 9),
+            engram_layer_ids=([0, 4],),
+            engram_num_embeddings=([900, 1900],),
+            engram_max_ngram_size=(2, 3),
+            engram_vocab_size=(50, 89),
+            engram_n_heads=(2, 3),
+            engram_head_dim=(5, 11),
+        ),
+    ),
     "deepseek_v4": in_turns(
         both(
-            blocks().map(lambda c: c | {"num_attention_heads": 6, "num_key_value_heads": 1}),
+            without(blocks(), "intermediate_size").map(
+                lambda c: c | {"num_attention_heads": 6, "num_key_value_heads": 1}
+            ),
             STREAMS,
             MIXTURE,
             fixed(
@@ -429,12 +512,11 @@ RANDOM = {
                 dense_intermediate_size=(79, 83),
                 shared_intermediate_size=(37, 41),
                 rotary_dim=(6, 10),
-                index_head_dim=(22, 26),
                 index_block_size=(2, 3),
                 index_topk_blocks=(2, 3),
                 **MOE,
             ),
-        ).map(lambda c: c | {"index_n_heads": c["num_key_value_heads"]}),
+        ).map(lambda c: c | {"index_n_heads": c["num_key_value_heads"], "index_head_dim": c["head_dim"] + 4}),
         layer_types=(["full_attention", "minimax_m3_sparse"], ["minimax_m3_sparse"], ["full_attention"]),
         mlp_layer_types=SPARSE,
     ),

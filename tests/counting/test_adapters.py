@@ -9,20 +9,14 @@ from pathlib import Path
 
 import pytest
 from reference import golden
+from reference.configs import configs
 
+import macros as ep
+from macros.__main__ import main
 from macros.catalogue import presets
-from macros.counting.adapters import (
-    ALL_LINEAR,
-    MAMBA,
-    RANK,
-    Adapter,
-    Adapters,
-    Kind,
-    adapters,
-    default_targets,
-    facts,
-    modules,
-)
+from macros.counting.adapter_choice import ALL_LINEAR, Adapter
+from macros.counting.adapters import Adapters, adapters, every_linear
+from macros.counting.module_tree import Kind, modules
 from macros.counting.training_setup import nf4_bytes
 from macros.engine.architectures import llama
 from macros.engine.errors import Problem
@@ -34,7 +28,7 @@ NF4 = "weights in NF4"
 
 def trained(slug: str, adapter: Adapter) -> Adapters:
     model = presets.model(slug)
-    return adapters(model.counts, model.architecture, model.model_type, adapter)
+    return adapters(model.counts, model.architecture, adapter)
 
 
 @cache
@@ -82,31 +76,21 @@ def test_the_record_is_of_every_kind_of_model():
 
 @pytest.mark.parametrize("slug, name", COUNTED)
 def test_trainable_parameters_are_those_that_peft_counts(slug, name):
-    """Where PEFT refuses, so do we, but: where it has no default, or loses it in its search for experts (0.21.2), the
-    default is all-linear; and all-linear of Mamba models leaves out the module that PEFT refuses.
-    """
     expected, adapter = RECORD["models"][slug][name], settings(name)
-    model_type = presets.model(slug).model_type
-    is_mamba = model_type in MAMBA and adapter.targets == (ALL_LINEAR,)
-    if expected is not None and adapter.saved and not _has(slug, adapter.saved[0]):  # of which PEFT says nothing
-        with pytest.raises(Problem, match="modules to save"):
-            trained(slug, adapter)
-    elif expected is not None:
-        assert trained(slug, adapter).total == expected
-    elif name == "default":
-        assert trained(slug, adapter).targets == (default_targets(model_type) or (ALL_LINEAR,))
-    elif is_mamba:
-        names = {one.module.name.rpartition(".")[2] for one in trained(slug, adapter).modules}
-        assert "out_proj" not in names and "in_proj" in names
-    else:
+    if expected is None:
         with pytest.raises(Problem):
             trained(slug, adapter)
+        return
+    answer = trained(slug, adapter)
+    assert answer.total == expected
+    if adapter.saved and not _has(slug, adapter.saved[0]):  # of which PEFT says nothing
+        assert adapter.saved[0] in answer.unmatched
 
 
 @pytest.mark.parametrize("slug", [slug for slug, row in RECORD["models"].items() if NF4 in row])
 def test_weights_in_nf4_are_those_that_transformers_puts_there(slug):
     model = presets.model(slug)
-    known = modules(model.counts, model.architecture, model.model_type)
+    known = modules(model.counts, model.architecture)
     ours = sum(m.outputs * m.inputs * m.members * len(m.layers) for m in known if m.is_quantized)
     # transformers spares the module of the last parameter, a norm or the head: OLMo 1B, tied, with norms that have no
     # weights, loses its last down projection by this.
@@ -144,7 +128,7 @@ def test_all_linear_leaves_out_the_head_and_what_is_no_linear_layer():
 
 def _of(slug: str):
     model = presets.model(slug)
-    return model.counts, model.architecture, model.model_type
+    return model.counts, model.architecture
 
 
 def test_experts_have_a_rank_of_their_own():
@@ -161,8 +145,17 @@ def test_experts_have_a_rank_of_their_own():
         ("llama3-8b", Adapter(8, ("nothing",)), "q_proj, k_proj, v_proj"),
         ("mixtral-8x7b", Adapter(8, ("w1",)), "w3"),
         ("mixtral-8x7b", Adapter(8, (ALL_LINEAR,), dora=True), "DoRA"),
-        ("mamba-130m", Adapter(8, ("out_proj",)), "in_proj"),
-        ("llama3-8b", Adapter(8, ("q_proj",), saved=("embed",)), "embed"),
+        ("mamba-130m", Adapter(8, ALL_LINEAR), "exclude_modules out_proj"),
+        ("qwen3.5-9b", Adapter(8), "no default"),
+        ("llama3-8b", Adapter(8, r".*\.self_attn\..*", dora=True, excluded=r".*_proj"), "no module that is left"),
+        ("llama3-8b", Adapter(8, r".*mlp.*"), "model.layers.0.mlp: PEFT adapts linear layers"),
+        ("mixtral-8x7b", Adapter(8, (), parameters=("experts.gate_up_proj",), dora=True), "DoRA of"),
+        ("llama3-8b", Adapter(8, ("q_proj",), parameters=("q_proj.weight",)), "adapted as well"),
+        ("llama3-8b", Adapter(8, (), parameters=("norm.weight",)), "1 dimensions"),
+        ("llama3-8b", Adapter(8, ("q_proj",), saved=("proj",)), "which is adapted"),
+        ("llama3-8b", Adapter(8, ("q_proj", "norm")), "PEFT adapts linear layers"),
+        ("llama3-8b", Adapter(8, (ALL_LINEAR,), layers=(1,)), "name the targets"),
+        ("llama3-8b", Adapter(8, ("q_proj",), excluded=("q_proj",)), "q_proj"),
     ],
 )
 def test_what_cannot_be_adapted_is_one_line(slug, adapter, said):
@@ -171,21 +164,91 @@ def test_what_cannot_be_adapted_is_one_line(slug, adapter, said):
     assert said in str(problem.value) and "\n" not in str(problem.value)
 
 
+SETTINGS = json.loads((Path(__file__).parent.parent / "golden" / "adapter_settings.json").read_bytes())["cases"]
+
+
+def of_settings(said: dict) -> Adapter:
+    """`LoraConfig`'s options as ours."""
+
+    def listed(value, otherwise=()):
+        return otherwise if value is None else value if isinstance(value, str) else tuple(value)
+
+    layers, pattern = said.get("layers_to_transform"), said.get("layers_pattern", ())
+    return Adapter(
+        said["r"],
+        listed(said["target_modules"], None),
+        said.get("use_dora", False),
+        said.get("bias", "none"),
+        listed(said.get("modules_to_save")),
+        listed(said.get("exclude_modules")),
+        (layers,) if isinstance(layers, int) else listed(layers, None),
+        (pattern,) if isinstance(pattern, str) else tuple(pattern),
+        tuple(said.get("rank_pattern", {}).items()),
+        listed(said.get("target_parameters")),
+        tuple(said.get("alpha_pattern", {}).items()),
+    )
+
+
+def test_the_random_settings_are_many_and_of_many_types():
+    counted = [count for cases in SETTINGS.values() for _, count in cases]
+    assert len(counted) >= 2000 and len(SETTINGS) >= 35 and sum(count is not None for count in counted) >= 1000
+    options = {name for cases in SETTINGS.values() for said, _ in cases for name in said}
+    assert options >= {"target_parameters", "layers_to_transform", "layers_pattern", "rank_pattern", "alpha_pattern"}
+
+
+@pytest.mark.every_case
+@pytest.mark.parametrize("model_type", SETTINGS)
+def test_a_random_setting_trains_what_peft_trains(model_type):
+    """The same number, or refused by both (tests/reference/adapter_settings.py)."""
+    model = presets.make("x", configs()[model_type])
+    known = modules(model.counts, model.architecture)
+    for said, count in SETTINGS[model_type]:
+        try:
+            here = adapters(model.counts, model.architecture, of_settings(said), known).total
+        except Problem:
+            here = None
+        assert here == count, said
+
+
+def test_the_options_are_those_of_the_command_and_of_the_package(capsys):
+    asked = {"method": "lora", "rank": 4, "target_modules": "q_proj,v_prj", "layers_to_transform": "0-3"}
+    with pytest.warns(UserWarning, match="no module's: 'v_prj'"):
+        made = ep.train("llama3-8b", **asked, rank_pattern={"q_proj": 8}, exclude_modules=["layers.1.self_attn.q_proj"])
+    assert made.trainable == 3 * 8 * (4096 + 4096)
+    command = "train llama3-8b --method lora --rank 4 --target-modules q_proj,v_prj --layers-to-transform 0-3"
+    more = ["--rank-pattern", "q_proj=8", "--exclude-modules", "layers.1.self_attn.q_proj"]
+    assert main([*command.split(), *more]) == 0
+    said = capsys.readouterr()
+    assert f"{made.trainable:,} trainable" in said.out and "no module's: 'v_prj'" in said.err
+    for wrong in (["--layers-to-transform", "x"], ["--rank-pattern", "q_proj"], ["--rank-pattern", "q_proj=0"]):
+        assert main(["train", "llama3-8b", "--method", "lora", *wrong]) == 2
+        assert capsys.readouterr().err.count("\n") == 1
+    assert main(["train", "llama3-8b", "--exclude-modules", "q_proj"]) == 2
+    assert "full training has no adapters" in capsys.readouterr().err
+
+
+def test_parameters_and_expressions_by_hand():
+    """An expert stack as PEFT wraps a parameter; an expression means whole names, and lookaheads leave out."""
+    stack = trained("mixtral-8x7b", Adapter(4, (), parameters=("experts.gate_up_proj",)))
+    assert stack.total == 32 * 8 * 4 * (4096 + 2 * 14336) and stack.targets == ("experts.gate_up_proj",)
+    some = trained("llama3-8b", Adapter(8, r"model\.layers\.(0|31)\.self_attn\.[qv]_proj"))
+    assert some.total == 2 * 8 * (2 * 4096 + 4096 + 1024)
+    without = trained("llama3-8b", Adapter(8, r"^(?!.*mlp).*(?:q|k|v|o|up)_proj", ranks=((r"\b1\..*o_proj", 2),)))
+    assert without.total == 32 * 8 * (4 * 4096 + 2 * (4096 + 1024)) - 6 * (4096 + 4096) and not without.unmatched
+
+
+def test_names_of_no_module_are_said():
+    found = trained("llama3-8b", Adapter(8, ("q_proj", "vproj"), saved=("lm_head", "embed")))
+    assert found.unmatched == ("vproj", "embed")
+    assert found.total == trained("llama3-8b", Adapter(8, ("q_proj",), saved=("lm_head",))).total
+
+
 @pytest.mark.parametrize("slug", sorted(slug for slug in presets.paths() if presets.preset(slug).config is not None))
 def test_every_model_of_the_catalogue_can_be_adapted(slug):
-    """With the default and with all linear layers: low rank is less than the whole, and grows with the rank."""
-    small, large = (trained(slug, Adapter(rank, (ALL_LINEAR,))) for rank in (1, 3))
+    """With all linear layers: low rank is less than the whole, and grows with the rank."""
+    small, large = (trained(slug, every_linear(presets.model(slug).architecture, rank)) for rank in (1, 3))
     assert 0 < small.total < presets.model(slug).counts.total
     assert large.total == 3 * small.total
-    assert trained(slug, Adapter()).adapter.rank == RANK
-
-
-def test_the_facts_name_model_types_that_there_are():
-    from macros.engine.architectures import modules_by_type
-
-    known = modules_by_type()
-    named = [*facts().defaults, *(t for one in facts().stacked for t in one.model_types)]
-    assert [t for t in named if t not in known and f"{t}_text" not in known] == []
 
 
 @pytest.mark.parametrize(
@@ -215,5 +278,5 @@ def test_a_weight_without_dimensions_is_no_matrix(monkeypatch):
     feed_forward = llama.feed_forward
     monkeypatch.setattr(llama, "feed_forward", lambda x, w, c: w("scale") * feed_forward(x, w, c))
     model = presets.make("llama", golden("llama").raw)
-    scale = next(m for m in modules(model.counts, model.architecture, "llama") if m.name.endswith("scale"))
+    scale = next(m for m in modules(model.counts, model.architecture) if m.name.endswith("scale"))
     assert (scale.kind, scale.outputs, scale.inputs) == (Kind.OTHER, 1, 1)

@@ -29,7 +29,7 @@ def test_every_model_answers_as_its_trace_does():
         sized, costs = Capacity(data), costs_of(presets.model(slug).counts)
         for context in (1, 8, 4099):  # in blocks and pools that the newest token begins, fills and is within
             forms = sorted((value_of(maps, context), value_of(pairs, context)) for maps, pairs in sized.forms)
-            assert forms == sorted(costs.forms(1, context)), (slug, context)
+            assert forms == sorted(costs.compute.forms(1, context)), (slug, context)
         for _ in range(6):
             context = rng.choice((1, 2, 129, 4097, 32_768, rng.randrange(1, 10**6)))
             format, cache = rng.choice([*data["weights"]]), rng.choice([*CACHE_BYTES])

@@ -27,7 +27,7 @@ from macros.counting.figures import ALIASES, FIGURES
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.counting.parts import Category, by_category
 from macros.engine.errors import Problem
-from macros.engine.ops import Chunked, Full, NoPE, PickedBlocks, PickedPools, SlidingWindow
+from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import OF_SOURCE, Role
 from macros.views.costs import (
     bytes_moved,
@@ -88,24 +88,26 @@ def test_llama_flops_by_hand(slug, T, S):
     c, costs = sizes(slug), of(slug)
     assert costs.counts.flops_at(T, S) == llama_flops(c, T, S)
     pairs = sum(range(S - T + 1, S + 1))
-    assert costs.causal_flops(T, S) == costs.least_flops(T, S) == llama_flops(c, T, S, pairs)
-    assert costs.pair_flops(T, S)[0] == llama_flops(c, T, S) - llama_flops(c, T, S, 0)
+    assert costs.compute.causal_flops(T, S) == costs.compute.least_flops(T, S) == llama_flops(c, T, S, pairs)
+    assert costs.compute.pair_flops(T, S)[0] == llama_flops(c, T, S) - llama_flops(c, T, S, 0)
 
 
 def test_gpt2_flops_by_hand():
     L, D, V, T = 12, 768, 50257, 1024
     assert of("gpt2").counts.prefill_flops(T) == L * (2 * T * 12 * D * D + 4 * T * T * D) + 2 * D * V
-    assert of("gpt2").causal_flops(T, T) == L * (2 * T * 12 * D * D + 2 * T * (T + 1) * D) + 2 * D * V
+    assert of("gpt2").compute.causal_flops(T, T) == L * (2 * T * 12 * D * D + 2 * T * (T + 1) * D) + 2 * D * V
 
 
 @pytest.mark.parametrize("T", [1000, 4096, 4097, 9001])
 def test_window_by_hand(T):
     """Mistral 7B v0.1: in full a step multiplies W−1 earlier rows at most, the mask lets min(i, W) through."""
     c, W = sizes("mistral-7b-v0.1"), 4096
-    assert of("mistral-7b-v0.1").causal_flops(T, T) == llama_flops(c, T, T, sum(min(i, W) for i in range(1, T + 1)))
+    assert of("mistral-7b-v0.1").compute.causal_flops(T, T) == llama_flops(
+        c, T, T, sum(min(i, W) for i in range(1, T + 1))
+    )
     assert of("mistral-7b-v0.1").counts.decode_flops(T) == llama_flops(c, 1, min(T, W))
     assert of("mistral-7b-v0.1").counts.cache_bytes(T) == 32 * 2 * min(T, W) * 8 * 128 * 2
-    assert of("mistral-7b-v0.1").cache_bytes_read(1, T) == 32 * 2 * min(T - 1, W - 1) * 8 * 128 * 2
+    assert of("mistral-7b-v0.1").traffic.cache_bytes_read(1, T) == 32 * 2 * min(T - 1, W - 1) * 8 * 128 * 2
 
 
 def latent_flops(c: dict, T: int, S: int, pairs: int, expanded: bool) -> int:
@@ -130,28 +132,28 @@ def latent_flops(c: dict, T: int, S: int, pairs: int, expanded: bool) -> int:
 def test_latent_attention_by_hand(T, S):
     c, costs, causal = sizes("deepseek-v3"), of("deepseek-v3"), sum(range(S - T + 1, S + 1))
     assert costs.counts.flops_at(T, S) == latent_flops(c, T, S, T * S, False)
-    assert costs.causal_flops(T, S) == latent_flops(c, T, S, causal, False)
-    assert costs.expanded_flops(T, S) == latent_flops(c, T, S, T * S, True)
-    assert costs.expanded_flops(T, S, causal=True) == latent_flops(c, T, S, causal, True)
-    assert costs.least_flops(T, S) == min(latent_flops(c, T, S, causal, e) for e in (False, True))
+    assert costs.compute.causal_flops(T, S) == latent_flops(c, T, S, causal, False)
+    assert costs.compute.expanded_flops(T, S) == latent_flops(c, T, S, T * S, True)
+    assert costs.compute.expanded_flops(T, S, causal=True) == latent_flops(c, T, S, causal, True)
+    assert costs.compute.least_flops(T, S) == min(latent_flops(c, T, S, causal, e) for e in (False, True))
 
 
 def test_latent_cache_by_hand():
     costs = of("deepseek-v3")
     assert costs.counts.cache_bytes(1000) == 61 * 1000 * (512 + 64) * 2
-    assert costs.expanded_cache_bytes(1000) == 61 * 1000 * 128 * (128 + 64 + 128) * 2
-    assert costs.has_latents and not of("llama3-8b").has_latents
-    assert of("llama3-8b").expanded_cache_bytes(1000) == of("llama3-8b").counts.cache_bytes(1000)
+    assert costs.cache.expanded_cache_bytes(1000) == 61 * 1000 * 128 * (128 + 64 + 128) * 2
+    assert costs.cache.has_latents and not of("llama3-8b").cache.has_latents
+    assert of("llama3-8b").cache.expanded_cache_bytes(1000) == of("llama3-8b").counts.cache_bytes(1000)
 
 
 def test_indexer_by_hand():
     """DeepSeek-V3.2: keys of 128 numbers a layer on top; attention sees 2,048 tokens at most, the indexer all."""
     costs, S, top = of("deepseek-v3.2"), 9001, 2048
-    assert costs.index_bytes(S) == 61 * S * 128 * 2
+    assert costs.cache.index_bytes(S) == 61 * S * 128 * 2
     assert costs.counts.cache_bytes(S) == 61 * S * (512 + 64 + 128) * 2
-    assert costs.expanded_cache_bytes(S) == of("deepseek-v3").expanded_cache_bytes(S) + 61 * S * 128 * 2
-    assert costs.cache_bytes_read(1, S) == 61 * 2 * (top * (512 + 64) + (S - 1) * 128)
-    pairs = sum(p.causal_pairs for p in costs.flops_by_part(S, S))
+    assert costs.cache.expanded_cache_bytes(S) == of("deepseek-v3").cache.expanded_cache_bytes(S) + 61 * S * 128 * 2
+    assert costs.traffic.cache_bytes_read(1, S) == 61 * 2 * (top * (512 + 64) + (S - 1) * 128)
+    pairs = sum(p.causal_pairs for p in costs.compute.flops_by_part(S, S))
     picked, seen = sum(min(i, top) for i in range(1, S + 1)), S * (S + 1) // 2
     assert pairs == 61 * 2 * (picked * 128 * (512 + 64 + 512) + seen * 64 * (128 + 1))
 
@@ -161,8 +163,8 @@ def test_fixed_state_by_hand():
     counts = of("mamba-130m").counts
     assert counts.cache_bytes(1) == counts.cache_bytes(10**6) == 24 * 1536 * (16 * 4 + 4 * 2)
     assert (
-        of("mamba-130m").cache_bytes_read(1, 77)
-        == of("mamba-130m").cache_bytes_written(1, 77)
+        of("mamba-130m").traffic.cache_bytes_read(1, 77)
+        == of("mamba-130m").traffic.cache_bytes_written(1, 77)
         == counts.cache_bytes(77)
     )
 
@@ -176,7 +178,7 @@ def test_chunks_by_hand():
     assert costs.counts.cache_bytes(8191 + 8192) == row * (12 * 16383 + 36 * 8192)
     assert costs.counts.cache_bytes(8191) == row * 48 * 8191
     assert costs.counts.cache_bytes(131072) == 7_650_410_496
-    read = [costs.cache_bytes_read(1, S) // row for S in (8191, 8192, 8193, 8194)]
+    read = [costs.traffic.cache_bytes_read(1, S) // row for S in (8191, 8192, 8193, 8194)]
     assert read == [48 * 8190, 48 * 8191, 12 * 8192, 12 * 8193 + 36]
     assert all(
         of(s).counts.cache_bytes(S) <= of(s).counts.cache_bytes(S + 1) for s in CHUNKED for S in (8191, 8192, 9000)
@@ -201,8 +203,10 @@ def test_training_flops_by_hand():
     """Three times the forward pass with a head for every token, a token's share of it."""
     c, S = sizes("llama3-8b"), 1009
     head = 2 * c["hidden_size"] * c["vocab_size"]
-    assert of("llama3-8b").training_flops_per_token(S) == Fraction(3 * (llama_flops(c, S, S) + (S - 1) * head), S)
-    assert of("llama3-8b").training_flops_per_token(S, causal=True) == Fraction(
+    assert of("llama3-8b").compute.training_flops_per_token(S) == Fraction(
+        3 * (llama_flops(c, S, S) + (S - 1) * head), S
+    )
+    assert of("llama3-8b").compute.training_flops_per_token(S, causal=True) == Fraction(
         3 * (llama_flops(c, S, S, S * (S + 1) // 2) + (S - 1) * head), S
     )
 
@@ -212,9 +216,11 @@ def test_activations_of_gpt2_by_hand(S, B):
     """arXiv 2205.05198, section 4.1, without dropout: 34 − 2 and 5 − 3; then the last norm and the head."""
     L, D, N, V = 12, 768, 12, 50257
     ends = 2 * S * D + 2 * S * D + 4 * S * V
-    assert of("gpt2").activation_bytes(S, B) == B * (L * (32 * S * D + 2 * N * S * S) + ends)
-    assert of("gpt2").activation_bytes(S, B, pairs=False) == B * (L * 32 * S * D + ends)
-    assert of("gpt2").activation_bytes(S, B, recompute=True) == B * (L * 2 * S * D + 32 * S * D + 2 * N * S * S + ends)
+    assert of("gpt2").training.activation_bytes(S, B) == B * (L * (32 * S * D + 2 * N * S * S) + ends)
+    assert of("gpt2").training.activation_bytes(S, B, pairs=False) == B * (L * 32 * S * D + ends)
+    assert of("gpt2").training.activation_bytes(S, B, recompute=True) == B * (
+        L * 2 * S * D + 32 * S * D + 2 * N * S * S + ends
+    )
 
 
 def test_activations_of_llama_by_hand():
@@ -235,7 +241,7 @@ def test_activations_of_llama_by_hand():
     )
     H = D // N
     layer = 2 * (S * (2 * D + D + N * H + 2 * K * H + N * H + D + 4 * F) + N * S * S)
-    assert of("llama3-8b").activation_bytes(S) == L * layer + 2 * S * D + 2 * S * D + 4 * S * V
+    assert of("llama3-8b").training.activation_bytes(S) == L * layer + 2 * S * D + 2 * S * D + 4 * S * V
 
 
 def activations(slug: str, tokens: int, layers: int, pairs: int, **config: str) -> int:
@@ -254,7 +260,7 @@ def test_activations_with_sinks_and_experts_by_hand():
     attention = D + D + N * H + 2 * K * H + N * H  # norm, maps, query, key and value, output map
     experts = D + D + E + 3 * k * F + k * D + k  # norm, router and experts, router's scores, answers, shares
     by_hand = activations("gpt-oss-20b", S, L * S * (attention + experts), L * N * S * S)
-    assert of("gpt-oss-20b").activation_bytes(S) == by_hand
+    assert of("gpt-oss-20b").training.activation_bytes(S) == by_hand
 
 
 def test_activations_of_experts_by_hand():
@@ -263,7 +269,9 @@ def test_activations_of_experts_by_hand():
     D, N, K, F = (c[k] for k in ("hidden_size", "num_attention_heads", "num_key_value_heads", "intermediate_size"))
     E, k, L, H = c["num_local_experts"], c["num_experts_per_tok"], c["num_hidden_layers"], D // N
     layer = 2 * D + 2 * N * H + 2 * K * H + 2 * D + E + 4 * k * F + k * D + k
-    assert of("mixtral-8x7b").activation_bytes(S) == activations("mixtral-8x7b", S, L * S * layer, L * N * S * S)
+    assert of("mixtral-8x7b").training.activation_bytes(S) == activations(
+        "mixtral-8x7b", S, L * S * layer, L * N * S * S
+    )
 
 
 def test_activations_of_latent_attention_by_hand():
@@ -296,7 +304,7 @@ def test_activations_of_latent_attention_by_hand():
     experts = 2 * D + E + 4 * k * F + k * D + k + 4 * c["n_shared_experts"] * F
     plain = 2 * D + 4 * c["intermediate_size"]
     layers = L * (queries + keys_and_values) + (L - dense) * experts + dense * plain
-    assert of("deepseek-v3").activation_bytes(S) == activations("deepseek-v3", S, S * layers, L * N * S * S)
+    assert of("deepseek-v3").training.activation_bytes(S) == activations("deepseek-v3", S, S * layers, L * N * S * S)
 
 
 def test_activations_of_recurrences_by_hand():
@@ -306,7 +314,7 @@ def test_activations_of_recurrences_by_hand():
     C = 2 * D
     # convolution, activation, scan's x, step size before and after, gate, scan's result, gate's activation, output map
     layer = S * (2 * D + 9 * C + R + 2 * Z) + 2 * C * Z
-    assert of("mamba-130m").activation_bytes(S) == activations("mamba-130m", S, L * layer, 0)
+    assert of("mamba-130m").training.activation_bytes(S) == activations("mamba-130m", S, L * layer, 0)
 
     c = sizes("rwkv-4-169m")
     D, L = c["hidden_size"], c["num_hidden_layers"]
@@ -319,16 +327,16 @@ def test_activations_of_recurrences_by_hand():
     )  # norm, token and the one before; two blends; before and after; gate, answer
     layer = S * (mixing + channels) + 5 * D + D
     first_norm = S * D
-    assert of("rwkv-4-169m").activation_bytes(S) == activations("rwkv-4-169m", S, L * layer + first_norm, 0)
+    assert of("rwkv-4-169m").training.activation_bytes(S) == activations("rwkv-4-169m", S, L * layer + first_norm, 0)
 
 
 def test_training_memory_is_sixteen_bytes_and_the_activations():
-    terms = of("llama3-8b").training_bytes(127, 2)
-    assert sum(terms.values()) == 16 * of("llama3-8b").counts.total + of("llama3-8b").activation_bytes(127, 2)
+    terms = of("llama3-8b").training.training_bytes(127, 2)
+    assert sum(terms.values()) == 16 * of("llama3-8b").counts.total + of("llama3-8b").training.activation_bytes(127, 2)
     assert terms["variance"] == 4 * 8_030_261_248
-    assert of("llama3-8b").training_bytes(127, recompute=True)["activations"] == of("llama3-8b").activation_bytes(
-        127, recompute=True
-    )
+    assert of("llama3-8b").training.training_bytes(127, recompute=True)["activations"] == of(
+        "llama3-8b"
+    ).training.activation_bytes(127, recompute=True)
 
 
 # --- formats ----------------------------------------------------------------------------------------------------------
@@ -367,7 +375,7 @@ def test_norms_and_biases_stay_in_16_bits():
         for w in of("gpt-oss-20b").counts.weights
         if w.name.endswith("bias") or "norm" in w.name or "sinks" in w.name
     )
-    assert of("gpt-oss-20b").converted_weight_bytes("mxfp4") == 2 * biases + Fraction(
+    assert of("gpt-oss-20b").memory.converted_weight_bytes("mxfp4") == 2 * biases + Fraction(
         (of("gpt-oss-20b").counts.total - biases) * 17, 32
     )
 
@@ -426,34 +434,30 @@ def test_deepseek_v2_saves_as_much_cache_as_its_paper_says():
 
 def test_weights_read_by_hand():
     total, table = of("llama3-8b").counts.total, 128256 * 4096
-    assert of("llama3-8b").weight_bytes_read(1) == 2 * (total - table + 4096)
-    assert of("llama3-8b").weight_bytes_read(3, batch=5) == 2 * (total - table + 15 * 4096)
-    assert of("gpt2").weight_bytes_read(1) == 2 * (
+    assert of("llama3-8b").traffic.weight_bytes_read(1) == 2 * (total - table + 4096)
+    assert of("llama3-8b").traffic.weight_bytes_read(3, batch=5) == 2 * (total - table + 15 * 4096)
+    assert of("gpt2").traffic.weight_bytes_read(1) == 2 * (
         124439808 - 1024 * 768 + 768
     )  # the tied table is the head, read in whole
 
 
 def test_one_token_reads_the_experts_that_it_chose_and_many_read_all():
     costs = of("mixtral-8x7b")
-    assert costs.weight_bytes_read(1) == pytest.approx(2 * (costs.counts.active - 32000 * 4096 + 4096), rel=1e-9)
-    assert costs.weight_bytes_read(1, batch=4000) == pytest.approx(
+    assert costs.traffic.weight_bytes_read(1) == pytest.approx(
+        2 * (costs.counts.active - 32000 * 4096 + 4096), rel=1e-9
+    )
+    assert costs.traffic.weight_bytes_read(1, batch=4000) == pytest.approx(
         2 * (costs.counts.total - 32000 * 4096 + 4000 * 4096), rel=1e-6
     )
-    reads = [costs.weight_bytes_read(1, batch=b) for b in (1, 2, 4, 8, 1000)]
+    reads = [costs.traffic.weight_bytes_read(1, batch=b) for b in (1, 2, 4, 8, 1000)]
     assert reads == sorted(reads) and reads[-1] <= costs.weight_bytes()
 
 
 @pytest.mark.parametrize("slug", EVERY)
-def test_bytes_moved_add_up(slug):
+def test_intensity_is_compute_for_each_byte_moved(slug):
     costs = of(slug)
-    moved = costs.bytes_moved(1, Conditions(4099, 3))
-    assert moved == costs.weight_bytes_read(1, 3, "published") + costs.cache_bytes_read(
-        1, 4099, 3
-    ) + costs.cache_bytes_written(1, 4099, 3)
-    assert costs.intensity(1, Conditions(4099, 3)) == Fraction(3 * costs.least_flops(1, 4099), moved)
-    assert costs.cache_bytes_read(4099, 4099) == sum(
-        size for k, size in costs.cache_by_entry(4099) if k.row is None and k.holds not in OF_SOURCE
-    )
+    moved = costs.traffic.bytes_moved(1, Conditions(4099, 3))
+    assert costs.traffic.intensity(1, Conditions(4099, 3)) == Fraction(3 * costs.compute.least_flops(1, 4099), moved)
 
 
 def test_what_an_encoder_reads_is_paid_in_the_first_step():
@@ -469,48 +473,19 @@ def test_what_an_encoder_reads_is_paid_in_the_first_step():
 
     assert costs.counts.flops_at(9, 9) == encoder + memory + decoder(9, 9)
     assert costs.counts.flops_at(1, 9) == decoder(1, 9) and costs.counts.flops_at(2, 9) == decoder(2, 9)
-    assert costs.pair_flops(9, 9)[0] == layers * pair * (M * M + 9 * (9 + M))
-    assert costs.causal_flops(9, 9) == encoder + memory + decoder(9, 9) - layers * pair * 9 * 4
+    assert costs.compute.pair_flops(9, 9)[0] == layers * pair * (M * M + 9 * (9 + M))
+    assert costs.compute.causal_flops(9, 9) == encoder + memory + decoder(9, 9) - layers * pair * 9 * 4
     row = 2 * layers * width * 2
     assert costs.counts.cache_bytes(9) == row * (9 + M) and costs.counts.cache_bytes_per_token() == row
-    assert (costs.cache_bytes_read(9, 9), costs.cache_bytes_written(9, 9)) == (0, row * (9 + M))
-    assert (costs.cache_bytes_read(1, 9), costs.cache_bytes_written(1, 9)) == (row * (8 + M), row)
+    assert (costs.traffic.cache_bytes_read(9, 9), costs.traffic.cache_bytes_written(9, 9)) == (0, row * (9 + M))
+    assert (costs.traffic.cache_bytes_read(1, 9), costs.traffic.cache_bytes_written(1, 9)) == (row * (8 + M), row)
     first = layers * (4 * width**2 + 2 * width * F + 2 * width) + width + 32 * 8 + layers * 2 * width**2
-    assert costs.weight_bytes_read(1) == 2 * (costs.counts.total - first)
-    assert costs.bytes_moved(9, Conditions(9)) == 2 * costs.counts.total + row * (9 + M)
-    assert costs.largest_operation(9, 9)[1] == 3 * 8 * M * M  # scores, what distances add, and their sum
+    assert costs.traffic.weight_bytes_read(1) == 2 * (costs.counts.total - first)
+    assert costs.traffic.bytes_moved(9, Conditions(9)) == 2 * costs.counts.total + row * (9 + M)
+    assert costs.memory.largest_operation(9, 9)[1] == 3 * 8 * M * M  # scores, what distances add, and their sum
 
 
 # --- what holds for every model of the catalogue ----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("slug", EVERY)
-def test_parts_and_kinds_add_up(slug):
-    costs = of(slug)
-    for T, S in ((1, 4096), (1000, 1000), (7, 131071)):
-        parts = costs.flops_by_part(T, S)
-        assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
-        assert all(0 <= p.causal_pairs <= p.pairs <= p.total for p in parts)
-        # A step has rows for a whole block or the longest unfinished pool: the mask hides what is not there.
-        assert costs.causal_flops(1, S) == costs.counts.decode_flops(S) or any(
-            isinstance(k.mask, Chunked)
-            or (isinstance(k.mask, PickedPools) and (S + 1) % k.mask.size)
-            or (isinstance(k.mask, PickedBlocks) and S % k.mask.size)
-            for k in costs.counts.kept
-        )
-    assert sum(size for _, size in costs.cache_by_entry(4099)) == costs.counts.cache_bytes(4099)
-
-
-@pytest.mark.parametrize("slug", EVERY)
-def test_decoding_is_the_difference_of_two_prefills_with_the_causal_half(slug):
-    costs = of(slug)
-    if not costs.counts.kept:  # an encoder has no step after the first
-        assert costs.counts.cache_bytes(4096) == 0
-        return
-    head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
-    for S in (2, 1000, 4097, 9000):
-        whole, before, one = costs.causal_flops(S, S), costs.causal_flops(S - 1, S - 1), costs.causal_flops(1, S)
-        assert whole - before == one - head  # each has the logits of its last token
 
 
 def used_again(costs: Costs) -> int:
@@ -531,12 +506,12 @@ def test_compute_of_one_token_is_its_active_weights_and_its_pairs(slug):
         int(w.count)
         for w in costs.counts._touched_by(("embed", "embed_positions", "embed_layers"))
         - costs.counts._touched_by(("unembed",))
-        | {w for w in costs.counts.weights if "ngram_embedding" in w.name}
+        | set(costs.counts.ngram_tables)
     )
-    context = 2 if costs.reads_source else 1  # what an encoder reads, it reads in the first step
-    of_first = sum(int(w.count) for w in costs.of_first_step if w.name.find("embed_positions") < 0)
+    context = 2 if costs.compute.reads_source else 1  # what an encoder reads, it reads in the first step
+    of_first = sum(int(w.count) for w in costs.traffic.of_first_step if w.name.find("embed_positions") < 0)
     rule = 2 * (costs.counts.active - tables - of_first + used_again(costs))
-    rest = costs.counts.decode_flops(context) - costs.pair_flops(1, context)[0]
+    rest = costs.counts.decode_flops(context) - costs.compute.pair_flops(1, context)[0]
     recurrent = any(k.row is None and k.holds not in OF_SOURCE for k in costs.counts.kept)
     assert abs(rest - rule) <= rule * (0.5 if recurrent else 0.02)
 
@@ -544,11 +519,11 @@ def test_compute_of_one_token_is_its_active_weights_and_its_pairs(slug):
 @pytest.mark.parametrize("slug", EVERY)
 def test_the_split_over_one_device_is_the_whole_and_over_many_no_less(slug):
     costs = of(slug)
-    assert costs.split_weight_bytes(1) == costs.weight_bytes() and costs.split_cache_bytes(
+    assert costs.devices.split_weight_bytes(1) == costs.weight_bytes() and costs.devices.split_cache_bytes(
         100, 1
     ) == costs.counts.cache_bytes(100)
-    degrees = [n for n in costs.tensors if n <= 64]
-    sizes_ = [costs.split_weight_bytes(n) for n in degrees]
+    degrees = [n for n in costs.devices.tensors if n <= 64]
+    sizes_ = [costs.devices.split_weight_bytes(n) for n in degrees]
     assert sizes_ == sorted(sizes_, reverse=True) and all(
         n * s >= costs.weight_bytes() for n, s in zip(degrees, sizes_)
     )
@@ -562,19 +537,19 @@ def test_a_convolution_over_several_heads_is_cut_by_each():
     attention = 12 * 2 * 1000 * 1 * 256 * 2
     states = 36 * 4 * width * width * 4
     convolutions = 36 * rows * (2 * 2 + 4) * width * 2
-    assert of(slug).split_cache_bytes(1000, 8) == attention + states + convolutions
+    assert of(slug).devices.split_cache_bytes(1000, 8) == attention + states + convolutions
 
 
 def test_split_by_hand():
     """Llama 3 8B on 16 devices: of 8 key/value heads each has twice an even share; norms are copied."""
     D, L, F, V, kv, norms = 4096, 32, 14336, 128256, 8 * 128, 65 * 4096
     even = 2 * V * D + L * (2 * D * D + 3 * D * F)
-    assert of("llama3-8b").split_weight_bytes(16) == 2 * (even // 16 + L * 2 * D * kv // 8 + norms)
-    assert of("llama3-8b").split_cache_bytes(1000, 16) == of("llama3-8b").counts.cache_bytes(1000) // 8
-    assert of("llama3-8b").split_cache_bytes(1000, 4) == of("llama3-8b").counts.cache_bytes(1000) // 4
-    assert of("deepseek-v3").split_cache_bytes(1000, 8) == of("deepseek-v3").counts.cache_bytes(1000)
+    assert of("llama3-8b").devices.split_weight_bytes(16) == 2 * (even // 16 + L * 2 * D * kv // 8 + norms)
+    assert of("llama3-8b").devices.split_cache_bytes(1000, 16) == of("llama3-8b").counts.cache_bytes(1000) // 8
+    assert of("llama3-8b").devices.split_cache_bytes(1000, 4) == of("llama3-8b").counts.cache_bytes(1000) // 4
+    assert of("deepseek-v3").devices.split_cache_bytes(1000, 8) == of("deepseek-v3").counts.cache_bytes(1000)
     assert (
-        of("gpt2").split_weight_bytes(12) * 12 < of("gpt2").weight_bytes() * 1.15
+        of("gpt2").devices.split_weight_bytes(12) * 12 < of("gpt2").weight_bytes() * 1.15
     )  # queries, keys and values in one matrix
 
 
@@ -652,13 +627,13 @@ LENGTHS = st.integers(1, 60)
 @given(models(), LENGTHS, LENGTHS)
 def test_parts_add_up_for_any_config(costs, T, more):
     S = T + more
-    parts = costs.flops_by_part(T, S)
+    parts = costs.compute.flops_by_part(T, S)
     assert sum(p.total for p in parts) == costs.counts.flops_at(T, S)
     kinds = {n.kind for n in costs.trace.root.children if n.layers is not None}
     assert sum(sum(p.total for p in parts if p.kind == kind and p.layers) for kind in kinds) + sum(
         p.total for p in parts if p.layers is None
     ) == costs.counts.flops_at(T, S)
-    assert costs.causal_flops(T, S) == sum(p.causal for p in parts)
+    assert costs.compute.causal_flops(T, S) == sum(p.causal for p in parts)
 
 
 @examples(60)
@@ -667,20 +642,20 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
     S = T + more
     for cost in (
         costs.counts.flops_at,
-        costs.causal_flops,
-        costs.least_flops,
-        costs.expanded_flops,
-        lambda new, context: costs.bytes_moved(new, Conditions(context)),
-        costs.cache_bytes_read,
-        costs.cache_bytes_written,
+        costs.compute.causal_flops,
+        costs.compute.least_flops,
+        costs.compute.expanded_flops,
+        lambda new, context: costs.traffic.bytes_moved(new, Conditions(context)),
+        costs.traffic.cache_bytes_read,
+        costs.traffic.cache_bytes_written,
     ):
         assert cost(T, S) <= cost(T, S + 1), cost.__qualname__
-    for cost in (costs.counts.flops_at, costs.causal_flops, costs.cache_bytes_written):
+    for cost in (costs.counts.flops_at, costs.compute.causal_flops, costs.traffic.cache_bytes_written):
         assert cost(T, S) <= cost(T + 1, S + 1), cost.__name__
     assert costs.counts.cache_bytes(S) <= costs.counts.cache_bytes(S + 1)
-    assert costs.activation_bytes(S) < costs.activation_bytes(S + 1)
-    assert costs.activation_bytes(S, pairs=False) <= costs.activation_bytes(S)
-    assert costs.largest_operation(T, S)[1] <= costs.largest_operation(T, S + 1)[1]
+    assert costs.training.activation_bytes(S) < costs.training.activation_bytes(S + 1)
+    assert costs.training.activation_bytes(S, pairs=False) <= costs.training.activation_bytes(S)
+    assert costs.memory.largest_operation(T, S)[1] <= costs.memory.largest_operation(T, S + 1)[1]
 
 
 @pytest.mark.exhaustive
@@ -688,14 +663,17 @@ def test_costs_grow_with_new_tokens_and_with_the_context(costs, T, more):
 @given(models(), st.integers(2, 60))
 def test_decoding_is_a_difference_for_any_config(costs, S):
     head = sum(n.flops.at(costs.counts.values(T=1, S=1)) for n in costs.trace.root.children if n.role is Role.UNEMBED)
-    assert costs.causal_flops(S, S) - costs.causal_flops(S - 1, S - 1) == costs.causal_flops(1, S) - head
-    assert costs.causal_flops(1, S) == costs.counts.decode_flops(S)
+    assert (
+        costs.compute.causal_flops(S, S) - costs.compute.causal_flops(S - 1, S - 1)
+        == costs.compute.causal_flops(1, S) - head
+    )
+    assert costs.compute.causal_flops(1, S) == costs.counts.decode_flops(S)
 
 
 @examples(60)
 @given(models(), LENGTHS)
 def test_a_window_stops_the_cache_of_its_layers(costs, S):
-    for kept, size in costs.cache_by_entry(S):
+    for kept, size in costs.cache.cache_by_entry(S):
         window = getattr(kept.mask, "size", None)
         row = kept.elements_per_token.at(costs.counts.values()) * 2
         assert size == row * (S if window is None else min(S, int(window)))
@@ -704,11 +682,11 @@ def test_a_window_stops_the_cache_of_its_layers(costs, S):
 @examples(60)
 @given(models(), st.integers(1, 40), st.integers(1, 6))
 def test_everything_scales_with_the_texts(costs, S, B):
-    assert costs.cache_bytes_read(1, S, B) == B * costs.cache_bytes_read(1, S)
-    assert costs.activation_bytes(S, B) == B * costs.activation_bytes(S)
-    assert costs.weight_bytes_read(1, B) <= costs.weight_bytes_read(1, B + 1) <= costs.weight_bytes()
+    assert costs.traffic.cache_bytes_read(1, S, B) == B * costs.traffic.cache_bytes_read(1, S)
+    assert costs.training.activation_bytes(S, B) == B * costs.training.activation_bytes(S)
+    assert costs.traffic.weight_bytes_read(1, B) <= costs.traffic.weight_bytes_read(1, B + 1) <= costs.weight_bytes()
     assert (
-        costs.intensity(1, Conditions(S, B)) <= costs.intensity(1, Conditions(S, B + 1))
+        costs.traffic.intensity(1, Conditions(S, B)) <= costs.traffic.intensity(1, Conditions(S, B + 1))
         or costs.counts.active != costs.counts.total
     )
 
@@ -758,7 +736,7 @@ def test_a_bound_takes_the_highest_peak_of_a_datasheet():
     given = {f: Conditions(4096, format=f, accelerator=a) for f in ("float32", "bfloat16", "float16", "fp8")}
     wide = {f: costs.bound(4096, at).compute_seconds for f, at in given.items()}
     assert wide["float32"] == wide["bfloat16"] == wide["float16"] > wide["fp8"]
-    assert wide["float16"] == min(Fraction(sum(form), a.peak()) for form in costs.forms(4096, 4096))
+    assert wide["float16"] == min(Fraction(sum(form), a.peak()) for form in costs.compute.forms(4096, 4096))
 
 
 def test_every_peak_that_a_bound_takes_is_shown():
@@ -775,24 +753,24 @@ def test_scores_over_a_cache_run_at_its_type():
     costs, h100 = of("deepseek-v3"), accelerators.accelerator("h100")
     for S in (4096, 131_072):
         seconds = costs.bound(S, Conditions(S, format="fp8", accelerator=h100)).compute_seconds
-        forms = costs.forms(S, S)
+        forms = costs.compute.forms(S, S)
         assert seconds == min(Fraction(maps, h100.peak("fp8")) + Fraction(pairs, h100.peak()) for maps, pairs in forms)
         assert costs.bound(S, Conditions(S, 1, "fp8", "fp8", accelerator=h100)).compute_seconds < seconds
         assert forms[0] == (
-            costs.causal_flops(S, S) - sum(p.causal_pairs for p in costs.flops_by_part(S, S)),
+            costs.compute.causal_flops(S, S) - sum(p.causal_pairs for p in costs.compute.flops_by_part(S, S)),
             *forms[0][1:],
         )
-        assert sum(forms[1]) == costs.expanded_flops(S, S, causal=True) and forms[1][1] < forms[0][1]
+        assert sum(forms[1]) == costs.compute.expanded_flops(S, S, causal=True) and forms[1][1] < forms[0][1]
 
 
 def test_the_least_experts_are_those_that_all_tokens_choose():
     """Mixtral at batch 8: two experts at least, 84.1 GB where each text chooses by itself."""
     costs, c = of("mixtral-8x7b"), sizes("mixtral-8x7b")
     expert = 3 * c["hidden_size"] * c["intermediate_size"] * c["num_hidden_layers"] * 2
-    least, expected = (costs.weight_bytes_read(1, 8, least=least) for least in (True, False))
+    least, expected = (costs.traffic.weight_bytes_read(1, 8, least=least) for least in (True, False))
     assert costs.weight_bytes() - least == 6 * expert + 2 * c["hidden_size"] * (c["vocab_size"] - 8)
     assert f"{least / GIGA:.1f} {expected / GIGA:.1f}" == "25.5 84.1"
-    assert least == costs.weight_bytes_read(1, 64, least=True) - 56 * 2 * c["hidden_size"]
+    assert least == costs.traffic.weight_bytes_read(1, 64, least=True) - 56 * 2 * c["hidden_size"]
     h100 = accelerators.accelerator("h100")
     several, single = (Conditions(4096, batch, accelerator=h100) for batch in (8, 1))
     assert costs.bound(1, several).seconds < costs.bound(1, several, expected=True).seconds
@@ -800,7 +778,10 @@ def test_the_least_experts_are_those_that_all_tokens_choose():
     assert one == pytest.approx(alone, rel=1e-9)
     assert all(
         w >= l
-        for w, l in ((costs.weight_bytes_read(1, b), costs.weight_bytes_read(1, b, least=True)) for b in (1, 2, 64))
+        for w, l in (
+            (costs.traffic.weight_bytes_read(1, b), costs.traffic.weight_bytes_read(1, b, least=True))
+            for b in (1, 2, 64)
+        )
     )
 
 
@@ -847,7 +828,7 @@ def check_the_batch_that_compute_limits(costs: Costs, raw: dict):
         < batch
         < 1.2 * even * total / costs.counts.active_excluding_input_embedding
     )
-    one = costs.critical_batch(Conditions(2 if costs.reads_source else 1, accelerator=h100))
+    one = costs.critical_batch(Conditions(2 if costs.compute.reads_source else 1, accelerator=h100))
     assert one is None or batch <= one
 
 
@@ -855,7 +836,7 @@ def test_reading_is_bound_by_compute_and_writing_by_memory():
     costs, a100 = of("llama3-8b"), accelerators.accelerator("a100-80gb")
     one, four = (Conditions(4096, devices=n, accelerator=a100) for n in (1, 4))
     assert costs.bound(4096, one).limited_by == COMPUTE and costs.bound(1, one).limited_by == MEMORY
-    assert costs.bound(1, one).seconds == Fraction(costs.bytes_moved(1, one), a100.bytes_per_second)
+    assert costs.bound(1, one).seconds == Fraction(costs.traffic.bytes_moved(1, one), a100.bytes_per_second)
     assert all(costs.bound(new, four).seconds * 4 == costs.bound(new, one).seconds for new in (4096, 1))
     h100 = Conditions(4096, accelerator=accelerators.accelerator("h100"))
     assert costs.bound(4096, replace(h100, format="fp8")).seconds < costs.bound(4096, h100).seconds
@@ -949,7 +930,11 @@ def test_what_states_no_peak_is_bound_by_memory_alone():
     assert spark.peak() is None and spark.peak("fp4") == 500_000_000_000_000
     for new in (1, 4096):
         bound = costs.bound(new, given)
-        assert bound.seconds == bound.memory_seconds == Fraction(costs.bytes_moved(new, given), spark.bytes_per_second)
+        assert (
+            bound.seconds
+            == bound.memory_seconds
+            == Fraction(costs.traffic.bytes_moved(new, given), spark.bytes_per_second)
+        )
         assert bound.limited_by == MEMORY
     assert costs.critical_batch(given) is None and costs.critical_batch(given.at(None)) is None
 
@@ -995,15 +980,19 @@ def test_the_largest_batch_fits_and_one_more_does_not(memory, format):
     costs = of("llama3-8b")
     batch = costs.largest_batch(memory, Conditions(8192, 3, format))
     fits, larger = (Conditions(8192, n, format) for n in (batch, batch + 1))
-    assert sum(costs.inference_bytes(1, fits).values()) <= memory < sum(costs.inference_bytes(1, larger).values())
+    assert (
+        sum(costs.memory.inference_bytes(1, fits).values())
+        <= memory
+        < sum(costs.memory.inference_bytes(1, larger).values())
+    )
     assert of("llama3-70b").largest_batch(24 * GIGA, Conditions(8192)) == 0
 
 
 def test_the_largest_operation_of_one_token():
     """Llama 3 8B at 8,192 tokens: scores of 32 heads before and after the mask, and the mask; no cache."""
-    node, elements = of("llama3-8b").largest_operation(1, 8192)
+    node, elements = of("llama3-8b").memory.largest_operation(1, 8192)
     assert node.function is np.where and elements == 2 * 32 * 8192 + 8192
-    assert of("llama3-8b").largest_operation(1, 8192, pairs=False)[1] == 4096 + 128256  # the head
+    assert of("llama3-8b").memory.largest_operation(1, 8192, pairs=False)[1] == 4096 + 128256  # the head
 
 
 # --- views and the command line ---------------------------------------------------------------------------------------
@@ -1082,7 +1071,7 @@ def test_single_costs():
 
 
 def test_fits_table_lists_what_fits():
-    found = plain(memory.fits_table(24, context=8192, most=24))
+    found = plain(memory.fits_table(24, context=8192, most=60))
     assert "Llama 3 8B" in found and "Llama 3 70B" not in found and "24.0 GB" in found
 
 
@@ -1206,7 +1195,7 @@ def test_one_list_of_figures_serves_value_cost_and_describe(capsys, slug):
             n = figure.of(model.counts, at_600)
             assert values.number(model, figure.name, 600) == n
             assert overview.cost(slug, figure.name, context=600) == values.value(slug, figure.name, context=600)
-        if figure.key and (of(slug).has_latents or not figure.of_latents):
+        if figure.key and (of(slug).cache.has_latents or not figure.of_latents):
             place = told
             for key in figure.key.split("."):
                 place = place[key]
@@ -1223,8 +1212,13 @@ def test_the_activations_figures_are_those_that_they_say():
         FIGURES[f"{name}activation_bytes"].of(counts, at) for name in ("", "blocked_", "recomputed_")
     )
     costs = Costs(counts)
-    assert full == costs.activation_bytes(600, 3) > blocked == costs.activation_bytes(600, 3, pairs=False)
-    assert recomputed == costs.activation_bytes(600, 3, recompute=True) < blocked
+    assert (
+        full
+        == costs.training.activation_bytes(600, 3)
+        > blocked
+        == costs.training.activation_bytes(600, 3, pairs=False)
+    )
+    assert recomputed == costs.training.activation_bytes(600, 3, recompute=True) < blocked
 
 
 def test_a_matrix_has_two_axes_that_are_longer_than_one():
@@ -1286,19 +1280,23 @@ def test_describe_gives_every_cost_at_any_context(capsys):
     assert bill["dtype"] == bill["weights_format"] == "fp8"
     assert (
         bill["flops"]["prefill_causal_at"]["5000"]
-        == costs.causal_flops(5000, 5000)
+        == costs.compute.causal_flops(5000, 5000)
         == sum(p["prefill_causal"] for p in bill["flops"]["parts_at"]["5000"])
     )
     assert sum(k["bytes_at"]["5000"] for k in bill["cache"]) == costs.counts.cache_bytes(5000, 1)
-    assert bill["expanded_cache_bytes_at"]["5000"] == costs.expanded_cache_bytes(5000, 1)
-    assert bill["weight_bytes"] == {name: costs.converted_weight_bytes(name) for name in FORMATS}
+    assert bill["expanded_cache_bytes_at"]["5000"] == costs.cache.expanded_cache_bytes(5000, 1)
+    assert bill["weight_bytes"] == {name: costs.memory.converted_weight_bytes(name) for name in FORMATS}
     assert bill["published_weights"]["bytes"] == costs.weight_bytes("published") == costs.weight_bytes("fp8")
-    assert bill["inference_bytes_at"]["5000"] == costs.inference_bytes(1, Conditions(5000, 1, "fp8", "fp8"))
-    assert bill["training_bytes_at"]["5000"]["activations_recomputed"] == costs.activation_bytes(5000, recompute=True)
-    assert bill["split_bytes"]["8"]["weights"] == costs.split_weight_bytes(8, "fp8")
-    assert bill["decode_moves_at"]["5000"]["cache_read"] == costs.cache_bytes_read(1, 5000, 1, 1)
+    assert bill["inference_bytes_at"]["5000"] == costs.memory.inference_bytes(1, Conditions(5000, 1, "fp8", "fp8"))
+    assert bill["training_bytes_at"]["5000"]["activations_recomputed"] == costs.training.activation_bytes(
+        5000, recompute=True
+    )
+    assert bill["split_bytes"]["8"]["weights"] == costs.devices.split_weight_bytes(8, "fp8")
+    assert bill["decode_moves_at"]["5000"]["cache_read"] == costs.traffic.cache_bytes_read(1, 5000, 1, 1)
     h100 = bill["bounds_at"]["5000"]["h100"]
     assert h100["tokens_per_second"] == pytest.approx(1 / h100["decode_seconds"], rel=1e-4)
+    assert h100["decode_joules"] == pytest.approx(700 * h100["devices"] * h100["decode_seconds"], rel=1e-4)
+    assert bill["bounds_at"]["5000"]["tpu-v5e"]["decode_joules"] is None
     assert h100["compute_limits_from_batch"] == costs.critical_batch(
         Conditions(5000, 1, "fp8", "fp8", accelerator=accelerators.accelerator("h100"))
     )
@@ -1318,7 +1316,7 @@ def test_describe_without_options_is_as_it_was(capsys):
     }
     assert "expanded_cache_bytes_at" not in found["costs"]
     assert found["costs"]["dtype"] == found["costs"]["weights_format"] == "bfloat16"
-    assert found["costs"]["inference_bytes_at"]["4096"] == of("llama3-8b").inference_bytes(1, Conditions(4096))
+    assert found["costs"]["inference_bytes_at"]["4096"] == of("llama3-8b").memory.inference_bytes(1, Conditions(4096))
 
 
 @pytest.mark.parametrize("slug", ["mamba-130m", "deepseek-v3", "gpt-oss-20b", "qwen3-next-80b-a3b"])
@@ -1328,10 +1326,10 @@ def test_describe_as_a_table(capsys, slug):
     for figure in (
         costs.counts.cache_bytes(5000, 1),
         costs.weight_bytes("mxfp4"),
-        costs.causal_flops(5000, 5000),
-        sum(costs.training_bytes(5000).values()),
-        sum(costs.inference_bytes(1, Conditions(5000, 1, "int4", "fp8")).values()),
-        costs.bytes_moved(1, Conditions(5000, 1, "int4", "fp8")),
+        costs.compute.causal_flops(5000, 5000),
+        sum(costs.training.training_bytes(5000).values()),
+        sum(costs.memory.inference_bytes(1, Conditions(5000, 1, "int4", "fp8")).values()),
+        costs.traffic.bytes_moved(1, Conditions(5000, 1, "int4", "fp8")),
     ):
         assert f"{figure:,}" in out
     assert all(a.name in out for a in accelerators.common().values())
@@ -1389,8 +1387,8 @@ def test_in_an_encoder_each_token_is_compared_with_all(slug, tokens):
     """Scores and averages are two products of T × T numbers for each head, whose widths add up to D."""
     costs, n = of(slug), presets.model(slug).trace.symbols
     expected = 2 * 2 * tokens * tokens * n["d_model"] * n["n_layers"]
-    assert costs.pair_flops(tokens, tokens)[0] == expected
-    assert costs.causal_flops(tokens, tokens) == costs.counts.flops_at(tokens, tokens)  # nothing is hidden
+    assert costs.compute.pair_flops(tokens, tokens)[0] == expected
+    assert costs.compute.causal_flops(tokens, tokens) == costs.counts.flops_at(tokens, tokens)  # nothing is hidden
 
 
 def test_the_longest_context_is_the_last_one_with_room():

@@ -128,8 +128,9 @@ def test_deepep_sends_these_bytes(devices, out, out_rate, back, back_rate):
         assert copies == 58 * Fraction(8 * 255, 256)
 
 
-# transformers cuts the inputs of these and adds the shares up; vLLM has a copy on each device, and so have the splits.
+# transformers cuts the inputs of these and adds the shares; the splits have a copy on each device (vLLM of Qwen4).
 COPIED = {
+    "muse_spark_text": {"mlp.pre_expert_proj", "mlp.post_expert_proj"},
     "qwen4_exp_text": {f"{part}_hyper_connection.input_mix_weight_down" for part in ("attn", "mlp")},
 }
 
@@ -169,8 +170,8 @@ def test_any_model_on_several_devices(slug):
     costs, given = of(slug), Conditions(64, 64, accelerator=accelerator("h100"))
     assert transfers(costs, Split(), 1, given) == () and link_seconds((), Split(), 1, given) == 0
     before = Fraction(0)
-    for n in costs.tensors:
-        split = next((s for s in costs.splits(n) if s.tensor == n), None)
+    for n in costs.devices.tensors:
+        split = next((s for s in costs.devices.splits(n) if s.tensor == n), None)
         if split is None or n == 1:
             continue
         found = transfers(costs, split, 1, given)
@@ -178,11 +179,11 @@ def test_any_model_on_several_devices(slug):
         total = sum(t.total for t in found)
         assert total > before
         before = total
-        if not costs.reads_source:
+        if not costs.compute.reads_source:
             more = named(transfers(costs, split, 10, given))
             same = {key: t.sent * (1 if t.kind == ALL_GATHER else 10) for key, t in named(found).items()}
             assert {key: t.sent for key, t in more.items()} == same
-    for split in (s for n in (2, 4, 8, 16) for s in costs.splits(n, 64)):
+    for split in (s for n in (2, 4, 8, 16) for s in costs.devices.splits(n, 64)):
         found = transfers(costs, split, 1, given)
         assert link_seconds(found, split, 1, given) * 450 * 10**9 * min(split.pipeline, 64) == sum(
             t.sent for t in found

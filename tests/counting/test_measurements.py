@@ -57,7 +57,7 @@ def test_at_full_load_the_memory_is_full():
     m = next(m for m in PUBLISHED.measured if m.batch is None)
     costs, given = of(presets.model(m.model).counts), measured.conditions(m)
     for batch, fits in ((given.batch, True), (given.batch + 1, False)):
-        terms = costs.inference_bytes(1, replace(given, batch=batch))
+        terms = costs.memory.inference_bytes(1, replace(given, batch=batch))
         assert (terms["weights"] + terms["cache"] <= given.machine.memory_bytes * m.devices) == fits
 
 

@@ -31,7 +31,7 @@ def test_llama_3_70b_by_hand():
     row = 2 * K * H * 2
     assert found.host == {"weights": 30 * layer * 2, "cache": 3 * 30 * 1000 * row}
     assert found.host_read == 30 * layer * 2 + 3 * 30 * 999 * row, "the new row is not read from memory"
-    whole = costs.inference_bytes(1, given)
+    whole = costs.memory.inference_bytes(1, given)
     assert sum(found.device.values()) + sum(found.host.values()) == sum(whole.values())
 
 
@@ -78,10 +78,10 @@ def test_the_fewest_that_leave_room(slug, format, expected):
 def test_any_model_is_somewhere_as_a_whole(slug):
     """Accelerator and host together hold and read what one device would; with all layers gone the tables are left."""
     costs, given = of(slug), Conditions(64, 2)
-    whole = costs.inference_bytes(1, given)
-    read = costs.weight_bytes_read(1, 2) + costs.cache_bytes_read(1, 64, 2)
+    whole = costs.memory.inference_bytes(1, given)
+    read = costs.traffic.weight_bytes_read(1, 2) + costs.traffic.cache_bytes_read(1, 64, 2)
     before = None
-    for n in (0, 1, costs.n_layers // 2, costs.n_layers):
+    for n in (0, 1, costs.devices.n_layers // 2, costs.devices.n_layers):
         for offload in (Offload(n), Offload(0, n)):
             found = placed(costs, given, offload)
             assert {k: found.device[k] + found.host.get(k, 0) for k in whole} == whole
@@ -92,7 +92,7 @@ def test_any_model_is_somewhere_as_a_whole(slug):
         before = sum(placed(costs, given, Offload(n)).host.values())
     nothing = placed(costs, given, Offload())
     assert set(nothing.host.values()) == {0} and nothing.host_read == 0
-    everywhere = placed(costs, given, Offload(costs.n_layers))
+    everywhere = placed(costs, given, Offload(costs.devices.n_layers))
     assert everywhere.device["cache"] == 0
     assert least_offload(costs, given, sum(whole.values())) == Offload()
     least = least_offload(costs, given, sum(everywhere.device.values()))

@@ -83,7 +83,7 @@ def test_what_cannot_be_is_one_line(text):
     with pytest.raises(Problem) as problem:
         memory(text)
     assert WRONG[text] in str(problem.value) and "\n" not in str(problem.value)
-    assert str(problem.value).startswith(f"--on {text!r}: ")
+    assert str(problem.value).startswith(f"on = {text!r}: ")
     with pytest.raises(Problem, match="^on = "):
         accelerator(text)
 

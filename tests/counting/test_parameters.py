@@ -12,6 +12,8 @@ from reference import checkpoint, golden
 from small import configs, counts, degree
 
 from macros.catalogue import presets
+from macros.counting import identities
+from macros.counting.costs import Costs
 from macros.counting.parts import grouped
 from macros.engine.architectures import architectures, find
 from macros.engine.errors import Problem
@@ -60,9 +62,7 @@ def test_totals_are_the_references(slug):
 @pytest.mark.parametrize("slug", slugs())
 def test_the_polynomial_is_the_integer(slug):
     model = presets.model(slug)
-    found = model.counts
-    assert found.total_poly.at(found.values()) == found.total == sum(part.count for part in found.parts)
-    assert found.embedding + found.non_embedding == found.total >= found.active
+    assert [*identities.parameters(Costs(model.counts), model.raw)] == []
     model.verify()
 
 
@@ -290,3 +290,30 @@ def test_a_width_that_cannot_be_gives_no_number_of_heads(width):
     raw = {k: v for k, v in golden("zamba2").raw.items() if k != "n_mamba_heads"} | {"mamba_headdim": width}
     with pytest.raises(Problem, match="n_mamba_heads|mamba_headdim"):
         presets.make("zamba2", raw)
+
+
+@pytest.mark.parametrize("slug", slugs())
+def test_active_counts_leave_out_more_and_more(slug):
+    found = presets.model(slug).counts
+    assert found.active >= found.active_excluding_input_embedding >= found.active_non_embedding > 0
+    of_ngrams = found.total - found.excluding_ngram_tables
+    assert found.active_non_embedding + found.embedding + of_ngrams == found.active
+    assert (of_ngrams > 0) == bool(found.ngram_tables)
+
+
+def test_a_table_that_is_also_the_head_is_left_out_once():
+    sizes = {
+        "model_type": "mixtral",
+        "vocab_size": 7,
+        "hidden_size": 6,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 3,
+        "num_key_value_heads": 3,
+        "intermediate_size": 5,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+    }
+    tied, untied = (counts({**sizes, "tie_word_embeddings": is_tied}) for is_tied in (True, False))
+    assert tied.active - tied.active_non_embedding == 7 * 6
+    assert untied.active - untied.active_non_embedding == 2 * 7 * 6
+    assert tied.active_non_embedding == untied.active_non_embedding < tied.non_embedding

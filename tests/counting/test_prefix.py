@@ -24,7 +24,7 @@ def test_llama_3_8b_by_hand():
     found = shared_prefix(costs, 3000, Conditions(4096, 16))
     assert found.cache_bytes == 16 * 4096 * 131072 and found.saved_bytes == 15 * 3000 * 131072
     head = 2 * 4096 * 128256
-    assert found.saved_flops == 15 * (costs.causal_flops(3000, 3000) - head), (
+    assert found.saved_flops == 15 * (costs.compute.causal_flops(3000, 3000) - head), (
         "the last row's logits are each text's own"
     )
 
@@ -60,8 +60,11 @@ def test_any_model(slug):
         assert found.cache_bytes == 5 * costs.counts.cache_bytes(context)
         assert before[0] <= found.saved_bytes <= found.cache_bytes * 4 // 5
         assert before[1] <= found.saved_flops <= found.flops * 4 // 5
-        if costs.trace.kept and not costs.reads_source and not costs.latents:
-            assert abs(found.saved_flops - 4 * (costs.causal_flops(prefix, prefix) - head)) <= 4 * found.flops // 1000
-        if costs.reads_source or not costs.trace.kept:  # an encoder sees what follows
+        if costs.trace.kept and not costs.compute.reads_source and not costs.compute.latents:
+            assert (
+                abs(found.saved_flops - 4 * (costs.compute.causal_flops(prefix, prefix) - head))
+                <= 4 * found.flops // 1000
+            )
+        if costs.compute.reads_source or not costs.trace.kept:  # an encoder sees what follows
             assert found.saved_bytes == found.saved_flops == 0
         before = found.saved_bytes, found.saved_flops

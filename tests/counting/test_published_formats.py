@@ -107,8 +107,9 @@ def test_what_is_not_quantized_has_the_type_of_the_config():
         (["model.layers.1.mlp.gate_proj", "model.layers.12.mlp"], {1: "mlp.gate_proj"}),
         (["down_proj"], dict.fromkeys(range(L), "mlp.down_proj")),
         (["model.layers.*.mlp"], dict.fromkeys(range(L), "mlp.")),
-        (["*.self_attn.q*"], dict.fromkeys(range(L), "self_attn.q_proj")),
-        (["proj", "q_pro", "layers.1.mlp.gate"], {}),
+        ([".*.self_attn.q.*"], dict.fromkeys(range(L), "self_attn.q_proj")),
+        (["q_pro", "layers.1.mlp.gate", "odel.layers.1.mlp"], {}),
+        (["_proj"], dict.fromkeys(range(L), "")),  # the end of a name, with or without a dot before
     ],
 )
 def test_modules_that_are_not_converted_keep_their_type(names, left):
@@ -145,16 +146,19 @@ def test_layers_may_have_formats_of_their_own():
 def test_a_format_that_is_published_is_taken_as_published():
     counts = presets.model("deepseek-v3").counts
     costs = costs_of(counts)
-    assert costs.weight_bytes("fp8") == costs.weight_bytes(PUBLISHED) != costs.converted_weight_bytes("fp8")
-    assert costs.weight_bytes("int4") == costs.converted_weight_bytes("int4")
-    assert costs.split_weight_bytes(1, "fp8") == costs.weight_bytes(PUBLISHED)
-    everything = costs.weight_bytes_read(10**6, 10**6, PUBLISHED, first=True)
+    assert costs.weight_bytes("fp8") == costs.weight_bytes(PUBLISHED) != costs.memory.converted_weight_bytes("fp8")
+    assert costs.weight_bytes("int4") == costs.memory.converted_weight_bytes("int4")
+    assert costs.devices.split_weight_bytes(1, "fp8") == costs.weight_bytes(PUBLISHED)
+    everything = costs.traffic.weight_bytes_read(10**6, 10**6, PUBLISHED, first=True)
     assert everything == costs.weight_bytes(PUBLISHED)
 
 
 def test_what_describe_and_the_data_had_stays():
     costs = costs_of(presets.model("gpt-oss-20b").counts)
-    assert [costs.converted_weight_bytes(name) for name in ("bfloat16", "mxfp4")] == [41_829_514_368, 11_121_203_328]
+    assert [costs.memory.converted_weight_bytes(name) for name in ("bfloat16", "mxfp4")] == [
+        41_829_514_368,
+        11_121_203_328,
+    ]
     assert set(FORMATS) >= {"float32", "bfloat16", "float16", "fp8", "int8", "int4", "mxfp4", "nvfp4"}
 
 
@@ -312,7 +316,9 @@ def test_the_headers_of_a_folder_say_the_types_where_the_config_does_not(tmp_pat
     assert costs_of(changed(presets.load(str(tmp_path)), {"vocab_size": V + 1}).counts).weight_bytes(PUBLISHED) == (
         2 * counts.total + 2 * (NORMS + D * F) + 4 * D
     )
+    counts = formats({"up_proj.weight": "F8_E4M3"})
+    assert costs_of(counts).weight_bytes(PUBLISHED) == 2 * counts.total - L * D * F
     with pytest.raises(Problem, match="is stored as F8_E4M3"):
-        costs_of(formats({"up_proj.weight": "F8_E4M3"})).weight_bytes(PUBLISHED)
+        costs_of(changed(presets.load(str(tmp_path)), {"vocab_size": V + 1}).counts).weight_bytes(PUBLISHED)
     file.write_bytes(b"nothing")
     assert presets.load(str(tmp_path)).counts.formats.said(PUBLISHED) == "float16"

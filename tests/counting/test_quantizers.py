@@ -158,6 +158,65 @@ def weights_by_name(model: presets.Model):
     return [(name, kind) for name, kind, _ in weights.tensors(costs_of(model.counts), "published")]
 
 
+# --- random settings --------------------------------------------------------------------------------------------------
+
+SETTINGS = json.loads((Path(__file__).parent.parent / "golden" / "quantized_settings.json").read_bytes())["cases"]
+
+
+@pytest.mark.parametrize("number", range(len(SETTINGS)))
+def test_a_random_setting_has_the_bytes_that_the_library_wrote(number):
+    """Schemes, groups, targets and lists (tests/reference/quantized_settings.py)."""
+    case = SETTINGS[number]
+    if "refused" in case:
+        pytest.skip("the library refuses it")
+    model = presets.make("x", configured(case))
+    assert costs_of(model.counts).weight_bytes("published") == case["bytes"]
+
+
+def configured(case):
+    said = {"quantization_config": case["quantization_config"]} if case["quantization_config"] else {}
+    return {**GOLDEN[case["model"]]["config"], "dtype": "bfloat16", **said}
+
+
+def test_random_settings_are_of_many_types_and_libraries():
+    made = [case for case in SETTINGS if "bytes" in case]
+    assert len({case["model"] for case in made}) >= 19 and len({case["library"] for case in made}) >= 4
+    assert len(made) >= 150
+
+
+@pytest.mark.parametrize(
+    ("said", "rows"),
+    [
+        ({"modules_in_block_to_quantize": [["self_attn.q_proj"], ["mlp.down_proj"]]}, {"q_proj": 4, "down_proj": 4}),
+        ({"modules_in_block_to_quantize": ["k_proj"]}, {"k_proj": 4}),
+        ({"dynamic": {r"-:.*\.mlp\..*": {}}}, dict.fromkeys(("q_proj", "k_proj", "v_proj", "o_proj"), 4)),
+        ({"dynamic": {r"+:.*q_proj": {"bits": 8}, r".*_proj$": {"bits": 3}}}, {"q_proj": 8, "down_proj": 3}),
+        ({"quant_method": "awq", "modules_to_not_convert": ["_proj"]}, {}),
+        ({"quant_method": "awq", "modules_to_not_convert": ["model.layers.0"]}, {"q_proj": 4}),
+    ],
+)
+def test_gptq_and_awq_quantize_what_their_lists_say(said, rows):
+    """By the ends of names inside of a layer (optimum), by expressions (GPTQModel), by transformers' list (AWQ)."""
+    keys = {"quant_method": "gptq", "bits": 4, "group_size": 64} | said
+    found = weights_by_name(presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": keys}))
+    last = {name.split(".")[-2]: form for name, form in found if ".layers.1." in name and "_proj" in name}
+    first = {name.split(".")[-2]: form for name, form in found if ".layers.0." in name and "_proj" in name}
+    for name, bits in rows.items():
+        assert last[name] == ("int8" if bits == 8 else "int4"), name
+    if "model.layers.0" in said.get("modules_to_not_convert", ()):
+        assert set(first.values()) == {"bfloat16"}
+    elif len(rows) < 3 and "dynamic" not in said:
+        assert {name for name, form in last.items() if form != "bfloat16"} == rows.keys()
+
+
+def test_a_name_that_is_no_module_is_said():
+    listed = {"quant_method": "bitsandbytes", "load_in_8bit": True, "llm_int8_skip_modules": ["lm_head", "gate_prj"]}
+    model = presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": listed})
+    assert any("no module's: 'gate_prj'" in line for line in model.warnings)
+    right = {**listed, "llm_int8_skip_modules": ["lm_head", "gate_proj", "model.layers.0"]}
+    assert not presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": right}).warnings
+
+
 # --- the cache in llama.cpp's types -----------------------------------------------------------------------------------
 
 # Bytes of a block of 32 numbers, by the type: sizes of llama.cpp's structs (ggml-common.h).
@@ -173,8 +232,10 @@ def test_a_cache_has_the_scales_of_its_blocks(name):
     assert latent.counts.cache_bytes_per_token(item) == 61 * (512 + 64) // 32 * BLOCKS[name]
     costs = costs_of(latent.counts)
     expanded = 61 * 128 * (128 + 128 + 64) * 4096 // 32 * BLOCKS[name]
-    assert costs.expanded_cache_bytes(4096, item) == expanded
-    assert costs.cache_bytes_read(1, 4096, 1, item) == costs.cache_bytes_read(1, 4096) // 64 * BLOCKS[name]
+    assert costs.cache.expanded_cache_bytes(4096, item) == expanded
+    assert (
+        costs.traffic.cache_bytes_read(1, 4096, 1, item) == costs.traffic.cache_bytes_read(1, 4096) // 64 * BLOCKS[name]
+    )
 
 
 def test_rows_that_are_no_whole_blocks_are_refused_as_llama_cpp_does():

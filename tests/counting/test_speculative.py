@@ -52,7 +52,7 @@ def test_llama_3_70b_with_a_draft_of_8b_by_hand():
     found = speculation(target, draft, Fraction(4, 5), 4, given)
     rate, token = H100.bytes_per_second, 8192 * 2
     rows = 80 * 2 * 8 * 128 * 2
-    step = target.weight_bytes_read(1, 1) + 4095 * rows + rows
+    step = target.traffic.weight_bytes_read(1, 1) + 4095 * rows + rows
     assert found.plain.seconds == Fraction(step, rate)
     assert found.verify.memory_seconds == Fraction(step + 4 * token, rate), "four more rows of the table; cache as long"
     assert found.draft_seconds == 4 * draft.bound(1, given).seconds
@@ -122,14 +122,14 @@ def test_a_draft_head_by_hand():
     target's LM head, 16 rows of the embedding, but no more."""
     given = Conditions(4096, 1, "bfloat16", accelerator=H100)
     eagle3, dflash = head("eagle3"), head("dflash")
-    assert eagle3.bytes_moved(1, given) == 2 * 424_689_664 + 2 * 4096 + 4096 * 2 * 2 * 8 * 128
-    assert eagle3.target_bytes_read(3, "bfloat16") == 3 * 4096 * 2
+    assert eagle3.traffic.bytes_moved(1, given) == 2 * 424_689_664 + 2 * 4096 + 4096 * 2 * 2 * 8 * 128
+    assert eagle3.traffic.target_bytes_read(3, "bfloat16") == 3 * 4096 * 2
     read = dflash.counts.total + 128256 * 4096 + 4096
-    assert dflash.weight_bytes_read(1) == 2 * read
+    assert dflash.traffic.weight_bytes_read(1) == 2 * read
     assert dflash.weight_bytes(given.format) == 2 * dflash.counts.total, "the target holds what is the target's"
     target = of("llama3.1-8b")
     found = speculation(target, eagle3, Fraction(4, 5), 4, given)
-    assert found.draft_seconds == 4 * Fraction(eagle3.bytes_moved(1, given), H100.bytes_per_second)
+    assert found.draft_seconds == 4 * Fraction(eagle3.traffic.bytes_moved(1, given), H100.bytes_per_second)
     assert [w.name for w, _ in dflash.trace.borrowed.values()] == ["embed_tokens.weight", "lm_head.weight"]
 
 
@@ -159,11 +159,11 @@ def test_a_head_that_scores_few_tokens_reads_only_their_rows():
     made, c = costs_of(golden.model.counts), golden.config
     [table] = (w for w in golden.model.counts.weights if w.name == "model.embed_tokens.weight")
     rows = c.n_centroids_kept * (c.vocab_size // c.n_centroids)
-    assert made.rows_per_token == {table: rows} and rows < c.vocab_size
+    assert made.traffic.rows_per_token == {table: rows} and rows < c.vocab_size
     assert len({int(i) for i in np.nonzero(golden.logits[-1] > golden.logits[-1].min())[0]}) == rows
-    whole = 2 * (golden.model.counts.total - int(table.count)) + made.target_bytes_read(1, "bfloat16")
-    assert made.weight_bytes_read(1) == whole + 2 * rows * c.d_model
-    assert costs_of(draft("gemma4_assistant").model.counts).rows_per_token == {}
+    whole = 2 * (golden.model.counts.total - int(table.count)) + made.traffic.target_bytes_read(1, "bfloat16")
+    assert made.traffic.weight_bytes_read(1) == whole + 2 * rows * c.d_model
+    assert costs_of(draft("gemma4_assistant").model.counts).traffic.rows_per_token == {}
 
 
 @pytest.mark.parametrize("slug", COUNTED)

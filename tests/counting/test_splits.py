@@ -44,17 +44,28 @@ def test_llama_3_70b_by_hand(devices, queries, keys):
     D, L, F, V, H = (LLAMA[k] for k in "DLFVH")
     layer = 2 * D * queries * H + 2 * D * keys * H + 3 * D * F // devices
     costs = of("llama3-70b")
-    assert costs.splits(devices)[0] == Split(tensor=devices)
-    assert costs.split_weight_bytes(devices) == 2 * (2 * V * D // devices + L * layer + (2 * L + 1) * D)
-    assert costs.split_cache_bytes(1000, devices) == 1000 * L * 2 * keys * H * 2
+    assert costs.devices.splits(devices)[0] == Split(tensor=devices)
+    assert costs.devices.split_weight_bytes(devices) == 2 * (2 * V * D // devices + L * layer + (2 * L + 1) * D)
+    assert costs.devices.split_cache_bytes(1000, devices) == 1000 * L * 2 * keys * H * 2
 
 
 def test_llama_3_70b_is_not_split_by_what_divides_nothing():
     costs = of("llama3-70b")
-    assert costs.tensors == [1, 2, 4, 8, 16, 32, 64] and costs.stages == [1, 2, 4, 5, 8, 10, 16, 20, 40, 80]
-    assert [n for n in range(1, 17) if costs.splits(n)] == [1, 2, 4, 5, 8, 10, 16]
-    assert costs.splits(5) == [Split(pipeline=5)] and costs.splits(8)[0] == Split(tensor=8)
-    assert costs.device_bytes(Conditions(4096, devices=7)) is None and costs.split_weight_bytes(7) is None
+    assert costs.devices.tensors == [1, 2, 4, 8, 16, 32, 64] and costs.devices.stages == [
+        1,
+        2,
+        4,
+        5,
+        8,
+        10,
+        16,
+        20,
+        40,
+        80,
+    ]
+    assert [n for n in range(1, 17) if costs.devices.splits(n)] == [1, 2, 4, 5, 8, 10, 16]
+    assert costs.devices.splits(5) == [Split(pipeline=5)] and costs.devices.splits(8)[0] == Split(tensor=8)
+    assert costs.device_bytes(Conditions(4096, devices=7)) is None and costs.devices.split_weight_bytes(7) is None
 
 
 def test_stages_by_hand():
@@ -62,11 +73,11 @@ def test_stages_by_hand():
     D, L, F, V, N, K, H = (LLAMA[k] for k in "DLFVNKH")
     layer = 2 * D * N * H + 2 * D * K * H + 3 * D * F + 2 * D
     costs, five = of("llama3-70b"), Split(pipeline=5)
-    assert costs._stage_weights(five, "bfloat16") == [
+    assert costs.devices._stage_weights(five, "bfloat16") == [
         2 * (L // 5 * layer + more) for more in (V * D, 0, 0, 0, V * D + D)
     ]
-    assert costs._stage_cache(five, 1000, 2) == [1000 * L // 5 * 2 * K * H * 2] * 5
-    assert costs.split_bytes(five, Conditions(1000, 3))["cache"] == 3 * 1000 * L // 5 * 2 * K * H * 2
+    assert costs.devices._stage_cache(five, 1000, 2) == [1000 * L // 5 * 2 * K * H * 2] * 5
+    assert costs.devices.split_bytes(five, Conditions(1000, 3))["cache"] == 3 * 1000 * L // 5 * 2 * K * H * 2
 
 
 @pytest.mark.parametrize("tensor", [2, 8])
@@ -74,7 +85,7 @@ def test_a_table_of_ngrams_is_cut_by_rows(tensor):
     """Qwen3.8 Flash Next by hand, as vLLM's Qwen4ExpPLELayer: the projections are copied, the rows found are summed."""
     D, streams, rows, row, each = 2560, 4, 320_001_536, 160, 16
     costs, split = of("qwen3.8-flash-next"), Split(tensor=tensor)
-    parts = [(w.name, shape) for _, w, shape, _, _ in costs.parts_by_stage(split) if ".ple." in w.name]
+    parts = [(w.name, shape) for _, w, shape, _, _ in costs.devices.parts_by_stage(split) if ".ple." in w.name]
     shapes = {name.partition(".ple.")[2].removesuffix(".weight"): shape for name, shape in parts}
     assert shapes["ple_embedding.ngram_embedding"] == [rows // tensor, row]
     assert (shapes["key_proj"], shapes["value_proj"]) == ([streams * D, each * row], [D, each * row])
@@ -85,8 +96,8 @@ def test_a_table_of_ngrams_is_cut_by_rows(tensor):
 def test_a_token_reads_a_few_rows_of_a_table_of_ngrams():
     """Qwen3.8 Flash Next: a token reads 16 rows of 160 numbers in 16 bits, besides its row of the embedding."""
     costs = of("qwen3.8-flash-next")
-    more = costs.weight_bytes_read(1, 5, least=True) - costs.weight_bytes_read(1, 1, least=True)
-    assert more == 4 * (16 * 160 + 2560) * 2 and costs.weight_bytes_read(1, 1) < 16e9
+    more = costs.traffic.weight_bytes_read(1, 5, least=True) - costs.traffic.weight_bytes_read(1, 1, least=True)
+    assert more == 4 * (16 * 160 + 2560) * 2 and costs.traffic.weight_bytes_read(1, 1) < 16e9
 
 
 @pytest.mark.parametrize("tensor", [2, 4])
@@ -97,10 +108,12 @@ def test_tables_of_ngrams_at_the_input_count_as_looked_up(tensor):
     rows, counts = [size + 2 * i for i in range(n)], costs.counts
     assert sum(int(w.count) for w in counts.ngram_tables) == sum(rows) * D // n
     assert counts.active - counts.active_excluding_input_embedding == sum(rows) * D // n + V * D
-    more = costs.weight_bytes_read(1, 3, least=True) - costs.weight_bytes_read(1, 1, least=True)
+    more = costs.traffic.weight_bytes_read(1, 3, least=True) - costs.traffic.weight_bytes_read(1, 1, least=True)
     assert more == 2 * (D + n * D // n) * 2
     split = Split(tensor=tensor)
-    shapes = {w.name: shape for _, w, shape, _, _ in costs.parts_by_stage(split) if "ngram_embeddings" in w.name}
+    shapes = {
+        w.name: shape for _, w, shape, _, _ in costs.devices.parts_by_stage(split) if "ngram_embeddings" in w.name
+    }
     for i in range(n):
         assert shapes[f"model.ngram_embeddings.embedders.{i}.weight"][1] == D // n
         assert shapes[f"model.ngram_embeddings.embedders.{i}.weight"][0] * tensor >= rows[i]
@@ -134,21 +147,25 @@ def test_deepseek_v3_by_hand():
     costs, given = of("deepseek-v3"), Conditions(4096, 64, "bfloat16")
     rows = 61 * (512 + 64) * 4096 * 2
     tensor, sequences = Split(tensor=16, expert=16), Split(data=16, expert=16)
-    assert costs.splits(16, 64)[0] == tensor and sequences in costs.splits(16, 64) and not costs.splits(9, 64)
-    cut, copied = costs.split_bytes(tensor, given), costs.split_bytes(sequences, given)
+    assert (
+        costs.devices.splits(16, 64)[0] == tensor
+        and sequences in costs.devices.splits(16, 64)
+        and not costs.devices.splits(9, 64)
+    )
+    cut, copied = costs.devices.split_bytes(tensor, given), costs.devices.split_bytes(sequences, given)
     assert (cut["weights"], cut["cache"]) == (2 * deepseek(16, 16, 16), 64 * rows)
     assert (copied["weights"], copied["cache"]) == (2 * deepseek(1, 1, 16), 4 * rows)
-    assert copied["activations"] == costs.split_bytes(Split(), Conditions(4096, 4, "bfloat16"))["activations"]
+    assert copied["activations"] == costs.devices.split_bytes(Split(), Conditions(4096, 4, "bfloat16"))["activations"]
 
 
 def test_the_least_split_of_deepseek_v3():
     """64 texts of 4,096 tokens in FP8 on H100: its bytes would need nine, its sizes take 8 or 16."""
     costs, h100 = of("deepseek-v3"), accelerator("h100")
     given = Conditions(4096, 64, "fp8", accelerator=h100)
-    assert costs.least_split(given, h100.memory_bytes) == Split(tensor=16, expert=16)
-    assert costs.least_split_by_sequences(given, h100.memory_bytes) == Split(data=16, expert=16)
+    assert costs.devices.least_split(given, h100.memory_bytes) == Split(tensor=16, expert=16)
+    assert costs.devices.least_split_by_sequences(given, h100.memory_bytes) == Split(data=16, expert=16)
     assert costs.devices_needed(given) == 16
-    assert sum(costs.split_bytes(Split(8, 8), given).values()) > h100.memory_bytes
+    assert sum(costs.devices.split_bytes(Split(8, 8), given).values()) > h100.memory_bytes
 
 
 @pytest.mark.parametrize("devices, queries, keys", [(1, 32, 2), (2, 16, 1), (8, 4, 1), (32, 1, 1)])
@@ -159,10 +176,10 @@ def test_fewer_key_value_heads_than_devices(devices, queries, keys):
         head_dim=8, intermediate_size=96, vocab_size=100, rms_norm_eps=1e-5, tie_word_embeddings=True,
     )  # fmt: skip
     rows = 100 if devices == 1 else 128 // devices
-    assert costs.tensors == [1, 2, 4, 8, 16, 32]
+    assert costs.devices.tensors == [1, 2, 4, 8, 16, 32]
     layer = 2 * 256 * 8 * (queries + keys) + 3 * 256 * 96 // devices + 2 * 256
-    assert costs.split_weight_bytes(devices) == 2 * (rows * 256 + 3 * layer + 256)
-    assert costs.split_cache_bytes(10, devices) == 10 * 3 * 2 * keys * 8 * 2
+    assert costs.devices.split_weight_bytes(devices) == 2 * (rows * 256 + 3 * layer + 256)
+    assert costs.devices.split_cache_bytes(10, devices) == 10 * 3 * 2 * keys * 8 * 2
 
 
 def test_mamba_by_hand():
@@ -171,9 +188,9 @@ def test_mamba_by_hand():
     inner = 2 * I * D + I * K + I + (R + 2 * N) * I + I * R + I + I * N + I + D * I
     padded = 50304  # the next multiple of 64 after 50,280
     costs = of("mamba-2.8b")
-    assert costs.splits(4)[0] == Split(tensor=4)
-    assert costs.split_weight_bytes(4) == 2 * (padded * D // 4 + L * (inner // 4 + D) + D)
-    assert costs.split_cache_bytes(10**6, 4) == L * (K * I * 2 + I * N * 4) // 4
+    assert costs.devices.splits(4)[0] == Split(tensor=4)
+    assert costs.devices.split_weight_bytes(4) == 2 * (padded * D // 4 + L * (inner // 4 + D) + D)
+    assert costs.devices.split_cache_bytes(10**6, 4) == L * (K * I * 2 + I * N * 4) // 4
 
 
 def test_gpt_oss_by_hand():
@@ -183,30 +200,34 @@ def test_gpt_oss_by_hand():
     experts = E // 8 * (D * 2 * F + 2 * F + F * D + D)
     copied = D + 2 * D + E * D + E  # the bias of the output projection, norms, the router
     costs = of("gpt-oss-20b")
-    assert costs.splits(8)[0] == Split(tensor=8, expert=8)
-    assert costs.split_weight_bytes(8) == 2 * (2 * V * D // 8 + L * (heads + experts + copied) + D)
-    assert costs.split_cache_bytes(128, 8) == 128 * L * 2 * 64 * 2
+    assert costs.devices.splits(8)[0] == Split(tensor=8, expert=8)
+    assert costs.devices.split_weight_bytes(8) == 2 * (2 * V * D // 8 + L * (heads + experts + copied) + D)
+    assert costs.devices.split_cache_bytes(128, 8) == 128 * L * 2 * 64 * 2
 
 
 def test_a_vocabulary_is_padded_and_experts_stay_whole():
     gpt2, mixtral = of("gpt2"), of("mixtral-8x7b")
-    assert gpt2.tensors == [1, 2, 3, 4, 6, 12] and gpt2.splits(8)[0] == Split(tensor=4, pipeline=2)
-    assert gpt2.split_weight_bytes(3) == 2 * (
+    assert gpt2.devices.tensors == [1, 2, 3, 4, 6, 12] and gpt2.devices.splits(8)[0] == Split(tensor=4, pipeline=2)
+    assert gpt2.devices.split_weight_bytes(3) == 2 * (
         math.ceil(50257 / 192) * 192 // 3 * 768
         + 1024 * 768
         + 12 * (12 * 768 * 768 // 3 + 4 * 768 // 3 + 9 * 768)
         + 1536
     )
-    assert mixtral.splits(16)[0] == Split(tensor=16, expert=8), "8 experts over 16 devices: two share the width of one"
-    assert mixtral.splits(3) == [] and mixtral.splits(3, 64) == [], "8 experts over 3 groups of sequences"
+    assert mixtral.devices.splits(16)[0] == Split(tensor=16, expert=8), (
+        "8 experts over 16 devices: two share the width of one"
+    )
+    assert mixtral.devices.splits(3) == [] and mixtral.devices.splits(3, 64) == [], (
+        "8 experts over 3 groups of sequences"
+    )
 
 
 def test_state_space_groups_divide_or_are_one():
     """Nemotron 3 Nano has 8 groups, Falcon H1 one, which each device copies."""
-    assert of("nemotron-3-nano-30b-a3b").tensors[-1] == 8
+    assert of("nemotron-3-nano-30b-a3b").devices.tensors[-1] == 8
     falcon = of("falcon-h1-0.5b")
     state, convolution = 24 * 64 * 128 * 4 // 8, 4 * (24 * 64 // 8 + 2 * 128) * 2
-    assert falcon.split_cache_bytes(0, 8) == 36 * (state + convolution)
+    assert falcon.devices.split_cache_bytes(0, 8) == 36 * (state + convolution)
 
 
 # --- for any model ----------------------------------------------------------------------------------------------------
@@ -216,12 +237,12 @@ def test_state_space_groups_divide_or_are_one():
 def test_all_devices_together_hold_the_whole_copies_and_padding_besides(slug):
     """Of each weight the parts are the whole as often as it is copied; only the vocabulary has rows more."""
     costs = of(slug)
-    stages = costs.stages[-1]
-    splits = [s for n in costs.tensors[-3:] for s in costs.splits(n)] + costs.splits(stages)
+    stages = costs.devices.stages[-1]
+    splits = [s for n in costs.devices.tensors[-3:] for s in costs.devices.splits(n)] + costs.devices.splits(stages)
     for split in splits:
-        cuts, routed = costs._local(split)
+        cuts, routed = costs.devices._local(split)
         for w in costs.counts.weights:
-            shape, members = costs._part(w, split, cuts, routed)
+            shape, members = costs.devices._part(w, split, cuts, routed)
             parts = math.prod(shape) * members * split.tensor * split.data
             whole = math.prod(map(int, w.shape)) * int(w.members or 1)
             names = {s for d in w.shape for s in d.expr.symbols}
@@ -236,17 +257,17 @@ def test_all_devices_together_hold_the_whole_copies_and_padding_besides(slug):
                     split.width,
                     split.tensor * split.data,
                 ), w.name
-    held = costs._stage_weights(Split(pipeline=stages), "float32")
+    held = costs.devices._stage_weights(Split(pipeline=stages), "float32")
     beside = [
         w
-        for w, layers in costs._placed
+        for w, layers in costs.devices._placed
         if w.layers is None
-        for _ in {layer * stages // costs.n_layers for layer in layers}
+        for _ in {layer * stages // costs.devices.n_layers for layer in layers}
     ]
     again = [w for w in costs.counts.weights if w.layers is None]
     copies = sum(4 * int(w.count) for w in beside) - sum(4 * int(w.count) for w in again)
     assert sum(held) == costs.weight_bytes("float32") + copies
-    assert sum(costs._stage_cache(Split(pipeline=stages), 999, 2)) == costs.counts.cache_bytes(999)
+    assert sum(costs.devices._stage_cache(Split(pipeline=stages), 999, 2)) == costs.counts.cache_bytes(999)
 
 
 @pytest.mark.exhaustive
@@ -255,4 +276,4 @@ def test_every_model_is_split_by_what_its_heads_divide_by():
         if presets.preset(slug).config is not None:
             costs = of(slug)
             sizes = costs.counts.values()
-            assert all(sizes.get("n_heads", n) % n == 0 for n in costs.tensors), slug
+            assert all(sizes.get("n_heads", n) % n == 0 for n in costs.devices.tensors), slug

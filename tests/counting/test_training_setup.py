@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from macros.api.training import train
 from macros.catalogue import presets, training_runs
 from macros.counting import adapters as low_rank
-from macros.counting.adapters import ALL_LINEAR, Adapter
+from macros.counting.adapter_choice import ALL_LINEAR, Adapter
+from macros.counting.adapters import every_linear
 from macros.counting.costs import of as costs_of
 from macros.counting.training_compute import Run, flops_per_token, implied_utilization
 from macros.counting.training_setup import (
@@ -33,10 +35,10 @@ EVERY = sorted(slug for slug in presets.paths() if presets.preset(slug).config i
 
 def terms(slug: str, setup: Setup, adapter: Adapter | None = None) -> dict[str, int]:
     model = presets.model(slug)
-    known = low_rank.modules(model.counts, model.architecture, model.model_type)
+    known = low_rank.modules(model.counts, model.architecture)
     trained = None
     if adapter is not None:
-        trained = low_rank.adapters(model.counts, model.architecture, model.model_type, adapter)
+        trained = low_rank.adapters(model.counts, model.architecture, adapter)
     return device_terms(costs_of(model.counts), setup, trained, known)
 
 
@@ -89,10 +91,10 @@ def test_on_one_device_it_is_the_sixteen_bytes_and_the_activations(slug):
     costs = costs_of(presets.model(slug).counts)
     for recompute, how in (("none", {}), ("selective", {"pairs": False})):
         found = terms(slug, Setup(sequence=67, micro_batch=3, recompute=recompute))
-        assert sum(found.values()) == sum(costs.training_bytes(67, 3, **how).values())
+        assert sum(found.values()) == sum(costs.training.training_bytes(67, 3, **how).values())
         assert sum(found[name] for name in STATES) == 16 * costs.counts.total
     less = terms(slug, Setup(sequence=67, micro_batch=3, recompute="full"))
-    assert sum(less.values()) <= sum(costs.training_bytes(67, 3, recompute=True).values())
+    assert sum(less.values()) <= sum(costs.training.training_bytes(67, 3, recompute=True).values())
 
 
 def test_optimizers_by_hand():
@@ -164,7 +166,7 @@ def test_the_first_stage_keeps_the_micro_batches_of_all_stages():
 def test_tensor_parallelism_divides_the_weights_as_inference_does():
     costs = costs_of(presets.model("llama3-70b").counts)
     found = terms("llama3-70b", Setup(16, devices=8, tensor=8))
-    assert found["weights"] == costs.split_weight_bytes(8)
+    assert found["weights"] == costs.devices.split_weight_bytes(8)
     assert found["gradients"] == found["weights"]
 
 
@@ -210,7 +212,11 @@ def test_every_model_can_be_trained_in_every_way(slug):
     """Terms are never negative; adapters take less than training in full, and NF4 no more than 16 bits."""
     full = terms(slug, Setup(37, devices=2, sharding="zero3", optimizer="adamw-8bit", recompute="full"))
     found = {
-        method: terms(slug, Setup(37, devices=2, sharding="fsdp", method=method), Adapter(2, (ALL_LINEAR,)))
+        method: terms(
+            slug,
+            Setup(37, devices=2, sharding="fsdp", method=method),
+            every_linear(presets.model(slug).architecture, 2),
+        )
         for method in ("lora", "qlora")
     }
     for one in (full, *found.values()):
@@ -241,7 +247,7 @@ def test_a_split_that_cannot_be_is_one_line(setup, said):
 
 def test_flops_of_full_training_are_three_forward_passes_or_four():
     costs = costs_of(presets.model("llama3-8b").counts)
-    each = costs.training_flops_per_token(512)
+    each = costs.compute.training_flops_per_token(512)
     assert flops_per_token(costs, Setup(512)) == each
     assert flops_per_token(costs, Setup(512, recompute="full")) == each * 4 / 3
     assert flops_per_token(costs, Setup(512, recompute="selective")) == each
@@ -252,12 +258,12 @@ def test_frozen_weights_save_the_gradient_of_the_weights(slug):
     """Two passes over the maps, three over pairs of tokens, three over the adapters."""
     model = presets.model(slug)
     costs = costs_of(model.counts)
-    trained = low_rank.adapters(model.counts, model.architecture, model.model_type, Adapter(4, (ALL_LINEAR,)))
-    full = costs.training_flops_per_token(256)
+    trained = low_rank.adapters(model.counts, model.architecture, every_linear(model.architecture, 4))
+    full = costs.compute.training_flops_per_token(256)
     found = flops_per_token(costs, Setup(256, method="lora"), trained)
     assert full * 2 / 3 < found < full
     if slug == "llama3-8b":
-        pairs = Fraction(costs.pair_flops(256, 256)[0], 256)
+        pairs = Fraction(costs.compute.pair_flops(256, 256)[0], 256)
         assert found == full * 2 / 3 + pairs + 6 * trained.total
 
 
@@ -289,3 +295,27 @@ def test_published_runs():
     assert by_model["smollm3-3b"].device_hours == 384 * 24 * 24
     assert training_runs.watts_of("h100") == 700 and training_runs.watts_of("a100-80gb") == 400
     assert training_runs.watts_of("l4") is None
+
+
+@pytest.mark.parametrize("zero", [0, 1, 3])
+def test_expert_parallelism_divides_routed_experts_and_nothing_else(zero):
+    """Mixtral by hand: 32 layers of 8 experts of 3 × 4,096 × 14,336; each of 2 copies is on 8 devices."""
+    routed = 32 * 8 * 3 * 4096 * 14336
+    rest = 46_702_792_704 - routed
+    found = train("mixtral-8x7b", devices=16, expert=8, zero=zero).terms
+    assert train("mixtral-8x7b", devices=16, expert=8).setup.said == "data parallel 16, expert parallel 8"
+    dense, copies = (16, 2) if zero else (1, 1)
+    assert found["optimizer states"] == 8 * rest // dense + 8 * (routed // 8) // copies
+    assert found["master weights"] == 4 * rest // dense + 4 * (routed // 8) // copies
+    whole = zero < 3
+    assert found["weights"] == 2 * rest // (1 if whole else 16) + 2 * (routed // 8) // (1 if whole else 2)
+    assert found["activations"] == train("mixtral-8x7b", devices=16, zero=zero).terms["activations"]
+
+
+@pytest.mark.parametrize(
+    ("model", "expert", "why"),
+    [("llama3-8b", 2, "has none"), ("mixtral-8x7b", 3, "has 8"), ("mixtral-8x7b", 8, "4 data parallel do not divide")],
+)
+def test_an_expert_degree_that_does_not_divide_is_refused(model, expert, why):
+    with pytest.raises(Problem, match=why):
+        train(model, devices=4 if expert == 8 else 6, expert=expert)

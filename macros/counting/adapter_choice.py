@@ -1,0 +1,162 @@
+"""Which modules and parameters PEFT takes by the options of an adapter: names, endings, regular expressions, layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from .module_tree import Module
+from .patterns import Expression, is_expression
+
+ALL_LINEAR = "all-linear"
+RANK = 8  # the default, as in PEFT
+EXCLUDED, UNMATCHED, CHOSEN = "excluded", "unmatched", "chosen"
+
+
+@dataclass(frozen=True)
+class Adapter:
+    """The options of an adapter. `targets` None: PEFT's default for the model type."""
+
+    rank: int = RANK
+    targets: tuple[str, ...] | str | None = None
+    dora: bool = False
+    bias: str = "none"
+    saved: tuple[str, ...] = ()  # modules that are trained in full, in addition to the adapters
+    excluded: tuple[str, ...] | str = ()  # modules that are not adapted, whatever is targeted
+    layers: tuple[int, ...] | None = None  # in which modules are adapted; all if None, or none is named
+    layers_pattern: tuple[str, ...] = ()  # what the layers are called, before their number; any name if empty
+    ranks: tuple[tuple[str, int], ...] = ()  # of modules with another rank: the end of the name, or an expression
+    parameters: tuple[str, ...] = ()  # ends of names of parameters that are adapted, such as experts.gate_up_proj
+    alphas: tuple[tuple[str, int], ...] = ()  # scales of modules, which train nothing
+
+
+class Names:
+    """Ends of modules' names, or an expression for the whole of them."""
+
+    def __init__(self, named: tuple[str, ...] | str):
+        self.names: dict[str, bool] = {} if isinstance(named, str) else dict.fromkeys(named, True)
+        self.endings = tuple([f".{name}" for name in self.names])
+        self.expression = Expression(named) if isinstance(named, str) else None
+
+    def have(self, name: str) -> bool:
+        """Whether a module is among them."""
+        if self.expression is not None:
+            return self.expression.spells(name)
+        return name in self.names or name.endswith(self.endings)
+
+
+class Pieces:
+    """Names, each of which may be an expression for the end of a module's name, part by part, like PEFT's."""
+
+    def __init__(self, names: Iterable[str], after: str = ""):
+        """`after`: an expression of what may follow."""
+        self.names = tuple(names)
+        self.expressions = {
+            name: Expression(f"{name}{after}" if name.startswith("^") else f"(.*\\.)?({name}){after}")
+            for name in self.names
+            if is_expression(name)
+        }
+        self.is_open = after != ""
+
+    def first(self, name: str) -> str | None:
+        """The first that fits a name."""
+        for one in self.names:
+            expression = self.expressions.get(one)
+            if expression is not None:
+                fits = expression.spells(name)
+            elif self.is_open:
+                fits = f".{one}." in f".{name}."
+            else:
+                fits = name == one or name.endswith(f".{one}")
+            if fits:
+                return one
+        return None
+
+
+def _has_digits(*options: Iterable[str]) -> bool:
+    return any(character.isdigit() for names in options for name in names for character in name)
+
+
+class Tree:
+    """A model's modules by their names: what each layer has, and what holds others."""
+
+    def __init__(self, known: tuple[Module, ...], weightless: tuple[str, ...]):
+        """`weightless`: the last two parts of the names of modules without parameters."""
+        self.known = known
+        self.holders: dict[str, dict[int, bool]] = {}  # of parameters, and of modules with parameters; their layers
+        for m in known:
+            parts = m.holder.split(".")
+            for n in range(1, len(parts) + 1):
+                self.holders.setdefault(".".join(parts[:n]), {}).update(dict.fromkeys(m.layers, True))
+        for m in known:
+            if m.is_weight:
+                for layer in m.layers:
+                    self.holders[m.name].pop(layer, None)
+        for parent, _, name in [pattern.partition(".") for pattern in weightless]:
+            if parent == "":
+                self.holders[name] = {0: True}
+            for holder, layers in list(self.holders.items()):
+                last = holder.rpartition(".")[2]
+                if last == parent or (parent == "*" and (last == "{i}" or last.isdecimal())):
+                    self.holders.setdefault(f"{holder}.{name}", {}).update(layers)
+
+    def containers(self) -> Iterator[tuple[str, int]]:
+        """The modules that have no weight of their own, in each layer."""
+        for name, layers in self.holders.items():
+            for layer in layers if "{i}" in name else list(layers)[:1]:
+                yield name, layer
+
+
+def written(name: str, layer: int, member: int = 0) -> str:
+    """A name in one layer, of one expert."""
+    return name.replace("{i}", str(layer)).replace("{e}", str(member))
+
+
+def is_every(targets: tuple[str, ...] | str | None) -> bool:
+    return isinstance(targets, str) and targets.lower() == ALL_LINEAR
+
+
+class Choice:
+    """The rule by which PEFT takes modules by their names (`check_target_module_exists`)."""
+
+    def __init__(self, adapter: Adapter):
+        self.excluded = Names(adapter.excluded)
+        self.saved = Pieces(adapter.saved, "(\\..*)?")
+        self.is_every = is_every(adapter.targets)
+        targets = () if self.is_every or adapter.targets is None else adapter.targets
+        self.targets = Names(targets)
+        self.layers = frozenset(adapter.layers or ())
+        self.layer_names = Pieces(adapter.layers_pattern)
+        # whether all layers are alike to it
+        self.is_by_layer = (
+            len(self.layers) > 0
+            or isinstance(targets, str)
+            or isinstance(adapter.excluded, str)
+            or _has_digits(targets, adapter.excluded, adapter.saved, [name for name, _ in adapter.ranks])
+            or any(is_expression(name) for name in (*adapter.saved, *[name for name, _ in adapter.ranks]))
+        )
+
+    def of(self, name: str, is_linear: bool = False) -> str:
+        """EXCLUDED, UNMATCHED or CHOSEN."""
+        if self.excluded.have(name) or self.saved.first(name) is not None:
+            return EXCLUDED
+        if self.is_every:
+            return CHOSEN if is_linear else UNMATCHED
+        if not self.targets.have(name):
+            return UNMATCHED
+        return CHOSEN if self._is_in_layers(name) else UNMATCHED
+
+    def _is_in_layers(self, name: str) -> bool:
+        """Whether a module is in one of the layers that are asked for: by the first number in its name, or by that
+        after the name of the layers. A target that is the whole name is in all."""
+        if not self.layers or name in self.targets.names:
+            return True
+        parts = name.split(".")
+        patterns = self.layer_names.names
+        for pattern in patterns or ("",):
+            for at in range(1, len(parts) - 1):
+                if parts[at].isdecimal() and (at >= 2 or pattern != ""):
+                    before = ".".join(parts[:at])
+                    if pattern == "" or Pieces((pattern,)).first(before) is not None:
+                        return int(parts[at]) in self.layers
+        return False

@@ -1,0 +1,178 @@
+"""The answer to a question about one model: a title and a sentence, the same in a terminal and in the site's search."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..engine.architectures.config import Config, fields_of
+from .conditions import Conditions
+from .costs import of as costs_of
+from .figures import FIGURES
+from .fitting import BEST, chosen
+from .formats import PUBLISHED
+from .own_machine import Machine
+from .parameters import Counts
+
+SHORTEST = 10_000  # from here on a number is also written short
+OF_TIME = ("tokens_per_second", "devices_needed")  # need a machine
+USUAL_MACHINE = "h100"  # of a question about time that names none
+SIZES = {
+    "n_layers": "layers",
+    "d_model": "dimensions in each token's vector (d_model)",
+    "d_ff": "dimensions inside the feed-forward network (d_ff)",
+    "n_heads": "attention heads",
+    "n_kv_heads": "KV heads",
+    "d_head": "dimensions in each head (d_head)",
+    "vocab_size": "tokens in the vocabulary",
+    "n_experts": "routed experts per MoE layer",
+}
+
+
+class Writing(NamedTuple):
+    """How numbers are written: bytes `16.1 GB`, counts `8.03B`, FLOPs `15.0 GFLOP`."""
+
+    bytes: Callable[[int], str]
+    short: Callable[[int], str]
+    flops: Callable[[int], str]
+
+
+class Answer(NamedTuple):
+    """A title, a sentence, and the first format that fits where the one that was asked for does not."""
+
+    title: str
+    said: str
+    format: str | None = None
+
+
+def answered(
+    asked: Any, counts: Counts, config: Config, longest: int | None, machine: Machine | None, writing: Writing
+) -> Answer:
+    """The answer to what a question asks of a model (`catalogue.question_leads.Asked`): a size of its config, whether
+    it fits on a machine, or a figure. `longest` is its longest context in tokens. Raises `Problem`."""
+    name = asked.title
+    if asked.changes:
+        name += f" with {', '.join([f'{size} = {value:,}' for size, _, value in asked.changes])}"
+    if asked.size:
+        return _of_size(asked.size, name, counts, config, longest)
+    given = Conditions(
+        asked.context,
+        asked.batch,
+        asked.format or PUBLISHED,
+        asked.cache or "bfloat16",
+        asked.devices,
+        machine.accelerator if machine else None,
+    )
+    answer = _Answering(name, counts, given, machine, writing)
+    return answer.of_fit() if not asked.what and machine else answer.of_figure(asked.what or "total")
+
+
+def _of_size(size: str, name: str, counts: Counts, config: Config, longest: int | None) -> Answer:
+    """A hyperparameter."""
+    if size == "context":
+        if not longest:
+            return Answer(f"{name}: no context length", "Its config states none.")
+        return Answer(f"{name}: {longest:,} tokens of context", "The longest context that its config allows.")
+    sizes = counts.values()
+    if size not in sizes:
+        return Answer(f"{name}: {size}", "It has none, or it differs from layer to layer.")
+    keys = [field.key for field in fields_of(type(config)) if field.field == size and field.key]
+    said = f"{keys[0]} in its config.json." if keys else "It follows from its other sizes."
+    return Answer(f"{name}: {int(sizes[size]):,} {SIZES[size]}", said)
+
+
+class _Answering:
+    """The figures of a model under the conditions of a question."""
+
+    def __init__(self, name: str, counts: Counts, given: Conditions, machine: Machine | None, writing: Writing) -> None:
+        self.name, self.counts, self.costs, self.given = name, counts, costs_of(counts), given
+        self.machine, self.writing = machine, writing
+        self.phrase = counts.formats.phrase(given.format)
+        sequences = f"{given.batch:,} × " if given.batch > 1 else ""
+        self.at = f"{sequences}{given.tokens:,} tokens of context"
+        several = f"{given.devices:,} × " if given.devices > 1 else ""
+        self.place = f"{several}{machine.name}" if machine else ""
+
+    def exact(self, n: int) -> str:
+        return f"{n:,}" if n < SHORTEST else f"{n:,} ({self.writing.short(n)})"
+
+    def bytes(self, name: str) -> str:
+        return self.writing.bytes(int(FIGURES[name].of(self.counts, self.given) or 0))
+
+    def of_fit(self) -> Answer:
+        """Whether the model fits, what is left or missing, and what else fits."""
+        given, machine, written = self.given, self.machine, self.writing.bytes
+        assert machine is not None
+        size = machine.memory_bytes
+        split = self.costs.split(given, size)
+        if split is None:
+            return Answer(f"{self.name} on {self.place}: no valid split", "Try another number of devices.")
+        needed = sum(self.costs.devices.split_bytes(split, given).values())
+        does = "fits" if needed <= size else "does not fit"
+        title = f"{self.name} {self.phrase}: {self.bytes('weight_bytes')} of weights; {does} on {self.place}"
+        said = f"{written(needed)} in total with {self.at}{', on each device' if given.devices > 1 else ''}: "
+        if needed <= size:
+            longest = self.costs.largest_context(size, given)
+            room = "" if longest is None else f" The longest context that fits is {longest:,} tokens."
+            return Answer(title, f"{said}{written(size - needed)} left.{room}")
+        said += f"{written(needed - size)} too much."
+        least = self.costs.devices.least_split(given, size)
+        if least and least.devices > 1:
+            said += f" It takes {least.devices:,} of them."
+        format = chosen(self.costs, BEST, given, size)
+        return Answer(title, said + self._fits_in(format), format)
+
+    def _fits_in(self, format: str | None) -> str:
+        """That a format fits where another does not, and its longest context."""
+        if format is None or self.machine is None:
+            return ""
+        longest = self.costs.largest_context(self.machine.memory_bytes, self.given.in_format(format))
+        room = "any context" if longest is None else f"up to {longest:,} tokens"
+        return f" {self.counts.formats.phrase(format).removeprefix('in ')} fits on {self.place}, with {room}."
+
+    def of_figure(self, what: str) -> Answer:
+        """A figure, and what it depends on."""
+        counts, name, value = self.counts, self.name, FIGURES[what].of
+        total, bytes_in = self.exact(counts.total), f"{self.given.dtype} cache"
+        if what == "total":
+            active = "All of them are active for every token."
+            if counts.active < counts.total:
+                active = f"{self.exact(counts.active)} of them are active per token."
+            return Answer(f"{name}: {total} parameters", active)
+        if what in ("active", "embedding", "non_embedding"):
+            n = self.exact(int(value(counts, self.given) or 0))
+            return Answer(f"{name}: {n} {FIGURES[what].title}", f"Of {total} in total.")
+        if what == "cache_bytes_per_token":
+            n, whole = value(counts, self.given) or 0, self.bytes("cache_bytes")
+            said = f"At long context, {bytes_in}. It takes {whole} with {self.at}."
+            return Answer(f"{name}: {n:,} bytes of KV cache per token", said)
+        if what == "cache_bytes":
+            n = FIGURES["cache_bytes_per_token"].of(counts, self.given) or 0
+            said = f"With a {bytes_in}. At long context, a token adds {n:,} bytes."
+            return Answer(f"{name}: {self.bytes(what)} of KV cache with {self.at}", said)
+        if what == "weight_bytes":
+            said = f"{value(counts, self.given) or 0:,} bytes for {total} parameters."
+            return Answer(f"{name}: {self.bytes(what)} of weights {self.phrase}", said)
+        if what == "decode_flops":
+            n = self.writing.flops(int(value(counts, self.given) or 0))
+            return Answer(f"{name}: {n} per generated token", f"With {self.at}; a multiply-add counts as 2.")
+        return self._of_machine(what)
+
+    def _of_machine(self, what: str) -> Answer:
+        """A figure that depends on a machine, or the memory that one must have."""
+        name, given, machine = self.name, self.given, self.machine
+        if what == "device_bytes":
+            weights, cache = self.bytes("weight_bytes"), self.bytes("cache_bytes")
+            said = f"{weights} of weights, {cache} of KV cache with {self.at}; the rest is for the largest operation."
+            return Answer(f"{name} {self.phrase}: {self.bytes(what)} of memory", said)
+        if machine is None or machine.accelerator is None:
+            said = "A memory size alone gives no time: name an accelerator."
+            return Answer(f"{name}: {FIGURES[what].title}", said)
+        if what == "devices_needed":
+            least = self.costs.devices.least_split(given, machine.memory_bytes)
+            many = f"{least.devices:,} × {machine.name}" if least else f"no split over {machine.name}"
+            return Answer(f"{name} {self.phrase}: {many}", f"For the weights and {self.at}.")
+        rate = FIGURES[what].of(self.counts, given)
+        shown = "any number of" if rate is None else f"at most {self.writing.short(int(rate))}"
+        said = f"Weights {self.phrase}, {self.at}: an upper bound from the hardware’s peaks."
+        return Answer(f"{name}: {shown} {FIGURES[what].title} on {self.place}", said)

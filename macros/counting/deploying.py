@@ -1,0 +1,165 @@
+"""The engines that are counted on several devices, by name: their options, versions and rules. Each has its own module,
+loaded on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ..engine.errors import Problem, nearest, shorten
+from .conditions import Conditions
+from .costs import Costs
+from .deployments import Card, Deployment
+from .engine_options import Option, Value, read, switch, whole
+
+ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "tensorrt-llm")
+FRAMEWORKS = ("megatron", "deepspeed", "torchtitan")  # of training, by the same means
+TITLES = {
+    "megatron": "Megatron-LM",
+    "deepspeed": "DeepSpeed",
+    "torchtitan": "torchtitan",
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    "llama.cpp": "llama.cpp",
+    "ollama": "Ollama",
+    "tensorrt-llm": "TensorRT-LLM",
+}
+OTHER_NAMES = {
+    "llama-cpp": "llama.cpp",
+    "llamacpp": "llama.cpp",
+    "llama-server": "llama.cpp",
+    "trt-llm": "tensorrt-llm",
+    "trtllm": "tensorrt-llm",
+    "tensorrt_llm": "tensorrt-llm",
+}
+# What an engine does with a longer context than the model was made for.
+BEYOND = {
+    "vllm": "vLLM refuses more, unless VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 is set.",
+    "sglang": "SGLang refuses more, unless SGLANG_ALLOW_OVERWRITE_LONGER_CONTEXT_LEN=1 is set.",
+    "llama.cpp": "llama.cpp warns and goes on; what it writes beyond may be nonsense.",
+    "ollama": "Ollama takes the smaller number.",
+    "tensorrt-llm": "What it writes beyond may be nonsense.",
+}
+COMMANDS = {
+    "vllm": "vllm serve",
+    "sglang": "python -m sglang.launch_server --model-path",
+    "llama.cpp": "llama-server -m",
+    "ollama": "ollama run",
+    "tensorrt-llm": "trtllm-serve",
+}
+
+
+def named(name: object) -> str:
+    """An engine by its name, in upper or lower case. Raises `Problem`."""
+    lower = name.lower() if isinstance(name, str) else ""
+    meant = OTHER_NAMES.get(lower, lower)
+    if meant not in ENGINES:
+        raise Problem(
+            f"engine = {shorten(name)}: no such engine", nearest(str(name), ENGINES, f"one of {', '.join(ENGINES)}")
+        )
+    return meant
+
+
+def options_of(engine: str) -> tuple[Option, ...]:
+    """The options of an engine, or of a framework."""
+    if engine in FRAMEWORKS:
+        from .frameworks import OPTIONS as of_framework
+
+        return of_framework[engine]
+    return _rules(engine)[0]
+
+
+def ignored_by(engine: str) -> tuple[str, ...]:
+    """The options of an engine that change no memory that is counted here."""
+    return () if engine in FRAMEWORKS else _rules(engine)[1]
+
+
+def _rules(engine: str) -> tuple[tuple[Option, ...], tuple[str, ...]]:
+    """The options of an engine, and those that are ignored."""
+    if engine == "vllm":
+        from . import vllm_options as of_vllm
+
+        return of_vllm.OPTIONS, of_vllm.IGNORED
+    if engine == "sglang":
+        from . import sglang as of_sglang
+
+        return of_sglang.OPTIONS, of_sglang.IGNORED
+    if engine == "llama.cpp":
+        from . import llama_options as of_llama
+
+        return of_llama.OPTIONS, of_llama.IGNORED
+    if engine == "ollama":
+        from . import ollama as of_ollama
+
+        return of_ollama.OPTIONS, of_ollama.IGNORED
+    from . import tensorrt_llm as of_tensorrt
+
+    return of_tensorrt.OPTIONS, of_tensorrt.IGNORED
+
+
+def options(engine: str, words: Sequence[str], lenient: bool = False) -> tuple[dict[str, Value], list[str]]:
+    """The values of an engine's options in the words of its command line, and the ignored words. Raises `Problem`."""
+    return read(options_of(engine), words, TITLES[engine], ignored_by(engine), lenient)
+
+
+def deploy(
+    engine: str,
+    costs: Costs,
+    given: Conditions,
+    values: Mapping[str, Value],
+    cards: Sequence[Card],
+    version: str = "",
+    longest: int = 0,
+    draft: Costs | None = None,
+) -> Deployment:
+    """An engine with these options on these devices, with a word about a context that the model was not made for.
+    Raises `Problem`."""
+    answer = _deploy(engine, costs, given, values, cards, version, longest, draft)
+    tokens = _tokens_of_a_request(engine, values)
+    if engine in FRAMEWORKS or not longest or tokens <= longest:
+        return answer
+    beyond = f"{tokens:,} tokens per request: the model was made for {longest:,}. {BEYOND[engine]}"
+    return replace(answer, notes=(beyond, *answer.notes))
+
+
+def _tokens_of_a_request(engine: str, values: Mapping[str, Value]) -> int:
+    """Tokens of a request that options ask for; 0 if none does."""
+    if engine not in ("llama.cpp", "ollama"):
+        return whole(values, "length", 0)
+    is_shared = engine == "ollama" or switch(values, "unified", False)
+    return whole(values, "context", 0) // (1 if is_shared else max(whole(values, "parallel", 1), 1))
+
+
+def _deploy(
+    engine: str,
+    costs: Costs,
+    given: Conditions,
+    values: Mapping[str, Value],
+    cards: Sequence[Card],
+    version: str,
+    longest: int,
+    draft: Costs | None,
+) -> Deployment:
+    if engine in FRAMEWORKS:
+        from .frameworks import deploy as of_framework
+
+        return of_framework(engine, costs, given, values, cards, version)
+    if engine == "vllm":
+        from .vllm_server import deploy as of_vllm
+
+        return of_vllm(costs, given, values, cards, version, longest, draft)
+    if engine == "sglang":
+        from .sglang import deploy as of_sglang
+
+        return of_sglang(costs, given, values, cards, version, longest, draft)
+    if engine == "llama.cpp":
+        from .llama_devices import deploy as of_llama
+
+        return of_llama(costs, given, values, cards, version, longest, draft)
+    if engine == "ollama":
+        from .ollama import deploy as of_ollama
+
+        return of_ollama(costs, given, values, cards, version, longest, draft)
+    from .tensorrt_llm import deploy as of_tensorrt
+
+    return of_tensorrt(costs, given, values, cards, version, longest, draft)

@@ -1,0 +1,427 @@
+"""What a start-up log says beside its figures: version, model, architecture, options and devices, line by line.
+
+Only names of options and numbers, a model's name without its path, and a device's name are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..engine.errors import Problem
+from .engine_options import DIGITS, JSON, SWITCH, Option, number_of, value_of, words_of
+from .log_forms import LETTERS, value_in, whole_before, whole_behind, word
+
+Facts = dict[str, str]  # by option, or by "model", "version", "architecture", "weights", "dtype", "quantization"
+NAMES = LETTERS + DIGITS + "-_./:+"
+PATTERNS = ",=\\[]()|*+?^$%"
+SMALL = "abcdefghijklmnopqrstuvwxyz0123456789_"
+# Programs in a command line, by engine; the model follows, or an option names it.
+PROGRAMS = {
+    "vllm": ("vllm serve ", "vllm.entrypoints.openai.api_server "),
+    "sglang": ("sglang.launch_server ", "sglang serve "),
+    "llama.cpp": ("llama-server ", "llama-cli ", "llama-server.exe ", "llama-bench ", "llama-perplexity "),
+    "ollama": ("llama-server ", "ollama_llama_server ", "ollama runner ", "runner.exe "),
+}
+
+
+def model_name(path: str) -> str:
+    """The name of a model without the folders before it: at most an owner and a name, with plain signs."""
+    parts = [part for part in path.replace("\\", "/").split("/") if part]
+    is_path = path.startswith(("/", ".", "~")) or ":" in path or "\\" in path or len(parts) > 2
+    said = parts[-1] if is_path and parts else "/".join(parts[-2:])
+    for part in reversed(parts):  # a folder of a hub's cache: models--Qwen--Qwen3-14B
+        if part.startswith("models--"):
+            said = part.removeprefix("models--").replace("--", "/")
+            break
+    return word(said, NAMES)[:96]
+
+
+def command_in(line: str, engine: str, options: Sequence[Option], facts: Facts) -> None:
+    """Options and the model of a command line that the log shows, by the engine's own grammar."""
+    for program in PROGRAMS.get(engine, ()):
+        if program not in line:
+            continue
+        try:
+            words = words_of(line.partition(program)[2].replace("\\n", " ").removesuffix('"'))
+        except Problem:
+            continue
+        model = _options_in(words, options, facts)
+        if engine == "vllm" and words and not words[0].startswith("-"):
+            model = model or words[0]
+        if model and "model" not in facts and engine in ("vllm", "sglang"):
+            facts["model"] = model_name(model)
+        return
+
+
+def _options_in(words: Sequence[str], options: Sequence[Option], facts: Facts) -> str:
+    """Options with a valid value among words; the value of an option that names the model."""
+    known = {name: option for option in options for name in option.names}
+    off = {name: option for option in options for name in option.off}
+    model = ""
+    at = 0
+    while at < len(words):
+        name, equals, given = words[at].partition("=")
+        name = name.replace("_", "-") if name.startswith("--") else name
+        following = given if equals else words[at + 1] if at + 1 < len(words) else ""
+        at += 1
+        if name in ("--model", "--model-path", "-m"):
+            model = following
+        if name in off:
+            facts[name] = ""
+        option = known.get(name)
+        if option is None or option.key == "draft_model":
+            continue
+        first = option.names[0]
+        if option.kind == SWITCH:
+            facts[first] = ""
+        elif first not in facts and following and not following.startswith("--"):
+            said = _safe(option, name, following)
+            if said:
+                facts[first] = said
+    return model
+
+
+def _safe(option: Option, name: str, text: str) -> str:
+    """The value of an option as it may be kept: numbers, plain signs, a draft's method; "" for another."""
+    try:
+        value = value_of(option, name, text)
+    except Problem:
+        return ""
+    if option.kind == JSON:
+        return _draft(value) if isinstance(value, dict) else ""
+    return text if word(text, NAMES + PATTERNS) == text else ""
+
+
+def _draft(said: Mapping[str, object]) -> str:
+    """A draft's method and the tokens that it proposes, as a JSON object; "" without them."""
+    method, number = said.get("method"), said.get("num_speculative_tokens")
+    if not isinstance(method, str) or not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1000:
+        return ""
+    return '{"method": "' + word(method, SMALL) + '", "num_speculative_tokens": ' + str(number) + "}"
+
+
+# vLLM
+
+# Of its lists of arguments that differ from the defaults, and of its config: keys that are options here.
+OF_VLLM = {
+    "tensor_parallel_size": "--tensor-parallel-size",
+    "pipeline_parallel_size": "--pipeline-parallel-size",
+    "data_parallel_size": "--data-parallel-size",
+    "decode_context_parallel_size": "--decode-context-parallel-size",
+    "max_model_len": "--max-model-len",
+    "max_seq_len": "--max-model-len",
+    "gpu_memory_utilization": "--gpu-memory-utilization",
+    "max_num_batched_tokens": "--max-num-batched-tokens",
+    "max_num_seqs": "--max-num-seqs",
+    "kv_cache_dtype": "--kv-cache-dtype",
+    "block_size": "--block-size",
+    "mamba_ssm_cache_dtype": "--mamba-ssm-cache-dtype",
+    "mamba_cache_mode": "--mamba-cache-mode",
+    "num_gpu_blocks_override": "--num-gpu-blocks-override",
+}
+SWITCHES_OF_VLLM = {
+    "enable_prefix_caching": ("--enable-prefix-caching", "--no-enable-prefix-caching"),
+    "enable_expert_parallel": ("--enable-expert-parallel", ""),
+    "enforce_eager": ("--enforce-eager", ""),
+    "disable_hybrid_kv_cache_manager": ("--disable-hybrid-kv-cache-manager", ""),
+}
+# Numbers behind a mark in a line, as options; the first that is found counts.
+BEHIND_IN_VLLM = (
+    ("max seq len (", "--max-model-len"),
+    ("max_seq_len (", "--max-model-len"),
+    ("Using max model len ", "--max-model-len"),
+    ("Chunked prefill is enabled with max_num_batched_tokens=", "--max-num-batched-tokens"),
+)
+LISTS = ("non-default args", "Initializing a V", "LLM engine (v", "args: Namespace(", "Initializing an LLM engine")
+
+
+def of_vllm(line: str, facts: Facts) -> None:
+    """Version, model and options out of a line of vLLM."""
+    for mark in ("vLLM API server version ", "LLM engine (v", "vLLM version ", "version "):
+        if mark in line and "version" not in facts and (mark != "version " or "▄▄" in line or "█" in line):
+            facts["version"] = word(line.partition(mark)[2], "." + DIGITS + SMALL + "+")
+    if any(mark in line for mark in LISTS):
+        _arguments_of_vllm(line, facts)
+    if "Resolved architecture: " in line and "architecture" not in facts:
+        facts["architecture"] = word(line.partition("Resolved architecture: ")[2], NAMES)
+    length = whole_before(line, " tokens per request: ")
+    if length and "--max-model-len" not in facts:
+        facts["--max-model-len"] = length
+    for mark, option in BEHIND_IN_VLLM:
+        if mark in line and option not in facts and (said := whole_behind(line, mark)):
+            facts[option] = said
+    if "Raising max_num_batched_tokens from " in line and (said := whole_behind(line, " to ")):
+        facts["--max-num-batched-tokens"] = said
+    if "kv_cache_dtype=torch.float8" in line and "--kv-cache-dtype" not in facts:
+        facts["--kv-cache-dtype"] = "fp8"
+    for mark in ("(Worker_TP", "(VllmWorker TP", "(Worker TP", "(VllmWorker rank="):
+        if mark in line and (rank := whole_behind(line, mark)):
+            facts["rank"] = str(max(int(rank[:4]), int(facts.get("rank", "0"))))
+
+
+def _arguments_of_vllm(line: str, facts: Facts) -> None:
+    """A list of arguments: those that differ from the defaults, or the config."""
+    is_chosen = "non-default" in line
+    for key in ("model_tag", "model"):
+        said = value_in(line, key)
+        if said and "model" not in facts:
+            facts["model"] = model_name(said)
+    for key, option in OF_VLLM.items():
+        said = value_in(line, key)
+        if said and said not in ("None", "auto") and (option not in facts or is_chosen):
+            facts[option] = word(said, NAMES)
+    for key, (on, off) in SWITCHES_OF_VLLM.items():
+        said = value_in(line, key)
+        if said == "True" and on not in facts:
+            facts[on] = ""
+        elif said == "False" and off and on not in facts and (key != "enable_prefix_caching" or not is_chosen):
+            facts[off] = ""
+    for key, fact in (("dtype", "dtype"), ("quantization", "quantization")):
+        said = word(value_in(line, key).removeprefix("torch."), SMALL + "-")
+        if said and said not in ("auto",) and fact not in facts:
+            facts[fact] = said
+    _draft_of_vllm(line, facts)
+
+
+def _draft_of_vllm(line: str, facts: Facts) -> None:
+    """A draft's method and the tokens that it proposes."""
+    if "--speculative-config" in facts:
+        return
+    method, number = "", ""
+    if "SpeculativeConfig(" in line:
+        rest = line.partition("SpeculativeConfig(")[2]
+        method, number = value_in(rest, "method") or value_in("(" + rest, "method"), value_in(rest, "num_spec_tokens")
+    elif "speculative_config'" in line:
+        rest = line.partition("speculative_config'")[2]
+        method, number = value_in(rest, "method"), value_in(rest, "num_speculative_tokens")
+    if method and number and all(c in DIGITS for c in number):
+        facts["--speculative-config"] = _draft({"method": method, "num_speculative_tokens": int(number[:3])})
+
+
+# SGLang
+
+OF_SGLANG = {
+    "tp_size": "--tp-size",
+    "pp_size": "--pp-size",
+    "dp_size": "--dp-size",
+    "ep_size": "--ep-size",
+    "mem_fraction_static": "--mem-fraction-static",
+    "context_length": "--context-length",
+    "chunked_prefill_size": "--chunked-prefill-size",
+    "max_total_tokens": "--max-total-tokens",
+    "max_running_requests": "--max-running-requests",
+    "max_mamba_cache_size": "--max-mamba-cache-size",
+    "kv_cache_dtype": "--kv-cache-dtype",
+    "page_size": "--page-size",
+    "swa_full_tokens_ratio": "--swa-full-tokens-ratio",
+    "mamba_full_memory_ratio": "--mamba-full-memory-ratio",
+    "mamba_ssm_dtype": "--mamba-ssm-dtype",
+    "speculative_algorithm": "--speculative-algorithm",
+    "speculative_num_draft_tokens": "--speculative-num-draft-tokens",
+}
+SWITCHES_OF_SGLANG = (
+    ("enable_dp_attention", "--enable-dp-attention"),
+    ("disable_radix_cache", "--disable-radix-cache"),
+)
+
+
+def of_sglang(line: str, facts: Facts) -> None:
+    """Model and options out of a line of SGLang."""
+    if "ServerArgs(" in line:
+        said = value_in(line, "model_path")
+        if said:
+            facts["model"] = model_name(said)
+        for key, option in OF_SGLANG.items():
+            said = value_in(line, key)
+            is_default = said in ("", "None", "auto", "False") or said == "1" and key.endswith("p_size")
+            if not is_default and not said.startswith("-") and option not in facts:
+                facts[option] = word(said, NAMES)
+        for key, option in SWITCHES_OF_SGLANG:
+            if value_in(line, key) == "True":
+                facts[option] = ""
+        said = word(value_in(line, "quantization"), SMALL + "-")
+        if said and said != "None":
+            facts["quantization"] = said
+    if "Load weight end" in line and "architecture" not in facts:
+        facts["architecture"] = word(line.partition("type=")[2], NAMES)
+        for mark, fact, signs in ((" dtype=torch.", "dtype", SMALL), (" quant=", "quantization", SMALL + "-")):
+            if mark in line and fact not in facts:
+                facts[fact] = word(line.partition(mark)[2], signs)
+    if "context_len=" in line and "--context-length" not in facts and (said := whole_behind(line, "context_len=")):
+        facts["--context-length"] = said
+    if "KV Cache is allocated" in line and "dtype: torch." in line and "--kv-cache-dtype" not in facts:
+        dtype = word(line.partition("dtype: torch.")[2], SMALL)
+        if dtype.startswith("float8"):
+            facts["--kv-cache-dtype"] = "fp8_e5m2" if "e5m2" in dtype else "fp8_e4m3"
+    for mark in (" TP", "[TP"):
+        if mark in line[:80] and (rank := whole_behind(line, mark)):
+            facts["rank"] = str(max(int(rank[:3]), int(facts.get("rank", "0"))))
+
+
+# llama.cpp and Ollama
+
+TYPES_OF_FILES = {
+    "Q4_K - Medium": "Q4_K_M",
+    "Q4_K - Small": "Q4_K_S",
+    "Q5_K - Medium": "Q5_K_M",
+    "Q5_K - Small": "Q5_K_S",
+    "Q3_K - Medium": "Q3_K_M",
+    "Q3_K - Large": "Q3_K_L",
+    "Q3_K - Small": "Q3_K_S",
+    "Q2_K - Medium": "Q2_K",
+    "Q2_K - Small": "Q2_K_S",
+    "all F32": "F32",
+    "MXFP4 MoE": "MXFP4_MOE",
+}
+OPTIONS_IN_LLAMA = (
+    ("n_ctx = ", "--ctx-size"),
+    ("n_seq_max = ", "--parallel"),
+    ("n_batch = ", "--batch-size"),
+    ("n_ubatch = ", "--ubatch-size"),
+)
+# Sizes of a model that llama.cpp prints, by the key of a config.
+SIZES = {
+    "n_embd": "hidden_size",
+    "n_layer": "num_hidden_layers",
+    "n_head": "num_attention_heads",
+    "n_head_kv": "num_key_value_heads",
+    "n_ff": "intermediate_size",
+    "n_vocab": "vocab_size",
+}
+SWITCHES_OF_LLAMA = (("kv_unified = true", "--kv-unified"), ("using full-size SWA cache", "--swa-full"))
+# Which cache the lines behind a mark are of.
+KINDS = (
+    ("creating non-SWA KV cache", "cache"),
+    ("creating main KV cache", "cache"),
+    ("creating SWA KV cache", "windows"),
+    ("creating indexer KV cache", "index"),
+    ("lightning-indexer KV cache", "index"),
+)
+
+
+def of_llama(line: str, facts: Facts) -> None:
+    """Model, format, version and options out of a line of llama.cpp or Ollama."""
+    if "general.name" in line and "model" not in facts:
+        said = line.partition(" str = ")[2] if " str = " in line else line.partition("general.name = ")[2]
+        if said:
+            facts["model"] = model_name(said.replace(" ", "-"))
+    if "loaded meta data with " in line and ".gguf" in line and "file" not in facts:
+        facts["file"] = model_name("/" + line.partition(" tensors from ")[2].partition(".gguf")[0])
+    for mark in ("general.architecture str = ", "print_info: arch = ", "llm_load_print_meta: arch = "):
+        if mark in line and "architecture" not in facts:
+            facts["architecture"] = word(line.partition(mark)[2], NAMES)
+    for key in SIZES:
+        for mark in (f"print_info: {key} = ", f"llm_load_print_meta: {key} = "):
+            if mark in line and key not in facts and (said := whole_behind(line, mark)):
+                facts[key] = said
+    for mark in ("file type = ", "model ftype = "):
+        if mark in line and "weights" not in facts:
+            said = line.partition(mark)[2]
+            whole = next((kind for start, kind in TYPES_OF_FILES.items() if said.startswith(start)), "")
+            facts["weights"] = whole or word(said, "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + DIGITS + "_")
+    for mark in ("build: ", "build_info: b", "build = "):
+        if mark in line and "version" not in facts and (said := whole_behind(line, mark)):
+            facts["version"] = f"b{said}"
+    for mark, option in OPTIONS_IN_LLAMA:
+        if mark in line and f"_{mark}" not in line and option not in facts and (said := whole_behind(line, mark)):
+            if int(said):
+                facts[option] = said
+    for mark, option in SWITCHES_OF_LLAMA:
+        if mark in line:
+            facts[option] = ""
+    if "flash_attn = " in line or "Flash Attention was auto, set to " in line:
+        mark = "flash_attn = " if "flash_attn = " in line else "set to "
+        said = word(line.partition(mark)[2], SMALL)
+        if said != "auto":
+            facts["--flash-attn"] = "off" if said in ("0", "disabled", "off", "false") else "on"
+    if "layers to GPU" in line and (said := whole_behind(line, "offloaded ")):
+        facts["--n-gpu-layers"] = said
+    if ", K (" in line and ", V (" in line:
+        keys, values = [word(line.partition(mark)[2], SMALL) for mark in (", K (", ", V (")]
+        if keys and values:
+            facts["--cache-type-k"], facts["--cache-type-v"] = keys, values
+
+
+def of_ollama(line: str, facts: Facts) -> None:
+    """What Ollama's own lines add: its version, and what it asks of a runner."""
+    if "(version " in line and "version" not in facts:
+        facts["version"] = word(line.partition("(version ")[2], "." + DIGITS)
+    for mark, option in (("KvSize:", "--ctx-size"), ("Parallel:", "--parallel"), ("BatchSize:", "--ubatch-size")):
+        if "Operation:" in line and mark in line and (said := whole_behind(line, mark)) and int(said):
+            facts[option] = said
+    if "FlashAttention:" in line and "Operation:" in line:
+        said = word(line.partition("FlashAttention:")[2], LETTERS).lower()
+        facts["--flash-attn"] = "on" if said in ("true", "enabled") else "off"
+    if "KvCacheType:" in line and (said := word(line.partition("KvCacheType:")[2], SMALL)):
+        facts["--cache-type-k"] = facts["--cache-type-v"] = said
+    if "GPULayers:" in line:
+        _layers_in(line.partition("GPULayers:")[2], facts)
+    if " architecture=" in line and "file_type=" in line:
+        if "architecture" not in facts:
+            facts["architecture"] = word(line.partition(" architecture=")[2], NAMES)
+        if "weights" not in facts:
+            facts["weights"] = word(line.partition("file_type=")[2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ" + DIGITS + "_")
+        said = line.partition(' name="')[2].partition('"')[0]
+        if said and "model" not in facts:
+            facts["model"] = model_name(said.replace(" ", "-"))
+
+
+def _layers_in(text: str, facts: Facts) -> None:
+    """The layers of each device: `41[ID:GPU-1 Layers:29(0..28) ID:GPU-2 Layers:12(29..40)]`."""
+    numbers = [word(part, DIGITS) for part in text.partition("]")[0].split("Layers:")[1:]]
+    numbers = [one for one in numbers if 0 < len(one) < 6]
+    if numbers:
+        facts["--n-gpu-layers"] = str(sum(int(one) for one in numbers))
+        if len(numbers) > 1:
+            facts["--tensor-split"] = ",".join(numbers)
+
+
+def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
+    """A device that a line names, with what is free of it in MiB."""
+    name, free = "", ""
+    if "using device " in line and "MiB free" in line:
+        name = word(line.partition("using device ")[2], LETTERS + DIGITS + "_")
+        free = whole_before(line, " MiB free")
+    elif engine == "ollama" and 'msg="inference compute"' in line:
+        name = word(line.partition(" library=")[2], LETTERS) or "cpu"
+        said = number_of(line.partition(' available="')[2].partition(" GiB")[0])
+        if said is not None and name.lower() != "cpu":
+            same = len([other for other, _ in devices if other.startswith(name)])
+            name, free = f"{name}{same}", str(int(said * 1024))
+    if name and free and not any(name == other for other, _ in devices):
+        devices.append((name, int(free)))
+
+
+def kind_of(line: str, kind: str) -> str:
+    """Of which cache of llama.cpp the lines behind this one are; a draft's all are."""
+    if "draft model" in line and "loading" in line:
+        return "draft"
+    for mark, meant in KINDS:
+        if mark in line:
+            return "draft" if kind == "draft" else meant
+    if ("llama_context:" in line or "sched_reserve:" in line) and "KV" not in line and kind != "draft":
+        return ""
+    return kind
+
+
+def rank_of(line: str) -> str:
+    """The rank that writes a line of SGLang, which stands behind the time in brackets; "" if there is one alone."""
+    for part in line[:160].split("[")[1:]:
+        _, found, rest = part.partition("]")[0].partition(" TP")
+        if found:
+            return rest.partition(" ")[0]
+    return ""
+
+
+def sizes_in(facts: Mapping[str, str]) -> dict[str, int]:
+    """The sizes of a model among facts, by the key of a config; those that are 0 are not said."""
+    return {meant: int(facts[key]) for key, meant in SIZES.items() if facts.get(key, "0") != "0"}
+
+
+def options_in(facts: Mapping[str, str]) -> tuple[str, ...]:
+    """The options among facts, as words of a command line."""
+    words: list[str] = []
+    for key, value in facts.items():
+        if key.startswith("-"):
+            words += [key] if value == "" else [key, value]
+    return tuple(words)

@@ -1,0 +1,336 @@
+"""A log's figures, each beside the one that is counted: equal, explained, or different, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from ..engine.errors import Problem
+from . import deploying
+from .conditions import Conditions
+from .costs import Costs
+from .deployments import Card, Deployment, Figure, written
+from .engine_options import Value, text, whole
+from .formats import PUBLISHED, WEIGHTS
+from .log_forms import Found
+from .log_reader import Log, free_bytes
+from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_of, rows_of
+from .serving import GIB
+
+WIDE = ("bfloat16", "float16", "float32")
+MOST_RANKS = 16
+# What vLLM and SGLang call a quantization, as a format of weights; other methods leave it to the file.
+QUANTIZATIONS = {
+    "fp8": "fp8",
+    "awq": "awq-4bit-g128",
+    "awq_marlin": "awq-4bit-g128",
+    "gptq": "gptq-4bit-g128",
+    "gptq_marlin": "gptq-4bit-g128",
+    "bitsandbytes": "nf4",
+    "w8a8_int8": "w8a8",
+    "w8a8_fp8": "fp8-channel",
+    "modelopt": "fp8-tensor",
+    "modelopt_fp4": "nvfp4-linear",
+}
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A log by its rows, the deployment that it was held against, the options that were taken from it, and what to
+    change."""
+
+    rows: tuple[Row, ...]
+    deployment: Deployment
+    words: tuple[str, ...]
+    advice: tuple[str, ...]
+
+    def number(self, state: State) -> int:
+        """How many rows stand in this way."""
+        return number_of(self.rows, state)
+
+
+def version_in(log: Log, engine: str) -> str:
+    """The version of a log in the form that the engine's rules take; "" if there is none."""
+    if engine in ("vllm", "ollama"):
+        parts = log.version.split(".")
+        return log.version if len(parts) > 1 and all(part.isdigit() for part in parts[:2]) else ""
+    return log.version if engine == "llama.cpp" else ""
+
+
+def format_in(log: Log, published: Collection[str], named: str) -> str:
+    """The format of the weights: of the file, of the model's name, of the quantization, or of the type without one;
+    `published` are those of the model's own file."""
+    if log.weights in ("F16", "BF16") and "mxfp4" in published:  # a file keeps the maker's experts
+        return "MXFP4_MOE"
+    if log.weights in WEIGHTS:
+        return log.weights
+    if named and not any(named.startswith(name) for name in published):
+        return named
+    if log.engine not in ("vllm", "sglang") or published:
+        return PUBLISHED
+    if log.quantization in QUANTIZATIONS:
+        return QUANTIZATIONS[log.quantization]
+    return log.dtype if log.quantization in ("", "None") and log.dtype in WIDE else PUBLISHED
+
+
+def values_of(log: Log) -> tuple[dict[str, Value], tuple[str, ...]]:
+    """The options that a log names, as values and as words: those of its lines, and what its figures give."""
+    grammar = "llama.cpp" if log.engine == "ollama" else log.engine
+    values, _ = deploying.options(grammar, log.words, lenient=True)
+    rooms = [one for one in log.found if one.key == "room"]
+    if rooms:  # all ranks take the smallest number of blocks
+        values["room"] = _room(min(rooms, key=lambda one: one.number))
+    if log.engine == "sglang":
+        tokens = [int(one.number) for one in log.found if one.key in ("tokens", "pool tokens")]
+        slots = last_of(log, "slots")
+        if tokens:  # pools of windows have no more
+            values["tokens"] = max(tokens)
+        if slots is not None:
+            values["slots"] = int(slots.number)
+    return values, log.words
+
+
+def cards_in(log: Log, given: Sequence[Card]) -> list[Card]:
+    """The devices: those that are named, or the ones that a log says to use."""
+    if given:
+        return list(given)
+    used = {one.place.removesuffix("_Mapped") for one in log.found if one.key in ("model", "weights", "cache")}
+    some = [(name, free) for name, free in log.devices if name in used] or list(log.devices)
+    cards = [Card(name, free_bytes(free), free_bytes(free), _vendor(name)) for name, free in some]
+    if cards or log.engine not in ("llama.cpp", "ollama"):
+        return cards
+    places = [
+        one.place for one in log.found if one.key in ("model", "weights") and one.place and not is_host(one.place)
+    ]
+    return [Card(name, 0, 0, _vendor(name)) for name in dict.fromkeys(places)]
+
+
+def _vendor(name: str) -> str:
+    return next((vendor for start, vendor in VENDORS.items() if name.startswith(start)), "")
+
+
+VENDORS = {"CUDA": "NVIDIA", "ROCm": "AMD", "MTL": "Apple", "Metal": "Apple", "SYCL": "Intel"}
+
+
+def replay(
+    log: Log,
+    costs: Costs,
+    given: Conditions,
+    cards: Sequence[Card] = (),
+    longest: int = 0,
+    asked: Mapping[str, Value] | None = None,
+    version: str = "",
+    parts: Sequence[tuple[str, int]] = (),
+) -> Replay:
+    """A log beside what is counted for this model under the options that it names; `asked` are options that somebody
+    gives beside, `parts` bytes of what an engine loads beside the text part, each with its name. Raises `Problem` if
+    the engine or its rules for the model are not known."""
+    if log.engine not in deploying.ENGINES:
+        raise Problem(
+            "no engine is known that writes such a log", "give a start-up log of vLLM, SGLang, llama.cpp or Ollama"
+        )
+    values, words = values_of(log)
+    chosen = asked or {}
+    if log.engine != "ollama":  # whose options have other units than those of the server that it starts
+        values |= chosen
+    several = list(cards)
+    if log.engine in ("llama.cpp", "ollama"):
+        several = cards_in(log, cards)
+        if any(card.memory_bytes == 0 for card in several):
+            several = _even(log, several)
+    number = version or version_in(log, log.engine)
+    counted = _Counted(log, costs, given, several, longest, values, number, chosen)
+    first, best, why, change = _best_of(counted)
+    ranks = _of_ranks(counted, change)
+    beside = Beside(best, why, _in_16_bits(counted, change), tuple(parts), log.quantization, ranks)
+    rows = rows_of(log, beside, values)
+    if why and first is not None:  # what is equal without the change needs no explanation
+        plain = rows_of(log, replace(beside, deployment=first, why=""), values)
+        rows = [before if before.state == State.EQUAL else row for before, row in zip(plain, rows)]
+    return Replay(tuple(rows), best, words, tuple(_advice(log, best, values, longest)))
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What a log is counted with."""
+
+    log: Log
+    costs: Costs
+    given: Conditions
+    cards: list[Card]
+    longest: int
+    values: dict[str, Value]
+    version: str
+    asked: Mapping[str, Value]
+
+    def deploy(self, change: Mapping[str, Value], format: str = "") -> Deployment:
+        """The deployment, with a change of its options. Raises `Problem`."""
+        values = {**self.values, **change}
+        given = replace(self.given, format=format) if format else self.given
+        if self.log.engine == "ollama":
+            return _of_ollama(self, given, values)
+        return deploying.deploy(self.log.engine, self.costs, given, values, self.cards, self.version, self.longest)
+
+
+def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dict[str, Value]]:
+    """The deployment without a change, the one that most figures agree with, and the change that it has, in words and
+    as options. Raises `Problem`."""
+    best: Deployment | None = None
+    first: Deployment | None = None
+    wrong = Problem("the options of this log are not known", "give the model's options beside it")
+    why, best_score, kept = "", -1, dict[str, Value]()
+    for said, change in _variants(counted.log, counted.values):
+        try:
+            one = counted.deploy(change)
+        except Problem as problem:
+            wrong = wrong if change else problem
+            continue
+        if not change:
+            first = one
+        states = [row.state for row in rows_of(counted.log, Beside(one), counted.values)]
+        score = len([1 for state in states if is_counted(state)])
+        if best is None or score > best_score:
+            best, why, best_score, kept = one, said, score, change
+        if not any(state in (State.DIFFERENT, State.ALONE) for state in states):
+            break
+    if best is None:
+        raise wrong
+    return first, best, why, kept
+
+
+def _of_ranks(counted: _Counted, change: Mapping[str, Value]) -> tuple[Deployment, ...]:
+    """What each rank of vLLM has room for, if they print different amounts."""
+    rooms = [_room(one) for one in counted.log.found if one.key == "room"]
+    others = [room for room in rooms if room != counted.values.get("room")][:MOST_RANKS]
+    return tuple([counted.deploy({**change, "room": room}) for room in others])
+
+
+def _room(one: Found) -> list[int]:
+    """An amount that a log rounds, with its ends."""
+    size = int(one.number * GIB)
+    half = GIB // (2 * 10 ** max(one.digits, 1)) if one.digits >= 2 else GIB // 200
+    return [size - half, size, size + half]
+
+
+def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | None:
+    """The same with all weights in 16 bits, for a log that does not say how much of them is quantized."""
+    is_quantized = counted.given.format not in (PUBLISHED, *WIDE) or counted.log.quantization not in ("", "None")
+    if counted.log.engine not in ("vllm", "sglang") or not is_quantized:
+        return None
+    try:
+        return counted.deploy(change, "bfloat16")
+    except Problem:
+        return None
+
+
+def _even(log: Log, cards: Sequence[Card]) -> list[Card]:
+    """Devices whose free memory a log does not say: in proportion to the layers that their caches show."""
+    sizes: list[int] = []
+    for card in cards:
+        own = [one.number for one in log.found if one.place == card.name and one.key in ("cache", "model", "windows")]
+        sizes.append(int(sum(own, Fraction(0)) * 2**20))
+    return [Card(card.name, max(size, 2**20), max(size, 2**20), card.vendor) for card, size in zip(cards, sizes)]
+
+
+def _variants(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str, Value]]]:
+    """Options that a log need not show, each with what it says of the log."""
+    found: list[tuple[str, dict[str, Value]]] = [("", {})]
+    if log.engine == "vllm":
+        found += _variants_of_vllm(log, values)
+    if log.engine == "sglang":
+        for n in (1, 2, 4, 8) if "tensor" not in values else ():
+            found.append((f"with --tp-size {n}", {"tensor": n}))
+        for page in (1, 16, 32, 64, 128) if "page" not in values else ():
+            found.append((f"with --page-size {page}", {"page": page}))
+    if log.engine in ("llama.cpp", "ollama"):
+        if whole(values, "parallel", 1) > 1 and "unified" not in values:
+            found.append(("with one cache for all sequences, as in builds before July 2025", {"unified": True}))
+        if text(values, "gpu_layers", "").isdigit():
+            found.append(("with the output on the CPU first, as in builds before 2026", {"output_last": True}))
+        found.append(("with --swa-full", {"full": True}))
+        found.append(("with the experts on the CPU (--cpu-moe)", {"all_moe": True}))
+        found.append(("without flash attention", {"flash": "off"}))
+        found.append(("with the table of vectors for each layer on the device, as older builds", {"old_tables": True}))
+    return found
+
+
+def _variants_of_vllm(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str, Value]]]:
+    """Of vLLM: one state per sequence, a cache in fp8, ranks, blocks, and a draft without a rule."""
+    found: list[tuple[str, dict[str, Value]]] = []
+    one_state: tuple[str, dict[str, Value]] = ("one state per sequence: prefix caching is off", {"prefix": False})
+    if "prefix" not in values:
+        found.append((f"with {one_state[0]}", one_state[1]))
+    if "cache" not in values:
+        found.append(("with a cache in fp8", {"cache": "fp8"}))
+    for n in (2, 4, 8) if "tensor" not in values else ():
+        found.append((f"with --tensor-parallel-size {n}", {"tensor": n}))
+        if "prefix" not in values:
+            found.append((f"with --tensor-parallel-size {n} and {one_state[0]}", {"tensor": n, **one_state[1]}))
+    if "room" not in values:
+        found += [(said, {**change, "blocks": n}) for said, change in [("", {}), *found] for n in _blocks_in(log)]
+    if "draft" in values:
+        found.append(("without the draft, for which no rule is known", {"draft": False}))
+    return found
+
+
+def _blocks_in(log: Log) -> list[int]:
+    """The blocks that a log prints, or blocks of 16 tokens that its tokens are, if it prints no memory."""
+    blocks = last_of(log, "blocks")
+    if blocks is not None:
+        return [int(blocks.number)]
+    tokens = last_of(log, "tokens")
+    whole = 0 if tokens is None else int(tokens.number)
+    return [whole // 16] if whole and whole % 16 == 0 else []
+
+
+def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -> Deployment:
+    """Ollama: the engine that it had if its own lines have the buffers, otherwise llama.cpp."""
+    log, chosen = counted.log, counted.asked
+    parallel = max(whole(chosen, "parallel", whole(values, "parallel", 1)), 1)
+    context = whole(chosen, "context", max(whole(values, "context", given.tokens) // parallel, 1))
+    is_own = any(one.key == "weights" or one.key == "cache" and one.digits == 1 for one in log.found)
+    if not is_own or any(one.key == "model" for one in log.found):
+        from .ollama import on_server, server_options
+
+        own = {**values, **(server_options(chosen, context, parallel) if chosen else {})}
+        return on_server(counted.costs, given, own, counted.cards, counted.version, counted.longest)
+    said: dict[str, Value] = {"parallel": parallel, "context": context, "batch": whole(values, "step", 512)}
+    layers = text(values, "gpu_layers", "")
+    if layers.isdigit():
+        said["gpu_layers"] = int(layers)
+    for key, other in (("keys", "cache"), ("split", "split")):
+        if key in values:
+            said[other] = values[key]
+    return deploying.deploy("ollama", counted.costs, given, {**said, **chosen}, counted.cards, "0.29", counted.longest)
+
+
+def _middle(figure: Figure) -> str:
+    """A figure without its ends."""
+    return written(figure.value(figure.least if figure.middle is None else figure.middle), figure.digits)
+
+
+def _advice(log: Log, deployment: Deployment, values: Mapping[str, Value], made_for: int) -> list[str]:
+    """What to change, by the log's own figures."""
+    found: list[str] = []
+    longest = next((f for f in deployment.figures if f.key == "longest"), None)
+    concurrency = next((f for f in deployment.figures if f.key == "concurrency"), None)
+    length = values.get("length")
+    if log.engine == "vllm" and longest is not None and isinstance(length, int):
+        if longest.least < length:
+            found.append(f"--max-model-len {int(longest.least)} fits in this cache; {length} does not.")
+        elif concurrency is not None:
+            most = min(int(longest.least), max(made_for, length) if made_for else int(longest.least))
+            found.append(f"{_middle(concurrency)} requests of {length:,} tokens fit at once; one of {most:,}.")
+    graphs = last_of(log, "graphs")
+    if graphs is not None:
+        found.append(f"{graphs.text} are CUDA graphs: --enforce-eager frees them, and decodes more slowly.")
+    if log.engine == "vllm" and "cache" not in values and last_of(log, "room") is not None:
+        found.append("--kv-cache-dtype fp8 would hold about twice as many tokens.")
+    if log.engine == "sglang":
+        tokens = last_of(log, "tokens") or last_of(log, "pool tokens")
+        if tokens is not None and isinstance(length, int):
+            ratio = Fraction(tokens.number, length)
+            found.append(f"{written(ratio, 2)} requests of {length:,} tokens fit at once.")
+    found += [one for one in deployment.advice if one not in found]
+    return found

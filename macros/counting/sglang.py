@@ -1,0 +1,449 @@
+"""SGLang on one or several devices in one module: its options, its pools of tokens and of recurrent states, and the
+figures of its log.
+
+Source in SGLang 0.5.23: `srt/model_executor/pool_configurator.py` (`DefaultPoolConfigurator`,
+`HybridSWAPoolConfigurator`), `srt/mem_cache/memory_pool.py` (`MHATokenToKVPool`, `MLATokenToKVPool`, `MambaPool`),
+`srt/mem_cache/kv_cache_configurator.py` (`_profile_available_bytes`). Its log writes GB for GiB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from ..engine.errors import Problem
+from ..engine.steps import Holds
+from . import vllm
+from .conditions import Conditions
+from .costs import Costs
+from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, Place, exactly, version_of
+from .engine_options import SHARE, SWITCH, TEXT, TOKENS, WHOLE, Option, Value, switch, text, whole, words_for
+from .parameters import INDEX
+from .serving import Term, between, exact, row_of, window_of
+from .splits import Split
+
+NAME = "SGLang"
+VERSION = "0.5.23"
+CODE = "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/"
+RATIO_OF_WINDOWS = Fraction(8, 10)  # --swa-full-tokens-ratio
+RATIO_OF_STATES = Fraction(9, 10)  # --mamba-full-memory-ratio
+# --mem-fraction-static, which it computes from the memory of the device and other options.
+SHARES = Fraction(80, 100), Fraction(90, 100)
+CACHE_TYPES = {
+    "auto": 0,
+    "bf16": 2,
+    "bfloat16": 2,
+    "fp8_e5m2": 1,
+    "fp8_e4m3": 1,
+}
+STATE_TYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
+EAGLES = ("eagle", "eagle3", "nextn", "standalone", "none", "ngram", "dflash")
+INDEX_SCALE = 4  # bytes of a scale, one for 128 elements
+
+OPTIONS = (
+    Option("tensor", ("--tp-size", "--tp", "--tensor-parallel-size"), WHOLE, "ranks that share each matrix"),
+    Option("pipeline", ("--pp-size", "--pipeline-parallel-size"), WHOLE, "stages of layers"),
+    Option("data", ("--dp-size", "--dp", "--data-parallel-size"), WHOLE, "replicas, or groups of attention"),
+    Option("expert", ("--ep-size", "--ep", "--expert-parallel-size"), WHOLE, "ranks that divide the routed experts"),
+    Option("apart", ("--enable-dp-attention",), SWITCH, "each group has attention and a cache of its own"),
+    Option("share", ("--mem-fraction-static",), SHARE, "the part of the free memory for weights and pools"),
+    Option("tokens", ("--max-total-tokens",), TOKENS, "tokens of the pool"),
+    Option("length", ("--context-length",), TOKENS, "tokens of a request"),
+    Option("running", ("--max-running-requests",), WHOLE, "requests at once"),
+    Option("chunk", ("--chunked-prefill-size",), TOKENS, "tokens of a step of a prompt"),
+    Option("cache", ("--kv-cache-dtype",), TEXT, "type of the cache", choices=tuple(CACHE_TYPES)),
+    Option("page", ("--page-size",), WHOLE, "tokens of a page; 1"),
+    Option("windows", ("--swa-full-tokens-ratio",), SHARE, "tokens of windows by tokens of full layers; 0.8"),
+    Option("no_radix", ("--disable-radix-cache",), SWITCH, "no prefix caching"),
+    Option("states", ("--mamba-full-memory-ratio",), SHARE, "states by cache; 0.9"),
+    Option("slots", ("--max-mamba-cache-size",), WHOLE, "slots of recurrent states"),
+    Option("ssm", ("--mamba-ssm-dtype",), TEXT, "type of a recurrent state", choices=tuple(STATE_TYPES)),
+    Option("draft", ("--speculative-algorithm",), TEXT, "kind of the draft", choices=EAGLES),
+    Option("drafted", ("--speculative-num-draft-tokens",), WHOLE, "tokens that the draft proposes"),
+    Option("draft_layers", ("--speculative-draft-layers",), WHOLE, "layers of the draft; 1"),
+)
+IGNORED = tuple(
+    """
+    --model-path= --model= --host= --port= --trust-remote-code --served-model-name= --dtype= --quantization=
+    --api-key= --log-level= --attention-backend= --reasoning-parser= --tool-call-parser= --cuda-graph-max-bs=
+    --disable-cuda-graph --speculative-num-steps= --speculative-eagle-topk= --speculative-draft-model-path=
+    --random-seed= --nnodes= --node-rank= --dist-init-addr= --enable-metrics --chat-template= --schedule-policy=
+    --mamba-scheduler-strategy= --moe-a2a-backend= --moe-runner-backend= --enable-torch-compile --is-embedding
+    --device= --download-dir= --stream-interval=
+    """.split()
+)
+
+
+@dataclass(frozen=True)
+class Pools:
+    """Bytes per token in a rank's pools: of K (or of latents and rotary keys together) and of V, in layers with all
+    tokens and in those with a window, and an indexer's keys; and of one slot of states, in all layers."""
+
+    full_keys: int
+    full_values: int
+    window_keys: int
+    window_values: int
+    index: int
+    window: int
+    state: int
+    convolution: int
+    column: int
+    has_latents: bool
+    width: int
+
+    @property
+    def full(self) -> int:
+        """Bytes of a token in the layers that keep all."""
+        return self.full_keys + self.full_values + self.index
+
+    @property
+    def windowed(self) -> int:
+        """Bytes of a token in the layers with a window."""
+        return self.window_keys + self.window_values
+
+    @property
+    def slot(self) -> int:
+        """Bytes of a slot of states."""
+        return self.state + self.convolution
+
+
+def pools_of(costs: Costs, tensor: int, item: int, state_item: int) -> Pools:
+    """The pools of a rank of `tensor` ranks of attention. Raises `Problem` if no rule is known for the cache."""
+    kept = costs.counts.kept
+    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
+        raise Problem("no rule is known for SGLang's pools of this model's cache", "leave out the engine")
+    sizes = vllm.elements_on_rank(costs, tensor)
+    this = costs.formats.architecture
+    has_pools = this is not None and this.windows_in_sglang
+    keys, values = [0, 0], [0, 0]
+    index = state = convolution = column = window = width = 0
+    for i, k in enumerate(kept):
+        if k.is_shared:
+            continue
+        layers, size = len(k.layers), sizes[i]
+        if k.row is None:
+            if k.holds is Holds.CONVOLUTION:
+                one = size // int(k.shape[0])
+                width = max(width, int(k.shape[0]))
+                convolution += (size - one) * layers * 2
+                column += one * layers * 2
+            else:
+                state += size * layers * state_item
+            continue
+        if k.holds is INDEX:
+            index += (row_of(k) + -(-row_of(k) // 128) * INDEX_SCALE) * layers
+            continue
+        own = window_of(costs, k) if has_pools else None
+        at = 0 if own is None else 1
+        window = max(window, own or 0)
+        (values if k.holds is Holds.VALUES else keys)[at] += size * item * layers
+    if not kept:  # an encoder: each layer has a cache all the same
+        sizes_of = costs.counts.values()
+        of_heads = sizes_of.get("n_kv_heads") or sizes_of.get("n_heads")
+        if of_heads and "d_head" in sizes_of:
+            heads = max(of_heads // tensor, 1)
+            keys[0] = values[0] = heads * sizes_of["d_head"] * item * costs.devices.n_layers
+    has_latents = any(k.holds is Holds.LATENT for k in kept)
+    if not keys[0] and not values[0]:  # every layer has a window: there is one pool
+        keys, values, window = [keys[1], 0], [values[1], 0], 0
+    return Pools(keys[0], values[0], keys[1], values[1], index, window, state, convolution, column, has_latents, width)
+
+
+@dataclass(frozen=True)
+class Filled:
+    """How far pools are filled: tokens of the layers that keep all, tokens of windows, slots of states, and requests at
+    once."""
+
+    tokens: int
+    windows: int
+    slots: int
+
+
+def deploy(
+    costs: Costs,
+    given: Conditions,
+    options: Mapping[str, Value],
+    cards: Sequence[Card],
+    version: str = "",
+    longest: int = 0,
+    draft: Costs | None = None,
+) -> Deployment:
+    """SGLang with these options on these devices. Raises `Problem`."""
+    version_of(version, VERSION, NAME)
+    tensor, split = _split(costs, options, cards)
+    layers = costs.devices.n_layers
+    item = CACHE_TYPES[text(options, "cache", "auto")] or (1 if given.dtype == "fp8" else 2)
+    said = costs.counts.raw.get("mamba_ssm_dtype")
+    state_type = text(options, "ssm", said if isinstance(said, str) and said in STATE_TYPES else "float32")
+    pools = pools_of(costs, split.tensor, item, STATE_TYPES[state_type])
+    weights = max(costs.devices.split_weights(split, given.format))
+    rotary = vllm.rotary_bytes(costs, longest)
+    drafts, drafted = _drafts(options)
+    length = whole(options, "length", 0) or given.tokens
+    share = options.get("share")
+    shares = (share, share) if isinstance(share, Fraction) else SHARES
+    ends: list[tuple[Filled, int]] = []
+    for fraction in shares:
+        rest = [card.free_bytes - weights - rotary - int(card.free_bytes * (1 - fraction)) for card in cards]
+        ends.append(
+            (
+                _filled(pools, options, given, min(rest, default=0), drafts, drafted, layers, bool(cards)),
+                min(rest, default=0),
+            )
+        )
+    low, high = ends[0][0], ends[1][0]
+    page = whole(options, "page", 1)
+    places = tuple([_place(card, weights, rotary, pools, page, low, high, shares, drafted) for card in cards])
+    chosen: dict[str, Value] = {**options, "length": length}
+    if tensor > 1:
+        chosen["tensor"] = tensor
+    if "cache" not in options and given.dtype == "fp8":
+        chosen["cache"] = "fp8_e4m3"
+    return Deployment(
+        "sglang",
+        version or VERSION,
+        places,
+        tuple(_figures(pools, page, low, high, weights + rotary, drafts, drafted, layers, length)),
+        tuple(words_for(OPTIONS, chosen)),
+        tuple(_advice(pools, cards, high, longest)),
+        tuple(_notes(pools, cards, share)),
+    )
+
+
+def _split(costs: Costs, options: Mapping[str, Value], cards: Sequence[Card]) -> tuple[int, Split]:
+    """The ranks of --tp-size, and how the model lies on all of them. Raises `Problem`."""
+    pipeline, data = whole(options, "pipeline", 1), whole(options, "data", 1)
+    apart = switch(options, "apart", False)
+    tensor = whole(options, "tensor", 0) or max(len(cards) // (pipeline * (1 if apart else data)), 1)
+    if apart and tensor % data:
+        raise Problem(f"--dp-size {data:,}: does not divide --tp-size {tensor:,}", "make them fit")
+    attention = tensor // data if apart else tensor
+    replicas = 1 if apart else data
+    if cards and len(cards) != tensor * pipeline * replicas:
+        raise Problem(
+            f"--tp-size {tensor:,} with --pp-size {pipeline:,} and --dp-size {data:,} needs "
+            f"{tensor * pipeline * replicas:,} devices, and there are {len(cards):,}",
+            "make them fit",
+        )
+    if attention not in costs.devices.tensors:
+        able = ", ".join(f"{n:,}" for n in costs.devices.tensors)
+        raise Problem(f"{attention:,} ranks of attention: the model's sizes do not divide by it", f"give one of {able}")
+    layers = costs.devices.n_layers
+    if pipeline > 1 and layers % pipeline:
+        raise Problem(f"--pp-size {pipeline:,}: {layers:,} layers do not divide by it", "give a divisor")
+    expert = whole(options, "expert", 1)
+    costs.devices.check_experts(expert, tensor)
+    return tensor, Split(attention, expert, pipeline, data if apart else 1)
+
+
+def _drafts(options: Mapping[str, Value]) -> tuple[int, int]:
+    """Layers that a draft adds, and tokens that it proposes."""
+    method = text(options, "draft", "")
+    if not method or method == "none":
+        return 0, 0
+    drafted = whole(options, "drafted", 4)
+    layers = whole(options, "draft_layers", 1) if method in ("eagle", "eagle3", "nextn", "standalone") else 0
+    return layers, drafted
+
+
+def _cell(pools: Pools, ratio: Fraction, drafts: int, layers: int) -> Fraction:
+    """Bytes of a token of the pools: with windows, a share of them; with a draft, its layers like the target's."""
+    cell = Fraction(pools.full) + ratio * pools.windowed
+    return cell + int(cell * drafts / layers) if drafts else cell
+
+
+def _filled(
+    pools: Pools,
+    options: Mapping[str, Value],
+    given: Conditions,
+    rest: int,
+    drafts: int,
+    drafted: int,
+    layers: int,
+    is_known: bool,
+) -> Filled:
+    """Tokens and slots: as given, or what the rest of the memory holds; states first."""
+    slots = whole(options, "slots", 0)
+    running = whole(options, "running", 0)
+    if pools.slot and not slots:
+        if switch(options, "no_radix", False) and running:
+            slots = running
+        elif is_known:
+            ratio = _ratio(options, "states", RATIO_OF_STATES)
+            budget = int(rest * ratio / (1 + ratio))
+            slots = max((budget - pools.slot * (1 + drafted)) // (pools.slot * (1 + drafted)), 0)
+    ratio = _ratio(options, "windows", RATIO_OF_WINDOWS) if pools.windowed else Fraction(0)
+    page = whole(options, "page", 1)
+    tokens = whole(options, "tokens", 0)
+    if is_known:
+        left = rest - (slots + 1) * pools.slot * (1 + drafted) if pools.slot else rest
+        cell = _cell(pools, ratio, drafts, layers)
+        held = int(max(left, 0) / cell) if cell else 0
+        tokens = min(tokens, held) if tokens else held
+    tokens = (tokens or given.tokens) // page * page
+    return Filled(tokens, int(tokens * ratio) // page * page, slots)
+
+
+def _ratio(options: Mapping[str, Value], key: str, otherwise: Fraction) -> Fraction:
+    said = options.get(key)
+    return said if isinstance(said, Fraction) else otherwise
+
+
+def _place(
+    card: Card,
+    weights: int,
+    rotary: int,
+    pools: Pools,
+    page: int,
+    low: Filled,
+    high: Filled,
+    shares: tuple[Fraction, Fraction],
+    drafted: int,
+) -> Place:
+    """The memory of a rank."""
+    least, most = [(one.tokens + page) * pools.full + (one.windows + page) * pools.windowed for one in (low, high)]
+    terms: list[Term] = [
+        exact(
+            "weights",
+            "weights",
+            weights,
+            "every tensor in its format, on a rank",
+            f"{CODE}model_executor/model_runner.py",
+        ),
+        exact(
+            "rotary",
+            "rotary table",
+            rotary,
+            "sines and cosines of every position, in 16 bits",
+            f"{CODE}layers/rotary_embedding.py",
+        ),
+    ]
+    rule = f"{high.tokens:,} tokens and one page more"
+    source = f"{CODE}mem_cache/memory_pool.py"
+    terms.append(
+        exact("cache", "pool of tokens", most, rule, source)
+        if least == most
+        else between("cache", "pool of tokens", least, most, rule, source)
+    )
+    if pools.slot:
+        few, many = [(one.slots + 1) * pools.slot * (1 + drafted) for one in (low, high)]
+        rule = f"{high.slots:,} slots and one more" + (
+            f", each with {drafted:,} intermediate states" if drafted else ""
+        )
+        terms.append(
+            exact("state", "pool of states", many, rule, source)
+            if few == many
+            else between("state", "pool of states", few, many, rule, source)
+        )
+    return Place(card.name, tuple(terms), card.free_bytes)
+
+
+def _figures(
+    pools: Pools,
+    page: int,
+    low: Filled,
+    high: Filled,
+    loaded: int,
+    drafts: int,
+    drafted: int,
+    layers: int,
+    length: int,
+) -> list[Figure]:
+    """The figures of its log, in its order."""
+    rule = "weights of a rank and its rotary table"
+    found = [exactly("loaded", "Load weight end, mem usage", loaded, "GB", 2, rule, BY_SOURCE)]
+    if pools.slot:
+        found += _slots(pools, (low.slots, high.slots), drafted)
+    tokens = low.tokens, high.tokens
+    if pools.full:
+        found += _pool("", pools.full_keys, pools.full_values, pools.index, tokens, page, pools.has_latents)
+    if pools.windowed:
+        windows = low.windows, high.windows
+        found += _pool(" of windows", pools.window_keys, pools.window_values, 0, windows, page, False)
+    if drafts:
+        each = (pools.full_keys + pools.index) * drafts // max(layers, 1)
+        sizes = [(n + page) * each for n in tokens]
+        found.append(_ends("draft", "draft K size", sizes, "GB", 2, "layers like the target's", BY_SOURCE))
+    row = pools.full + pools.windowed
+    found.append(exactly("row", "cache of one token on a rank", row, "bytes", 0, "all layers", PROVED))
+    rule = "the rest of the memory by the bytes of a token, down to whole pages"
+    found.append(_ends("tokens", "max_total_num_tokens", tokens, "", 0, rule, BY_SOURCE))
+    ratios = [Fraction(n, length) for n in tokens]
+    what = f"requests of {length:,} tokens"
+    return [*found, _ends("concurrency", what, ratios, "x", 2, "tokens by their length", PROVED)]
+
+
+def _slots(pools: Pools, slots: tuple[int, int], drafted: int) -> list[Figure]:
+    """The pool of states: its slots, convolutions and states, and those between the tokens of a draft."""
+    rule = "slots of states, one more is allocated"
+    found = [_ends("slots", "max_mamba_cache_size", slots, "", 0, rule, BY_SOURCE)]
+    for key, what, each in (
+        ("convolution", "conv_state size", pools.convolution),
+        ("state", "ssm_state size", pools.state),
+    ):
+        sizes, rule = [(n + 1) * each for n in slots], f"slots + 1, each of {each:,} bytes"
+        found.append(_ends(key, what, sizes, "GB", 2, rule, PROVED))
+    if drafted:
+        columns = drafted + pools.width - 2
+        for key, what, each, rule in (
+            ("intermediate", "intermediate_ssm_state_cache size", drafted * pools.state, f"{drafted:,} × a state"),
+            ("windows", "intermediate_conv_window_cache size", columns * pools.column, f"{columns:,} columns"),
+        ):
+            sizes = [(n + 1) * each for n in slots]
+            found.append(_ends(key, what, sizes, "GB", 2, f"(slots + 1) × {rule}", PROVED))
+    return found
+
+
+def _pool(
+    of: str, keys: int, values: int, index: int, tokens: tuple[int, int], page: int, has_latents: bool
+) -> list[Figure]:
+    """The line of one pool: tokens, and K and V, or both together for latents."""
+    found = [_ends(f"pool tokens{of}", f"KV Cache{of} is allocated, #tokens", tokens, "", 0, "", PROVED)]
+    rows = [n + page for n in tokens]
+    rule = f"tokens and a page of {page:,} more, in all layers, on a rank"
+    if has_latents:
+        found.append(
+            _ends(
+                f"cache{of}",
+                "KV size",
+                [n * (keys + index) for n in rows],
+                "GB",
+                2,
+                rule + "; latents are not divided",
+                PROVED,
+            )
+        )
+        return found
+    found.append(_ends(f"keys{of}", "K size", [n * keys for n in rows], "GB", 2, rule, PROVED))
+    found.append(_ends(f"values{of}", "V size", [n * values for n in rows], "GB", 2, rule, PROVED))
+    return found
+
+
+def _ends(key: str, what: str, ends: Sequence[int | Fraction], unit: str, digits: int, rule: str, proof: str) -> Figure:
+    return Figure(key, what, Fraction(ends[0]), Fraction(ends[1]), unit, digits, rule, proof)
+
+
+def _advice(pools: Pools, cards: Sequence[Card], high: Filled, longest: int) -> list[str]:
+    if not cards:
+        return []
+    if not high.tokens:
+        return ["The weights leave no memory for tokens: a higher --mem-fraction-static, or more ranks."]
+    most = min(high.tokens, longest or high.tokens)
+    found = [f"--context-length may be up to {most:,} for one request."]
+    if pools.windowed:
+        found.append("A smaller --swa-full-tokens-ratio gives windows fewer tokens and full layers more.")
+    if pools.slot:
+        found.append("A smaller --mamba-full-memory-ratio gives states less memory and tokens more.")
+    return found
+
+
+def _notes(pools: Pools, cards: Sequence[Card], share: object) -> list[str]:
+    found = ["What its log calls GB is GiB."]
+    if cards and not isinstance(share, Fraction):
+        found.append(
+            "It computes --mem-fraction-static from the card and other options: here a range from 0.80 to 0.90."
+        )
+    if pools.index:
+        found.append("Layers without an indexer reserve no room for its keys; versions before 0.5.20 reserved it.")
+    return found

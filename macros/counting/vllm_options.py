@@ -1,0 +1,80 @@
+"""vLLM's options by its own names, with what it calls the types of a cache and of a state.
+
+Source in vLLM: `engine/arg_utils.py`, `config/cache.py`, `config/speculative.py`.
+"""
+
+from __future__ import annotations
+
+from .engine_options import BYTES, JSON, SHARE, SWITCH, TEXT, TOKENS, WHOLE, Option
+
+CACHE_TYPES = {
+    "auto": "",
+    "bfloat16": "bfloat16",
+    "float16": "float16",
+    "half": "float16",
+    "float32": "float32",
+    "float": "float32",
+    "fp8": "fp8",
+    "fp8_e4m3": "fp8",
+    "fp8_e5m2": "fp8",
+    "fp8_inc": "fp8",
+    "fp8_ds_mla": "fp8_ds_mla",
+    "nvfp4": "nvfp4",
+}
+BITS = {"auto": 0, "float32": 32, "float": 32, "float16": 16, "half": 16, "bfloat16": 16}
+# Drafts whose layers are the model's own kind: how many each has by default.
+OWN_HEADS = ("mtp", "eagle", "eagle3", "deepseek_mtp", "qwen3_next_mtp", "qwen3_5_mtp", "glm4_moe_mtp", "mimo_mtp")
+OTHER_DRAFTS = ("ngram", "suffix", "medusa", "mlp_speculator", "draft_model")
+
+OPTIONS = (
+    Option("tensor", ("--tensor-parallel-size", "-tp"), WHOLE, "ranks that share each matrix"),
+    Option("pipeline", ("--pipeline-parallel-size", "-pp"), WHOLE, "stages of layers"),
+    Option("data", ("--data-parallel-size", "-dp"), WHOLE, "engine cores, each with a pool of its own"),
+    Option(
+        "experts",
+        ("--enable-expert-parallel", "-ep"),
+        SWITCH,
+        "routed experts are divided whole over the ranks",
+        ("--no-enable-expert-parallel",),
+    ),
+    Option("dcp", ("--decode-context-parallel-size", "-dcp"), WHOLE, "ranks that share a sequence's rows in decode"),
+    Option("pcp", ("--prefill-context-parallel-size", "-pcp"), WHOLE, "the same for the prompt"),
+    Option("share", ("--gpu-memory-utilization",), SHARE, "the part of the memory that it takes; 0.92"),
+    Option("length", ("--max-model-len",), TOKENS, "tokens of a request"),
+    Option("step", ("--max-num-batched-tokens",), TOKENS, "tokens of a step; 8,192 on 70 GiB and more, else 2,048"),
+    Option("sequences", ("--max-num-seqs",), WHOLE, "sequences of a step; 1,024 on 70 GiB and more, else 256"),
+    Option("block", ("--block-size",), WHOLE, "tokens of a block; 16"),
+    Option("cache", ("--kv-cache-dtype",), TEXT, "type of the cache", choices=tuple(CACHE_TYPES)),
+    Option("room", ("--kv-cache-memory-bytes", "--kv-cache-memory"), BYTES, "memory of each rank's cache"),
+    Option("blocks", ("--num-gpu-blocks-override",), WHOLE, "blocks of the cache"),
+    Option(
+        "prefix",
+        ("--enable-prefix-caching",),
+        SWITCH,
+        "prefix caching: a recurrent layer keeps two states a sequence, and one without",
+        ("--no-enable-prefix-caching", "--disable-prefix-caching"),
+    ),
+    Option("ssm", ("--mamba-ssm-cache-dtype",), TEXT, "type of a recurrent state", choices=tuple(BITS)),
+    Option("mode", ("--mamba-cache-mode",), TEXT, "states kept a sequence", choices=("none", "align", "all")),
+    Option("draft", ("--speculative-config", "-sc"), JSON, "the draft: method, model, num_speculative_tokens"),
+    Option(
+        "no_windows",
+        ("--disable-hybrid-kv-cache-manager",),
+        SWITCH,
+        "layers with a window keep all tokens",
+        ("--no-disable-hybrid-kv-cache-manager",),
+    ),
+    Option("eager", ("--enforce-eager",), SWITCH, "no CUDA graphs", ("--no-enforce-eager",)),
+)
+IGNORED = tuple(
+    """
+    --host= --port= --api-key= --served-model-name= --trust-remote-code --quantization= -q= --dtype= --tokenizer=
+    --seed= --reasoning-parser= --tool-call-parser= --enable-auto-tool-choice --chat-template= --disable-log-stats
+    --disable-log-requests --download-dir= --load-format= --revision= --max-logprobs= --generation-config=
+    --enable-chunked-prefill --no-enable-chunked-prefill --async-scheduling --distributed-executor-backend=
+    --disable-custom-all-reduce --attention-backend= --moe-backend= --uvicorn-log-level= --model= --max-log-len=
+    --language-model-only --limit-mm-per-prompt= --enable-log-requests --default-chat-template-kwargs=
+    --performance-mode= --stream-interval= --tokenizer-mode= --hf-overrides= --compilation-config= -cc= -O=
+    --override-generation-config= --allowed-origins= --mm-encoder-tp-mode= --mm-processor-cache-gb=
+    """.split()
+)

@@ -1,0 +1,202 @@
+"""Figures that engines printed in public, each against the answer of one command with the engine's own options.
+
+`engine_rows.jsonl` holds facts alone: of each row the call, and the printed numbers by the key of the figure (and the
+device). `why` names the cause of those that differ, `given` what a row did not print and the call says instead.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from macros.api.deployments import Served, as_printed, served_by
+from macros.api.model import read
+from macros.api.training import train
+from macros.catalogue.presets import preset
+from macros.cli.arguments import parser
+from macros.cli.commands import engine_words
+from macros.counting.conditions import Conditions
+from macros.counting.deploying import named
+from macros.counting.deployments import Figure
+from macros.engine.errors import Problem
+
+ROWS = [json.loads(line) for line in (Path(__file__).parent / "engine_rows.jsonl").read_text("utf-8").splitlines()]
+TRAINED = [
+    json.loads(line) for line in (Path(__file__).parent / "framework_rows.jsonl").read_text("utf-8").splitlines()
+]
+ASKED = [row for row in ROWS if row["call"]]
+# Figures whose range is an estimate of the engine's, and no rounding of what was given.
+ESTIMATES = ("compute", "model CPU")
+
+
+def laguna() -> dict:
+    """48 layers, one in four of which keeps all tokens."""
+    raw = dict(preset("laguna-xs-2.1").config)
+    for key in ("num_attention_heads_per_layer", "mlp_layer_types"):
+        raw[key] = [*raw[key], *raw[key][:8]]
+    kinds = ["sliding_attention" if i % 4 else "full_attention" for i in range(48)]
+    return {**raw, "num_hidden_layers": 48, "layer_types": kinds}
+
+
+def gemma_4() -> dict:
+    """48 layers, one in six of which keeps all tokens, with one key of 512."""
+    raw = dict(preset("gemma-4-31b").config)
+    kinds = ["full_attention" if i % 6 == 5 else "sliding_attention" for i in range(48)]
+    sizes = {"hidden_size": 3840, "num_attention_heads": 16, "intermediate_size": 15360, "num_key_value_heads": 8}
+    return {**raw, **sizes, "num_hidden_layers": 48, "num_global_key_value_heads": 1, "layer_types": kinds}
+
+
+def embedding_gemma() -> dict:
+    """24 layers that look both ways."""
+    raw = dict(preset("gemma3-270m").config)
+    sizes = {"hidden_size": 768, "num_attention_heads": 3, "intermediate_size": 1152, "num_hidden_layers": 24}
+    return {**raw, **sizes, "use_bidirectional_attention": True}
+
+
+CONFIGS = {"laguna-48.json": laguna, "gemma-4-12b.json": gemma_4, "embeddinggemma.json": embedding_gemma}
+
+
+def answer(call: str) -> Served:
+    """The answer of a call of `fits`, without the name of the command."""
+    model, *words = shlex.split(call)
+    rest, own = engine_words(["fits", model, *words])
+    options = parser("fits").parse_args(rest)
+    given = Conditions(options.context, options.batch, options.weights or "published", options.cache, options.devices)
+    described = read(CONFIGS[model]() if model in CONFIGS else model)
+    return served_by(described, given, named(options.engine), options.on, own, options.engine_version)
+
+
+def figures(served: Served, key: str) -> list[Figure]:
+    return [f for f in served.deployment.figures if key in (f.key, f"{f.key} {f.place}")]
+
+
+def is_printed(figure: Figure, number: str) -> bool:
+    """Whether a number that was printed is the figure, to its last digit."""
+    plain = number.replace(",", "")
+    return figure.is_near(Fraction(plain), len(plain.partition(".")[2]))
+
+
+@pytest.mark.parametrize("row", ASKED, ids=lambda row: row["id"])
+def test_an_engine_printed_this(row):
+    """Equal to the last printed digit, or inside what a rounded input leaves; what differs says why, and still does."""
+    served = answer(row["call"])
+    for key, number in row["printed"].items():
+        found = figures(served, key)
+        assert found, key
+        assert any(is_printed(f, number) for f in found) == ("why" not in row), (key, number, [f.text for f in found])
+
+
+def test_most_rows_are_answered_to_the_last_digit():
+    """Of the rows of engines; and a range that an answer gives is narrow, unless it says that it is an estimate."""
+    answered = [row for row in ASKED if "why" not in row]
+    assert len(answered) >= 65
+    assert all(row["why"] for row in ROWS if not row["call"])  # what no command answers has its reason
+    assert len({row["id"] for row in ROWS}) == len(ROWS)
+    for row in answered:
+        served = answer(row["call"])
+        for key in row["printed"]:
+            if not key.startswith(ESTIMATES):
+                for figure in figures(served, key):
+                    assert figure.most <= figure.least * Fraction(102, 100), (row["id"], key)
+
+
+def test_a_figure_that_is_another_is_not_taken_for_it():
+    served = answer(ASKED[0]["call"])
+    (tokens,) = figures(served, "tokens")
+    assert is_printed(tokens, "42,656")
+    assert not is_printed(tokens, "42,720")
+    assert not is_printed(tokens, "42,592")
+
+
+@pytest.mark.parametrize("row", TRAINED, ids=lambda row: row["id"])
+def test_a_framework_printed_this(row):
+    """Parameters, memory and FLOPs by a training framework's own conventions, to the last digit."""
+    served = as_printed(row["model"], row["framework"], row["options"])
+    for key, number in row["printed"].items():
+        (figure,) = figures(served, key)
+        assert is_printed(figure, number), (key, number, figure.text)
+
+
+@pytest.mark.parametrize(
+    ("call", "tokens"),
+    [
+        ("llama3.1-8b --engine vllm --max-model-len 200000", "200,000"),
+        ("llama3.1-8b --engine sglang --context-length 200k", "200,000"),
+        ("llama3.1-8b --engine llama.cpp --ctx-size 400000 --parallel 2", "200,000"),
+        ("llama3.1-8b --engine ollama num_ctx=200000", "200,000"),
+        ("bert-base --engine llama.cpp --ctx-size 4096", "4,096"),
+    ],
+)
+def test_a_context_that_the_model_was_not_made_for_is_said(call, tokens):
+    """In the words of the engine's own option, with what the engine does then; shorter ones say nothing."""
+    note = answer(call).deployment.notes[0]
+    assert note.startswith(f"{tokens} tokens per request: the model was made for ")
+    shorter = answer(
+        call.replace(
+            call.split(" ")[-1] if "parallel" not in call else "400000", "num_ctx=512" if "num_ctx" in call else "512"
+        )
+    )
+    assert not any("was made for" in one for one in shorter.deployment.notes)
+
+
+def test_an_encoder_keeps_nothing_in_vllm_and_a_cache_in_sglang():
+    served = answer("bert-base --engine vllm --max-model-len 512 --on 24GB")
+    assert [f.key for f in served.deployment.figures] == ["loaded"]
+    assert served.deployment.advice == ()
+    (row,) = figures(answer("bert-base --engine sglang --context-length 512"), "row")
+    assert row.least == 2 * 2 * 768 * 12
+
+
+def test_a_host_holds_what_the_devices_do_not():
+    """Of llama.cpp; an address is the server's, and no memory."""
+    rest, own = engine_words(shlex.split("fits llama3.1-8b --engine llama.cpp --host 64GB,2xDDR5-5600 -ngl 20"))
+    assert ("--host" in rest, "--host" in own) == (True, False)
+    rest, own = engine_words(shlex.split("fits llama3.1-8b --engine llama.cpp --host 0.0.0.0 -ngl 20"))
+    assert ("--host" in rest, "--host" in own) == (False, True)
+    given = Conditions(4096, 1, "Q4_K_M", "bfloat16")
+    roomy, tight = (
+        served_by(read("llama3.1-8b"), given, "llama.cpp", "12GB", ["-ngl", "20"], "", size)
+        for size in (64 * 10**9, 10**9)
+    )
+    assert roomy.is_enough and not tight.is_enough
+    assert "of the host’s memory" in tight.sentence
+    host = roomy.to_dict()["host"]
+    assert host["limit_bytes"] == 64 * 10**9
+    assert host["least_bytes"] == sum(term["bytes"] for term in host["terms"]) > 10**9
+    with pytest.raises(Problem, match="keeps the whole model on the devices"):
+        served_by(read("llama3.1-8b"), given, "vllm", "12GB", [], "", 10**9)
+
+
+@pytest.mark.parametrize(
+    ("ids", "model", "options", "trainable", "total"),
+    [
+        (("e035", "e131"), "tinyllama-1.1b", {"rank": 64, "target_modules": "all-linear"}, 50_462_720, 1_150_511_104),
+        (("e129",), "llama3.2-3b", {"rank": 64, "target_modules": "all-linear"}, 97_255_424, 3_310_005_248),
+        (("e130",), "gemma3-1b", {"rank": 16, "target_modules": "all-linear"}, 13_045_760, 1_012_931_712),
+        (("e132",), "deepseek-coder-1.3b", {"rank": 32, "target_modules": "q_proj,v_proj"}, 6_291_456, 1_352_763_392),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, tuple) else None,
+)
+def test_a_trainer_printed_this_of_adapters(ids, model, options, trainable, total):
+    """PEFT and Unsloth: the trained parameters, and with them those of the whole model."""
+    found = train(model, method="lora", **options)
+    assert (found.trainable, found.trainable + found.model.counts.total) == (trainable, total)
+
+
+def test_a_file_and_a_trainer_printed_this_of_a_model():
+    """e027, llama.cpp's parameters of DeepSeek V4 Flash, 284.33 B; e039, torchtitan's with multi-token prediction."""
+    model = read("deepseek-v4-flash")
+    assert round(model.counts.total / 10**9, 2) == 284.33
+    assert model.with_prediction == 290_942_278_866
+
+
+def test_torchtitan_printed_this():
+    """e128: parameters; the memory that it prints has activations, which its own terms leave out."""
+    (figure,) = figures(
+        as_printed("llama3.1-8b", "torchtitan", "--parallelism.data-parallel-shard-degree 4"), "parameters"
+    )
+    assert figure.least == 8_030_261_248

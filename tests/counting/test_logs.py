@@ -1,0 +1,252 @@
+"""Start-up logs of engines: every printed row in its engine's own format, and what a log must not do."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+import pytest
+from test_engine_rows import ASKED, CONFIGS
+
+from macros.api.logs import LogReading, reading
+from macros.counting.log_reader import read_log
+from macros.counting.log_rows import State
+from macros.engine.errors import Problem
+
+AT = "INFO 06-01 10:11:12"
+# How each engine writes a figure, by the key of the figure.
+LINES = {
+    "vllm": {
+        "block": "[interface.py:499] Setting attention block size to {} tokens to ensure that attention page size is",
+        "padding": "[interface.py:523] Padding mamba page size by {}% to ensure that mamba page size and",
+        "layers": "[kv_cache_utils.py:1030] Add 3 padding layers, may waste at most {}% KV cache memory",
+        "loaded": "[gpu_model_runner.py:3338] Model loading took {} GiB memory and 33.1 seconds",
+        "needed": "ValueError: To serve at least one request with the models's max seq len ({length}), ({} GiB KV "
+        "cache is needed, which is larger than the available KV cache memory ({room} GiB).",
+        "longest": "Based on the available memory, the estimated maximum model length is {}.",
+        "tokens": "[kv_cache_utils.py:1307] GPU KV cache size: {} tokens",
+        "old tokens": "[kv_cache_utils.py:1307] GPU KV cache size: {} tokens",
+        "concurrency": "[kv_cache_utils.py:1312] Maximum concurrency for {length} tokens per request: {}x",
+        "blocks": "[executor_base.py:112] # cuda blocks: {}, # CPU blocks: 0",
+    },
+    "sglang": {
+        "convolution": "Mamba Cache is allocated. max_mamba_cache_size: {slots}, conv_state size: {}GB,",
+        "state": "Mamba Cache is allocated. max_mamba_cache_size: {slots}, conv_state size: 9GB, ssm_state size: {}GB",
+        "intermediate": "intermediate_ssm_state_cache size: {}GB",
+        "windows": "intermediate_conv_window_cache size: {}GB",
+        "keys": "KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, K size: {} GB, V size: 0.00 GB",
+        "values": "KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, K size: 0.00 GB, V size: {} GB",
+        "keys of windows": "KV Cache is allocated. #tokens: {tokens}, K size: {} GB, V size: 0.00 GB",
+        "values of windows": "KV Cache is allocated. #tokens: {tokens}, K size: 0.00 GB, V size: {} GB",
+        "cache": "KV Cache is allocated. dtype: torch.bfloat16, #tokens: {tokens}, KV size: {} GB",
+    },
+    "llama.cpp": {
+        "model": "load_tensors: {device} model buffer size = {} MiB",
+        "cache": "llama_kv_cache: {device} KV buffer size = {} MiB",
+        "index": "llama_kv_cache: {device} KV buffer size = {} MiB",
+        "compute": "sched_reserve: {device} compute buffer size = {} MiB",
+        "outputs": "llama_context: CUDA_Host output buffer size = {} MiB",
+        "cache size": "llama_kv_cache: size = {} MiB ( 8192 cells, 13 layers, 1/1 seqs), K (",
+        "windows size": "llama_kv_cache: size = {} MiB ( 8192 cells, 13 layers, 1/1 seqs), K (",
+        "windows cells": "llama_kv_cache_iswa: creating     SWA KV cache, size = {} cells",
+        "state size": "llama_memory_recurrent: size = {} MiB ( 3 cells, 64 layers, 3 seqs)",
+    },
+    "ollama": {
+        "weights": 'time=T level=INFO source=device.go:240 msg="model weights" device={device} size="{} GiB"',
+        "cache": 'time=T level=INFO source=device.go:251 msg="kv cache" device={device} size="{} GiB"',
+        "all": 'time=T level=INFO source=server.go:138 msg=offload memory.required.kv="{} GiB"',
+    },
+}
+MARKS = {
+    "vllm": f"{AT} [api_server.py:1289] vLLM API server version {{version}}",
+    "sglang": "[2026-06-01 10:11:12] server_args=ServerArgs(model_path='x', tokenizer_path='/home/someone/x')",
+    "llama.cpp": "llama_model_loader: loaded meta data",
+    "ollama": "time=T level=INFO source=sched.go:517 msg=loading",
+}
+LOGGED = [
+    row
+    for row in ASKED
+    if "why" not in row
+    and (engine := shlex.split(row["call"])[2]) in LINES
+    and all(key.split(" CUDA")[0].split(" CPU")[0] in LINES[engine] for key in row["printed"])
+]
+
+
+def option(words: list[str], name: str, otherwise: str = "") -> str:
+    return words[words.index(name) + 1] if name in words else otherwise
+
+
+def written(row: dict[str, Any]) -> tuple[str, str, list[str], dict[str, str]]:
+    """A row as a log: the engine, its text, and the words that the log does not show."""
+    model, *words = shlex.split(row["call"])
+    engine = option(words, "--engine")
+    version = option(words, "--engine-version", "0.24.0")
+    fits = {name: option(words, name) for name in ("--weights", "--on", "--engine-version") if name in words}
+    own = [w for i, w in enumerate(words) if w not in ("--engine", *fits) and words[i - 1] not in ("--engine", *fits)]
+    room = option(own, "--kv-cache-memory-bytes").removesuffix("GiB")
+    known = {
+        "length": option(own, "--max-model-len", "4096"),
+        "room": room,
+        "slots": option(own, "--max-mamba-cache-size"),
+        "tokens": option(own, "--max-total-tokens"),
+    }
+    lines = [MARKS[engine].format(version=version)]
+    if engine == "vllm" and room:
+        lines.append(f"(EngineCore_DP0 pid=7) {AT} [gpu_worker.py:298] Available KV cache memory: {room} GiB")
+        own.remove("--kv-cache-memory-bytes")
+        own.remove(f"{room}GiB")
+    if engine == "sglang":
+        lines.append(f"KV Cache is allocated. #tokens: {known['tokens']}, K size: 0.00 GB, V size: 0.00 GB")
+    for key, number in row["printed"].items():
+        plain, _, device = key.partition(" CUDA" if " CUDA" in key else " CPU" if " CPU" in key else " CUDA")
+        place = f"CUDA{device}" if " CUDA" in key else "CPU_Mapped" if key != plain and engine == "llama.cpp" else "CPU"
+        if plain.startswith("index"):
+            lines.append("llama_kv_cache_dsa: creating indexer KV cache, size = 896000 cells")
+        elif plain.startswith("windows") and engine == "llama.cpp":
+            lines.append("llama_kv_cache_iswa: creating     SWA KV cache, size = 1024 cells")
+        elif plain.startswith("cache") and any(k.startswith("windows") for k in row["printed"]):
+            lines.append("llama_kv_cache_iswa: creating non-SWA KV cache, size = 8192 cells")
+        lines.append(
+            f"(x pid=7) {AT} " * (engine == "vllm")
+            + LINES[engine][plain].replace("{}", number).format(device=place, **known)
+        )
+    return engine, "\n".join(lines), own, {"model": model, **fits}
+
+
+def read(row: dict[str, Any]) -> LogReading:
+    engine, text, own, said = written(row)
+    model = CONFIGS[said["model"]]() if said["model"] in CONFIGS else said["model"]
+    version = said.get("--engine-version", "")
+    return reading(text, model, said.get("--on"), said.get("--weights"), None, own, version)
+
+
+@pytest.mark.parametrize("row", LOGGED, ids=lambda row: row["id"])
+def test_a_row_in_its_engines_format_is_read(row):
+    """Each printed figure is found in the log, and stands beside the counted one."""
+    answer = read(row)
+    figures = {row_.printed.split(" ")[0].rstrip("x%"): row_.state for row_ in answer.replay.rows}
+    for key, number in row["printed"].items():
+        whole, point, rest = number.replace(",", "").partition(".")
+        plain = f"{int(whole):,}{point}{rest}"
+        assert figures.get(plain) in (State.EQUAL, State.INSIDE, State.EXPLAINED), (key, number, figures)
+
+
+def test_most_rows_are_read():
+    assert len(LOGGED) >= 58
+
+
+def test_a_wrong_figure_is_different():
+    """One digit changed is seen."""
+    row = next(row for row in LOGGED if row["id"] == "e012")
+    answer = read({**row, "printed": {**row["printed"], "tokens": "303,921"}})
+    assert answer.replay.number(State.DIFFERENT) == 1
+
+
+SECRET = ["/home/someone", "sk-123456", "10.1.2.3", "someone", "hf_abc"]
+PERSONAL = f"""
+{AT} [api_server.py:1] vLLM API server version 0.20.2
+{AT} [utils.py:1] non-default args: {{'model': '/home/someone/models/Qwen3-14B', 'host': '10.1.2.3', \
+'api_key': ['sk-123456'], 'max_model_len': 32768, 'hf_token': 'hf_abc'}}
+{AT} [gpu_worker.py:2] Available KV cache memory: 6.51 GiB
+{AT} [kv_cache_utils.py:3] GPU KV cache size: 42,656 tokens
+{AT} [kv_cache_utils.py:4] Maximum concurrency for 32,768 tokens per request: 1.30x
+"""
+
+
+def test_nothing_personal_is_kept():
+    """Paths, hosts and keys are not in the reading; the model and the options are."""
+    answer = reading(PERSONAL)
+    assert answer.model.slug == "qwen3-14b"
+    assert answer.replay.number(State.EQUAL) == 2
+    said = repr(answer.to_dict()) + repr(answer.log) + repr(answer)
+    assert [one for one in SECRET if one in said] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "nothing\nof an engine",
+        "\0\x1b[31m" * 1000,
+        "GPU KV cache size: tokens\nvLLM",
+        "llama_model_loader: " + "x" * 100_000,
+        "server_args=ServerArgs(" + "(" * 5000,
+        "vLLM API server version " + "9" * 5000,
+        "Available KV cache memory: " + "9" * 400 + " GiB\nvLLM",
+        "Maximum concurrency for 99999999999999999999 tokens per request: 1.30x\nGPU KV cache size: 0 tokens",
+        "load_tensors: <script>alert(1)</script> model buffer size = 1.00 MiB\nllama_model_loader:",
+        "offloaded 99999999999999/1 layers to GPU\nload_tensors:",
+    ],
+)
+def test_a_strange_log_is_answered_in_one_line(text):
+    """Or with a reading; never with another error, and with nothing of the log in it that is no number."""
+    read_log(text)
+    try:
+        answer = reading(text, "llama3-8b")
+    except Problem as problem:
+        assert "\n" not in str(problem)
+    else:
+        assert "script" not in repr(answer.to_dict())
+
+
+TWICE = "\n".join(
+    f"{AT} [api_server.py:1] vLLM API server version 0.20.2\n{AT} [utils.py:1] non-default args: {{'model': '{model}', "
+    f"'max_model_len': 32768}}\n{AT} [gpu_worker.py:2] Available KV cache memory: 6.51 GiB\n"
+    f"{AT} [kv_cache_utils.py:3] GPU KV cache size: {tokens} tokens{more}"
+    for model, tokens, more in (
+        ("Qwen/Qwen3-14B", "42,656", f"\n{AT} [x.py:4] Maximum concurrency for 32,768 tokens per request: 1.30x"),
+        ("Qwen/Qwen3-8B", "47,392", ""),
+    )
+)
+
+
+def test_of_several_starts_the_fullest_counts():
+    """Or the one that is chosen; each has its own model and figures."""
+    answer = reading(TWICE)
+    assert (answer.model.slug, answer.replay.number(State.EQUAL)) == ("qwen3-14b", 2)
+    assert "The log has 2 starts: this is number 1." in answer.to_dict()["notes"]
+    second = reading(TWICE, start=2)
+    assert (second.model.slug, second.replay.number(State.EQUAL), len(second.replay.rows)) == ("qwen3-8b", 1, 2)
+    with pytest.raises(Problem, match="the log has 2"):
+        reading(TWICE, start=3)
+
+
+@pytest.mark.parametrize(
+    ("name", "architecture", "slug"),
+    [
+        ("someone/Qwen3-14B-abliterated-v2", "Qwen3ForCausalLM", "qwen3-14b"),
+        ("someone/Qwen3-14B-abliterated-v2", "LlamaForCausalLM", ""),
+        ("someone/Qwen3-14B-abliterated-7B", "Qwen3ForCausalLM", ""),
+        ("someone/My-Model", "Qwen3ForCausalLM", ""),
+    ],
+)
+def test_a_name_that_holds_another_needs_its_architecture(name, architecture, slug):
+    """And no other size: otherwise the model is not known."""
+    text = TWICE.replace("Qwen/Qwen3-14B", name).replace("Qwen/Qwen3-8B", name)
+    text = f"{AT} [model.py:1] Resolved architecture: {architecture}\n{text}"
+    if slug:
+        answer = reading(text)
+        assert answer.model.slug == slug
+        assert any(note.startswith("Taken for Qwen3 14B") for note in answer.to_dict()["notes"])
+    else:
+        with pytest.raises(Problem, match="not known here"):
+            reading(text)
+
+
+COMMAND = r"""
+$ llama-server -m /home/someone/models/qwen3-30b.gguf -c 8192 -ngl 99 \
+    --n-cpu-moe 12 -ts 3,1 --api-key sk-123456
+llama_model_loader: - kv 2: general.name str = Qwen3 30B A3B
+print_info: file type = Q4_K - Medium
+load_tensors: CUDA0 model buffer size = 1.00 MiB
+"""
+
+
+def test_options_of_a_command_line_in_a_log_are_read():
+    """By the engine's grammar; the log's own lines go before, and nothing else of the line is kept."""
+    found = read_log(COMMAND)
+    words = " ".join(found.words)
+    for said in ("--ctx-size 8192", "--n-gpu-layers 99", "--n-cpu-moe 12", "--tensor-split 3,1"):
+        assert said in words
+    assert found.model == "Qwen3-30B-A3B"
+    assert [one for one in SECRET if one in repr(found)] == []
