@@ -1,4 +1,5 @@
-"""What pages of other models show of a preset: while that stays, a save of the preset leaves them as they are."""
+"""The parts of a preset that other models' pages show: as long as they stay the same, a save of the preset does not
+affect those pages."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from ..engine.errors import Problem
 from .preset_file import DEFAULTS
 from .presets import preset
 
-# The texts of a model's own page and of lists.
+# Texts that only a model's own page and lists show.
 OWN = frozenset(
     "organization released_source licence licence_source licence_looked_at aliases headline note sources".split()
 )
@@ -18,7 +19,7 @@ OWN_SOURCES = frozenset({"config", "verified"})
 
 
 def _shown_beside(slug: str) -> str:
-    """All of a preset but those texts; empty for a preset that cannot be read."""
+    """A preset without those texts; empty if it cannot be read."""
     try:
         described = preset(slug)
     except Problem:
@@ -33,7 +34,7 @@ shown_beside = Compared("beside", _shown_beside)
 
 @contextmanager
 def beside(slug: str) -> Iterator[None]:
-    """Inside, a view of one model depends on what is shown of the others, not on all of their presets."""
+    """Inside the block, a view of one model depends only on the shown parts of other models' presets."""
     used: set[Dependency] = set()
     try:
         with tracking_apart() as used:

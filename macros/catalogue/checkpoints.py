@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from functools import cached_property
 from pathlib import Path
+from typing import TypeAlias
 
 from ..engine.checkpoint import Files, Shapes
 from ..engine.errors import Problem
@@ -13,6 +14,8 @@ from ..engine.loaded import Arrays
 from ..engine.published import Published
 from ..engine.steps import Tracer
 from . import presets
+from .gguf_checkpoint import GgufCheckpoint
+from .gguf_header import is_gguf
 from .tokenizers import Tokenizer, tokenizer
 
 SHIPPED = {"capitals": Path(__file__).parent.parent / "capitals"}
@@ -43,9 +46,14 @@ class Checkpoint:
         return tokenizer(path, self.model.config.readable_ids)
 
 
-def checkpoint(name: str) -> Checkpoint:
-    """A folder by its path, or the included one by its name. Raises `Problem`."""
+AnyCheckpoint: TypeAlias = Checkpoint | GgufCheckpoint
+
+
+def checkpoint(name: str) -> AnyCheckpoint:
+    """A folder or a GGUF file by its path, or the included folder by its name. Raises `Problem`."""
     folder = Path(name)
+    if not os.path.isdir(folder) and is_gguf(folder):
+        return GgufCheckpoint(name, folder)
     if not os.path.isdir(folder):  # also of a name that no folder can have
         if name not in SHIPPED:
             raise Problem(f"{name}: no such folder", "give a folder that holds config.json and *.safetensors")

@@ -13,15 +13,17 @@ from msgspec import Struct
 from ..counting.parameters import Counts
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.tensors import Weight
+from . import headlines
 from .families import verify_about, verify_family
-from .presets import NAMES, Model, model, preset, read_also, with_file
+from .models import Model
+from .presets import NAMES, model, preset, read_also, with_file
 
 REFERENCES = Path(__file__).parent / "references"
 
 # A published figure that is rounded ("2.7B") may differ by as much.
 ROUNDING = 0.05
 
-MANY = 50  # presets, for which a second process is worth its start
+MANY = 50  # presets, from which on a second process pays off
 
 Row = tuple[str, tuple, tuple[int, ...]]
 
@@ -62,11 +64,11 @@ def verify_names(slug: str) -> None:
 
 
 def check_file(path: Path) -> Result:
-    """Compare the preset in a file that is not ours with its published figures. Our presets are read beside it."""
+    """Compare the preset in a file that is not ours with its published figures, with our presets loaded too."""
     read_also(path)
     try:
         return check(path.stem)
-    except Problem as problem:  # a name that no preset can have
+    except Problem as problem:  # not a valid slug
         return Result("off", str(problem))
     finally:
         read_also(None)
@@ -74,7 +76,7 @@ def check_file(path: Path) -> Result:
 
 def results(slugs: list[str]) -> Generator[Result, None, None]:
     """`check` of each preset, in their order; of many, a second process checks a part, unless a build has one."""
-    from ..cache import second_process  # here: most commands check none
+    from ..cache import second_process  # imported here, since most commands check nothing
 
     is_shared = len(slugs) > MANY and not second_process.is_under_way()
     try:
@@ -89,7 +91,7 @@ def results(slugs: list[str]) -> Generator[Result, None, None]:
 
 def published(counted: Model) -> str:
     """How the published figure agrees. Raises `Problem` if it does not."""
-    counted.verify()
+    headlines.verify(counted)
     figure = counted.published
     if figure is None:
         return "no total published"

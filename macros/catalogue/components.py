@@ -12,31 +12,30 @@ from ..counting.parameters import Counts
 from ..engine.architectures.config import fields_of
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.keys import language_part, text_table
+from ..engine.registry import TOWER_MODULES
 from ..engine.rules import ShapeError
 from ..engine.towers import (
-    BY_TYPE,
-    MODULES,
-    WITHOUT_TABLE,
     Grid,
     Tower,
     TowerConfig,
     find,
     has_tower,
+    parts_of,
     read_config,
     table_around,
     trace,
+    without_table,
 )
 from .preset_file import Extra, Published
 
-# What a table of figures asks about where nobody says: the sides of an image, the seconds of a sound, a protein's amino
-# acids.
+# Default inputs of tables: the sides of an image, the seconds of a sound, a protein's amino acids.
 IMAGE, SECONDS, RESIDUES = (1024, 1024), 30.0, 512
 LARGEST_SIDE, MOST_SECONDS, MOST_RESIDUES = 100_000, 100_000.0, 100_000
 UNITS = {"image": "patches", "sound": "moments", "protein": "tokens"}
 
 
 class Seen(NamedTuple):
-    """What a tower makes of one image or sound: patches or moments, tokens for the text, FLOPs."""
+    """A tower's cost for one input: patches or moments, tokens for the text, FLOPs."""
 
     pieces: int
     patches: int
@@ -53,7 +52,7 @@ class Component:
 
     @property
     def name(self) -> str:
-        """What it reads with: vision or audio; or what it reads: protein."""
+        """Its kind: vision, audio or protein."""
         name = self.part.rpartition(".")[2].removesuffix("_config")
         if self.reads == "protein":
             return self.reads
@@ -66,7 +65,7 @@ class Component:
 
     @property
     def units(self) -> str:
-        """What its input is cut into."""
+        """The pieces of its input."""
         return UNITS[self.reads]
 
     @cached_property
@@ -106,12 +105,16 @@ class Component:
 
     @property
     def prefixes(self) -> list[str]:
-        """How the names of its tensors begin: `model.visual.`, or `vision_model.` and `multi_modal_projector.`."""
-        names = [weight.name.split(".") for weight in self.counts.weights]
-        return list(dict.fromkeys(".".join(parts[: 1 + (parts[0] == "model")]) + "." for parts in names))
+        """The prefixes of its tensors' names: `model.visual.`, or `vision_model.` and `multi_modal_projector.`."""
+        found: dict[str, None] = {}
+        for weight in self.counts.weights:
+            parts = weight.name.split(".")
+            n = 1 + (parts[0] == "model")
+            found[".".join(parts[:n]) + "." * (len(parts) > n)] = None
+        return list(found)
 
     def image(self, width: int, height: int) -> Seen:
-        """What it makes of an image of so many pixels. Raises `Problem` for an impossible size."""
+        """Its cost for an image of this many pixels. Raises `Problem` for an impossible size."""
         if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
             raise Problem(f"an image of {width} × {height}", f"give sides of 1 to {LARGEST_SIDE:,} pixels")
         parts = [self._seen(grid) for grid in self.config.grids(height, width)]
@@ -119,14 +122,14 @@ class Component:
         return seen._replace(tokens=self.config.image_tokens(height, width, seen.tokens))
 
     def sound(self, seconds: float) -> Seen:
-        """What it makes of a sound. Raises `Problem` for an impossible length."""
+        """Its cost for a sound. Raises `Problem` for an impossible length."""
         if not 0 < seconds <= MOST_SECONDS:
             raise Problem(f"a sound of {seconds} seconds", f"give more than 0, and at most {MOST_SECONDS:,.0f}")
         seen = self._seen(self.config.moments(seconds))
         return seen._replace(tokens=self.config.sound_tokens(seconds, seen.tokens))
 
     def protein(self, residues: int) -> Seen:
-        """What it makes of a protein of so many amino acids. Raises `Problem` for an impossible length."""
+        """Its cost for a protein of this many amino acids. Raises `Problem` for an impossible length."""
         if not 1 <= residues <= MOST_RESIDUES:
             raise Problem(f"a protein of {residues} amino acids", f"give 1 to {MOST_RESIDUES:,}")
         return self._seen(self.config.residues(residues))
@@ -150,7 +153,7 @@ def components_of(
     others: list[str] = []
     _, parts = language_part(whole)
     names = [name for name, _ in parts.left_out] if parts else []
-    own = WITHOUT_TABLE.get(str(whole.get("model_type")))
+    own = without_table(whole.get("model_type"))
     names += [own] if own and own not in names else []
     for name in names:
         inner, part = table_around(whole, name)
@@ -169,7 +172,7 @@ def components_of(
             raise Problem(f"{name}: {problem.what}", problem.mend, where) from None
     beside = {name for component in found for name in component.config.beside}
     others = [name for name in others if name.rpartition(".")[2] not in beside]
-    if is_strict and (others or not found) and len(whole) > 1:  # more than the text part
+    if is_strict and (others or not found) and len(whole) > 1:  # has more than the text part
         raise _no_tower(whole, others).at(where)
     return tuple(found), tuple(others)
 
@@ -193,9 +196,9 @@ def _no_tower(whole: Mapping[str, Any], tables: Sequence[str]) -> Problem:
         mend = "write the model_type of the whole config.json, such as llama4"
         if model_type is None:
             return Problem("components.model_type is missing", mend)
-        mend = nearest(str(model_type), (kind for kind, _ in (*MODULES, *BY_TYPE)), mend)
+        mend = nearest(str(model_type), (kind for kind, _ in TOWER_MODULES), mend)
         return Problem(f"components.model_type = {shorten(model_type)}: no tower of this type is known", mend)
-    parts = [part for kind, part in (*MODULES, *BY_TYPE) if kind == model_type]
+    parts = parts_of(model_type)
     if not tables:
         return Problem("components: has no table of a tower", f"{model_type} has {', '.join(parts)}")
     wrong = next((name for name in tables if name not in parts), None)
@@ -215,7 +218,7 @@ def uncounted(found: Iterable[Component], others: Iterable[str], named: Iterable
 
 
 def with_counts(published: Published, components: Callable[[], tuple[Component, ...]], where: str) -> Published:
-    """A published total whose rows have their counts, where these are those of tensors of the components."""
+    """A published total with the counts of its rows filled in from the components' tensors."""
 
     def counted(key: str, rows: tuple[Extra, ...]) -> tuple[Extra, ...]:
         return tuple(

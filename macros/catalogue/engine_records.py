@@ -4,7 +4,6 @@ it."""
 from __future__ import annotations
 
 import json
-import tomllib
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -13,8 +12,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ..counting.llama_cpp import Setting
-from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from ..engine.files import read_text
+from .toml_files import read_as
 
 BUFFERS = Path(__file__).parent / "engine_buffers.json"
 LOGS = Path(__file__).parent / "engine_logs.toml"
@@ -73,10 +72,6 @@ def buffers(slug: str) -> Iterator[Buffers]:
     return (row for row in recorded()[slug] if isinstance(row, Buffers))
 
 
-@cache
 def logs() -> tuple[Log, ...]:
     """The reports. Raises `Problem`."""
-    try:
-        return tuple(msgspec.convert(tomllib.loads(read_text(LOGS)), _Logs).logs)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "correct it", place(LOGS)) from None
+    return tuple(read_as(LOGS, _Logs).logs)

@@ -1,4 +1,4 @@
-"""The presets of a family, by the letters of its name: it is spelt in one way, and has one page."""
+"""The presets of a family, whose name has one spelling and one page."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def verify_family(slug: str) -> None:
 
 
 def verify_about(slug: str) -> None:
-    """Raise `Problem` for a release to come, for a name that another preset has, and for a maker whom more presets
-    spell in another case."""
+    """Raise `Problem` for a release date in the future, for a name of another preset, and for a maker whose name most
+    presets capitalize differently."""
     mine = preset(slug)
-    today = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)  # it may be tomorrow where it is
+    today = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)  # allows for time zones
     said = mine.released.isoformat() if isinstance(mine.released, datetime.date) else str(mine.released)
     if said > today.isoformat()[: len(said)]:
         raise Problem(f"released = {said}: a day to come", "correct it; a preset is of a model that is out")
@@ -60,7 +60,7 @@ def _by_name() -> dict[str, list[str]]:
 
 @memoized
 def _by_maker() -> dict[str, Counter[str]]:
-    """How often presets spell each maker in which case."""
+    """The spellings of each maker, with their number of presets."""
     spelt: dict[str, Counter[str]] = {}
     for slug in readable():
         maker = preset(slug).organization
@@ -78,11 +78,11 @@ def _wrong_about(_: str) -> dict[str, tuple[str, str]]:
     return wrong
 
 
-_all_about = Compared("about presets", _wrong_about)  # which stays, whatever else changes in a preset
+_all_about = Compared("about presets", _wrong_about)  # unaffected by other changes of a preset
 
 
 def wrong_about(slug: str) -> Problem | None:
-    """What `verify_about` finds, for a build that asks of every preset."""
+    """The problem that `verify_about` finds for a preset, for builds, which check every one."""
     found = _all_about("").get(slug)
     return Problem(*found) if found else None
 
@@ -94,7 +94,7 @@ def spellings(family: str) -> dict[str, str]:
 
 
 def of_family(family: str) -> list[str]:
-    """The presets of a family that can be read: its folder's files alone are read, and those in no family's folder."""
+    """The readable presets of a family: only files in its folder are read, and those in no family's folder."""
     own = [slug for slug, path in paths().items() if not path.is_relative_to(FOLDER)] if presets.also else []
     alike = {*_by_letters().get(_letters(family_slug(family)), ()), *own}
     return [slug for slug in sorted(alike) if family_of(slug) == family]

@@ -1,7 +1,8 @@
-"""A trace with alike layers as one kind: those that differ only in how many earlier results they read.
+"""A trace with similar layers folded into one kind: those that differ only in the number of earlier results that they
+read.
 
-Where each layer reads the results of several before it, nearly every layer is of a kind of its own. The parameters and
-the cache of a fold are those of its layers together; its shapes and FLOPs are those of its first layer.
+If each layer reads the results of several earlier ones, nearly every layer is a kind of its own. The parameters and the
+cache of a fold are those of its layers together; its shapes and FLOPs are those of its first layer.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ JOINED = (np.stack, np.concatenate)
 
 
 class Fold(NamedTuple):
-    """Layers of one name but for its number: their kinds, and the fewest and the most results that one reads."""
+    """Layers with the same name except for a number: their kinds, and the minimum and maximum number of results that
+    one reads."""
 
     stem: str
     numbers: tuple[str, ...]
@@ -110,7 +112,7 @@ def fold(run: Callable[[], Trace], found: Sequence[Fold]) -> Trace:
         dropped |= gone
         first.layers, first.layer_count, first.kind = one.layers, count, one.name
     for node in trace.root.children:
-        if node.layers in dropped:  # gives on what it is given
+        if node.layers in dropped:  # passes its input on
             node.outputs[0].source = node.inputs[0].source
     trace.root.children = [node for node in trace.root.children if node.layers not in dropped]
     return trace
@@ -157,12 +159,12 @@ def _differ_in_reading(a: Node, b: Node, kept: Sequence[CacheEntry]) -> bool:
 
 
 def _kept(node: Node, kept: Sequence[CacheEntry]) -> list[CacheEntry]:
-    """What a kind of layer leaves in the cache, whichever layers these are."""
+    """The cache entries of a kind of layer, regardless of which layers they are."""
     return [replace(k, layers=(), layer_count=k.layer_count * 0) for k in kept if k.layers == node.layers]
 
 
 def _are_alike(a: Node, b: Node, pairs: dict[int, int]) -> bool:
-    """Whether two calls are the same but for how many arrays they are given."""
+    """Whether two calls differ only in their number of arrays."""
     if a.function in JOINED:
         pairs[len(a.inputs)] = len(b.inputs)
     return (

@@ -7,14 +7,12 @@ it.
 from __future__ import annotations
 
 import datetime
-import tomllib
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
-from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from .toml_files import read_as
 
 FILE = Path(__file__).parent / "independent.toml"
 
@@ -54,7 +52,4 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 @cache
 def comparison() -> Comparison:
     """The file's content. Raises `Problem`."""
-    try:
-        return msgspec.convert(tomllib.loads(read_text(FILE)), Comparison)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "run python -m tests.reference", place(FILE)) from None
+    return read_as(FILE, Comparison, "run python -m tests.reference")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -10,7 +9,8 @@ from typing import Annotated
 import msgspec
 
 from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from ..engine.files import place
+from .toml_files import read_as
 
 FILE = Path(__file__).parent / "measurements.toml"
 
@@ -61,10 +61,7 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 @cache
 def published() -> Published:
     """The contents of the file, in its order. Raises `Problem`."""
-    try:
-        listed = msgspec.convert(tomllib.loads(read_text(FILE)), Published)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "correct the entry", place(FILE)) from None
+    listed = read_as(FILE, Published)
     for m in listed.measured:
         if m.source not in listed.sources:
             raise Problem(f"unknown source {m.source!r}", "name it", place(FILE))

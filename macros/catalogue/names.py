@@ -8,13 +8,13 @@ from functools import cache
 
 from ..engine.errors import UNSEEN, Problem, shorten
 
-LONGEST = 100  # characters of a name: files and lines are called after it
+LONGEST = 100  # maximum characters of a name, which also appears in file names
 _MARKUP = re.compile(r"[<>&\"`*|\\\[\]{}]|" + UNSEEN)
 _SLUG = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _HUB = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*(/[A-Za-z0-9][A-Za-z0-9_.-]*)?")
 _PATH = re.compile(r"[\w .+/-]+")
 
-# What other pages, and other files of data, are called.
+# Names that are taken by other pages and data files.
 TAKEN = frozenset({"index", "readme", "catalogue", "catalogue.schema", "model.schema"})
 
 
@@ -41,6 +41,11 @@ def check_hub(hub: str) -> None:
     """Raise `Problem` for a name that is not a repository's."""
     if not _HUB.fullmatch(hub):
         raise Problem(f"hub = {shorten(hub)}: no repository of the hub", "write organization/repository")
+
+
+def is_hub_name(name: str) -> bool:
+    """Whether a text could be a repository's name: `organization/repository`."""
+    return "/" in name and len(name) <= LONGEST and _HUB.fullmatch(name) is not None
 
 
 def check_slug(slug: str) -> None:

@@ -12,21 +12,21 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ..engine.architectures.config import plain_words
 from ..engine.errors import UNSEEN, Problem, nearest, shorten
 from ..engine.files import place, read_text
 from ..engine.json_data import check_data
 from ..engine.keys import OF_TWO_MODELS, TEXT_TABLES
+from ..engine.validation import plain_words
 from .names import LONGEST, check_family, check_hub, check_name
 
 # The null of a config.json, which TOML does not have and which is not always the same as a key that is left out. It is
 # written as transformers writes the numbers that JSON does not have.
 NULL = {"__null__": True}
-# How a source begins where none of the maker's was read: a class of a program has the value when a file leaves it out.
+# The beginning of a source that is a class's default, for values without a source by the maker.
 DEFAULTS = "class defaults of ", "class default of "
-# How the source of a single value begins: what was read for it.
+# The beginnings of a single value's source: the kind of source.
 KINDS = "file: ", "card: ", "paper: ", "code: ", DEFAULTS[1]
-# Under which keys a config.json has the part that a preset describes.
+# The config.json keys of a language model within a larger config.
 TEXT_PARTS = (*TEXT_TABLES, *(decoder for decoder, _ in OF_TWO_MODELS.values()))
 _MONTH = re.compile(r"(19|20)\d\d(-(0[1-9]|1[0-2]))?")
 _NO_PROSE = re.compile(r"<[a-zA-Z/!]|[{][{%#]|" + UNSEEN)
@@ -70,6 +70,7 @@ class Published(Figure, frozen=True, forbid_unknown_fields=True, kw_only=True):
     file: bool = False  # whether it is the number of values in the file at `hub`
     active: Text | None = None
     active_source: Text | None = None
+    active_counts: tuple[Name, ...] = ()  # those that `active` may be
     other: tuple[Figure, ...] = ()
 
 
@@ -93,6 +94,17 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         return self.values.get(key, self.config).startswith(DEFAULTS)
 
 
+class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A size that a public source states, "427B" or "A23B" for active parameters, with the day on which it was read and
+    the counts that give it: of several, any; "none" if none does."""
+
+    size: Name
+    source: Text
+    address: Text
+    read: datetime.date
+    counts: tuple[Name, ...] = ()
+
+
 class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One TOML file of `macros/presets`."""
 
@@ -102,17 +114,19 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     released: Any
     released_source: Text | None = None
     hub: Name | None = None
-    licence: Name | None = None  # of the weights at `hub`; None where none was established
+    licence: Name | None = None  # of the weights at `hub`; None if none was found
     licence_source: Text | None = None
-    licence_looked_at: Text | None = None  # what was read without finding a licence
+    licence_looked_at: Text | None = None  # sources that were read without finding a licence
     aliases: tuple[Name, ...] = ()
     headline: Name | None = None
+    headline_counts: tuple[Name, ...] = ()  # those that the headline may be: the total, unless said; "none"
     note: Text | None = None
-    caveat: Text | None = None  # what its costs leave out of account, said beside every table that has one of them
+    caveat: Text | None = None  # limits of its costs, shown next to every table with one of them
     config: dict[str, Any] | None = None
-    components: dict[str, Any] | None = None  # what the whole config.json has besides: its type, its towers' tables
+    components: dict[str, Any] | None = None  # the rest of the whole config.json: its type, its towers' tables
     sources: Sources
     published: Published | None = None
+    elsewhere: tuple[Elsewhere, ...] = ()
 
     def __post_init__(self):
         named = ("name", self.name), ("organization", self.organization), ("licence", self.licence)
@@ -124,52 +138,51 @@ class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             check_hub(self.hub)
         for key, prose in (("note", self.note), ("caveat", self.caveat)):
             if prose and (markup := _NO_PROSE.search(prose)):
-                raise ValueError(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call")
+                raise Problem(f"{key} holds {markup[0]!r}: expected prose without HTML or a macro call", "correct it")
         for key, source in self.sources.values.items():
             if key not in (self.config or {}):
                 mend = nearest(key, self.config or (), "remove it, or write its value into [config]")
-                raise ValueError(f"sources.values.{key} is not a key of [config]; {mend}")
+                raise Problem(f"sources.values.{key} is not a key of [config]", mend)
             if not source.startswith(KINDS):
-                raise ValueError(
-                    f"sources.values.{key} = {shorten(source)}: expected what was read first; "
-                    f"begin with {', '.join(f'{kind!r}' for kind in KINDS)}"
-                )
+                mend = f"begin with {', '.join(f'{kind!r}' for kind in KINDS)}"
+                raise Problem(f"sources.values.{key} = {shorten(source)}: expected what was read first", mend)
         if (self.components is None) != (self.sources.components is None):
-            raise ValueError("components and sources.components go together; give both, or leave both out")
+            raise Problem("components and sources.components go together", "give both, or leave both out")
         self._check_parts()
         if (self.licence is None) != (self.licence_source is None):
-            raise ValueError("licence and licence_source go together; give both, or leave both out")
+            raise Problem("licence and licence_source go together", "give both, or leave both out")
         if self.licence_looked_at and self.licence:
-            raise ValueError("licence and licence_looked_at exclude each other; remove licence_looked_at")
+            raise Problem("licence and licence_looked_at exclude each other", "remove licence_looked_at")
         if self.licence_looked_at and not self.hub:
-            raise ValueError("licence_looked_at without hub; name the repository of the weights, or leave it out")
+            raise Problem("licence_looked_at without hub", "name the repository of the weights, or leave it out")
         if not isinstance(self.released, datetime.date) and not (
             isinstance(self.released, str) and _MONTH.fullmatch(self.released)
         ):
-            raise ValueError(
-                f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"'
+            raise Problem(
+                f'released = {shorten(self.released)}: expected a date, such as 2024-04-18, "2024-04" or "2024"',
+                "correct it",
             )
         if self.published and self.published.file and not self.hub:
-            raise ValueError("hub is missing, and published.file = true; name the repository that has the file")
+            raise Problem("hub is missing, and published.file = true", "name the repository that has the file")
         if self.hub and self.published and self.published.exact and not self.published.file:
             if self.published.source == f"{self.hub} on the Hugging Face Hub, safetensors total":
-                raise ValueError("published.file is missing: its source is the file at hub; write file = true")
+                raise Problem("published.file is missing: its source is the file at hub", "write file = true")
 
     def _check_parts(self) -> None:
-        """Raise `ValueError` if the described part is none of a config.json, or those beside it are not listed."""
+        """Raise `Problem` if the described part is not one of a config.json, or if the other parts are not listed."""
         part = self.sources.part
         if part and not self.sources.left_out:
-            raise ValueError("sources.part without sources.left_out; list the keys of the other parts there")
+            raise Problem("sources.part without sources.left_out", "list the keys of the other parts there")
         if part and part.rpartition(".")[2] not in TEXT_PARTS:
             mend = nearest(part, TEXT_PARTS, f"expected the language model's table, such as {TEXT_PARTS[0]}")
-            raise ValueError(f"sources.part = {shorten(part)} is not the key of a language model; {mend}")
+            raise Problem(f"sources.part = {shorten(part)} is not the key of a language model", mend)
 
 
 def read_preset(path: Path) -> Preset:
     """A preset from its TOML file. Raises `Problem` naming the key."""
     try:
         table = tomllib.loads(read_text(path))
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+    except (ValueError, RecursionError) as error:  # thousands of digits in a number raise a plain ValueError
         mend = "fix the line: text is in quotes, the truth values are true and false, null is { __null__ = true }"
         raise Problem(f"broken TOML: {error}", mend if "Invalid value" in str(error) else "fix the line") from None
     check_data(table)
@@ -188,9 +201,8 @@ def read_preset(path: Path) -> Preset:
         raise Problem("; ".join([*said, *wrong]), f"{said_in} says what each key holds")
     try:
         preset = msgspec.convert(table, Preset)
-    except msgspec.ValidationError as error:  # what a class of its own refuses, in its own words
-        what, _, mend = str(error).partition(" - at ")[0].partition("; ")
-        raise Problem(what, mend or "correct it") from None
+    except msgspec.ValidationError as error:
+        raise Problem(plain_words(str(error)), "correct it") from None
     if preset.config is None and preset.published is not None:
         raise Problem("[published] without [config]", "add the config, or leave both out for an undisclosed model")
     return preset
@@ -212,7 +224,8 @@ struct_fields = cache(msgspec.structs.fields)
 TABLES: dict[str, type[msgspec.Struct]] = {"sources": Sources, "published": Published}
 
 
-ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure}  # the same of lists of tables
+# The same of lists of tables.
+ROWS: dict[str, type[msgspec.Struct]] = {"extra": Extra, "other": Figure, "elsewhere": Elsewhere}
 
 
 def blanks_of(table: Mapping[str, Any]) -> list[str]:

@@ -98,7 +98,7 @@ def _value(k: Key) -> Schema:
     said = msgspec.json.schema(k.type)
     plain = k.default is None or isinstance(k.default, (str, int, float))
     default = {"default": k.default} if plain and k.default is not None else {}
-    # What another spelling or null stands for is read before the type is held against.
+    # Other spellings and null are replaced before the type is checked.
     return {"description": k.field, **default, "anyOf": [said, {"const": NULL}]}
 
 

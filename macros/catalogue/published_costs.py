@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -10,8 +9,7 @@ from typing import Annotated
 
 import msgspec
 
-from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from .toml_files import read_as
 
 FILE = Path(__file__).parent / "published_costs.toml"
 UNITS = {
@@ -72,11 +70,11 @@ class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return Fraction(1, 2 * 10 ** len(self.value.partition(".")[2]))
 
 
+class _Claims(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    claim: list[Claim]
+
+
 @cache
 def claims() -> tuple[Claim, ...]:
     """Every claim, in the order of the file. Raises `Problem`."""
-    try:
-        table = tomllib.loads(read_text(FILE))
-        return tuple(msgspec.convert(table["claim"], list[Claim]))
-    except (ValueError, KeyError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "correct the entry", place(FILE)) from None
+    return tuple(read_as(FILE, _Claims).claim)

@@ -15,15 +15,16 @@ import msgspec
 
 from ..counting import quantization
 from ..counting.parameters import Counts
-from ..engine.architectures.config import plain_words
 from ..engine.bounds import LARGEST_HEADER, LARGEST_INDEX, LARGEST_OFFSET, MOST_AXES
 from ..engine.errors import Problem, named, shorten
 from ..engine.files import opened, read_json, size_of
 from ..engine.layouts import Layout, Place
+from ..engine.validation import plain_words
+from .gguf_header import is_gguf, read_gguf
 
 INDEX = "model.safetensors.index.json"
 NOT_AS_LISTED = "download the file again: it cannot hold what it lists"
-# The types of the format, with the bits of a number of each.
+# The format's types with their bits per number.
 BITS = {
     **dict.fromkeys(("F64", "I64", "U64", "C64"), 64),
     **dict.fromkeys(("F32", "I32", "U32"), 32),
@@ -34,7 +35,7 @@ BITS = {
 }
 
 _PART = re.compile(r"(.+)-(\d{1,5})-of-(\d{1,5})\.safetensors")
-_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # of a layer or an expert, in a tensor's name
+_NUMBER = re.compile(r"(?<=\.)\d+(?=\.)")  # the number of a layer or an expert in a tensor's name
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -77,6 +78,8 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
     """
     if path.name.endswith(".index.json"):
         return _of_index(path)
+    if not os.path.isdir(path) and is_gguf(path):
+        return _of_gguf(path)
     files = _files(path) if os.path.isdir(path) else [path]
     _check_parts(files)
     there: dict[str, Path] = {}
@@ -86,9 +89,7 @@ def stored(path: Path, is_strict: bool = False) -> Stored:
     for file in files:
         try:
             listed = header(file)
-            if twice := [name for name in listed if name in there]:
-                also = f"lists tensors that {there[twice[0]].name} also lists: {_some(twice)}"
-                raise Problem(also, "give the files of one set of weights")
+            check_once(listed, there)
             found = oddities(listed, file)
             if is_strict and found:
                 raise Problem("; ".join(found), "leave out --strict to count it anyway")
@@ -127,11 +128,11 @@ def header(file: Path) -> dict[str, Tensor]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise Problem("has no list of tensors", "give a safetensors file") from None
     if twice := _repeated(listed):
-        raise Problem(f"lists twice: {_some(twice)}", NOT_AS_LISTED)
+        raise Problem(f"lists twice: {some(twice)}", NOT_AS_LISTED)
     for name, tensor in found.items():
         _check_bytes(name, tensor)
     if over := _overlaps(found):
-        raise Problem(f"lists overlapping tensors: {_some(over)}", NOT_AS_LISTED)
+        raise Problem(f"lists overlapping tensors: {some(over)}", NOT_AS_LISTED)
     return found
 
 
@@ -145,9 +146,9 @@ def oddities(listed: Mapping[str, Tensor], file: Path) -> list[str]:
             gaps.append(f"{begin - end:,} before {named(name)}")
         end = max(end, after)
     if gaps:
-        said.append(f"bytes that belong to no tensor: {_listing(gaps)}")
+        said.append(f"bytes that belong to no tensor: {listing(gaps)}")
     if none := [name for name, tensor in listed.items() if not math.prod(tensor.shape)]:
-        said.append(f"empty, and not counted: {_some(none)}")
+        said.append(f"empty, and not counted: {some(none)}")
     with opened(file) as begun:
         behind = size_of(file) - (8 + int.from_bytes(begun.read(8), "little") + end)
     if behind > 0:
@@ -195,14 +196,42 @@ def _overlaps(listed: Mapping[str, Tensor]) -> list[str]:
     return over
 
 
-def types_of(folder: Path) -> dict[str, str] | None:
-    """The type of each tensor in a folder's files, by name; None if files are missing or cannot be read."""
-    try:
-        files = _files(folder)
-        _check_parts(files)
-        return {name: tensor.dtype for file in files for name, tensor in header(file).items()}
-    except Problem:
-        return None
+def _of_gguf(path: Path) -> Stored:
+    """The number from the header of a GGUF file, or of all parts of a split one."""
+    file = read_gguf(path)
+    by_type: Counter[str] = Counter()
+    for tensor in file.tensors.values():
+        by_type[tensor.type] += math.prod(tensor.shape)
+    shapes = {name: tensor.shape for name, tensor in file.tensors.items() if math.prod(tensor.shape)}
+    if not shapes:
+        raise Problem("all tensors that are listed are empty", "give the files of the weights", str(path))
+    source = f"headers of its {file.files} GGUF files" if file.files > 1 else f"header of {path.name}"
+    return Stored(by_type.total(), source, dict(by_type), shapes)
+
+
+def tensors_of(folder: Path) -> dict[Path, dict[str, Tensor]]:
+    """The tensors of a folder's files, as their headers list them. Raises `Problem` for a file that is missing or
+    cannot be read, and for a tensor in two files."""
+    files = _files(folder)
+    _check_parts(files)
+    found: dict[Path, dict[str, Tensor]] = {}
+    there: dict[str, Path] = {}
+    for file in files:
+        try:
+            listed = header(file)
+            check_once(listed, there)
+        except Problem as problem:
+            raise problem.at(str(file)) from None
+        there |= dict.fromkeys(listed, file)
+        found[file] = listed
+    return found
+
+
+def check_once(listed: Mapping[str, Tensor], there: Mapping[str, Path]) -> None:
+    """Raise `Problem` for tensors that another file lists too."""
+    if twice := [name for name in listed if name in there]:
+        also = f"lists tensors that {there[twice[0]].name} also lists: {some(twice)}"
+        raise Problem(also, "give the files of one set of weights")
 
 
 def with_format(raw: dict[str, Any], folder: Path) -> Mapping[str, Any]:
@@ -227,7 +256,7 @@ def _files(folder: Path) -> list[Path]:
     names = sorted(set(weight_map.values()))
     if missing := [name for name in names if not os.path.isfile(folder / name)]:
         raise Problem(
-            f"{INDEX} names {len(names)} files, and {len(missing)} of them are not here: {_some(missing)}",
+            f"{INDEX} names {len(names)} files, and {len(missing)} of them are not here: {some(missing)}",
             "download the first megabytes of each: their headers are enough; or give the index alone",
             str(folder),
         )
@@ -243,7 +272,7 @@ def _check_parts(files: list[Path]) -> None:
             names = [f"{name}-{n:0{len(number)}}-of-{of}.safetensors" for n in range(1, int(of) + 1)]
             if missing := [one for one in names if one not in there]:
                 raise Problem(
-                    f"is one of {int(of)} files, and {len(missing)} of them are not given: {_some(missing)}",
+                    f"is one of {int(of)} files, and {len(missing)} of them are not given: {some(missing)}",
                     "download the first megabytes of each into one folder, and give that",
                     str(file),
                 )
@@ -301,7 +330,7 @@ def differences(counts: Counts, layout: Layout) -> Differences:
     ]
     said = [_of_others(others)] if others else []
     said += [
-        f"{len(names):,} tensor{'s' if names[1:] else ''} {what}: {_some(names)}{more}"
+        f"{len(names):,} tensor{'s' if names[1:] else ''} {what}: {some(names)}{more}"
         for what, more, names in kinds
         if names
     ]
@@ -313,7 +342,7 @@ def _of_others(others: Mapping[str, Place]) -> str:
     kinds: dict[str, str] = {}
     for name, place in others.items():
         kinds.setdefault(_NUMBER.sub("{i}", name), _NUMBER.sub("{i}", place.cuts[0].stored))
-    said = _listing([f"{named(stored)} for {named(ours)}" for ours, stored in kinds.items()], 3)
+    said = listing([f"{named(stored)} for {named(ours)}" for ours, stored in kinds.items()], 3)
     return f"{len(others):,} tensor{'s' if len(others) > 1 else ''} under other names or in other pieces: {said}"
 
 
@@ -322,14 +351,14 @@ def _shapes(asked: Mapping[str, Sequence[int]], shapes: Mapping[str, Sequence[in
     return f": {list(shapes[apart[0]])}, and not {list(map(int, asked[apart[0]]))}" if apart else ""
 
 
-def _some(names: Iterable[str]) -> str:
+def some(names: Iterable[str]) -> str:
     """Names, with those that differ only in the number of the layer or expert as one: `h.{i}.attn.bias × 12`."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         kinds.setdefault(_NUMBER.sub("{i}", name), []).append(name)
-    return _listing([f"{named(kind)} × {len(of)}" if of[1:] else named(of[0]) for kind, of in kinds.items()])
+    return listing([f"{named(kind)} × {len(of)}" if of[1:] else named(of[0]) for kind, of in kinds.items()])
 
 
-def _listing(said: Sequence[str], most: int = 6) -> str:
+def listing(said: Sequence[str], most: int = 6) -> str:
     """The first few, and the number of others."""
     return ", ".join(said[:most]) + (f" and {len(said) - most:,} more" if len(said) > most else "")

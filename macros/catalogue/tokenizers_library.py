@@ -21,7 +21,7 @@ def answer(asked):
             return {"made": tokenizer.encode(asked["text"]).ids}
         doing = "cannot put tokens together"
         return {"made": [tokenizer.decode(ids, skip_special_tokens=False) for ids in asked["ids"]]}
-    except BaseException as error:  # what the library calls a panic is no Exception
+    except BaseException as error:  # a panic of the library is not an Exception
         return {"error": f"{doing}: {error}"[:1000]}
 
 
@@ -33,7 +33,7 @@ def main():
 
         resource.setrlimit(resource.RLIMIT_AS, (asked["memory"], asked["memory"]))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    except (ImportError, OSError, ValueError):  # no Unix, or one that sets no such limit
+    except (ImportError, OSError, ValueError):  # not Unix, or without such a limit
         pass
     json.dump(answer(asked), sys.stdout)
 

@@ -1,4 +1,4 @@
-"""Reads hand-written TOML files and checks each table against a structure."""
+"""Reads data files and checks them against a structure."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
-from ..engine.architectures.config import plain_words
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_text
+from ..engine.validation import plain_words
 
 T = TypeVar("T")
 Text = Annotated[str, msgspec.Meta(min_length=1, max_length=400)]
@@ -23,6 +23,17 @@ def read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(read_text(path))
     except ValueError as error:
         raise Problem(f"broken TOML: {error}", "fix the line", place(path)) from None
+
+
+def read_as(path: Path, kind: type[T], mend: str = "correct the entry") -> T:
+    """The contents of a TOML or JSON file as a structure. Raises `Problem` with the fix."""
+    try:
+        text = read_text(path)
+        if path.suffix == ".json":
+            return msgspec.json.decode(text, type=kind)
+        return msgspec.convert(tomllib.loads(text), kind)
+    except (ValueError, msgspec.ValidationError) as error:
+        raise Problem(str(error).replace("`", ""), mend, place(path)) from None
 
 
 def checked(found: object, kind: type[T], key: str, path: Path) -> T:

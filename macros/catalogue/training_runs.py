@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -15,8 +14,9 @@ from ..counting.costs import of as costs_of
 from ..counting.training_compute import flops_per_token, implied_utilization
 from ..counting.training_setup import Setup
 from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from ..engine.files import place
 from . import presets
+from .toml_files import read_as
 
 FILE = Path(__file__).parent / "training_runs.toml"
 
@@ -52,7 +52,7 @@ class Run(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
     @property
     def flops(self) -> int:
-        """FLOPs of all tokens by the model's own forward pass, nothing computed twice."""
+        """FLOPs of all tokens by the model's own forward pass, without recomputation."""
         costs = costs_of(presets.model(self.model).counts)
         return int(flops_per_token(costs, Setup(self.sequence)) * self.tokens)
 
@@ -79,10 +79,7 @@ class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def stated() -> Stated:
     """Every run, in the order of the file. Raises `Problem`."""
-    try:
-        found = msgspec.convert(tomllib.loads(read_text(FILE)), Stated)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "correct the entry", place(FILE)) from None
+    found = read_as(FILE, Stated)
     for run in found.run:
         for key in run.sources:
             if key not in found.sources:

@@ -1,4 +1,5 @@
-"""The types of transformers' mappings of language models, vLLM's classes, its recipes' models: covered, or why not.
+"""The types of transformers' language models, vLLM's classes and its recipes' models, each covered or with the reason
+why not.
 
 `python -m tests.reference.mappings` writes `transformers_types.json`, `python -m tests.reference.engine_lists` writes
 `vllm_classes.json`, `python -m tests.reference.recipes` `vllm_recipes.json`. Whether a type is covered is not in them:
@@ -14,8 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from ..engine.architectures import is_known
-from ..engine.errors import Problem
-from ..engine.files import place, read_text
+from .toml_files import read_as
 
 FILE = Path(__file__).parent / "transformers_types.json"
 VLLM_FILE = Path(__file__).parent / "vllm_classes.json"
@@ -84,10 +84,7 @@ def vllm_recipes() -> Recipes:
 
 
 def _read(file: Path, content: type[Content], program: str) -> Content:
-    try:
-        return msgspec.json.decode(read_text(file), type=content)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), f"run python -m tests.reference.{program}", place(file)) from None
+    return read_as(file, content, f"run python -m tests.reference.{program}")
 
 
 def covered_as(name: str) -> str | None:

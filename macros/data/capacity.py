@@ -1,4 +1,4 @@
-"""The data with which the browser decides which models fit, without their traces; `counting.capacity` reads it."""
+"""The data from which the browser finds the models that fit, without their traces; `counting.capacity` reads it."""
 
 from __future__ import annotations
 
@@ -59,17 +59,17 @@ class Packing:
         """The data of the `Weights` in a format."""
         if not self.costs.is_there(format):
             return None
-        always, tables, routed = self.costs.read_by(format)
+        always, tables, routed = self.costs.traffic.read_by(format)
         return [
             self.costs.weight_bytes(format),
             always + sum([size * used // members for (members, used), size in routed.items()]),
             list(self.costs.formats.types(format)),
             [
-                _table(form, int(copies), w, self.costs.entries_of(w))
+                _table(form, int(copies), w, self.costs.traffic.entries_of(w))
                 for w in tables
                 for form, copies in self.costs.formats.of(w, format)
             ],
-            sum([self.costs.formats.size(w, format) for w in self.costs.of_first_step]),
+            sum([self.costs.formats.size(w, format) for w in self.costs.traffic.of_first_step]),
         ]
 
     def _moved(self) -> Iterable[tuple[int | None, Poly]]:
@@ -80,52 +80,59 @@ class Packing:
             elif k.row is None:
                 yield k.item_bytes, k.seen_elements
             else:
-                rows, picked = k.seen.expr, self.costs.picked_rows.get((k.holds, k.layers))
+                rows, picked = k.seen.expr, self.costs.traffic.picked_rows.get((k.holds, k.layers))
                 yield k.item_bytes, (rows if picked is None else smallest_poly(rows, picked)) * k.elements_per_row
             written = k.elements - (k.seen_elements if k.holds in OF_SOURCE else 0)
-            yield k.item_bytes, written if k.row is None else smallest_poly(written, k.elements_per_token)
+            if k.row is not None:  # whole elements, where an entry of several tokens is shared out among them
+                written = smallest_poly(written, Poly.of(int(k.elements_per_token.at(self._sizes))))
+            yield k.item_bytes, written
 
     def _forms(self) -> list[tuple[Poly, Poly]]:
-        """Like `forms`: a mask hides nothing from the newest token but what stands behind it in its own block."""
-        hidden = Poly.sum(map(self._hidden, self.costs.pair_contractions))
+        """Like `forms`: a mask hides nothing from the newest token except later positions in its own block."""
+        hidden = Poly.sum(map(self._hidden, self.costs.compute.pair_contractions))
         whole = self.counts.flops - hidden
-        pairs = Poly.sum(p.leaf.flops * p.layers for p in self.costs.pair_contractions) - hidden
-        if not self.costs.latents:
+        pairs = Poly.sum(p.leaf.flops * p.layers for p in self.costs.compute.pair_contractions) - hidden
+        if not self.costs.compute.latents:
             return [(whole - pairs, pairs)]
         expanded, written_out = whole, pairs
-        for layer, latent in self.costs.latents.items():
-            for p in (p for p in self.costs.pair_contractions if layer in p.leaf.path()):
+        for layer, latent in self.costs.compute.latents.items():
+            for p in (p for p in self.costs.compute.pair_contractions if layer in p.leaf.path()):
                 if (width := latent.written_out(p.leaf)) is not None:
-                    saved = p.leaf.flops * (p.layers * (1 - Fraction(int(width), int(latent.rank))))
+                    saved = (p.leaf.flops * p.layers - self._hidden(p)) * (1 - Fraction(int(width), int(latent.rank)))
                     expanded, written_out = expanded - saved, written_out - saved
             read = Poly.sum(leaf.flops for leaf in latent.reads) * int(layer.layer_count)
-            entry = self.costs.latent_entry(layer)
+            entry = self.costs.compute.latent_entry(layer)
             expanded += read * (Poly.of("S") if entry is None or entry.seen is None else entry.seen.expr + 1) - read
         return [(whole - pairs, pairs), (expanded - written_out, written_out)]
 
     def _hidden(self, pairs: Pairs) -> Poly:
-        """FLOPs of the products with places behind the newest token, in blocks that are fetched whole."""
+        """FLOPs of the products with positions after the newest token, in blocks that are fetched whole."""
         if not isinstance(pairs.mask, (PickedBlocks, PickedPools)):
             return Poly.of(0)
-        full = {**self._sizes, "S": int(pairs.mask.size)}  # one block or pool, of which some key is there
+        full = {**self._sizes, "S": int(pairs.mask.size)}  # one block or pool that holds at least one key
         of_one = Fraction(pairs.leaf.flops.at(full) * pairs.layers, pairs.keys.at(full))
         return Poly.of(pairs.mask.behind(Dim(1, "S"))) * of_one
 
     def _largest(self) -> list[list[Any]]:
         """The operations that may be the largest, each once, without those that are never larger than another."""
         found: list[Poly] = []
-        for elements, _ in self.costs.operations(pairs=True):
+        for elements, _ in self.costs.memory.operations(pairs=True):
             poly = self._in_numbers(Poly.sum(varying * number for varying, number in elements.items()))
             if not any(_covers(other, poly) for other in found):
                 found = [*(other for other in found if not _covers(poly, other)), poly]
         return [self._terms(poly) for poly in found]
 
     def _by_size(self, entries: Iterable[tuple[int | None, Poly]]) -> list[list[Any]]:
-        """Elements by their own size in bytes, or 0 for the size of the cache's type."""
+        """Elements by their own size in bytes. Those of the cache's type stand apart, with a size of 0: blocks round
+        the bytes of each entry up."""
         found: dict[int, list[Poly]] = {}
+        apart: list[list[Any]] = []
         for own, elements in entries:
-            found.setdefault(own or 0, []).append(elements)
-        return [[own, self._terms(Poly.sum(polys))] for own, polys in found.items()]
+            if own:
+                found.setdefault(own, []).append(elements)
+            else:
+                apart.append([0, self._terms(elements)])
+        return [*apart, *([own, self._terms(Poly.sum(polys))] for own, polys in found.items())]
 
     def _terms(self, poly: Poly) -> list[Any]:
         """A polynomial as data. Raises ValueError if it is not a sum of integer multiples of powers and calls."""
@@ -158,11 +165,11 @@ def _table(form: Format, copies: int, w: Weight, entries: tuple[int, ...]) -> li
     if form.name in GGUF_TYPES or form.name in FORMATS:
         return [form.name, copies, rows, *rest]
     row = form.size((1, *rest), copies)
-    if row * rows != form.size(w.shape, copies):
+    if not 0 <= form.size(w.shape, copies) - row * rows < row:  # a few rows more make no further entry of several rows
         raise ValueError(f"{w.name} in {form.name} has parts of rows")
     return [ROW, row, rows]
 
 
 def _covers(some: Poly, other: Poly) -> bool:
-    """Whether one is never smaller than another."""
+    """Whether the first is never smaller than the second."""
     return all(number >= 0 for number in (some - other).terms.values())

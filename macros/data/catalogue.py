@@ -6,8 +6,8 @@ import csv
 import io
 from typing import Any
 
+from ..catalogue.models import Model
 from ..catalogue.preset_file import Preset
-from ..catalogue.presets import Model
 from ..counting.costs import of as costs_of
 from .costs import USUAL, keyed
 from .model import VERSION, about, line

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..catalogue.components import IMAGE, RESIDUES, SECONDS
+from ..catalogue.headlines import named_counts
 from ..catalogue.predictions import AT
 
 if TYPE_CHECKING:
     from ..catalogue.components import Component, Seen
+    from ..catalogue.models import Model
     from ..catalogue.predictions import Prediction
-    from ..catalogue.presets import Model
     from ..counting.parameters import Counts
 
 
@@ -28,11 +29,6 @@ def inputs(component: Component, asked: Inputs) -> list[tuple[dict[str, int | fl
     if component.reads == "protein":
         return [({"residues": RESIDUES}, component.protein(RESIDUES))]
     return [({"seconds": seconds}, component.sound(seconds)) for seconds in asked.sounds]
-
-
-def with_text(model: Model) -> int:
-    """The parameters of the text part and the components together."""
-    return model.counts.total + sum(component.total for component in model.components)
 
 
 def _tensors(counts: Counts, collapse: bool) -> dict[str, object]:
@@ -59,7 +55,9 @@ def _prediction(found: Prediction, collapse: bool) -> dict[str, object]:
 def data(model: Model, asked: Inputs, collapse: bool) -> dict[str, object]:
     """The object under `components`."""
     return {
-        "parameters": with_text(model),
+        "parameters": model.with_components,
+        "parameters_with_prediction": model.with_prediction,
+        "counts": named_counts(model),
         "not_counted": list(model.uncounted_parts),
         "prediction": _prediction(model.prediction, collapse) if model.prediction else None,
         "towers": [

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.costs import of as costs_of
 from ..counting.figures import FIGURES
 from ..counting.formats import FORMATS, PUBLISHED
@@ -43,7 +43,7 @@ def of_model(model: Model) -> dict[str, Any]:
             "stored": model.stored,
             "stored_is_computed": model.is_stored_computed,
         },
-        "weight_bytes": {name: costs.converted_weight_bytes(name) for name in FORMATS},
+        "weight_bytes": {name: costs.memory.converted_weight_bytes(name) for name in FORMATS},
         "published_weight_bytes": costs.weight_bytes(PUBLISHED),
         "kv_cache": keyed(costs, "kv_cache", ASKED),
         "flops": keyed(costs, "flops", ASKED),

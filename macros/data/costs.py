@@ -23,8 +23,8 @@ from .components import Inputs
 DEVICES = (1, 2, 4, 8, 16)
 BATCHES = (1, 8, 64, 512)
 DRAFTED, CHECKED_ON = (1, 2, 4, 8), "h100"
-ENGINE_MEMORY = 80 * 10**9  # which vLLM chooses its batch by
-# The figures by their places in the JSON and their keys there.
+ENGINE_MEMORY = 80 * 10**9  # by which vLLM chooses its batch size
+# The figures by their place in the JSON and their key.
 PLACES = {
     place: {f.key.rpartition(".")[2]: f for f in FIGURES.values() if f.key.rpartition(".")[0] == place}
     for place in {f.key.rpartition(".")[0] for f in FIGURES.values()}
@@ -60,7 +60,7 @@ def keyed(costs: Costs, place: str, asked: Asked) -> dict:
         if "context" in f.needs
         else plain_number(f.compute(costs, once))
         for key, f in PLACES[place].items()
-        if costs.has_latents or not f.of_latents
+        if costs.cache.has_latents or not f.of_latents
     }
 
 
@@ -80,7 +80,7 @@ class Line(NamedTuple):
 
 
 def line(costs: Costs, name: str, asked: Asked, context: int | None = None, note: str | None = None) -> Line:
-    """A figure as the table of `describe` shows it; 0 stands for a value that is never reached."""
+    """A figure as the table of `describe` shows it; 0 means that the value is never reached."""
     figure, given = FIGURES[name], asked.at(context)
     width = width_of(given.item_bytes)
     said = figure.line.format(context=context)
@@ -112,7 +112,7 @@ def data(costs: Costs, asked: Asked) -> dict:
                         "prefill": whole.total,
                         "prefill_causal": whole.causal,
                     }
-                    for one, whole in zip(costs.flops_by_part(1, n), costs.flops_by_part(n, n))
+                    for one, whole in zip(costs.compute.flops_by_part(1, n), costs.compute.flops_by_part(n, n))
                 ]
             ),
             **keyed(costs, "costs.flops", asked),
@@ -124,31 +124,31 @@ def data(costs: Costs, asked: Asked) -> dict:
                 "reach": str(k.mask) if k.mask else None,
                 "elements": str(k.elements),
                 "item_bytes": plain_number(k.item_bytes or item),
-                "bytes_at": at_each(lambda n, i=i: costs.cache_by_entry(n, item)[i][1]),
+                "bytes_at": at_each(lambda n, i=i: costs.cache.cache_by_entry(n, item)[i][1]),
             }
             for i, k in enumerate(costs.counts.kept)
         ],
-        "weight_bytes": {name: costs.converted_weight_bytes(name) for name in FORMATS},
+        "weight_bytes": {name: costs.memory.converted_weight_bytes(name) for name in FORMATS},
         "published_weights": published(costs),
         "quantizer_bytes": {name: quantizer_bytes(costs, name) for name in QUANTIZERS},
         "gguf_bytes": gguf_bytes(costs),
-        "inference_bytes_at": at_each(lambda n: costs.inference_bytes(1, asked.at(n))),
+        "inference_bytes_at": at_each(lambda n: costs.memory.inference_bytes(1, asked.at(n))),
         "training_bytes_at": at_each(
             lambda n: {
-                **costs.training_bytes(n),
-                "activations_without_pairs": costs.activation_bytes(n, pairs=False),
-                "activations_recomputed": costs.activation_bytes(n, recompute=True),
+                **costs.training.training_bytes(n),
+                "activations_without_pairs": costs.training.activation_bytes(n, pairs=False),
+                "activations_recomputed": costs.training.activation_bytes(n, recompute=True),
             }
         ),
         "split_bytes": {
             str(d): {
                 "split": splits[0].degrees,
-                "weights": costs.split_weight_bytes(d, form),
-                "cache_at": at_each(lambda n, d=d: costs.split_cache_bytes(n, d, 1, item)),
+                "weights": costs.devices.split_weight_bytes(d, form),
+                "cache_at": at_each(lambda n, d=d: costs.devices.split_cache_bytes(n, d, 1, item)),
                 **_sent(costs, splits[0], asked),
             }
             for d in DEVICES
-            if (splits := costs.splits(d))
+            if (splits := costs.devices.splits(d))
         },
         "engine_bytes": engine_bytes(costs, asked),
         "decode_moves_at": at_each(lambda n: _moved(costs, 1, n, asked)),
@@ -188,7 +188,7 @@ def _sent(costs: Costs, split: Split, asked: Asked) -> dict[str, int | float]:
 def engine_bytes(costs: Costs, asked: Asked) -> dict[str, Any]:
     """Each engine's memory in addition to the weights, exact terms only, for one sequence of the first context on a
     machine with `ENGINE_MEMORY`; None if no rule is known for its cache of the model."""
-    from ..counting.engines import exact_terms, names  # only an object in JSON has them
+    from ..counting.engines import exact_terms, names  # only the JSON has them
 
     given = asked.at(asked.contexts[0])
 
@@ -220,16 +220,16 @@ def published(costs: Costs) -> dict | None:
 
 def _moved(costs: Costs, new: int, context: int, asked: Asked) -> dict:
     return {
-        "weights_read": costs.weight_bytes_read(new, 1, asked.weights),
-        "cache_read": costs.cache_bytes_read(new, context, 1, asked.item_bytes),
-        "cache_written": costs.cache_bytes_written(new, context, 1, asked.item_bytes),
-        "flops_per_byte": _float(costs.intensity(new, asked.at(context))),
+        "weights_read": costs.traffic.weight_bytes_read(new, 1, asked.weights),
+        "cache_read": costs.traffic.cache_bytes_read(new, context, 1, asked.item_bytes),
+        "cache_written": costs.traffic.cache_bytes_written(new, context, 1, asked.item_bytes),
+        "flops_per_byte": _float(costs.traffic.intensity(new, asked.at(context))),
     }
 
 
 BOUND = (
     *("devices", "split", "prefill_seconds", "prefill_limited_by"),
-    *("decode_seconds", "decode_limited_by", "tokens_per_second"),
+    *("decode_seconds", "decode_limited_by", "tokens_per_second", "prefill_joules", "decode_joules"),
 )
 
 
@@ -241,7 +241,7 @@ class Room(NamedTuple):
 
 
 def _room(costs: Costs, a: Accelerator, asked: Conditions) -> Room:
-    split = costs.least_split(asked, a.memory_bytes)
+    split = costs.devices.least_split(asked, a.memory_bytes)
     return Room(split, asked.on(a, split.devices if split else asked.devices))
 
 
@@ -252,7 +252,7 @@ def _batches(costs: Costs, room: Room) -> list[Conditions]:
         return []
     memory = given.machine.memory_bytes
     sizes = sorted({*BATCHES, costs.batch_that_fits(memory, given)})
-    most = costs.texts_of_group(split, memory, given) * split.data
+    most = costs.devices.texts_of_group(split, memory, given) * split.data
     return [given.of_texts(n) for n in sizes if 0 < n <= most]
 
 
@@ -262,6 +262,12 @@ def _bounds(costs: Costs, room: Room) -> dict:
         return {**dict.fromkeys(BOUND), "compute_limits_from_batch": costs.critical_batch(given)}
     read, write = costs.bound(given.tokens, given), costs.bound(1, given)
     seconds, parts = write.longest
+    watts = given.machine.watts
+    power = None if watts is None else watts * given.devices
+
+    def joules(ratio: Ratio) -> float | None:
+        return None if power is None else _ratio(ratio[0] * power, ratio[1])
+
     return {
         "devices": split.devices,
         "split": split.degrees,
@@ -270,13 +276,15 @@ def _bounds(costs: Costs, room: Room) -> dict:
         "decode_seconds": _ratio(seconds, parts),
         "decode_limited_by": write.limited_by,
         "tokens_per_second": _ratio(parts, seconds),
+        "prefill_joules": joules(read.longest),
+        "decode_joules": joules(write.longest),
         "compute_limits_from_batch": costs.critical_batch(given),
     }
 
 
 def _throughput(costs: Costs, room: Room, batches: list[Conditions]) -> dict[str, float]:
-    """Tokens per second at best by batch size, up to the largest that fits into the split of the bounds; nothing where
-    its devices exchange something and state no link.
+    """Maximum tokens per second by batch size, up to the largest that fits in the split of the bounds; empty if its
+    devices communicate over a link of unknown speed.
     """
     found: dict[str, float] = {}
     if room.split is None:
@@ -290,7 +298,7 @@ def _throughput(costs: Costs, room: Room, batches: list[Conditions]) -> dict[str
 
 
 def _verify(costs: Costs, batches: list[Conditions]) -> dict[str, dict[str, float]]:
-    """By batch size, how many times as long as a decoding step one takes at least that checks so many draft tokens."""
+    """By batch size, the minimum time of a step that verifies so many draft tokens, relative to a decode step."""
     from ..counting.speculative import lengths  # here: no table asks for it
 
     def times(verify: Ratio, plain: Ratio) -> float:
@@ -310,7 +318,7 @@ def _float(x: Fraction) -> float:
 
 
 def _ratio(number: int, parts: int) -> float:
-    """To six significant digits: the figures behind it have fewer."""
+    """To six significant digits, more than the underlying figures have."""
     return float(f"{number / parts:.6g}")
 
 
@@ -319,7 +327,7 @@ def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
     formats = [
         Line(
             f"weights in {name}, bytes",
-            costs.converted_weight_bytes(name),
+            costs.memory.converted_weight_bytes(name),
             BYTES,
             f"{float(FORMATS[name].bits_per_weight):g} bits a weight",
         )
@@ -332,8 +340,10 @@ def blocks(costs: Costs, asked: Asked) -> list[list[Line]]:
 
 
 def _published(costs: Costs) -> list[Line]:
-    """The weights as published, if their format differs from those of the list."""
+    """The weights of the files at hand; or as published, if their format differs from those of the list."""
     said = "" if costs.formats.problem else costs.formats.said(PUBLISHED)
+    if (file := costs.formats.file) is not None and file.decides:
+        return [Line("weights in the files, bytes", costs.weight_bytes(PUBLISHED), BYTES, f"{file.source}: {said}")]
     return [Line("weights as published, bytes", costs.weight_bytes(PUBLISHED), BYTES, said)] if " " in said else []
 
 
@@ -345,31 +355,34 @@ def _at(costs: Costs, n: int, asked: Asked) -> list[Line]:
         return line(costs, name, asked, n, note)
 
     def of_latents(name: str) -> list[Line]:
-        return [figure(name)] if costs.has_latents else []
+        return [figure(name)] if costs.cache.has_latents else []
 
-    terms = costs.inference_bytes(1, asked.at(n))
+    terms = costs.memory.inference_bytes(1, asked.at(n))
     return [
         figure("causal_flops"),
         *of_latents("expanded_causal_flops"),
         figure("causal_training_flops", f"causal; 6 for each active parameter is {6 * costs.counts.active:,}"),
         *(
             Line(f"{k.holds} of {_layers(k.layers)} at {n:,}, bytes", size, BYTES, str(k.elements), "cache_bytes")
-            for k, size in costs.cache_by_entry(n, item)
+            for k, size in costs.cache.cache_by_entry(n, item)
         ),
         *of_latents("expanded_cache_bytes"),
         figure("inference_bytes", " + ".join(f"{name} {size:,}" for name, size in terms.items())),
-        figure("training_bytes", f"of which activations {costs.activation_bytes(n):,}"),
-        figure("recomputed_training_bytes", f"of which activations {costs.activation_bytes(n, recompute=True):,}"),
-        figure("bytes_moved", f"{_float(costs.intensity(1, asked.at(n))):g} FLOPs per byte"),
+        figure("training_bytes", f"of which activations {costs.training.activation_bytes(n):,}"),
+        figure(
+            "recomputed_training_bytes", f"of which activations {costs.training.activation_bytes(n, recompute=True):,}"
+        ),
+        figure("bytes_moved", f"{_float(costs.traffic.intensity(1, asked.at(n))):g} FLOPs per byte"),
         *(
             Line(
                 f"on each of {d} devices at {n:,}, bytes",
-                (costs.split_weight_bytes(d, form) or 0) + (costs.split_cache_bytes(n, d, 1, item) or 0),
+                (costs.devices.split_weight_bytes(d, form) or 0)
+                + (costs.devices.split_cache_bytes(n, d, 1, item) or 0),
                 BYTES,
                 f"weights and cache, {splits[0].said}",
             )
             for d in DEVICES[1:]
-            if (splits := costs.splits(d))
+            if (splits := costs.devices.splits(d))
         ),
     ]
 

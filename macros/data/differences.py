@@ -11,9 +11,9 @@ Objects = Mapping[
     str, Mapping[str, Any]
 ]  # models' objects, as `describe --collapse --format json` prints them, by slug
 
-# Lists without figures of their own: they are the same, or so many of their entries are not.
+# Lists without figures of their own: only the number of differing entries counts.
 LISTS = "tensors", "buffers"
-# What says no figure, or says one again as a formula.
+# Keys without a figure, or with a formula for another one.
 NO_FIGURES = frozenset({"version", "sources", "warnings", "formulas"})
 
 

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..catalogue.headlines import headlines_of
 from ..counting.costs import Costs
 from ..counting.costs import of as costs_of
 from ..counting.expressions import expression
@@ -19,16 +20,16 @@ from . import components, weights
 from .costs import USUAL, Asked, data, keyed
 
 if TYPE_CHECKING:
+    from ..catalogue.models import Model
     from ..catalogue.preset_file import Preset, Published
-    from ..catalogue.presets import Model
 
 # Beyond this many tensors the lists are not written out.
 MAX_TENSORS = 2_000_000
 
-# Stand for the lists of tensors while the object around them is written.
+# Placeholders for the lists of tensors while the object around them is written.
 LIST, STORED = "the list of tensors", "the list of stored tensors"
 
-# Of the objects and addresses; a key that goes or means something else makes the next one.
+# Version of the objects and addresses; a removed or redefined key starts the next one.
 VERSION = "v1"
 
 CSV_TENSORS, CSV_PATTERNS = "model,tensor,shape,parameters", "model,tensor,shape,copies,parameters,formula"
@@ -167,6 +168,16 @@ def sources(preset: Preset, published: Published | None) -> dict[str, object]:
         "config": preset.sources.config,
         "values": preset.sources.values,
         "verified": str(preset.sources.verified),
+        "headlines": [
+            {
+                "size": row.said,
+                "counts": list(row.counts),
+                "source": row.source,
+                "address": row.elsewhere.address if row.elsewhere else None,
+                "read": str(row.elsewhere.read) if row.elsewhere else None,
+            }
+            for row in headlines_of(preset)
+        ],
         "published": published
         and {
             "parameters": published.parameters,
@@ -189,7 +200,7 @@ def about(preset: Preset) -> dict[str, str | None]:
 
 
 def parts(model: Model) -> dict | None:
-    """For a config of several parts the described one (None if it has no key) and the others."""
+    """For a config of several parts, the described part (None if it has no key) and the others."""
     if model.parts is None:
         return None
     return {"described": model.parts.described, "left_out": [key for key, _ in model.parts.left_out]}

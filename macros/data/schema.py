@@ -101,6 +101,18 @@ def model() -> Schema:
                             "sources of single values that are not from `config`, by key",
                         ),
                         verified=_said({"type": "string", "format": "date"}, "date of the last lookup"),
+                        headlines=_said(
+                            _list(
+                                _object(
+                                    size=_said(TEXT, "at its own digits; A before it: active parameters"),
+                                    counts=_said(_list(TEXT), "the counts that give it, of several any; or none"),
+                                    source=TEXT,
+                                    address=_or_null(TEXT),
+                                    read=_or_null({"type": "string", "format": "date"}),
+                                )
+                            ),
+                            "published sizes, and the counts that give them",
+                        ),
                         published=_or_null(
                             _object(
                                 parameters=COUNT,
@@ -143,6 +155,11 @@ def _components(tensors: Schema) -> Schema:
     return _said(
         _object(
             parameters=_said(COUNT, "of the text part and the towers"),
+            parameters_with_prediction=_said(COUNT, "of the text part and the modules for multi-token prediction"),
+            counts=_said(
+                {"type": "object", "additionalProperties": COUNT},
+                "every count that a published size may be, by its name in a preset",
+            ),
             not_counted=_said(_list(TEXT), "other parts of the config"),
             prediction=_said(
                 _or_null(
@@ -307,6 +324,8 @@ def _costs() -> Schema:
         decode_seconds=_or_null(NUMBER),
         decode_limited_by=_or_null(TEXT),
         tokens_per_second=_or_null(NUMBER),
+        prefill_joules=_said(_or_null(NUMBER), "at the limit of the devices' power; null where no source states it"),
+        decode_joules=_or_null(NUMBER),
         compute_limits_from_batch=_said(_or_null(COUNT), "null where memory is always the limit"),
     )
     part = _object(

@@ -5,25 +5,27 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..counting import adapters
-from ..counting.adapters import ALL_LINEAR, RANK, Adapter, Module
+from ..counting.adapter_choice import ALL_LINEAR, RANK, Adapter
+from ..counting.adapters import every_linear
 from ..counting.costs import Costs
+from ..counting.module_tree import Module, modules
 from ..counting.training_setup import Setup, device_terms
 from ..engine.errors import Problem
 
 if TYPE_CHECKING:
-    from ..catalogue.presets import Model
+    from ..catalogue.models import Model
 
-# What most fine-tuning starts from: PEFT's own default, and every linear layer at the rank of QLoRA's examples.
-LORA = {"default": Adapter(RANK), ALL_LINEAR: Adapter(16, (ALL_LINEAR,))}
+# The usual starting points of fine-tuning: PEFT's default, and every linear layer at the rank of QLoRA's examples.
+LORA = {"default": lambda _: Adapter(RANK), ALL_LINEAR: lambda architecture: every_linear(architecture, 16)}
 ZERO = Setup(sequence=4096, devices=8, sharding="zero3")
 TERMS = ("weights", "gradients", "master weights", "optimizer states", "exchange buffers", "activations", "logits")
 
 
 def data(model: Model, costs: Costs) -> dict[str, Any]:
     """The keys of training among a model's costs."""
-    known = adapters.modules(model.counts, model.architecture, model.model_type)
+    known = modules(model.counts, model.architecture)
     return {
-        "lora": {name.replace("-", "_"): _lora(model, adapter, known) for name, adapter in LORA.items()},
+        "lora": {name.replace("-", "_"): _lora(model, of(model.architecture), known) for name, of in LORA.items()},
         "zero3_bytes": _zero(costs, known),
     }
 
@@ -31,7 +33,7 @@ def data(model: Model, costs: Costs) -> dict[str, Any]:
 def _lora(model: Model, adapter: Adapter, known: tuple[Module, ...]) -> dict[str, Any] | None:
     """The parameters of adapters as PEFT makes them; None if it finds nothing to adapt."""
     try:
-        made = adapters.adapters(model.counts, model.architecture, model.model_type, adapter, known)
+        made = adapters.adapters(model.counts, model.architecture, adapter, known)
     except Problem:
         return None
     return {"rank": adapter.rank, "target_modules": list(made.targets), "parameters": made.total}

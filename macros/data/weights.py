@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..counting.costs import Costs
-from ..counting.formats import FORMATS
+from ..counting.file_weights import FileWeights
+from ..counting.formats import FORMATS, PUBLISHED
 from ..counting.gguf_types import FORMATS as GGUF
 from ..engine.tensors import Weight, runs
 
@@ -31,9 +33,11 @@ def summary(costs: Costs, format: str) -> dict[str, Any]:
 
 
 def patterns(costs: Costs, format: str) -> tuple[list[Row], list[list[list[int]] | None]]:
-    """Every pattern with each of its types, with `{i}` for the layer and `{e}` for the expert; and for each row the
-    layers, as [first, last, step], or none outside of layers."""
-    if format in GGUF:
+    """Every pattern with each of its types, with `{i}` for the layer and `{e}` for the expert; and the layers of each
+    row as [first, last, step], or none outside of layers."""
+    if file := _at_hand(costs, format):
+        rows = list(_collapsed(file))
+    elif format in GGUF:
         rows = [
             ([stored.tensor.name, stored.type, stored.size], stored.layers)
             for stored in costs.formats.gguf.in_format(format)
@@ -44,7 +48,10 @@ def patterns(costs: Costs, format: str) -> tuple[list[Row], list[list[list[int]]
 
 
 def tensors(costs: Costs, format: str) -> Iterator[Row]:
-    """Every tensor; for tensors of one layer whose types differ by expert, the pattern."""
+    """Every tensor; for tensors of one layer whose types differ by expert, the pattern. Of files at hand, theirs."""
+    if file := _at_hand(costs, format):
+        yield from ([name, tensor.type, tensor.size] for name, tensor in file.tensors.items())
+        return
     if format in GGUF:
         for stored in costs.formats.gguf.in_format(format):
             size = stored.size // len(stored.layers or (0,))
@@ -62,6 +69,29 @@ def tensors(costs: Costs, format: str) -> Iterator[Row]:
                 size = form.size(shape)
                 for name in w.names(layer):
                     yield [name, form.name, size]
+
+
+def _at_hand(costs: Costs, format: str) -> FileWeights | None:
+    """The files whose tensors a format means; None if it means others, or none are at hand."""
+    file = costs.formats.file if format == PUBLISHED else None
+    return file if file is not None and file.decides else None
+
+
+def _collapsed(file: FileWeights) -> Iterator[tuple[Row, tuple[int, ...] | None]]:
+    """The tensors of files, those that differ in the number of the layer alone as one."""
+    sizes: dict[tuple[str, str], int] = {}
+    layers: dict[tuple[str, str], list[int]] = {}
+    for name, tensor in file.tensors.items():
+        found = _LAYER.search(name)
+        key = (name if found is None else f"{name[: found.start()]}{{i}}{name[found.end() :]}"), tensor.type
+        sizes[key] = sizes.get(key, 0) + tensor.size
+        if found is not None:
+            layers.setdefault(key, []).append(int(found[0]))
+    for (name, kind), size in sizes.items():
+        yield [name, kind, size], (tuple(layers[name, kind]) if (name, kind) in layers else None)
+
+
+_LAYER = re.compile(r"(?<=\.)\d{1,9}(?=\.)")
 
 
 def _by_layer(costs: Costs, format: str) -> Iterable[tuple[Row, tuple[int, ...] | None]]:

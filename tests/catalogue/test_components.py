@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+import re
 import tomllib
 from pathlib import Path
 
@@ -23,7 +24,7 @@ from macros.catalogue.preset_file import Extra, Published
 from macros.cli import totals
 from macros.cli.commands import main
 from macros.cli.skeleton import skeleton
-from macros.data.components import with_text
+from macros.data.components import Inputs, data
 from macros.data.schema import model as schema
 from macros.engine.errors import Problem
 from macros.engine.rules import ShapeError
@@ -52,9 +53,9 @@ def test_text_and_towers_make_the_published_file(slug):
     assert not any(
         "tower" in row.name or row.part == "vision" for row in (published.extra if published else ()) if row.count
     )
-    if model.published and published:
+    if model.published and published and published.exact:
         rest = sum(row.count for row in published.extra) + model.counts.buffer_elements
-        assert with_text(model) + rest == published.parameters
+        assert model.with_components + rest == published.parameters
 
 
 @pytest.mark.parametrize("slug", TOKENS)
@@ -121,7 +122,7 @@ def test_a_config_of_ones_own_has_its_towers():
     preset = presets.preset("gemma3-4b")
     whole = {**preset.components, "text_config": preset.config}
     made = presets.make("config", whole)
-    assert with_text(made) == presets.preset("gemma3-4b").published.parameters
+    assert made.with_components == presets.preset("gemma3-4b").published.parameters
     assert made.uncounted_parts == ()
     made = presets.make("config", whole | {"speech_config": {"hidden_size": 5}})
     assert made.uncounted_parts == ("speech_config",) and len(made.components) == 1
@@ -139,7 +140,7 @@ def test_gemma_3n_with_its_conformer_and_its_convolutional_net(layers, d_ff, sha
     made = presets.make(
         "config", {"model_type": "gemma3n", "text_config": text, "vision_config": {}, "audio_config": {}}
     )
-    assert (with_text(made), made.uncounted_parts) == (parameters, ())
+    assert (made.with_components, made.uncounted_parts) == (parameters, ())
 
 
 def test_a_new_preset_comes_with_its_towers(tmp_path):
@@ -212,10 +213,10 @@ def test_the_command_prints_towers_on_request(capsys):
     assert main(["describe", "gemma-4-e2b", "--components", "--sound", "12"]) == 0
     out = capsys.readouterr().out
     assert "audio (audio_config): gemma4_audio" in out and "tokens of a sound of 12 seconds" in out
-    assert f"{with_text(presets.model('gemma-4-e2b')):,}" in out
+    assert f"{presets.model('gemma-4-e2b').with_components:,}" in out
     assert main(["describe", "gemma3-4b", "--components", "--format", "csv"]) == 0
     rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
-    assert sum(int(row["parameters"]) for row in rows) == with_text(presets.model("gemma3-4b"))
+    assert sum(int(row["parameters"]) for row in rows) == presets.model("gemma3-4b").with_components
     with pytest.raises(SystemExit):
         main(["describe", "gemma3-4b", "--image", "640"])
     assert "'640' is not the size of an image" in capsys.readouterr().err
@@ -319,3 +320,34 @@ def test_a_tower_whose_sizes_clash_names_the_file(monkeypatch):
             call()
         said = "vision_config: the sizes do not fit together: linear: [T 3] against [2 3]"
         assert str(wrong.value) == f"{file}{said}; correct the sizes in vision_config"
+
+
+def test_keys_of_the_prediction_module_are_no_sizes_of_the_text_model():
+    model = presets.model("exaone-4.5-33b")
+    assert (model.counts.total, model.with_components) == (32_527_504_384, 33_813_987_328)
+    assert model.prediction and model.prediction.number == 1 and model.with_prediction > model.counts.total
+
+
+def test_the_module_for_prediction_and_the_towers_are_added_up_apart():
+    """DeepSeek-V3 has a module for prediction and no towers, Gemma 3 4B towers and no module."""
+    there = {slug: data(presets.model(slug), Inputs(), False) for slug in ("deepseek-v3", "gemma3-4b")}
+    predicts, sees = there["deepseek-v3"], there["gemma3-4b"]
+    total = presets.model("deepseek-v3").counts.total
+    assert predicts["parameters"] == total and predicts["towers"] == []
+    assert predicts["parameters_with_prediction"] == total + predicts["prediction"]["parameters"] > total
+    towers = sum(tower["parameters"] for tower in sees["towers"])
+    assert sees["parameters"] == presets.model("gemma3-4b").counts.total + towers
+    assert sees["prediction"] is None and sees["parameters_with_prediction"] == sees["parameters"] - towers
+
+
+def test_a_preset_whose_file_has_other_numbers_says_both(tmp_path, capsys):
+    """The numbers of the file first, then those of the forward pass."""
+    (tmp_path / "ours.toml").write_text(SCOUT.replace("Llama 4 Scout", "Ours").partition("[published]")[0], "utf-8")
+    header = json.dumps({"a.weight": {"dtype": "BF16", "shape": [3, 5], "data_offsets": [0, 30]}}).encode()
+    (tmp_path / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header)
+    try:
+        assert main(["totals", str(tmp_path), "--preset", str(tmp_path / "ours.toml")]) == 1
+    finally:
+        presets.read_also(None)
+    (said,) = re.findall(r"([\d,]+) in all, and the forward pass gives ([\d,]+)", capsys.readouterr().err)
+    assert said == ("15", f"{presets.model('llama4-scout').held():,}")

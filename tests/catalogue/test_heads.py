@@ -123,7 +123,8 @@ def test_what_is_not_counted_says_so_and_ends_with_2(tmp_path, capsys, keys, sai
 @pytest.mark.parametrize("model_type, name", [(t, name) for t, names in class_names().items() for name in names])
 def test_each_name_of_a_maker_is_one_that_the_rule_does_not_know(model_type, name, monkeypatch):
     raw = configs().get({"kimi_k2": "deepseek_v3"}.get(model_type, model_type))
-    raw = raw | {"model_type": model_type} if raw else {"model_type": model_type, "text_config": configs()["llama"]}
+    text = configs().get({"inkling_mm_model": "inkling_text"}.get(model_type, f"{model_type}_text"), configs()["llama"])
+    raw = raw | {"model_type": model_type} if raw else {"model_type": model_type, "text_config": text}
     assert make("it", raw | {"architectures": [name]}).head is None
     monkeypatch.setattr(presets, "class_names", dict)
     try:

@@ -1,6 +1,6 @@
 """What transformers writes into a config.json is read: for each covered type, a file that it saved itself.
 
-`golden/saved_configs.json` has what `save_pretrained` of transformers 5.23 wrote for the small configs of the golden
+`golden/saved_configs.json` has what `save_pretrained` of transformers 5.24 wrote for the small configs of the golden
 checkpoints and for a few multimodal ones around them, and the parameters of the (text) model that it made of each.
 """
 

@@ -1,0 +1,209 @@
+"""The table of kinds and words with which `question.py` reads a question: models, machines, formats, sizes, figures,
+engines and values, by all of their common names. The words are data, `asked.toml` with the reason for each."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from pathlib import Path
+
+from ..counting.accelerators import Accelerator, accelerators
+from ..counting.formats import CACHE_BYTES, OTHER_WEIGHTS, PUBLISHED, WEIGHTS
+from ..engine import bounds
+from ..engine.architectures import architectures
+from ..engine.architectures.config import fields_of
+from . import presets
+from .question_words import number_of
+from .transformers_types import vllm_recipes
+
+HERE = Path(__file__).parent
+WHAT_IF, FITS, COMPARE, PLAN = "tools/what-if.md", "tools/fits.md", "tools/compare.md", "tools/plan.md"
+TRAINING, CONFIG, MACHINES = "costs/training-memory.md", "tools/config.md", "costs/machines.md"
+TOOLS = {
+    "whatIf": WHAT_IF,
+    "fits": FITS,
+    "compare": COMPARE,
+    "plan": PLAN,
+    "training": TRAINING,
+    "config": CONFIG,
+    "machines": MACHINES,
+}
+_IN_BRACKETS = re.compile(r"\(.*?\)")
+_WORD = re.compile(r"[a-z0-9.]+")
+
+
+@cache
+def asked() -> dict:
+    """The contents of `asked.toml`."""
+    return tomllib.loads((HERE / "asked.toml").read_text("utf-8"))
+
+
+def topics(page: str, anchor: str) -> list[str]:
+    """The other names of a section, by its page's source; most sections have none."""
+    return all_topics().get((page, anchor), [])
+
+
+@cache
+def all_topics() -> dict[tuple[str, str], list[str]]:
+    """The other names of pages and sections, by the page's source and the anchor."""
+    return {(t["page"], t.get("anchor", "")): t["names"].split(", ") for t in asked()["topic"]}
+
+
+def names(
+    models: Iterable[str], is_built: Callable[[str], bool], address: Callable[[str], str], has_keys: bool = True
+) -> dict:
+    """All names with which `question.py` reads a question; `models` in the order of their records.
+
+    A model has its names besides the title and its rank, newest first, and the largest first on the same day; -1 if no
+    tool can start from it. The keys of sizes in a config.json take a second: without them every size is its own key.
+    """
+    said, models = asked(), list(models)
+    order = {slug: n for n, slug in enumerate(sorted(filter(_is_listed, models), key=_newest_first))}
+    keys, others = _keys() if has_keys else ({s["name"]: s["name"] for s in said["size"] if s["name"] != "context"}, {})
+    lists = "plain", "noise", "qualifiers", "makers", "ordinary", "training", "fitting", "against"
+    return {
+        "models": [
+            [order.get(slug, -1), _other_names(slug), presets.preset(slug).headline or "", *_architecture(slug, others)]
+            for slug in models
+        ],
+        "lacking": lacking(),
+        "keys": keys,
+        "machines": machine_names(accelerators()),
+        "machineNames": {slug: a.name for slug, a in accelerators().items()},
+        "machine_words": {word: m["slug"] for m in said["machine"] for word in m["words"]},
+        "uncounted": [u["words"] for u in said["uncounted"]],
+        "installed": installed(accelerators()),
+        "formats": format_names(),
+        "caches": list(CACHE_BYTES),
+        "figures": [[f["name"], f["words"], f["section"]] for f in said["figure"]],
+        "sizes": [[s["name"], s["words"]] for s in said["size"]],
+        "values": [[v["name"], v["words"]] for v in said["value"]],
+        "engines": {e["name"]: e["words"] for e in said["engine"]},
+        "engine_pages": {e["name"]: [e["name"], address(e["page"]) + f"#{e['anchor']}"] for e in said["engine"]},
+        **{key: said[key].split() for key in lists},
+        "terms": said["terms"],
+        "of_machines": said["of_machines"],
+        "billing": said["billing"],
+        "ordinary": sorted({*said["ordinary"].split(), *_words_of_topics()}),
+        "tools": {name: address(source) for name, source in TOOLS.items() if is_built(source)},
+        "most": {"context": bounds.MOST_TOKENS, "batch": bounds.MOST_TEXTS, "devices": bounds.MOST_DEVICES},
+    }
+
+
+def same() -> list[list[str]]:
+    """Words that find the same results as each other."""
+    return [s["words"] for s in asked()["same"]]
+
+
+def _words_of_topics() -> set[str]:
+    """The words of the names of pages and sections: none is a misspelled model."""
+    said = [t["names"] for t in asked()["topic"]] + [" ".join(s["words"]) for s in asked()["same"]]
+    return {word for names in said for word in _WORD.findall(names.lower()) if word.isalpha() and len(word) > 2}
+
+
+def lacking() -> list[str]:
+    """The hub names of models that others list and the catalog lacks."""
+    return [name for name in vllm_recipes().models if not presets.meant(name).slug]
+
+
+def installed(known: Mapping[str, Accelerator]) -> dict[str, list[list[str]]]:
+    """Machines whose GPU may use a part of the memory, by the amount that is installed: `64GB`; each with the part, and
+    its slug first if no other has as much."""
+    found: dict[str, list[list[str]]] = {}
+    for slug, a in known.items():
+        if a.installed_bytes:
+            found.setdefault(f"{a.installed_bytes / 1e9:g}GB", []).append([slug, f"{a.memory_bytes / 1e9:.4g}GB"])
+    return {amount: each if len(each) == 1 else [one[1:] for one in each] for amount, each in found.items()}
+
+
+def _is_listed(slug: str) -> bool:
+    """Whether a tool can start from a model."""
+    return presets.preset(slug).config is not None
+
+
+def _newest_first(slug: str) -> tuple[str, int]:
+    """Of one day the largest first, by the size that its maker gives."""
+    p = presets.preset(slug)
+    day = p.released.isoformat() if isinstance(p.released, datetime.date) else str(p.released)
+    number = number_of((p.headline or "").lower().partition("-")[0])
+    size = number.times({"m": 10**6, "b": 10**9, "t": 10**12}.get(number.suffix, 1)) if number else 0
+    return "".join(chr(0x10FFFF - ord(c)) for c in day.ljust(10, "0")), -size
+
+
+def _other_names(slug: str) -> list[str]:
+    """The names of a model besides its title and its slug."""
+    p = presets.preset(slug)
+    named = dict.fromkeys(name.rpartition("/")[2].lower() for name in (p.hub or "", *p.aliases))
+    return [name for name in named if name and _plain(name) not in (_plain(p.name), _plain(slug))]
+
+
+def _plain(name: str) -> str:
+    return "".join(_WORD.findall(name.lower()))
+
+
+Keys = dict[str, str]  # a size's name -> its key in a config.json
+
+
+def _keys() -> tuple[Keys, dict[str, Keys]]:
+    """The key of each size that most architectures have, and of those that have another, by their names."""
+    sizes = [s["name"] for s in asked()["size"]]
+    of_each = {
+        name: {f.field: f.key for f in fields_of(a.config) if f.field in sizes and f.key}
+        for name, a in architectures().items()
+    }
+    usual: Keys = {}
+    for size in sizes:
+        keys = [keys[size] for keys in of_each.values() if size in keys]
+        if keys:
+            usual[size] = max(sorted(set(keys)), key=keys.count)
+    return usual, {
+        name: {size: key for size, key in keys.items() if key != usual[size]} for name, keys in of_each.items()
+    }
+
+
+def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:
+    """The keys of a model's sizes that differ from the usual ones."""
+    if not _is_listed(slug):
+        return []
+    keys = others.get(presets.model(slug).model_type, {})
+    return [keys] if keys else []
+
+
+def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
+    """Accelerators by their names, without spaces: `rtx4090`, `4090`, `a100`; an ambiguous name means the accelerator
+    of whose name it omits the least, then the most common one."""
+    found: dict[str, tuple[int, bool, int, str]] = {}
+    for place, (slug, a) in enumerate(known.items()):
+        for name, left_out in _machine_names(a.name):
+            this = (left_out, not a.is_common, place, slug)
+            found[name] = min(found.get(name, this), this)
+    slugs = {_plain(slug): slug for slug in known}  # its own slug is never ambiguous
+    return {name: best[-1] for name, best in found.items()} | slugs
+
+
+def _machine_names(name: str) -> Iterable[tuple[str, int]]:
+    """The shorter forms of a name, without words at either end as long as the rest identifies it, with the omitted
+    words. The memory after a comma does not count as a word."""
+    name, _, memory = _IN_BRACKETS.sub("", name).lower().partition(",")
+    words, amount = _WORD.findall(name), "".join(_WORD.findall(memory))
+    yield "".join(words), 0
+    for start in range(len(words)):
+        for end in range(len(words), start, -1):
+            part = "".join(words[start:end])
+            if re.fullmatch(r"(?=.*[a-z])(?=.*\d)[a-z].*|\d{4,}[a-z]*", part):
+                yield part, len(words) - (end - start)
+                if amount and end == len(words):
+                    yield part + amount, start
+
+
+def format_names() -> dict[str, list[str]]:
+    """The weight formats, each with its other names."""
+    found: dict[str, list[str]] = {name: [] for name in WEIGHTS if name != PUBLISHED}
+    for other, name in OTHER_WEIGHTS.items():
+        found[name].append(other.lower())
+    for entry in asked()["format"]:
+        found[entry["name"]] += entry["words"]
+    return found

@@ -1,0 +1,47 @@
+"""The model types that llama.cpp's converter makes files of one architecture of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..engine.architectures import architectures, find, is_known
+from ..engine.errors import Problem, nearest, shorten
+from ..engine.facts import Gguf as Converted
+
+
+def _of_architectures() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for model_type, one in architectures().items():
+        if isinstance(one.gguf, Converted):
+            for name in {one.gguf.name, *(other.name for _, other in one.gguf.becomes)}:
+                found.setdefault(name, []).append(model_type)
+    return found
+
+
+def names() -> list[str]:
+    """llama.cpp's names of all architectures that the rules of model types name."""
+    return sorted(_of_architectures())
+
+
+def types_of(architecture: str) -> list[str]:
+    """The model types that llama.cpp's converter makes a file of this architecture of. Raises `Problem` if there is
+    none."""
+    known = _of_architectures()
+    if architecture not in known:
+        raise Problem(
+            f"general.architecture = {shorten(architecture)}: no rules are known for it",
+            nearest(architecture, sorted(known), "the coverage page lists those that are"),
+        )
+    return sorted(known[architecture], key=lambda name: name != architecture)  # a type that is called so comes first
+
+
+def likeliest(architecture: str) -> Iterator[str]:
+    """The same, the one that is called like the architecture first: the others are looked for only after it. Raises
+    `Problem`."""
+    first = find(architecture).gguf if is_known(architecture) else None
+    is_called_so = isinstance(first, Converted) and first.name == architecture
+    if is_called_so:
+        yield architecture
+    for name in types_of(architecture):
+        if not (is_called_so and name == architecture):
+            yield name

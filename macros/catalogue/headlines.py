@@ -1,0 +1,180 @@
+"""The counts that may be meant by a published size such as "7B" or "A2.7B", and how each gives it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ..counting.figures import SCALES
+from ..counting.parameters import Counts
+from ..engine.errors import Problem, nearest
+from .models import Model
+from .preset_file import Elsewhere, Preset
+
+SHORT = re.compile(r"A?[~≈]?(?P<whole>\d+)(?:\.(?P<decimals>\d+))?(?P<unit>[MBT])")
+NOT_REPRODUCED = "none"  # no count gives it
+_IN_WORDS = {"M": "millions", "B": "billions", "T": "trillions"}
+_PLACES = ("", "tens of ", "hundreds of ")
+
+
+class Reading(NamedTuple):
+    """A count that may be meant by "size": what it is, its value, and its name in a preset."""
+
+    what: str
+    parameters: int
+    name: str = ""
+
+
+class Short(NamedTuple):
+    """A published size in units of half of its last digit: the size, its last digit, and the text of either."""
+
+    figure: int
+    last_digit: int
+    scale: int  # of a count, to be in these units
+    whole: str
+    unit: str
+
+
+class Headline(NamedTuple):
+    """A published size of a model: the key of the preset that names its counts, the size, these names, its source."""
+
+    key: str
+    said: str
+    counts: tuple[str, ...]
+    source: str
+    elsewhere: Elsewhere | None = None
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it is the total, or the active parameters."""
+        return self.counts in (("total",), ("active",))
+
+
+def is_active(said: str) -> bool:
+    """Whether a published size is that of the active parameters: "A2.7B"."""
+    return said.startswith("A")
+
+
+def short(said: str) -> Short | None:
+    """A published size; None for a name such as 8x7B."""
+    if (parts := SHORT.fullmatch(said.strip())) is None:
+        return None
+    whole, decimals, unit = parts["whole"], parts["decimals"] or "", parts["unit"]
+    last_digit = 2 * SCALES[unit]
+    return Short(int(whole + decimals) * last_digit, last_digit, 2 * 10 ** len(decimals), whole, unit)
+
+
+def looked_up(counts: Counts) -> str:
+    """The tables that `active_excluding_input_embedding` leaves out, in words."""
+    return "the token embedding and n-grams" if counts.ngram_tables else "the token embedding"
+
+
+def active_readings(model: Model) -> list[Reading]:
+    """The counts of the parameters that one token uses."""
+    counts = model.counts
+    without = f"active without {looked_up(counts)}"
+    return [
+        Reading("active per token", counts.active, "active"),
+        Reading(without, counts.active_excluding_input_embedding, "active_excluding_input_embedding"),
+        Reading("active non-embedding", counts.active_non_embedding, "active_non_embedding"),
+    ]
+
+
+def size_readings(model: Model) -> list[Reading]:
+    """Every count that may be a model's headline: the total first, with the other contents of its file, and without
+    tables."""
+    counts, file, whole = model.counts, model.published_file, model.with_components
+    vision, prediction = (model.published.of_part(part) if model.published else 0 for part in ("vision", "prediction"))
+    prediction = prediction or model.with_prediction - counts.total
+    tables = counts.active - counts.active_excluding_input_embedding
+    return [
+        Reading("the total", counts.total, "total"),
+        Reading("the total with the vision part", counts.total + vision, "with_vision"),
+        Reading("the total with the towers", whole, "with_components"),
+        Reading("the total with the MTP module", counts.total + prediction, "with_prediction"),
+        Reading("the total with the towers and the MTP module", whole + prediction, "with_components_and_prediction"),
+        Reading("the total without n-grams", counts.excluding_ngram_tables, "excluding_ngram_tables"),
+        Reading(f"the total without {looked_up(counts)}", counts.total - tables, "excluding_input_embedding"),
+        Reading("non-embedding", counts.non_embedding, "non_embedding"),
+        Reading(
+            "non-embedding with the MTP module", counts.non_embedding + prediction, "non_embedding_with_prediction"
+        ),
+        *([Reading("the numbers in the published file", file.parameters, "stored")] if file else ()),
+        *(active_readings(model) if counts.active != counts.total else ()),
+    ]
+
+
+def readings_of(model: Model, said: str) -> list[Reading]:
+    """The counts that a published size of a model may mean."""
+    return active_readings(model) if is_active(said) else size_readings(model)
+
+
+def named_counts(model: Model) -> dict[str, int]:
+    """Every count that a published size may be, by its name in a preset. Raises `Problem` for a wrong tower."""
+    readings = (*size_readings(model), *active_readings(model))
+    return {reading.name: reading.parameters for reading in readings}
+
+
+def how(n: int, size: Short) -> str:
+    """How a count gives a published size, at the finest digit that does: "rounded"; empty if none does."""
+    n *= size.scale
+    for place, (step, name) in enumerate(zip(_steps(size), _PLACES)):
+        ways = [
+            *(["rounded"] if size.figure - step // 2 <= n < size.figure + step // 2 else []),
+            *(["truncated"] if size.figure <= n < size.figure + step else []),
+        ]
+        if ways:
+            return " or ".join(ways) + (f" to {name}{_IN_WORDS[size.unit]}" if place else "")
+    return ""
+
+
+def _steps(size: Short) -> Iterator[int]:
+    """One unit in the last digit of a size, and in earlier digits if all later ones are zeros."""
+    step = size.last_digit
+    for _ in size.whole:
+        yield step
+        step *= 10
+        if size.figure % step:
+            return
+
+
+def headlines_of(preset: Preset) -> list[Headline]:
+    """The published sizes of a preset, each with the counts that it is said to be: the total and the active parameters,
+    unless the preset says otherwise. A name such as 8x7B is no size."""
+    published, found = preset.published, []
+    if preset.headline:
+        found.append(Headline("headline_counts", preset.headline, preset.headline_counts, "its name"))
+    if published and published.active:
+        source, said = published.active_source or published.source, f"A{published.active}"
+        found.append(Headline("published.active_counts", said, published.active_counts, source))
+    for n, row in enumerate(preset.elsewhere):
+        found.append(Headline(f"elsewhere[{n}].counts", row.size, row.counts, row.source, row))
+    whole = ("total",), ("active",)
+    return [h._replace(counts=h.counts or whole[is_active(h.said)]) for h in found if short(h.said)]
+
+
+def verify(model: Model) -> None:
+    """Raise `Problem` if the forward pass does not give what is published: an exact total, or a size at its own digits
+    by the count that the preset names for it."""
+    model.verify()
+    for headline in headlines_of(model.preset) if model.preset else ():
+        _verify(headline, readings_of(model, headline.said))
+
+
+def _verify(headline: Headline, readings: list[Reading]) -> None:
+    key, said, counts = headline[:3]
+    size = short(said)
+    assert size is not None
+    giving = [reading.name for reading in readings if how(reading.parameters, size)]
+    by_name = {reading.name: reading.parameters for reading in readings}
+    mend = f'write {key} = ["{(giving or [NOT_REPRODUCED])[0]}"]'
+    if counts == (NOT_REPRODUCED,):
+        if giving:
+            raise Problem(f"{key} is none, and {said} is given by {', '.join(giving)}", mend)
+        return
+    for name in counts:
+        if name not in by_name:
+            raise Problem(f"{key} has {name!r}", nearest(name, by_name, f"known ones: {', '.join(by_name)}"))
+        if name not in giving:
+            raise Problem(f"{key}: {name} is {by_name[name]:,}, and neither rounds nor truncates to {said}", mend)

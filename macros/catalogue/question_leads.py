@@ -1,0 +1,311 @@
+"""Where a question leads before the index is asked: the tools with its values filled in, the page that answers it, what
+is to be computed, and which models the catalog lacks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from .question_models import Absent, Named
+from .question_table import Grammar, Meaning
+
+CONTEXT = 8192  # the tools' own
+FILLED_IN = "Opens with these values filled in."
+WHOLE = "the-whole-model"  # the section of a model's page that has its sizes
+METHODS = {"lora": "LoRA", "dora": "DoRA", "qlora": "QLoRA"}
+
+Value = str | int | None
+
+
+class Asked(NamedTuple):
+    """What is to be computed: a figure or a size of a model under these conditions; without either, whether it fits."""
+
+    slug: str
+    title: str
+    what: str | None
+    size: str | None
+    format: str | None
+    cache: str | None
+    on: str | None
+    context: int
+    batch: int
+    devices: int
+    changes: list[tuple[str, str, int]]
+
+
+class Lead(NamedTuple):
+    """A result: its kind, its address in the site, its title, what is said below, what was assumed or not used."""
+
+    kind: str
+    address: str
+    title: str
+    said: str
+    note: str
+    compute: Asked | None
+
+
+def leads(meaning: Meaning, grammar: Grammar) -> list[Lead]:
+    """The results of a question that need no index, the best first; empty if it names nothing that a tool takes."""
+    found = _Leads(meaning, grammar).found()
+    note = note_of(meaning)
+    return [
+        Lead(one.kind, one.address, one.title, one.said, "" if n else note, one.compute) for n, one in enumerate(found)
+    ]
+
+
+def note_of(meaning: Meaning) -> str:
+    """What was read otherwise than it was typed, and what was not used."""
+    said = [f"Read as {meant} for “{typed}”." for typed, meant in meaning.corrected]
+    said += [meaning.why_on] if meaning.why_on else []
+    said += [f"Not used: {', '.join(meaning.unused)}."] if meaning.unused else []
+    return " ".join(said)
+
+
+class _Leads:
+    def __init__(self, meaning: Meaning, grammar: Grammar) -> None:
+        self.said, self.names = meaning, grammar.names
+        self.pages: Mapping[str, str] = grammar.names["tools"]
+
+    def found(self) -> list[Lead]:
+        said = self.said
+        if said.absent:
+            return [lead for one in said.absent for lead in self._of_absent(one)]
+        listed = [model for model in said.models if model.is_listed]
+        engine = self._of_engine(listed[0]) if len(said.models) == 1 and listed and not said.is_training else []
+        if len(listed) > 1 and said.is_against and "compare" in self.pages:
+            four = listed[:4]
+            slugs = ",".join([model.slug for model in four])
+            choices = {"models": slugs, "weights": said.format, "context": said.context, "on": said.on}
+            title = f"Compare {' and '.join([model.title for model in four])}"
+            return [_tool(_link(self.pages["compare"], choices), title)]
+        if listed and len(said.models) == 1:
+            bill = self._of_bill(listed[0]) if said.is_billing and not said.is_training else []
+            return [*bill, *self._of_model(listed[0]), *engine]
+        return [] if said.models else self._of_no_model()
+
+    def _of_bill(self, model: Named | None) -> list[Lead]:
+        """What a token costs."""
+        said = self.said
+        if "plan" not in self.pages:
+            return []
+        fill: dict[str, Value] = {
+            "task": "bill",
+            "model": model.slug if model else None,
+            "weights": said.format,
+            "cache": said.cache,
+            "batch": said.batch,
+            "input": said.context,
+            "on": said.on,
+            "devices": said.devices,
+        }
+        of = f" of {model.title}" if model else ""
+        on = f" on {said.on_name}" if said.on else ""
+        told = "Seconds and energy for a million tokens, and money at your prices."
+        return [Lead("tool", _link(self.pages["plan"], fill), f"What a token{of}{on} costs", told, "", None)]
+
+    def _of_engine(self, model: Named) -> list[Lead]:
+        """The plan of a model that an engine serves, or of which some layers are on the host."""
+        said = self.said
+        if "plan" not in self.pages or (said.engine is None and said.gpu_layers is None):
+            return []
+        many = said.devices or 1
+        fill: dict[str, Value] = {
+            "task": "engine" if said.gpu_layers is None else "offload",
+            "model": model.slug,
+            "engine": said.engine.lower() if said.engine is not None and said.gpu_layers is None else None,
+            "weights": said.format,
+            "cache": said.cache,
+            "context": said.context,
+            "batch": said.batch,
+            "on": said.on if many == 1 else None,
+            "cards": f"{many}x{said.on}" if many > 1 and said.on and said.gpu_layers is None else None,
+            "gpu_layers": said.gpu_layers,
+        }
+        how = f" with {said.engine}" if said.engine else f" with {said.gpu_layers} layers on the GPU"
+        return [_tool(_link(self.pages["plan"], fill), f"Plan {model.title}{how}{conditions_of(said, False)}")]
+
+    def _of_absent(self, one: Absent) -> list[Lead]:
+        """That a model is not there, first; then the nearest, without their figures."""
+        by = f" Its name on the hub is {one.hub}." if one.hub else ""
+        said = f"{one.title} is not in the catalog.{by} Any config takes its config.json."
+        nearest = [
+            Lead(
+                "model",
+                near.page,
+                f"Nearest in the catalog: {near.title}",
+                f"Another model than {one.title}.",
+                "",
+                None,
+            )
+            for near in one.nearest
+        ]
+        page = self.pages["config"] if "config" in self.pages else "models/"
+        return [Lead("absent", page, f"{one.title} is not in the catalog", said, "", None), *nearest]
+
+    def _of_model(self, model: Named) -> list[Lead]:
+        said = self.said
+        if said.is_training:
+            return self._of_training(model)
+        row = self.names["models"][model.record]
+        of_architecture = row[3] if len(row) > 3 else {}
+        usual = self.names["keys"]
+        keys = [
+            (name, of_architecture[name] if name in of_architecture else usual[name], value)
+            for name, value in said.changes
+            if name in of_architecture or name in usual
+        ]
+        choices = {
+            "model": model.slug,
+            "weights": said.format,
+            "cache": said.cache,
+            "context": said.context,
+            "batch": said.batch,
+            "on": said.on,
+            "devices": said.devices,
+        }
+        in_what_if = {**choices, **{f"set.{key}": value for _, key, value in keys}}
+        what_if = _link(self.pages["whatIf"], in_what_if) if "whatIf" in self.pages else None
+        named = f"{model.title}{conditions_of(said)}"
+
+        def computed(what: str | None, size: str | None = None) -> Asked:
+            return Asked(
+                model.slug,
+                model.title,
+                what,
+                size,
+                said.format,
+                said.cache,
+                said.on,
+                said.context or CONTEXT,
+                said.batch or 1,
+                said.devices or 1,
+                keys,
+            )
+
+        def lead(address: str | None, title: str, asked: Asked | None = None) -> list[Lead]:
+            if address is None:
+                return []
+            return [Lead("answer", address, title, model.known, "", asked)] if asked else [_tool(address, title)]
+
+        if keys:
+            changed = ", ".join([f"{name} = {value:,}" for name, _, value in keys])
+            what = "total" if said.figure in ("size", None) else said.figure
+            return lead(what_if, f"{model.title} with {changed}", computed(what))
+        if said.on is not None:
+            title = f"{named} on {said.on_name}"
+            if said.figure == "tokens_per_second" or not model.is_sure:
+                return lead(what_if, title, computed(said.figure) if model.is_sure else None)
+            first = {**choices, "context": said.context or CONTEXT, "devices": None}
+            # Several devices are What if's: it splits the model over them.
+            is_one = "fits" in self.pages and (said.devices or 1) == 1
+            address = _link(self.pages["fits"], first) if is_one else what_if
+            return lead(address, title, computed(None))
+        if said.why_on and "fits" in self.pages:
+            return [_tool(_link(self.pages["fits"], {"model": model.slug}), f"What holds {named}")]
+        if not model.is_sure:
+            is_asked = said.figure or said.size or not (said.format or said.context)
+            return [] if is_asked else lead(what_if, named)
+        is_length = said.size == "context" or said.figure == "largest_context"
+        if is_length and said.context is None:
+            return lead(f"{model.page}#{WHOLE}", f"{model.title}: context", computed(None, "context"))
+        if said.size and not is_length:
+            return lead(f"{model.page}#{WHOLE}", f"{model.title}: {said.size}", computed(None, said.size))
+        what = said.figure if said.figure and not is_length else "weight_bytes" if said.format else None
+        if what is None:
+            return lead(what_if, named, computed("cache_bytes")) if said.context else []
+        is_file = said.format is not None and (what == "size" or (what == "device_bytes" and not said.context))
+        section = "memory" if is_file or not said.figure or is_length else said.section
+        asked = ("weight_bytes" if is_file else "total") if what == "size" else what
+        more = lead(what_if, f"What if: {named}") if said.format or said.context else []
+        return [*lead(f"{model.page}#{section}", named, computed(asked)), *more]
+
+    def _of_training(self, model: Named | None) -> list[Lead]:
+        """The plan of a training run, and the page that derives its memory."""
+        said = self.said
+        method = said.method or ("lora" if said.rank else None)
+        page = self.pages["training"] if "training" in self.pages else None
+        derivation = "Weights, gradients, optimizer states and activations."
+        derived = [Lead("tool", page, "Training memory", derivation, "", None)] if page is not None else []
+        fill: dict[str, Value] = {
+            "task": "training",
+            "model": model.slug if model else None,
+            "method": method,
+            "rank": said.rank if method else None,
+            "on": said.on,
+            "devices": said.devices or (1 if method or said.on else None),
+            "sequence": said.context,
+            "micro_batch": said.batch,
+            "tokens": said.tokens,
+        }
+        of = f" of {model.title}" if model else ""
+        how = f" with {METHODS[method]}" if method else ""
+        rank = f" of rank {said.rank}" if said.rank and method else ""
+        tokens = f" on {said.tokens:,} tokens" if said.tokens else ""
+        title = f"Training{of}{how}{rank}{tokens}"
+        plan = [_tool(_link(self.pages["plan"], fill), title)] if "plan" in self.pages else []
+        return [*plan, *derived]
+
+    def _of_no_model(self) -> list[Lead]:
+        said = self.said
+        if said.is_training:
+            is_run = said.on or said.tokens or said.rank or (said.method and said.devices)
+            return self._of_training(None) if is_run else []
+        if said.changes and "whatIf" in self.pages and not said.is_why:
+            changed = {f"set.{self.names['keys'][name]}": value for name, value in said.changes}
+            title = ", ".join([f"{name} = {value:,}" for name, value in said.changes])
+            choices = {"context": said.context, "on": said.on, **changed}
+            return [_tool(_link(self.pages["whatIf"], choices), f"What if {title}")]
+        if said.is_billing and said.on:
+            return self._of_bill(None)
+        if said.on and said.is_of_machine and "machines" in self.pages:
+            told = "Memory, bandwidth and peaks of each machine, with their sources."
+            return [Lead("section", self.pages["machines"], f"{said.on_name}: what its maker states", told, "", None)]
+        page = self.pages["fits"] if "fits" in self.pages else self.pages["whatIf"] if "whatIf" in self.pages else None
+        is_asked = said.is_amount or said.context or said.format or said.devices or said.is_fitting or said.why_on
+        is_asked = is_asked or (said.is_bare and not said.figure and not said.is_against)
+        if said.on and page is not None and (is_asked or said.devices == 1):
+            several = f"{said.devices:,} × " if said.devices and said.devices > 1 else ""
+            is_fits = "fits" in self.pages
+            title = f"{'What fits on' if is_fits else 'What if on'} {several}{said.on_name}{conditions_of(said, False)}"
+            choices = {
+                "on": said.on,
+                "weights": said.format,
+                "cache": said.cache,
+                "context": said.context,
+                "batch": (said.batch or 1) if is_fits else said.batch,
+                "devices": said.devices,
+            }
+            return [_tool(_link(page, choices), title)]
+        if said.engine and not said.figure:
+            title, address = self.names["engine_pages"][said.engine]
+            return [Lead("section", address, title, "What the engine adds in memory, term by term.", "", None)]
+        return []
+
+
+def conditions_of(said: Meaning, has_devices: bool = True) -> str:
+    """The conditions of a question in words: ` in Q4_K_M with 16,384 tokens of context`."""
+    parts = [
+        f" in {said.format}" if said.format else "",
+        f" with {said.context:,} tokens of context" if said.context else "",
+        f" with its cache in {said.cache}" if said.cache else "",
+        f" for {said.batch:,} sequences" if said.batch and said.batch > 1 else "",
+        f" on {said.devices:,} devices" if has_devices and said.devices and said.devices > 1 else "",
+    ]
+    return "".join(parts)
+
+
+def _tool(address: str, title: str) -> Lead:
+    return Lead("tool", address, title, FILLED_IN, "", None)
+
+
+def with_format(lead: Lead, format: str) -> Lead:
+    """What opens a tool as a lead does, with the weights in another format."""
+    page, _, given = lead.address.partition("?")
+    kept = [choice for choice in given.split("&") if choice and not choice.startswith("weights=")]
+    return _tool(f"{page}?{'&'.join([*kept, f'weights={format}'])}", f"The same in {format}")
+
+
+def _link(page: str, choices: Mapping[str, Any]) -> str:
+    """An address with choices, which are of letters, digits and `-._,`."""
+    given = "&".join([f"{name}={choices[name]}" for name in choices if choices[name] is not None])
+    return f"{page}?{given}" if given else page

@@ -1,0 +1,337 @@
+"""The models that a question names: those of the catalog, and those that it lacks.
+
+A name is read whole. Of `Gemma 4 12B` the words are `gemma`, `4` and `12b`: a model whose names lack one of them is not
+meant, and a name that no model has is said to be absent, with the nearest ones named as such.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from .question_words import Token, in_one_piece, is_near, number_of, tokens_of
+
+LONGEST = 9  # tokens of a model's name
+SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}
+LIKE = Fraction(5, 4)  # how many times as large one of two like models may be
+SHORTEST_NEAR = 4  # letters of a word that may be misspelled
+
+
+class Named(NamedTuple):
+    """A model of a question: its number, slug, title, page, and what is said of it; whether a tool can start from it,
+    and whether the question says which one it is, not only of which family."""
+
+    record: int
+    slug: str
+    title: str
+    page: str
+    known: str
+    is_listed: bool
+    is_sure: bool
+
+
+class Absent(NamedTuple):
+    """A model that the catalog lacks, as its maker or the question writes it, its name on the hub if it is known, and
+    the nearest models that the catalog has."""
+
+    title: str
+    hub: str
+    nearest: Sequence[Named]
+
+
+class _Entry(NamedTuple):
+    record: int
+    place: int
+    names: Sequence[Sequence[str]]
+
+
+def is_size(token: str) -> bool:
+    """`8b`, `0.6b`, `8x7b`, `135m`."""
+    number = number_of(token)
+    if number is not None:
+        return number.suffix in ("b", "m", "t")
+    return token[:1].isdigit() and "x" in token and token.endswith("b")
+
+
+def _is_version(token: str) -> bool:
+    """A number of a model's generation: `4`, `3.5`, `v4.1`; not `4096`."""
+    number = number_of(token)
+    if number is not None:
+        return number.suffix in ("", "n", "o", "v") and number.digits < 1000
+    return token[:1] in ("v", "r", "k", "m", "o") and number_of(token[1:]) is not None
+
+
+class Models:
+    """The names of models, prepared."""
+
+    def __init__(self, names: Mapping[str, Any], records: Sequence[Sequence[str]], known: set[str]) -> None:
+        self.records = records
+        self.noise: set[str] = set(names["noise"])
+        self.plain: set[str] = set(names["plain"])
+        self.qualifiers: set[str] = set(names["qualifiers"])
+        self.known = known
+        self.entries: list[_Entry] = []
+        self.sizes: list[int] = []  # parameters, as the maker rounds them; 0 if it does not
+        for record, (place, others, headline, *_) in enumerate(names["models"]):
+            title, slug = records[record][1], slug_of(records[record][0])
+            cut = [self._cut(name) for name in (title, slug, *others)]
+            size = headline.lower()
+            number = number_of(size.partition("-")[0])
+            self.sizes.append(number.times(SIZES[number.suffix]) if number and number.suffix in SIZES else 0)
+            cut += [[*name, size] for name in cut if is_size(size) and not any(map(is_size, name))]
+            self.entries.append(_Entry(record, place, cut))
+        self.lacking = [(self._cut(hub.rpartition("/")[2]), hub) for hub in names["lacking"]]
+        self.words: dict[str, set[str]] = {}  # of all names that begin with a word
+        self.entry_of: dict[str, _Entry] = {}  # by its names run together
+        self.hub_of: dict[str, str] = {}  # of models that the catalog lacks
+        for name in [name for entry in self.entries for name in entry.names] + [name for name, _ in self.lacking]:
+            if name:
+                self.words[name[0]] = {*self.words.get(name[0], set()), *name}
+        for entry in self.entries:
+            for name in entry.names:
+                self.entry_of.setdefault("".join(name), entry)
+        for name, hub in self.lacking:
+            self.hub_of.setdefault("".join(name), hub)
+        self.makers: set[str] = set(names["makers"])  # of models of which no name is known
+
+    def _cut(self, name: str) -> list[str]:
+        return [token.text for token in tokens_of(name) if token.text not in self.noise]
+
+    def is_first(self, word: str) -> bool:
+        """Whether a model's name begins with a word."""
+        return (word in self.words or word in self.makers) and word[:1].isalpha() and len(word) > 1
+
+    def near(self, word: str, terms: Sequence[str]) -> str:
+        """The one known word from which a misspelled one differs by a letter; empty if it is known, or if none is."""
+        if len(word) < SHORTEST_NEAR or not word.isalpha() or not word.isascii() or self._is_known(word):
+            return ""
+        firsts = [first for first in self.words if first.isalpha() and (len(first) > 4 or first == "qwen")]
+        for known in (firsts, terms if len(word) > 5 else []):
+            found = [name for name in known if name not in (*self.plain, f"{word}s") and is_near(word, name)]
+            if found:
+                return found[0] if len(found) == 1 else ""
+        return ""
+
+    def _is_known(self, word: str) -> bool:
+        singular = word.removesuffix("s")
+        return any(one in self.known or one in self.words for one in (word, singular)) or any(
+            word in words for words in self.words.values()
+        )
+
+    def find(
+        self, question: str, tokens: Sequence[Token], gone: list[bool], said: Any
+    ) -> tuple[list[Named], list[Absent]]:
+        """The models of a question, in its order; marks their tokens as read."""
+        found: list[Named] = []
+        absent: list[Absent] = []
+        self._leave_publishers(question, tokens, gone)
+        i = 0
+        while i < len(tokens):
+            is_first = not gone[i] and self.is_first(tokens[i].text)
+            end = self._whole(tokens, gone, i)
+            if is_first:
+                end = max(end, self._end(tokens, gone, i))
+            if end == i:
+                i += 1
+                continue
+            start = i
+            is_size_before = i > 0 and not gone[i - 1] and is_size(tokens[i - 1].text)
+            if is_size_before and not any(is_size(token.text) for token in tokens[i:end]):
+                start = i - 1
+            start = self._begin(tokens, gone, start, end)
+            one = self._named(question, tokens, start, i, end)
+            if isinstance(one, Named):
+                if all(other.record != one.record for other in found):
+                    found.append(one)
+            elif one is not None:
+                absent.append(one)
+            if one is not None:
+                for n in range(start, end):
+                    gone[n] = True
+            i = end
+        if not found and not absent:
+            absent = self._unheard(question, tokens, gone)
+        return self._of_like_sizes(found), absent
+
+    def _leave_publishers(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> None:
+        """`meta-llama/`, `unsloth/`: who published a file is no part of a model's name."""
+        for n, token in enumerate(tokens):
+            rest = question[token.end :]
+            if rest[:1] != "/" or not rest[1:2].isalnum():
+                continue
+            at = n
+            while at > 0 and question[tokens[at - 1].end : tokens[at].start] in ("", "-", "_", "."):
+                at -= 1
+            if (
+                "-" not in rest.split()[0]
+                and "." not in rest.split()[0]
+                and not any(c.isdigit() for c in rest.split()[0])
+            ):
+                continue
+            for i in range(at, n + 1):
+                gone[i] = True
+
+    def _end(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
+        """Where a model's name ends that begins at a token: behind the words of names that begin so, sizes, versions
+        and qualifiers."""
+        first = tokens[start].text
+        words = self.words.get(first, set())
+        end, has_size = start + 1, False
+        while end < min(len(tokens), start + LONGEST) and not gone[end]:
+            text = tokens[end].text
+            number = number_of(text)
+            is_bare = number is not None and number.suffix == ""
+            is_of_names = text in words and not (is_bare and has_size and number is not None and number.digits < 1000)
+            is_sized = is_size(text) and not has_size
+            is_version = _is_version(text) and not has_size and self._may_be_version(text, tokens, start, end, words)
+            if not (is_of_names or is_sized or is_version or text in self.noise or text in self.qualifiers):
+                break
+            has_size = has_size or is_size(text)
+            end += 1
+        return end
+
+    def _whole(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
+        """The end of a name no part of which is a name itself: `a.x-k1`."""
+        for end in range(min(len(tokens), start + LONGEST), start + 1, -1):
+            key = "".join([token.text for token in tokens[start:end] if token.text not in self.noise])
+            is_known = len(key) > 2 and (key in self.entry_of or key in self.hub_of)
+            if is_known and in_one_piece(tokens, gone, start, end):
+                return end
+        return start
+
+    def _begin(self, tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> int:
+        """Where a name begins that a model has with the words before it: `r1 distill llama 70b`."""
+        at = start
+        while at > 0 and not gone[at - 1] and start - at < 3:
+            at -= 1
+            asked = [token.text for token in tokens[at:end] if token.text not in self.noise]
+            if self._closest(asked) is not None:
+                start = at
+        return start
+
+    def _may_be_version(self, text: str, tokens: Sequence[Token], start: int, end: int, words: set[str]) -> bool:
+        """Whether a number is a generation: behind the name's words, and a letter only where names have it."""
+        if text[:1].isdigit():
+            return not any(token.text[:1].isdigit() for token in tokens[start + 1 : end])
+        return any(word[:1] == text[:1] and word[1:2].isdigit() for word in words)
+
+    def _named(self, question: str, tokens: Sequence[Token], start: int, first: int, end: int) -> Named | Absent | None:
+        """What the tokens of a name mean."""
+        asked = [token.text for token in tokens[start:end] if token.text not in self.noise]
+        kept = [word for word in asked if word not in self.qualifiers or any(word in w for w in self.words.values())]
+        key = "".join(asked)
+        if key in self.entry_of and (len(asked) > 1 or (len(key) > 2 and key not in self.plain)):
+            return self._as_named(self.entry_of[key], True)
+        exact = [hub for name, hub in self.lacking if set(name) == set(asked)]
+        exact = [self.hub_of[key]] if key in self.hub_of else exact
+        one = self._closest(asked)
+        if one is not None and not exact:
+            is_name = len(asked) > 1 or (len(asked[0]) > 2 and asked[0] not in self.plain)
+            return one if is_name else None
+        hub = exact[0] if exact else next((hub for name, hub in self.lacking if set(asked) <= set(name)), "")
+        if not hub and tokens[first].text in self.plain:
+            return None
+        if not hub and len(kept) < 2 and not (len(asked) == 1 and asked[0] in self.makers):
+            return None
+        while tokens[end - 1].text in self.noise and end - 1 > start:
+            end -= 1
+        typed = question[tokens[start].start : tokens[end - 1].end]
+        return Absent(hub.rpartition("/")[2] if exact else typed, hub if exact else "", self._nearest(asked))
+
+    def _closest(self, asked: Sequence[str]) -> Named | None:
+        """The model whose name has all of these words and least besides; of several the newest."""
+        best, least, several = None, 0, 0
+        wanted = set(asked)
+        for entry in self.entries:
+            for name in entry.names:
+                if not all(word in name for word in asked):
+                    continue
+                more = len(set(name)) - len(wanted)
+                if best is None or more < least:
+                    best, least, several = entry, more, 0
+                elif more == least and best.record != entry.record:
+                    several += 1
+                    best = entry if _is_before(entry.place, best.place) else best
+        if best is None:
+            return None
+        return self._as_named(best, least == 0 or several == 0 or any(map(is_size, asked)))
+
+    def _as_named(self, entry: _Entry, is_sure: bool) -> Named:
+        address, title, known = self.records[entry.record]
+        return Named(entry.record, slug_of(address), title, address, known, entry.place >= 0, is_sure)
+
+    def _of_like_sizes(self, found: list[Named]) -> list[Named]:
+        """Two models of which one or both are only families, as two of like sizes, the newest and largest first."""
+        if len(found) != 2 or (found[0].is_sure and found[1].is_sure) or not all(one.is_listed for one in found):
+            return found
+        best, least = (found[0], found[1]), Fraction(0)
+        for a in self._members(found[0]):
+            for b in self._members(found[1]):
+                sizes = [self.sizes[one.record] for one in (a, b)]
+                if min(sizes) < 1 or a.record == b.record:
+                    continue
+                ratio = Fraction(max(sizes), min(sizes))
+                if least == 0 or (ratio < least and least > LIKE):
+                    best, least = (a, b), ratio
+        return [*best]
+
+    def _members(self, one: Named) -> list[Named]:
+        """The models that a name may mean: the one that it says, or those of the family that have as short a name."""
+        if one.is_sure:
+            return [one]
+        words = max(self.entries[one.record].names, key=len)
+        family = [word for word in words if not is_size(word)]
+        entries = [entry for entry in self.entries if entry.place >= 0 and _is_member(entry, family)]
+        return [self._as_named(entry, False) for entry in sorted(entries, key=lambda entry: entry.place)]
+
+    def _nearest(self, asked: Sequence[str]) -> list[Named]:
+        """The models that share most words with a name, the newest first; none that shares only a size."""
+        words = [word for word in asked if not is_size(word)]
+        best: list[tuple[bool, int, int, _Entry]] = []
+        for entry in self.entries:
+            shared = max(
+                [sum([2 if word in words else 1 for word in asked if word in name]) for name in entry.names if name]
+            )
+            if any(word in name for name in entry.names for word in words[:1]):
+                is_later = not any(name[:1] == words[:1] for name in entry.names)
+                best.append((is_later, -shared, entry.place if entry.place >= 0 else len(self.entries), entry))
+        found = sorted(best, key=lambda one: (one[0], one[1], one[2]))
+        return [self._as_named(entry, True) for _, _, _, entry in found[:2]]
+
+    def _unheard(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> list[Absent]:
+        """A name that nothing is known of: a word that is none of a question's, with a size behind it."""
+        for i, token in enumerate(tokens):
+            text = token.text
+            is_word = text.isalpha() and len(text) > 2 and not gone[i] and not self._is_known(text)
+            if not is_word:
+                continue
+            end = i + 1
+            while end < len(tokens) and not gone[end] and (_is_version(tokens[end].text) or is_size(tokens[end].text)):
+                end += 1
+            has_size = any(is_size(one.text) and one.text.endswith("b") for one in tokens[i + 1 : end])
+            is_written_as_name = question[token.start : token.start + 1].isupper() or (
+                end > i + 1 and question[token.end : tokens[i + 1].start] in ("-", "")
+            )
+            if end > i + 1 and (has_size or (is_written_as_name and i + 1 < len(tokens))):
+                if not has_size and not is_written_as_name:
+                    continue
+                for n in range(i, end):
+                    gone[n] = True
+                return [Absent(question[token.start : tokens[end - 1].end], "", [])]
+        return []
+
+
+def _is_member(entry: _Entry, family: Sequence[str]) -> bool:
+    """Whether a model's name is a family's with a size."""
+    return any(set(family) == {word for word in name if not is_size(word)} != set(name) for name in entry.names)
+
+
+def _is_before(a: int, b: int) -> bool:
+    return a >= 0 and (b < 0 or a < b)
+
+
+def slug_of(address: str) -> str:
+    """The slug of a model's page: `models/qwen/qwen3-8b/` -> `qwen3-8b`."""
+    parts = [part for part in address.split("/") if part]
+    return parts[-1].removesuffix(".html") if parts else ""

@@ -1,0 +1,93 @@
+"""What is read of a question, and the table of kinds and words by which it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .question_models import Absent, Models, Named
+from .question_words import key_of, tokens_of
+
+LONG = 8  # letters of a word that may be misspelled, although it is no figure's
+MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "apple")  # before a machine
+
+
+class Meaning:
+    """What was read of a question. Sizes in tokens, sequences and devices; None for what was not said."""
+
+    def __init__(self) -> None:
+        self.models: list[Named] = []
+        self.absent: list[Absent] = []
+        self.format: str | None = None
+        self.cache: str | None = None
+        self.on: str | None = None
+        self.on_name: str | None = None
+        self.why_on: str = ""
+        self.is_amount = False
+        self.context: int | None = None
+        self.batch: int | None = None
+        self.devices: int | None = None
+        self.rank: int | None = None
+        self.gpu_layers: int | None = None
+        self.tokens: int | None = None  # of a training run
+        self.size_asked: str = ""  # `7b` without a model
+        self.changes: list[tuple[str, int]] = []
+        self.figure: str | None = None
+        self.section: str = ""
+        self.size: str | None = None
+        self.engine: str | None = None
+        self.method: str | None = None
+        self.is_training = False
+        self.is_fitting = False
+        self.is_against = False
+        self.is_why = False
+        self.is_of_machine = False  # asks what a machine is, not what runs on it
+        self.is_billing = False  # asks what a token costs
+        self.is_bare = False  # has no word besides what was read, and words of any question
+        self.corrected: list[tuple[str, str]] = []
+        self.unused: list[str] = []
+
+
+class Grammar:
+    """The table of kinds and words, and the models, made once."""
+
+    def __init__(self, names: Mapping[str, Any], records: Sequence[Sequence[str]]) -> None:
+        self.names = names
+        self.kinds: dict[str, dict[str, str]] = {}
+        self.sections: dict[str, str] = {}
+        for name in names["formats"]:
+            self._add("format", name, [*names["formats"][name], name])
+        for name, words, section in names["figures"]:
+            self._add("figure", name, words)
+            self.sections[name] = section
+        for name, words in names["sizes"]:
+            self._add("size", name, words)
+        for name, words in names["values"]:
+            self._add("value", name, words)
+        for name in names["engines"]:
+            self._add("engine", name, names["engines"][name])
+        for word in names["machines"]:
+            self._add("machine", names["machines"][word], [word])
+        for word in names["machine_words"]:
+            self._add("machine", names["machine_words"][word], [word])
+        for words in names["uncounted"]:
+            self._add("unused", words[0], words)
+        for flag in ("training", "fitting", "against", "terms", "of_machines", "billing"):
+            self._add(flag, flag, names[flag])
+        self.usual: set[str] = {*names["ordinary"], *names["noise"], *names["plain"], *names["fitting"], *MAKERS}
+        known = [key for kind in self.kinds for key in self.kinds[kind]]
+        plain = [word for words in (names["ordinary"], names["plain"], names["noise"]) for word in words]
+        words = {token.text for _, said, *_ in names["figures"] for word in said for token in tokens_of(word)}
+        words |= {token.text for _, said in [*names["sizes"], *names["values"]] for w in said for token in tokens_of(w)}
+        self.models = Models(names, records, {*known, *plain, *words})
+        of_terms = {word for word in (*names["training"], *words) if word.isalpha() and len(word) > 5}
+        self.of_terms = sorted({*of_terms, *[word for word in names["ordinary"] if len(word) > LONG]})
+
+    def _add(self, kind: str, name: str, words: Sequence[str]) -> None:
+        table = self.kinds.setdefault(kind, {})
+        for word in words:
+            table.setdefault(key_of(word), name)
+
+    def find(self, kind: str, key: str) -> str | None:
+        table = self.kinds[kind]
+        return table[key] if key in table else None

@@ -1,0 +1,143 @@
+"""Cuts a question into tokens, so that what is written together and what is written apart read alike.
+
+    Qwen3-30B-A3B      qwen  3  30b  a3b
+    2x RTX4090, 16k    2  x  rtx  4090  16k
+    Q4_K_M             q4  k  m
+    50,304             50304
+
+A phrase is known by its tokens run together: `kv cache`, `KV-cache` and `kvcache` are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class Token(NamedTuple):
+    """A word or a number in small letters, where it stands in the question, and whether nothing is before it."""
+
+    text: str
+    start: int
+    end: int
+    is_joined: bool
+
+
+class Number(NamedTuple):
+    """A number with the letters behind it: `1.5k` is 15, 10 and `k`."""
+
+    digits: int
+    divisor: int
+    suffix: str
+
+    def times(self, factor: int) -> int:
+        return self.digits * factor // self.divisor
+
+
+def _run(chars: Sequence[str], start: int, is_digits: bool) -> int:
+    """Where the run of digits or letters that begins at `start` ends."""
+    end = start
+    while end < len(chars) and (chars[end].isdigit() if is_digits else chars[end].isalpha()):
+        end += 1
+    return end
+
+
+def _number_end(chars: Sequence[str], start: int) -> int:
+    """Where a number ends, with groups of three digits behind commas and digits behind points."""
+    end = _run(chars, start, True)
+    while end < len(chars) and chars[end] in ",._":
+        more = _run(chars, end + 1, True)
+        if more == end + 1 or (chars[end] != "." and more != end + 4):
+            return end
+        end = more
+    return end
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text, in order."""
+    chars = list(text.lower().replace("×", "x"))
+    found: list[Token] = []
+    i = 0
+    last = -1
+    while i < len(chars):
+        if not chars[i].isalnum():
+            i += 1
+            continue
+        for end in _ends(chars, i):
+            word = "".join([c for c in chars[i:end] if c not in ",_"])
+            found.append(Token(word, i, end, i == last))
+            i, last = end, end
+    return found
+
+
+def _ends(chars: Sequence[str], start: int) -> list[int]:
+    """Where the tokens end that begin at a letter or digit and are written together."""
+    if not chars[start].isdigit():
+        end = _run(chars, start, False)
+        if end == start:
+            return [start + 1]  # neither a letter nor a digit of ten
+        if end - start > 1 or end == len(chars) or not chars[end].isdigit():
+            return [end]
+        end = _number_end(chars, end)  # `m3`, `v3.1`, `a22b`
+        letters = _run(chars, end, False)
+        return [letters] if letters == end + 1 else [end]
+    end = _number_end(chars, start)
+    letters = _run(chars, end, False)
+    if letters == end or chars[end] != "x" or end - start > 3:
+        return [letters]
+    if letters > end + 1:
+        return [end, end + 1]  # `8xH100`
+    if letters == len(chars) or not chars[letters].isdigit():
+        return [end, letters]  # `2x`
+    second = _number_end(chars, letters)
+    unit = "".join(chars[second : _run(chars, second, False)])
+    return [second + len(unit)] if unit in ("b", "m") else [end, letters]  # `8x7b`, `2x24gb`
+
+
+def number_of(token: str) -> Number | None:
+    """The number that a token begins with; None for a word, `8x7b` and a version of several points."""
+    digits, suffix, places = "", "", -1
+    for c in token:
+        if c.isdigit() and suffix == "":
+            digits += c
+            places += 1 if places >= 0 else 0
+        elif c == "." and places < 0 and digits and suffix == "":
+            places = 0
+        else:
+            suffix += c
+    if digits == "" or not digits.isascii() or len(digits) > 15 or not (suffix == "" or suffix.isalpha()):
+        return None
+    return Number(int(digits), 10 ** max(0, places), suffix)
+
+
+def key_of(text: str) -> str:
+    """A phrase's tokens, run together."""
+    return "".join([token.text for token in tokens_of(text)])
+
+
+def is_near(a: str, b: str) -> bool:
+    """Whether one letter more, less, other or swapped makes one word of the other, or a letter doubled elsewhere."""
+    if abs(len(a) - len(b)) > 1:
+        return False
+    if a == b or _without_doubles(a) == _without_doubles(b):
+        return True
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    x, y = a[start:], b[start:]
+    is_swapped = len(x) > 1 and len(y) > 1 and x[0] == y[1] and x[1] == y[0] and x[2:] == y[2:]
+    return x[1:] == y[1:] or x[1:] == y or x == y[1:] or is_swapped
+
+
+def _without_doubles(word: str) -> str:
+    """`llama`, `lamma` -> `lama`."""
+    return "".join([c for i, c in enumerate(word) if i == 0 or c != word[i - 1]])
+
+
+def in_one_piece(tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> bool:
+    """Whether tokens are all still to be read."""
+    return end <= len(tokens) and not any(gone[start:end])
+
+
+def joined(tokens: Iterable[Token]) -> str:
+    return "".join([token.text for token in tokens])

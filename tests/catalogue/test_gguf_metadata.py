@@ -1,0 +1,70 @@
+"""The metadata that llama.cpp's converter writes, read back into configs (tests/reference/gguf_headers.py)."""
+
+from __future__ import annotations
+
+import json
+import struct
+from pathlib import Path
+
+import pytest
+
+from macros.catalogue import presets
+from macros.catalogue.gguf_config import config_of
+from macros.catalogue.gguf_header import Gguf, Placed, Value, Values
+from macros.catalogue.gguf_types_of import likeliest
+from macros.engine.errors import Problem
+
+TESTS = Path(__file__).parent.parent
+RECORD = json.loads((TESTS / "golden" / "gguf_headers.json").read_bytes())
+CONFIGS = json.loads((TESTS / "reference" / "gguf_configs.json").read_bytes())
+# Whose metadata and tensors do not give every size: a line says which tensors differ, or what is missing.
+PARTLY = frozenset(
+    """
+    bamba camembert chatglm deepseek-v4-flash eurobert gemma-4-26b-a4b gemma-4-e2b gemma3n gemma4_unified glm5_next_text
+    granitemoe_swa hy_v4 laguna-xs-2.1 ling-3.0-flash mimo_v2 minimax_m1 minimax_m3 minimax_text_01
+    nemotron-3-nano-30b-a3b nemotron-nas qwen4_exp_text roberta step3p5 unlimited_ocr_text xlm-roberta
+    """.split()
+)
+WINDOWLESS = frozenset({"starcoder2-3b"})  # its file does not state the window
+
+
+def listed(value) -> Value:
+    if not isinstance(value, list):
+        return value
+    kind, form = (7, "?") if value and isinstance(value[0], bool) else (12, "d") if 0.5 in value else (11, "q")
+    if any(isinstance(one, str) for one in value):
+        return Values(b"", 8, 0, 0)
+    kind, form = (12, "d") if any(isinstance(one, float) for one in value) else (kind, form)
+    return Values(struct.pack(f"<{len(value)}{form}", *value), kind, len(value), 0)
+
+
+def converted(slug: str) -> tuple[presets.Model, Gguf]:
+    """A model, and the file that llama.cpp makes of it: our list of tensors, which test_gguf holds against its own."""
+    ours = presets.make(slug, CONFIGS[slug]) if slug in CONFIGS else presets.model(slug)
+    tensors = {
+        tensor.named(layer): Placed("F16", tensor.shape, 0, Path("x.gguf"), 0)
+        for tensor in ours.counts.formats.gguf.tensors
+        for layer in tensor.layers or (None,)
+    }
+    said = {key: listed(value) for key, value in RECORD[slug]["keys"].items()}
+    return ours, Gguf(Path("x.gguf"), {"general.architecture": RECORD[slug]["architecture"], **said}, tensors, 1)
+
+
+@pytest.mark.parametrize("slug", RECORD)
+def test_the_model_is_read_back(slug):
+    ours, file = converted(slug)
+    try:
+        made = presets.make("x", config_of(file, likeliest(file.architecture)))
+    except Problem:
+        assert slug in PARTLY
+        return
+    same = made.counts.total == ours.counts.total and made.counts.cache_bytes(4096) == ours.counts.cache_bytes(4096)
+    assert same == (slug not in PARTLY), f"{slug} is read as {made.model_type}"
+    if same and slug not in WINDOWLESS:
+        assert made.counts.cache_bytes(131072) == ours.counts.cache_bytes(131072)
+        assert made.counts.decode_flops(4096) == ours.counts.decode_flops(4096)
+
+
+def test_the_record_has_most_architectures():
+    assert len(RECORD) >= 140 and len({said["architecture"] for said in RECORD.values()}) >= 80
+    assert PARTLY <= RECORD.keys()

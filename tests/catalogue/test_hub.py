@@ -1,0 +1,109 @@
+"""Models of a hub that the catalog lacks, asked of a local server that speaks the hub's protocol, by its own client."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+from copies import ROOT
+from local_hub import COMMIT, Hub, counts, hub
+
+
+def every_parameter(endpoint: str, home, *arguments: str, **more: str) -> subprocess.CompletedProcess:
+    """The command, with the hub's client pointed at the server."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING"))}
+    env |= {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_ETAG_TIMEOUT": "2", "HF_HUB_DOWNLOAD_TIMEOUT": "2"}
+    env |= {"HF_HUB_DISABLE_XET": "1", "HF_HUB_OFFLINE": "0", "NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"} | more
+    command = [sys.executable, "-m", "macros", *arguments]
+    return subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=200)
+
+
+REFUSED = {
+    "org/gated": "gives its files only to those who accepted its terms; accept its terms on 127.0.0.1, then",
+    "org/private": "127.0.0.1 has no such model, or it is private; check the name; for a private model, set HF_TOKEN",
+    "org/none": "127.0.0.1 has no such model, or it is private; check the name; for a private model, set HF_TOKEN",
+    "org/empty": "its repository has no such file as config.json or model.safetensors; give a repository with a config",
+    "org/bad": "broken JSON",
+    "org/markup": "model_type = '<script>alert(1)</script>'",
+    "org/huge": "config.json has 1,000,000,000,000 bytes",
+    "org/cut": "",
+    "org/lying": "",
+    "org/slow": "127.0.0.1 cannot be reached",
+}
+
+
+@pytest.mark.processes
+def test_what_cannot_be_had_is_one_line_each(tmp_path):
+    with hub() as endpoint:
+        made = every_parameter(endpoint, tmp_path, "describe", *REFUSED, "org/small", "--format", "json")
+    lines = made.stderr.splitlines()
+    assert made.returncode == 2 and len(lines) == len(REFUSED), made.stderr
+    for name, said in REFUSED.items():
+        [line] = [line for line in lines if f": {name}: " in line or f"'{name}'" in line]
+        assert said in line, line
+    assert json.loads(made.stdout)["parameters"]["total"] == counts().total
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    "name, said", [("org/busy", "asks for fewer requests"), ("org/broken", "answered with status 500")]
+)
+def test_a_hub_that_refuses_for_now(tmp_path, name, said):
+    with hub() as endpoint:
+        made = every_parameter(endpoint, tmp_path, "describe", name)
+    assert made.returncode == 2 and said in made.stderr and made.stderr.count("\n") == 1
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("name, size", [("org/small", 4), ("org/sharded", 2)])
+def test_headers_alone_are_read(tmp_path, name, size):
+    """The config says bfloat16; one file has float32, and decides. No weight is asked for."""
+    with hub() as endpoint:
+        made = every_parameter(
+            endpoint, tmp_path, "describe", name, "--files", "--weights", "published", "--format", "json"
+        )
+        again = every_parameter(endpoint, tmp_path, "describe", name, "--format", "json", HF_HUB_OFFLINE="1")
+    assert json.loads(made.stdout)["weights"]["bytes"] == size * counts().total, made.stderr
+    assert ("the files decide" in made.stderr) == (size == 4)
+    assert Hub.sent < 300_000  # what a socket holds of a range that was asked for
+    assert json.loads(again.stdout)["parameters"]["total"] == counts().total
+
+
+@pytest.mark.processes
+def test_wrong_files(tmp_path):
+    wrong = {"org/away": "names '../../secret.safetensors'", "org/long-header": "begins with a list of tensors of"}
+    wrong |= {"org/cut-header": "list of tensors"}
+    with hub() as endpoint:
+        made = every_parameter(endpoint, tmp_path, "describe", *wrong, "--files")
+    for name, said in wrong.items():
+        assert any(name in line and said in line for line in made.stderr.splitlines()), made.stderr
+    assert "Traceback" not in made.stderr and Hub.sent < 300_000
+
+
+@pytest.mark.processes
+def test_revisions_tokens_and_the_cache(tmp_path):
+    with hub() as endpoint:
+        at = every_parameter(endpoint, tmp_path, "describe", "org/small", "--revision", COMMIT, "--format", "json")
+        none = every_parameter(endpoint, tmp_path, "describe", "org/small", "--revision", "nightly")
+        gated = every_parameter(endpoint, tmp_path, "describe", "org/gated", HF_TOKEN="hf_secret")
+        offline = every_parameter(endpoint, tmp_path, "describe", "org/sharded", HF_HUB_OFFLINE="1")
+        before = len(Hub.asked)
+        known = every_parameter(endpoint, tmp_path, "describe", "gpt2", "openai-community/gpt2", "--format", "json")
+        assert len(Hub.asked) == before  # the catalog has it: nobody is asked
+    assert json.loads(at.stdout)["parameters"]["total"] == counts().total
+    assert "no revision 'nightly'; name a branch, a tag or a commit" in none.stderr
+    assert "no such file as config.json" in gated.stderr  # with the token the terms are accepted
+    assert "HF_HUB_OFFLINE is set; unset HF_HUB_OFFLINE to ask the hub" in offline.stderr
+    assert known.returncode == 0
+    unreachable = every_parameter("http://127.0.0.1:9", tmp_path, "describe", "org/other")
+    assert "127.0.0.1 cannot be reached" in unreachable.stderr and unreachable.returncode == 2
+
+
+def test_options_of_the_hub_are_for_a_model_of_the_hub():
+    import every_parameter as ep
+
+    with pytest.raises(ep.Problem, match="files: is for a model of the hub|files"):
+        ep.load("gpt2", files=True)

@@ -1,0 +1,144 @@
+"""The grammar of questions: every value is read or named as not used, and no model answers for another."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from functools import cache
+from pathlib import Path
+from urllib.parse import parse_qsl
+
+import pytest
+from compiled_questions import Compiled
+from copies import ROOT
+from sampling import fewer
+
+from macros.catalogue import asked, page_paths, presets
+from macros.catalogue.question import Grammar, meant
+from macros.catalogue.question_leads import leads, note_of
+from macros.catalogue.question_words import is_near, tokens_of
+from macros.catalogue.transformers_types import vllm_recipes
+
+SEARCHED = tomllib.loads((ROOT / "tests/site/questions.toml").read_text("utf-8"))
+QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text("utf-8"))
+
+
+def address(source):
+    return source.removesuffix(".md").removesuffix("index") + "/"
+
+
+@cache
+def grammar():
+    slugs = presets.readable()
+    records = [[address(page_paths.model_page(slug)), presets.preset(slug).name, ""] for slug in slugs]
+    return Grammar(asked.names(slugs, lambda page: True, address), records)
+
+
+def all_questions():
+    """Those of the search and of the grammar, and one for each model and machine."""
+    known = {question for part in SEARCHED.values() for question in part}
+    known |= {*QUESTIONS["values"], *QUESTIONS["unused"], *QUESTIONS["corrected"]}
+    known |= {*QUESTIONS["absent"]["names"], *QUESTIONS["words"]["questions"]}
+    machines = list(grammar().names["machineNames"].values())
+    made = [
+        f"{presets.preset(slug).name} q4 16k on {1 + n % 4} x {machines[n % len(machines)]} {n % 7 + 2} users"
+        for n, slug in enumerate(presets.readable())
+    ]
+    return sorted(known), made
+
+
+def test_a_browser_reads_each_question_as_python_does():
+    asked_for, made = all_questions()
+    assert len(asked_for) >= 400
+    g = grammar()
+    compiled = Compiled(g.names, [list(record) for record in g.models.records])
+    for question in [*asked_for, *fewer(made, 4)]:
+        meaning = read(question)
+        wanted = [
+            {**one._asdict(), "compute": one.compute and one.compute._asdict(), "isComputed": one.compute is not None}
+            for one in leads(meaning, g)
+        ]
+        found = compiled.read(question)
+        assert found["leads"] == json.loads(json.dumps(wanted)), question
+        assert found["note"] == note_of(meaning), question
+        assert [one["record"] for one in found["models"]] == [one.record for one in meaning.models], question
+        assert found["isAbsent"] == bool(meaning.absent), question
+
+
+def read(question):
+    return meant(question, grammar())
+
+
+def test_words_written_together_and_apart_are_the_same():
+    for together, apart in (
+        ("Qwen3-30B-A3B", "qwen 3 30b a3b"),
+        ("2xRTX4090", "2 x rtx 4090"),
+        ("q4_K_M", "q4 k m"),
+        ("8xH100", "8 x h100"),
+        ("50,304", "50304"),
+        ("m3max", "m3 max"),
+        ("mixtral-8x7b", "mixtral 8x7b"),
+    ):
+        assert [token.text for token in tokens_of(together)] == apart.split()
+    assert is_near("mistrall", "mistral") and is_near("lama", "llama") and not is_near("llama", "gemma")
+
+
+@pytest.mark.parametrize("question", QUESTIONS["values"])
+def test_each_value_is_read(question):
+    [lead, *_] = leads(read(question), grammar())
+    page, _, choices = lead.address.partition("?")
+    wanted, _, expected = QUESTIONS["values"][question].partition("?")
+    given = dict(parse_qsl(choices))
+    assert page == wanted and {**given, **dict(parse_qsl(expected))} == given, lead.address
+
+
+@pytest.mark.parametrize("question", QUESTIONS["unused"])
+def test_what_is_not_used_is_named(question):
+    said = read(question)
+    assert leads(said, grammar())
+    assert f"Not used: {QUESTIONS['unused'][question]}." in note_of(said)
+
+
+@pytest.mark.parametrize("question", QUESTIONS["corrected"])
+def test_a_misspelled_word_is_read_and_named(question):
+    said = read(question)
+    assert said.models[0].slug == QUESTIONS["corrected"][question] and said.corrected
+
+
+@pytest.mark.parametrize("question", QUESTIONS["absent"]["names"])
+def test_an_absent_model_is_said_to_be_absent(question):
+    said = read(question)
+    assert said.absent and not said.models
+    first, *others = leads(said, grammar())
+    assert first.kind == "absent" and "is not in the catalog" in first.title and first.address == "tools/config/"
+    assert all(lead.title.startswith("Nearest in the catalog") and lead.compute is None for lead in others)
+    assert not any("model=" in lead.address for lead in (first, *others))
+
+
+def test_no_recipe_that_the_catalog_lacks_is_answered_by_another_model():
+    for name in vllm_recipes().models:
+        if not presets.meant(name).slug:
+            said = read(f"{name.rpartition('/')[2]} on a 24 GB card")
+            assert not [one for one in said.models if one.is_sure], name
+
+
+def test_each_model_is_known_by_each_of_its_names():
+    for slug in presets.readable():
+        preset = presets.preset(slug)
+        for name in (slug, preset.name, preset.hub, *preset.aliases):
+            said = read(f"kv cache of {name}") if name else None
+            assert not said or (not said.absent and said.models and said.models[0].is_sure), name
+            assert not said or presets.meant(name).slug in ("", said.models[0].slug), (name, said.models[0].slug)
+
+
+def test_other_words_name_no_model():
+    for question in QUESTIONS["words"]["questions"]:
+        said = read(question)
+        assert not said.models and not said.absent and not said.corrected, question
+
+
+def test_every_entry_has_its_reason_and_its_place():
+    said = asked.asked()
+    for kind in ("value", "engine", "machine", "uncounted"):
+        assert all(entry["why"] for entry in said[kind]), kind
+    assert all(entry["slug"] in grammar().names["machineNames"] for entry in said["machine"])
