@@ -11,7 +11,8 @@ from .conditions import truth
 from .tables import Table, Value
 
 COLUMNS = (
-    *("model", "name", "family", "organization", "released", "licence", "architecture", "context"),
+    *("model", "name", "family", "organization", "released", "released_to_the", "licence"),
+    *("architecture", "context"),
     *("total", "active", "stored", "cache_bytes_per_token", "decode_flops"),
     *("d_model", "n_layers", "n_heads", "n_kv_heads", "d_head", "d_ff", "vocab_size"),
     *("n_experts", "n_experts_per_token", "sliding_window", "hub"),
@@ -28,9 +29,10 @@ def models(
 ) -> Table:
     """The models of the catalog, one row each; sizes that the maker has not disclosed are None.
 
-    Filters combine, and names ignore case. Parameters are the total. `cache_bytes_per_token` is in bfloat16 at long
-    context, `decode_flops` are for one token at a context of 4,096. Models without a value in the sort column come
-    last. Raises `Problem` for an unknown family, organization or column.
+    Filters combine, and names ignore case. Parameters are the total. `released` is a date; where `released_to_the` is
+    "month" or "year", its first day stands for it. `cache_bytes_per_token` is in bfloat16 at long context,
+    `decode_flops` are for one token at a context of 4,096. Models without a value in the sort column come last. Raises
+    `Problem` for an unknown family, organization or column.
     """
     if not isinstance(sort_by, str) or sort_by not in COLUMNS:
         raise Problem(
@@ -63,8 +65,11 @@ def _row(slug: str, preset: presets.Preset) -> dict[str, Any]:
     """The catalog's row of a model, with all figures."""
     said = row(slug, preset, presets.model(slug) if preset.config is not None else None)
     kept, flops = said["kv_cache"], said["flops"]
+    released = str(preset.released)
     flat = {
         **said,
+        "released": f"{released}-01-01"[:10] if len(released) == 4 else f"{released}-01"[:10],
+        "released_to_the": {4: "year", 7: "month"}.get(len(released), "day"),
         **(said["parameters"] or {}),
         **(said["sizes"] or {}),
         "cache_bytes_per_token": kept and kept["bytes_per_token"],

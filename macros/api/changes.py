@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..engine.architectures.config import Key, fields_of
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.keys import continued
@@ -32,7 +32,7 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
     """
     fields = {name: _field(model, name) for name in settings}
     if doubled := [name for name in fields if [*fields.values()].count(fields[name]) > 1]:
-        raise Problem(f"--set {' and '.join(map(named, doubled))} are the same hyperparameter", "leave one of them out")
+        raise Problem(f"{' and '.join(map(named, doubled))} are the same hyperparameter", "leave one of them out")
     keys = {str(field.key): settings[name] for name, field in fields.items()}
     raw = {**model.raw, **keys}
     layers = next((settings[name] for name, field in fields.items() if field.field == "n_layers"), None)
@@ -50,8 +50,8 @@ def changed(model: Model, settings: Mapping[str, Any]) -> Model:
         other = Model(
             f"{model.slug} with {said}", raw, model.architecture, config, None, model.unknown, None, model.head
         )
-        other.folder = model.folder
-        _ = other.trace  # which says where sizes do not fit together
+        other.files = model.files and model.files.changed()
+        _ = other.trace  # raises if sizes do not fit together
     except Problem as problem:
         raise Problem(problem.what, problem.mend, f"{model.slug} with {said}") from None
     return other

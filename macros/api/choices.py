@@ -2,31 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from ..catalogue import presets
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.accelerators import accelerators
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
-from ..counting.fitting import BEST, Fitting, chosen, fitting, in_order, order_of_machines, smallest
+from ..counting.fitting import BEST, LADDER, Fitting, Sized, chosen, fitting, in_order, order_of_machines, smallest
 from ..counting.formats import PUBLISHED
 from ..counting.own_machine import Machine
+from ..data.listed import listed
 from ..views.kit.rounding import decimal_bytes
 from .tables import Row, Table, Tabular, table_of
 
 
 @dataclass(frozen=True)
 class Choices(Tabular):
-    """The answer, best first: one row for each model of the catalog, or for each listed machine."""
+    """The answer in order: one row for each model of the catalog, or for each listed machine."""
 
     sentence: str
     conditions: dict[str, object]
-    of: str  # what a row is: "model" or "machine"
+    of: str  # kind of the rows: "model" or "machine"
     found: list[Row]
-    left_out: dict[str, Any]  # what is not among them, by why
+    left_out: dict[str, Any]  # the omitted ones, by reason
 
     @property
     def table(self) -> Table:
@@ -51,22 +53,51 @@ class Choices(Tabular):
         }
 
 
+class _Candidate(NamedTuple):
+    """A model that a list may have, and its formats in words."""
+
+    slug: str
+    name: str
+    family: str
+    context: int | None
+    sized: Sized
+    said: Callable[[str], str]
+
+
+def _candidates(weights: str, given: Conditions, memory_bytes: int) -> Iterable[_Candidate]:
+    """Every model of the catalog with a config: without its trace on one device and in the formats of the ladder, and
+    where the weights alone are too large."""
+    is_kept = weights in (BEST, *LADDER)
+    for one in listed():
+        sized: Sized = one.capacity
+        said: Callable[[str], str] = partial(_in_words, one.said)
+        formats = one.capacity.weights if weights == BEST else [name for name in (weights,) if sized.is_there(name)]
+        is_large = not any(sized.weight_bytes(name) <= memory_bytes * given.devices for name in formats)
+        if not (is_kept and (given.devices == 1 or is_large)):
+            counts = presets.model(one.slug).counts
+            sized, said = costs_of(counts), counts.formats.said
+        yield _Candidate(one.slug, one.name, one.family, one.context, sized, said)
+
+
+def _in_words(said: Mapping[str, str], format: str) -> str:
+    return said.get(format, format)
+
+
 def models_that_fit(machine: Machine, weights: str, given: Conditions) -> Choices:
-    """The models of the catalog that fit on a machine and are made for the context, best first."""
+    """The models of the catalog that fit on a machine and are made for the context, the largest first."""
     found: list[tuple[str, int, Fitting]] = []
+    known: dict[str, _Candidate] = {}
     too_short: list[str] = []
     too_large: list[str] = []
-    for slug in presets.readable():
-        if presets.preset(slug).config is None:
-            continue
-        model = presets.model(slug)
-        said = fitting(costs_of(model.counts), weights, given, machine)
+    for one in _candidates(weights, given, machine.memory_bytes):
+        said = fitting(one.sized, weights, given, machine)
         if said is None:
-            too_large.append(slug)
-        elif model.is_beyond(given.tokens):
-            too_short.append(slug)
+            too_large.append(one.slug)
+        elif one.context is not None and given.tokens > one.context:
+            too_short.append(one.slug)
         else:
-            found.append((slug, int(model.counts.total), said))
+            known[one.slug] = one
+            found.append((one.slug, one.sized.total, said))
     number = len(found) + len(too_short) + len(too_large)
     what = f"{len(found)} of {number} models fit on {place(machine, given)} at {_sequences(given)}"
     shorter = f"; {len(too_short)} more would, and are made for a shorter context" if too_short else ""
@@ -74,7 +105,7 @@ def models_that_fit(machine: Machine, weights: str, given: Conditions) -> Choice
         f"{what}, {_how(weights)}{shorter}.",
         conditions_of(machine, weights, given),
         "model",
-        [_model_row(presets.model(slug), said) for slug, _, said in in_order(found)],
+        [_model_row(known[slug], said) for slug, _, said in in_order(found)],
         {"made_for_shorter_contexts": too_short, "too_large": too_large},
     )
 
@@ -83,19 +114,19 @@ def machines_that_hold(model: Model, weights: str, given: Conditions) -> Choices
     """The listed machines that hold the model, with the format that fits on each; after them the machines that do not,
     with the number of devices that would. Raises `Problem` if the model has no such format."""
     costs, asked = costs_of(model.counts), PUBLISHED if weights == BEST else weights
-    costs.weight_bytes(asked)  # says so where there is none
+    costs.weight_bytes(asked)  # raises if there is none
     model.counts.check_cache(given.item_bytes)
     machines = {slug: Machine(a.name, a.memory_bytes, a) for slug, a in accelerators().items()}
     rows: list[tuple[tuple[bool, int, int], str, Row]] = []
     for slug, machine in machines.items():
         said = fitting(costs, weights, given, machine)
-        enough = costs.least_split(replace(given, format=asked), machine.memory_bytes)
+        enough = costs.devices.least_split(replace(given, format=asked), machine.memory_bytes)
         row: Row = {
             "machine": slug,
             "name": machine.name,
             "memory_bytes": machine.memory_bytes,
             "fits": said is not None,
-            **_row(model, said),
+            **_row(model.counts.formats.said, said),
             "enough_devices": enough and enough.devices,
             "enough_split": enough and enough.said,
         }
@@ -140,8 +171,7 @@ def place(machine: Machine, given: Conditions) -> str:
 
 
 def _sequences(given: Conditions) -> str:
-    several = f"{given.batch:,} sequences of " if given.batch > 1 else ""
-    return f"{several}{given.tokens:,} tokens with the cache in {given.dtype}"
+    return f"{given.sequences} with the cache in {given.dtype}"
 
 
 def _how(weights: str) -> str:
@@ -150,26 +180,26 @@ def _how(weights: str) -> str:
     return "with weights as published" if weights == PUBLISHED else f"with weights in {weights}"
 
 
-def _model_row(model: Model, said: Fitting) -> Row:
+def _model_row(one: _Candidate, said: Fitting) -> Row:
     return {
-        "model": model.slug,
-        "name": model.name,
-        "family": presets.preset(model.slug).family,
-        "parameters": int(model.counts.total),
+        "model": one.slug,
+        "name": one.name,
+        "family": one.family,
+        "parameters": int(one.sized.total),
         "fits": True,
-        **_row(model, said),
-        "model_context": model.longest_context[0],
+        **_row(one.said, said),
+        "model_context": one.context,
     }
 
 
-def _row(model: Model, said: Fitting | None) -> Row:
+def _row(in_words: Callable[[str], str], said: Fitting | None) -> Row:
     """One format that fits, as a row."""
     if said is None:
         return dict.fromkeys(COLUMNS)
     seconds = said.seconds
     values: Mapping[str, Any] = {
         "weights": said.format,
-        "format": model.counts.formats.said(said.format),
+        "format": in_words(said.format),
         "bits_per_weight": float(said.bits_per_weight),
         **{f"{name}_bytes": size for name, size in said.terms.items()},
         "total_bytes": said.total,

@@ -8,7 +8,8 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ..catalogue.presets import Model
+from ..catalogue import presets
+from ..catalogue.models import Model
 from ..counting import differing
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
@@ -17,11 +18,11 @@ from ..data.costs import plain_number
 from ..engine.errors import Problem
 from . import model as loading
 from .changes import hyperparameters
-from .conditions import check_split, conditions, warn, warn_beyond
+from .conditions import OWN, check_split, conditions, warn, warn_beyond
 from .fits import Asked, Fit, Memory, as_conditions, fit, memory
 from .tables import Table, one_type
 
-# What is set side by side, by the names of the one list; times, where there is an accelerator.
+# The compared figures, by their names on the list; times only with an accelerator.
 COUNTS = ("total", "active", "embedding", "non_embedding")
 COSTS = (
     *("weight_bytes", "cache_bytes_per_token", "cache_bytes", "inference_bytes"),
@@ -40,7 +41,22 @@ class Side(NamedTuple):
     parts: dict[str, int]
     figures: dict[str, int | Fraction | None]
     fit: Fit | None
-    weights: str  # their format
+    weights: str  # the format of the weights
+
+
+class Undisclosed(NamedTuple):
+    """A model whose maker disclosed nothing: a side without figures."""
+
+    slug: str
+    name: str
+
+
+def undisclosed(model: object) -> Undisclosed | None:
+    """The side of such a model, by any of its names; None for another one."""
+    slug = presets.meant(model).slug if isinstance(model, str) else None
+    if slug not in presets.paths() or (preset := presets.preset(slug)).config is not None:
+        return None
+    return Undisclosed(slug, preset.name)
 
 
 def side(model: Model, given: Conditions, on: Memory | None) -> Side:
@@ -71,7 +87,7 @@ class Comparison(Table):
     """Models side by side: one row each, shown as a column. `differ` lists the hyperparameters that differ, `ratios`
     the ratios of each other model's figures to the first model's."""
 
-    def __init__(self, sides: Sequence[Side], given: Conditions, on: Memory | None):
+    def __init__(self, sides: Sequence[Side | Undisclosed], given: Conditions, on: Memory | None):
         self._data = as_compared(sides, given, on)
         self.differ: list[str] = self._data["differ"]
         self.ratios: list[dict[str, int | float | None]] = self._data["ratios"]
@@ -89,27 +105,32 @@ def compare(
     *models: Asked,
     context: int = 4096,
     batch: int = 1,
-    weights: str = "published",
+    weights: str = OWN,
     cache: str = "bfloat16",
     devices: int = 1,
     on: str | None = None,
 ) -> Comparison:
     """Two or more models under the same conditions: hyperparameters, parameters, costs; times and memory with `on`.
 
-    A model is anything that `load` accepts, or a loaded model. Counts are exact whole numbers, bytes and FLOPs are for
+    A model is anything that `load` accepts, or a loaded model; one that its maker has not disclosed has None for every
+    figure. Counts are exact whole numbers, bytes and FLOPs are for
     one step; seconds and ratios are floats. Raises `Problem`.
     """
     if len(models) < 2:
         raise Problem("compare needs two or more models", "use load for a single one")
     given, machine = conditions(context, batch, weights, cache, devices), memory(on) if on is not None else None
     given = replace(given, accelerator=machine and machine.accelerator)
-    sides: list[Side] = []
+    sides: list[Side | Undisclosed] = []
     for one in models:
+        if (unknown := undisclosed(one)) is not None:
+            sides.append(unknown)
+            continue
         read = loading.read(one)
         if not isinstance(one, loading.Model):
-            warn(read.warnings)
+            warn(read.warnings, of=read.name)
         warn_beyond(read, given.tokens)
-        sides.append(side(read, given, machine))
+        format = conditions(weights=loading.own_format(one, weights)).format
+        sides.append(side(read, replace(given, format=format), machine))
     return Comparison(sides, given, machine)
 
 
@@ -130,7 +151,10 @@ def _groups(data: Mapping[str, Any]) -> list[dict[str, Any]]:
 # --- as data ----------------------------------------------------------------------------------------------------------
 
 
-def _data(one: Side) -> dict[str, Any]:
+def _data(one: Side | Undisclosed) -> dict[str, Any]:
+    if isinstance(one, Undisclosed):
+        nothing: dict[str, Any] = {"hyperparameters": {}, "layers": {}, "parts": {}, "figures": {}, "memory": None}
+        return {"model": one.slug, "name": one.name, "architecture": None, "weights": None, **nothing}
     answer = one.fit
     return {
         "model": one.model.slug,
@@ -153,17 +177,16 @@ def _data(one: Side) -> dict[str, Any]:
     }
 
 
-def as_compared(sides: Sequence[Side], given: Conditions, on: Memory | None) -> dict[str, Any]:
+def as_compared(sides: Sequence[Side | Undisclosed], given: Conditions, on: Memory | None) -> dict[str, Any]:
     """The object that `compare --format json` prints: the models, the hyperparameters that differ, the ratios to the
     first model."""
-    first, *others = sides
+    first, *others = (one.figures if isinstance(one, Side) else {} for one in sides)
     return {
         "conditions": as_conditions(given, on),
         "models": [_data(one) for one in sides],
-        "differ": differing_names(sides),
+        "differ": differing_names([one for one in sides if isinstance(one, Side)]),
         "ratios": [
-            {name: plain_number(ratio(first.figures[name], value)) for name, value in one.figures.items()}
-            for one in others
+            {name: plain_number(ratio(first.get(name), value)) for name, value in figures.items()} for figures in others
         ],
     }
 

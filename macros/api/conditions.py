@@ -6,17 +6,19 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.accelerators import Accelerator, accelerators
-from ..counting.asked import one_of, whole
+from ..counting.asked import Unsaid, one_of, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
-from ..counting.formats import CACHE_BYTES, WEIGHTS, cache_meant, format_meant
+from ..counting.formats import CACHE_BYTES, PUBLISHED, WEIGHTS, cache_meant, format_meant
 from ..counting.own_machine import EXAMPLE, machine
 from ..data.costs import Asked
 from ..data.model import beyond
 from ..engine.bounds import MOST_DEVICES, MOST_TEXTS, MOST_TOKENS
-from ..engine.errors import Problem, nearest, shorten
+from ..engine.errors import Problem, nearest
+
+OWN = Unsaid(PUBLISHED)  # a default of `weights`: the published format, or the one that the model's name states
 
 
 def conditions(
@@ -41,12 +43,12 @@ def accelerator(name: str) -> Accelerator:
     try:
         found = machine(name, accelerators()) if isinstance(name, str) else None
     except Problem as problem:
-        raise problem.at(f"on = {shorten(name)}") from None
+        raise problem.about("on", name) from None
     if found is None:
         otherwise = f"one as {EXAMPLE}, or one of {', '.join(accelerators())}"
-        raise Problem(f"on = {shorten(name)}: no accelerator", nearest(name, accelerators(), otherwise))
+        raise Problem("no accelerator", nearest(name, accelerators(), otherwise)).about("on", name)
     if found.accelerator is None:
-        raise Problem(f"on = {shorten(name)}: a figure of time needs a bandwidth", f"write it as in {EXAMPLE}")
+        raise Problem("a figure of time needs a bandwidth", f"write it as in {EXAMPLE}").about("on", name)
     return found.accelerator
 
 
@@ -62,22 +64,22 @@ def problems_of(model: Model) -> Iterator[None]:
 def check_split(model: Model, given: Conditions) -> None:
     """Raises `Problem` if the model's sizes allow no split over this many devices."""
     with problems_of(model):
-        costs_of(model.counts).check_split(given)
+        costs_of(model.counts).devices.check_split(given)
 
 
 def warn_beyond(model: Model, context: int, depth: int = 4) -> None:
     """Warns, at the caller's line, if a context is longer than the model was made for."""
-    warn(beyond(model, Asked((context,))), depth)
+    warn(beyond(model, Asked((context,))), depth, of=model.name)
 
 
-def warn(lines: Iterable[str], depth: int = 3) -> None:
-    """The command's messages on standard error, as Python warnings."""
+def warn(lines: Iterable[str], depth: int = 3, of: str = "") -> None:
+    """The command's messages on standard error, as Python warnings that name the model they are of."""
     for line in lines:
-        warnings.warn(line, stacklevel=depth)
+        warnings.warn(f"{of}: {line}" if of else line, stacklevel=depth)
 
 
 def truth(name: str, value: object) -> bool:
     """A choice between two. Raises `Problem` for anything else, an array too."""
     if not isinstance(value, bool):
-        raise Problem(f"{name} = {shorten(value)}: no truth value", "True or False")
+        raise Problem("no truth value", "True or False").about(name, value)
     return value

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from ..catalogue.presets import Model
-from ..counting import engines
+from ..catalogue.models import Model
+from ..counting import deploying, engines
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
 from ..counting.serving import How, Pool, Serving, Term
+from ..engine.errors import Problem, nearest, shorten
 from ..views.kit.rounding import decimal_bytes, decimal_range
 from .tables import Row, Table, Tabular, table_of
 
@@ -97,13 +98,12 @@ class EngineFit(Tabular):
     def sentence(self) -> str:
         """The answer as a sentence."""
         does = "fits" if self.is_enough else "may fit" if self.may_be_enough else "does not fit"
-        sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         engine = engines.TITLES.get(self.engine, self.engine)
         weights = self.model.counts.formats.phrase(self.given.format)
         share = "" if self.pool is None else f" of the {decimal_bytes(self.limit)} that the engine reserves"
         return (
-            f"{self.model.name} {weights} served by {engine} {does} on {self.device} at {sequences}"
-            f"{self.given.tokens:,} tokens with the cache in {self.given.dtype}: it takes "
+            f"{self.model.name} {weights} served by {engine} {does} on {self.device} at "
+            f"{self.given.sequences} with the cache in {self.given.dtype}: it takes "
             f"{said(self.least, self.most, is_exact=False)}{share}."
         )
 
@@ -120,10 +120,13 @@ class EngineFit(Tabular):
             found += f" The largest batch size that is certain to fit is {self.largest_batch:,}."
         if self.pool is not None:
             (least, most), (few, many) = self.pool.room, self.pool.texts
-            found += (
-                f" The cache pool gets {said(least, most, is_exact=False)}: room for "
-                f"{_times(few)} to {_times(many)} sequences of {self.given.tokens:,} tokens."
-            )
+            found += f" The cache pool gets {said(least, most, is_exact=False)}: "
+            if many:
+                found += f"room for {_times(few)} to {_times(many)} sequences of {self.given.tokens:,} tokens."
+            elif self.pool.is_used:
+                found += f"no room for a sequence of {self.given.tokens:,} tokens."
+            else:
+                found += "the model keeps no cache, and does not use it."
         return found
 
 
@@ -148,6 +151,20 @@ def engine_fit(model: Model, given: Conditions, name: str, device: str, size: in
 def engine_named(name: object) -> str:
     """The engine with this name. Raises `Problem`."""
     return engines.engine(name)
+
+
+def engine_known(name: object) -> str:
+    """The engine with this name, those with options of their own included. Raises `Problem`."""
+    try:
+        return deploying.named(name)
+    except Problem:
+        if any(one for one in engines.names() if str(name).lower() == one):
+            return engines.engine(name)
+        both = [*engines.names(), *deploying.ENGINES]
+        raise Problem(
+            f"engine = {shorten(name)}: no such engine",
+            nearest(str(name), both, f"one of {', '.join(dict.fromkeys(both))}"),
+        ) from None
 
 
 def as_row(answer: EngineFit) -> Row:

@@ -9,20 +9,25 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, NamedTuple, TypeAlias, overload
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.accelerators import Accelerator, accelerators
+from ..counting.cards import are_several
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
-from ..counting.fitting import BEST
+from ..counting.deploying import ENGINES
+from ..counting.engines import names
+from ..counting.fitting import BEST, chosen
 from ..counting.formats import PUBLISHED
 from ..counting.own_machine import Machine, memory_of, named
 from ..counting.splits import Split
-from ..engine.errors import Problem, shorten
+from ..engine.errors import Problem
+from ..views.costs.measured import measured_shares
 from ..views.kit.rounding import decimal_bytes, duration, significant
 from . import model as loading
 from .choices import Choices, best_format, machines_that_hold, models_that_fit
 from .conditions import check_split, conditions, warn, warn_beyond
-from .engines import EngineFit, as_row, engine_fit, engine_named
+from .deployments import Served, options_of, served_by
+from .engines import EngineFit, as_row, engine_fit, engine_known, engine_named
 from .tables import Row, Table, Tabular, table_of
 
 TERMS = {"weights": "weights", "cache": "KV cache", "activations": "largest operation"}
@@ -36,23 +41,23 @@ class Memory(NamedTuple):
     accelerator: Accelerator | None = None
 
 
-def memory(name: str) -> Memory:
+def memory(name: str, parameter: str = "on") -> Memory:
     """An accelerator's slug, an amount such as 24GB, or a machine of your own, such as `24GB,1008GB/s,165TFLOPS`.
     Raises `Problem` with the nearest known slug."""
-    if not isinstance(name, str):
-        raise Problem(f"--on {shorten(name)}: neither an accelerator nor a size", "give text, such as h100 or 24GB")
     try:
+        if not isinstance(name, str):
+            raise Problem("neither an accelerator nor a size", "give text, such as h100 or 24GB")
         found = named(name, accelerators())
     except Problem as problem:
-        raise problem.at(f"--on {shorten(name)}") from None
+        raise problem.about(parameter, name) from None
     return Memory(found.name, found.memory_bytes, found.accelerator)
 
 
-def amount(text: str, option: str) -> int:
+def amount(text: str, parameter: str) -> int:
     """Bytes from an amount such as 24GB. Raises `Problem`."""
     if (said := memory_of(text)) and said.size:
         return said.size
-    raise Problem(f"{option} {shorten(text)}: not an amount of memory", "write it as in 24GB")
+    raise Problem("not an amount of memory", "write it as in 24GB").about(parameter, text)
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class Fit(Tabular):
         """`H100 SXM (80.0 GB)`, `4 × H100 SXM (80.0 GB each)`, `24 GB`."""
         size = f" ({decimal_bytes(self.on.size)}{' each' if self.given.devices > 1 else ''})"
         several = f"{self.given.devices:,} × " if self.given.devices > 1 else ""
-        listed = self.on.accelerator is not None and bool(self.on.accelerator.sources)  # what one wrote says its size
+        listed = self.on.accelerator is not None and bool(self.on.accelerator.sources)  # the name states the size
         return f"{several}{self.on.name}{size if listed else ''}"
 
     @property
@@ -123,16 +128,27 @@ class Fit(Tabular):
     @property
     def sentence(self) -> str:
         """The answer as a sentence."""
-        sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         on_each = " on the fullest" if self.given.devices > 1 else ""
         rest = f"{decimal_bytes(abs(self.left))} {'left' if self.is_enough else 'missing'}"
         does = "fits" if self.is_enough else "does not fit"
         split = f", {self.split.said}," if self.given.devices > 1 else ""
         return (
             f"{self.model.name} {self.weights} {does} on {self.place}{split} at "
-            f"{sequences}{self.given.tokens:,} tokens with the cache in {self.given.dtype}: "
+            f"{self.given.sequences} with the cache in {self.given.dtype}: "
             f"it takes {decimal_bytes(self.total)}{on_each}; {rest}."
         )
+
+    @property
+    def best(self) -> str:
+        """Where the asked format does not fit, the first one of the ladder that does, with its longest context: a
+        sentence after a space; empty if none does."""
+        costs = costs_of(self.model.counts)
+        format = None if self.is_enough else chosen(costs, BEST, self.given, self.on.size)
+        if format is None:
+            return ""
+        longest = costs.largest_context(self.on.size, self.given.in_format(format))
+        room = "any context" if longest is None else f"up to {longest:,} tokens"
+        return f" {self.model.counts.formats.phrase(format).removeprefix('in ')} fits, with {room}."
 
     @property
     def _made_for(self) -> str:
@@ -164,8 +180,10 @@ class Fit(Tabular):
         if seconds := self.decode_seconds:
             rate = significant(self.given.batch / seconds)
             said += f" A decode step takes at least {duration(seconds)}: at most {rate} tokens per second."
+            said += below_the_bound(self.given.batch)
         if not self.is_enough and self.enough:
             said += f" {self.enough.devices:,} devices hold it: {self.enough.said}."
+        said += self.best
         if self.by_sequences and (not self.is_enough or self.given.devices > 1):
             split, size = self.by_sequences
             said += (
@@ -176,22 +194,29 @@ class Fit(Tabular):
         return said
 
 
+def below_the_bound(batch: int) -> str:
+    """How far measured speeds stay below a bound, as a sentence."""
+    low, high, number = measured_shares(batch == 1)
+    of = "of one sequence" if batch == 1 else "of many sequences"
+    return f" Published measurements {of} reach {round(low * 100)} to {round(high * 100)}% of it ({number} of them)."
+
+
 def fit(model: Model, given: Conditions, on: Memory) -> Fit:
     """Whether the model, its cache and a step's largest operation fit in the memory of each device. Raises `Problem` if
     the model's sizes allow no split over this many devices."""
     costs = costs_of(model.counts)
     check_split(model, given)
     split = costs.split(given, on.size) or Split()
-    by_sequences = costs.least_split_by_sequences(given, on.size) if costs.has_latents else None
+    by_sequences = costs.devices.least_split_by_sequences(given, on.size) if costs.cache.has_latents else None
     return Fit(
         model,
         given,
         on,
         split,
-        costs.split_bytes(split, given),
+        costs.devices.split_bytes(split, given),
         costs.largest_context(on.size, given),
-        costs.least_split(given, on.size),
-        (by_sequences, sum(costs.split_bytes(by_sequences, given).values()))
+        costs.devices.least_split(given, on.size),
+        (by_sequences, sum(costs.devices.split_bytes(by_sequences, given).values()))
         if by_sequences and by_sequences.data > 1
         else None,
     )
@@ -225,6 +250,22 @@ def fits(
     *,
     engine: str,
 ) -> EngineFit: ...
+
+
+@overload
+def fits(
+    model: Asked,
+    on: str | None = ...,
+    context: int = ...,
+    batch: int = ...,
+    weights: str = ...,
+    cache: str = ...,
+    devices: int = ...,
+    *,
+    engine: str,
+    options: str | Sequence[str],
+    version: str = ...,
+) -> Served: ...
 
 
 @overload
@@ -274,9 +315,11 @@ def fits(
     cache: str = "bfloat16",
     devices: int = 1,
     engine: str | None = None,
-) -> Fit | EngineFit | Table | Choices:
+    options: str | Sequence[str] | None = None,
+    version: str = "",
+) -> Fit | EngineFit | Served | Table | Choices:
     """Whether a model fits on an accelerator (`h100`), on a machine of your own (`24GB,1008GB/s,165TFLOPS`) or in an
-    amount of memory (`24GB`) during decode. Without a model, lists the models of the catalog that fit, best first;
+    amount of memory (`24GB`) during decode. Without a model, lists the models of the catalog that fit, largest first;
     without a machine, the listed machines that hold the model.
 
     A model is anything that `load` accepts, or a loaded model; for several, the answer is a table with a row for each.
@@ -284,8 +327,21 @@ def fits(
     published one to fewer bits, and the default of a list. On several devices the answer is for the fullest one of the
     split that it names, and each device holds the largest operation whole. Bytes are exact. With an `engine` (`vllm`,
     `llama.cpp`, `transformers`, `mlx`), a model and a machine, the answer adds that engine's overhead, and separates
-    exact figures, estimates and ranges. Raises `Problem`, also if the sizes do not divide by this many devices.
+    exact figures, estimates and ranges.
+
+    With `options` of the engine's own command line, as text or words, or with several devices (`2xh100+l40s`,
+    `rtx-4090,free:20GB+rtx-5090`), an engine (`vllm`, `sglang`, `llama.cpp`, `ollama`, `tensorrt-llm`) is answered by
+    each device, the figures that its log prints and its command line, by the rules of `version`; without a machine, by
+    the figures that need none. Raises `Problem`, also if the sizes do not divide by this many devices.
     """
+    if engine is not None and isinstance(model, (str, os.PathLike, Mapping, loading.Model)):
+        own = engine_known(engine)
+        several_devices = devices != 1 or on is not None and are_several(on)
+        if own in ENGINES and (options is not None or version or several_devices or on is None or own not in names()):
+            given = conditions(context, batch, loading.own_format(model, weights) or PUBLISHED, cache, devices)
+            return served_by(_read(model, given), given, own, on, options_of(options or ""), version)
+    if options is not None:
+        raise Problem("options without an engine and one model", "give engine='vllm', and a model")
     is_best = weights is not None and is_best_asked(weights)
     given = conditions(context, batch, PUBLISHED if weights is None or is_best else weights, cache, devices)
     asked = BEST if weights is None or is_best else given.format
@@ -296,6 +352,7 @@ def fits(
     if name is not None and (model is None or on is None):
         raise Problem("engine without a model or a machine", "give both")
     if on is None:
+        asked = loading.own_format(model, weights) or asked
         if several is not None:
             raise Problem("fits of several models without a machine", "give one, as on='24GB'")
         return machines_that_hold(_read(model, given), asked, given)
@@ -304,8 +361,11 @@ def fits(
     if model is None:
         return models_that_fit(as_machine(machine), asked, given)
     answers: list[Fit | EngineFit] = []
-    for one in [model] if several is None else several:  # no comprehension: a warning counts the calls above it
-        answers.append(_fit(_read(one, given), given, machine, is_best, name))
+    # no comprehension, which would change the warning's stack level
+    for one in [model] if several is None else several:
+        read = _read(one, given)
+        format = given.format if is_best else conditions(weights=loading.own_format(one, weights) or PUBLISHED).format
+        answers.append(_fit(read, replace(given, format=format), machine, is_best, name))
     return answers[0] if several is None else table_of([_row(answer) for answer in answers], caption=machine.name)
 
 
@@ -323,7 +383,7 @@ def _read(one: Any, given: Conditions) -> Model:
     """A model, after its warnings are given."""
     read = loading.read(one)
     if not isinstance(one, loading.Model):
-        warn(read.warnings, 4)
+        warn(read.warnings, 4, of=read.name)
     warn_beyond(read, given.tokens, 5)
     return read
 

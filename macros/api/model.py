@@ -3,52 +3,96 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
-from ..catalogue import presets
+from ..catalogue import hub, presets
 from ..catalogue.components import LARGEST_SIDE, MOST_RESIDUES
-from ..counting.asked import one_of, whole
+from ..catalogue.headlines import NOT_REPRODUCED, headlines_of
+from ..counting.asked import Unsaid, one_of, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import Costs
 from ..counting.costs import of as costs_of
-from ..counting.figures import FIGURES, PARAMETERS
+from ..counting.figures import FIGURES
 from ..counting.figures import figure as figure_of
-from ..counting.formats import CACHE_BYTES, cache_meant
+from ..counting.formats import CACHE_BYTES, PUBLISHED, cache_meant
 from ..data.components import Inputs
 from ..data.costs import Asked, plain_number
-from ..data.model import as_json, check_number
+from ..data.model import as_json
 from ..engine.bounds import MOST_TOKENS
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import parse_json
-from .conditions import accelerator, check_split, conditions, warn, warn_beyond
+from .conditions import OWN, accelerator, check_split, conditions, warn, warn_beyond
+from .parameters import Parameters
 from .prediction import Prediction
-from .tables import Quantity, Row, Table, Tabular, Value, weights_table
+from .tables import Quantity, Row, Table, Tabular, weights_table
 
 if TYPE_CHECKING:
     from ..catalogue.components import Component, Seen
     from .pictures import Picture
 
-# What a tower is asked for, by what it reads.
+# The method to call for a tower's cost, by its input.
 ASKED = {"image": "image(width, height)", "sound": "sound(seconds)", "protein": "protein(residues)"}
 
 
-def load(model: str | os.PathLike[str] | Mapping[str, Any]) -> Model:
-    """The model of a preset's slug, of a `config.json` or a folder that holds one, by its path, or of its keys as a
-    dict.
+def load(
+    model: str | os.PathLike[str] | Mapping[str, Any], *, files: bool = False, revision: str | None = None
+) -> Model:
+    """The model of a preset's slug or any other name, of a `config.json` or a folder that holds one, by its path, or of
+    its keys as a dict.
 
-    A path may be text, unless a preset has that slug. Warns (`UserWarning`) of costs that are not counted and of
+    Other names are those of hubs, their addresses, Ollama's tags and the names of conversions (`Qwen/Qwen3-8B-AWQ`),
+    whose format is then the default of `weights`. A path may be text, unless a preset has that slug.
+
+    For a model that the catalog lacks (`organization/name`), `huggingface_hub` of the extra `hub` asks the hub: for its
+    config.json, and with `files` for the headers of its files; `revision` is a branch, a tag or a commit.
+
+    Warns (`UserWarning`) of costs that are not counted and of
     unknown keys in a foreign config. Raises `Problem` for a model that cannot be read or counted.
     """
-    made = read(model)
-    warn(made.warnings)
-    return Model(made)
+    made = hub.load(str(model), files, revision) if files or revision else read(model)
+    said = presets.meant(model) if isinstance(model, str) and model != made.slug else presets.Meant("")
+    if said.slug != made.slug:
+        return _warned(Model(made))
+    if said.format or said.why:
+        form = f" in {said.format}" if said.format else ""
+        warn([f"{model}: {made.name}{form}{f' ({said.why})' if said.why else ''}"])
+    return _warned(Model(made, said.format or PUBLISHED))
+
+
+def _warned(model: Model) -> Model:
+    warn(model.warnings, 4, of=model.name)
+    return model
+
+
+def _again(slug: str, config: dict[str, Any] | None, format: str) -> Model:
+    """A model that was pickled."""
+    return Model(presets.model(slug) if config is None else presets.make(slug, config), format)
+
+
+def own_format(model: object, weights: Any) -> Any:
+    """The format of the weights that was asked for; if none was, the one that the model's name states, as that of a
+    conversion does."""
+    if weights is not None and not isinstance(weights, Unsaid):
+        return weights
+    if isinstance(model, Model):
+        return weights if model.format == PUBLISHED else model.format
+    return (
+        presets.meant(model).format or weights if isinstance(model, str) and model not in presets.paths() else weights
+    )
+
+
+class Named(dict[str, Any]):
+    """A dict whose missing key is told with the nearest one."""
+
+    def __missing__(self, key: object) -> NoReturn:
+        known = ", ".join(self)
+        raise KeyError(f"{key}; {nearest(str(key), self, f'has {known}')}")
 
 
 def read(model: str | os.PathLike[str] | Mapping[str, Any] | Model) -> presets.Model:
@@ -58,11 +102,12 @@ def read(model: str | os.PathLike[str] | Mapping[str, Any] | Model) -> presets.M
     if isinstance(model, Mapping):
         return _of_keys(model)
     if isinstance(model, str):
-        return presets.load(model)
+        return hub.load(model)
     path = os.fspath(model) if isinstance(model, os.PathLike) else None
     if not isinstance(path, str):
         raise Problem(f"{shorten(model)} is not a model", "give a preset's slug, a path, or the keys of a config.json")
-    return presets.load(path if os.path.isabs(path) else os.path.join(os.curdir, path))  # so that it is not a slug
+    # so that it is not taken for a slug
+    return presets.load(path if os.path.isabs(path) else os.path.join(os.curdir, path))
 
 
 def _of_keys(keys: Mapping[str, Any]) -> presets.Model:
@@ -77,8 +122,9 @@ def _of_keys(keys: Mapping[str, Any]) -> presets.Model:
 class Model(Tabular):
     """A model with everything that its forward pass, run on shapes, determines. Made by `load` and `what_if`."""
 
-    def __init__(self, inner: presets.Model):
+    def __init__(self, inner: presets.Model, format: str = PUBLISHED):
         self.inner = inner
+        self.format = format  # of the weights, unless another is asked for
 
     @property
     def name(self) -> str:
@@ -105,12 +151,32 @@ class Model(Tabular):
         """The hyperparameters that have a single value, in forward order, under the names that `what_if` accepts."""
         from .changes import hyperparameters
 
-        return hyperparameters(self.inner)
+        return Named(hyperparameters(self.inner))
 
     @cached_property
     def parameters(self) -> Parameters:
         """The number of parameters by every convention, and the tensors that hold them."""
         return Parameters(self.inner)
+
+    @property
+    def headlines(self) -> Table:
+        """The published sizes of the model and the counts that give them, a row for each: of several, any may be meant.
+
+        Without a count, none gives the size. A config.json of your own has none.
+        """
+        counts = self.parameters.by_count
+        rows = [
+            {
+                "size": row.said,
+                "count": None if name == NOT_REPRODUCED else name,
+                "parameters": counts.get(name),
+                "source": row.source,
+                "address": row.elsewhere.address if row.elsewhere else None,
+            }
+            for row in (headlines_of(self.inner.preset) if self.inner.preset else ())
+            for name in row.counts
+        ]
+        return Table(("size", "count", "parameters", "source", "address"), rows, caption=self.inner.name)
 
     @property
     def tensors(self) -> Table:
@@ -125,6 +191,22 @@ class Model(Tabular):
     @property
     def table(self) -> Table:
         return self.parameters.table
+
+    def __eq__(self, other: object) -> bool:
+        """Models of one name, one config and one format of the weights."""
+        if not isinstance(other, Model):
+            return NotImplemented
+        mine, theirs = self.inner, other.inner
+        return (self.slug, self.format, mine.raw, mine.files) == (other.slug, other.format, theirs.raw, theirs.files)
+
+    def __hash__(self) -> int:
+        return hash((self.slug, self.format))
+
+    def __reduce__(self) -> Any:
+        """A worker makes the model from its preset or its config again, rather than take a trace."""
+        if self.inner.files is not None:
+            return super().__reduce__()
+        return _again, (self.slug, None if self.inner.preset else dict(self.inner.whole), self.format)
 
     def __repr__(self) -> str:
         return f"<Model {self.slug}: {self.architecture}, {self.inner.counts.total:,} parameters>"
@@ -145,7 +227,7 @@ class Model(Tabular):
                 "elements": str(entry.elements),
                 "bytes": size * given.batch,
             }
-            for entry, size in self._costs.cache_by_entry(given.tokens, given.item_bytes)
+            for entry, size in self._costs.cache.cache_by_entry(given.tokens, given.item_bytes)
         ]
         return self._quantity("cache_bytes", given, ("holds", "layers", "reach", "elements", "bytes"), rows)
 
@@ -159,7 +241,8 @@ class Model(Tabular):
         given = conditions(context)
         new = whole("new_tokens", new_tokens, MOST_TOKENS)
         if new > given.tokens:
-            raise Problem(f"new_tokens = {new:,}: more than the context of {given.tokens:,}", "give a longer context")
+            what = f"more than the context of {given.tokens:,}"
+            raise Problem(what, "give a longer context").about("new_tokens", new)
         warn_beyond(self.inner, given.tokens)
         rows: list[Row] = [
             {
@@ -169,18 +252,18 @@ class Model(Tabular):
                 "flops": part.total,
                 "causal": part.causal,
             }
-            for part in self._costs.flops_by_part(new, given.tokens)
+            for part in self._costs.compute.flops_by_part(new, given.tokens)
         ]
         convention = "2 per multiply-add; scores in full; logits of the last token only"
         table = Table(("part", "kind", "layers", "flops", "causal"), rows)
         return Quantity(self.inner.counts.flops_at(new, given.tokens), "FLOPs", convention, table)
 
     def memory(
-        self, context: int = 4096, batch: int = 1, weights: str = "published", cache: str = "bfloat16", devices: int = 1
+        self, context: int = 4096, batch: int = 1, weights: str = OWN, cache: str = "bfloat16", devices: int = 1
     ) -> Quantity:
         """Bytes on the fullest device during decode of `batch` sequences of `context` tokens: weights, cache, and the
         largest operation, which each device holds whole. `fits` compares them with a machine's memory."""
-        given = conditions(context, batch, weights, cache, devices)
+        given = conditions(context, batch, own_format(self, weights), cache, devices)
         check_split(self.inner, given)
         warn_beyond(self.inner, given.tokens)
         terms = self._costs.device_bytes(given) or {}
@@ -193,7 +276,7 @@ class Model(Tabular):
         name: str,
         context: int = 4096,
         batch: int = 1,
-        weights: str = "published",
+        weights: str = OWN,
         cache: str = "bfloat16",
         devices: int = 1,
         on: str | None = None,
@@ -206,7 +289,7 @@ class Model(Tabular):
         known = figure_of(name)
         if known is None:
             raise Problem(f"no figure {shorten(name)}", nearest(name, FIGURES, f"known ones: {', '.join(FIGURES)}"))
-        given = conditions(context, batch, weights, cache, devices)
+        given = conditions(context, batch, own_format(self, weights), cache, devices)
         if "devices" in known.needs:
             check_split(self.inner, given)
         if "accelerator" in known.needs:
@@ -231,7 +314,7 @@ class Model(Tabular):
             settings = parse_json(json.dumps(hyperparameters, default=_plain))
         except (TypeError, ValueError) as error:
             raise Problem(str(error), "give values as in a config.json", self.slug) from None
-        return Model(changed(self.inner, settings))
+        return Model(changed(self.inner, settings), self.format)
 
     @property
     def components(self) -> tuple[Tower, ...]:
@@ -261,7 +344,7 @@ class Model(Tabular):
         self,
         collapse: bool = False,
         context: int | Iterable[int] = Asked().contexts,
-        weights: str = "bfloat16",
+        weights: str = Unsaid("bfloat16"),
         cache: str = "bfloat16",
         components: bool = False,
     ) -> dict[str, Any]:
@@ -276,6 +359,7 @@ class Model(Tabular):
             raise Problem(
                 f"context = {shorten(context)}: expected a number of tokens", "give one or several, such as 4096"
             )
+        weights = own_format(self, weights)
         contexts = tuple(
             dict.fromkeys(conditions(n, weights=weights, cache=cache).tokens for n in cast(Iterable[int], asked))
         )
@@ -294,100 +378,10 @@ class Model(Tabular):
 
 
 def _plain(value: Any) -> Any:
-    """NumPy's numbers as Python's."""
+    """NumPy's numbers converted to Python's."""
     if hasattr(value, "item"):
         return value.item()
     raise TypeError(f"{shorten(value)} is not a value of a config.json")
-
-
-class Parameters(Tabular):
-    """The number of parameters of a model. Exact whole numbers; each property states its convention."""
-
-    def __init__(self, inner: presets.Model):
-        self._model = inner
-
-    @property
-    def total(self) -> Quantity:
-        """Unique and trainable; a tied table counts once. Its rows are the parts of the model."""
-        return self._by_part("total", lambda w: int(w.count))
-
-    @property
-    def active(self) -> Quantity:
-        """The total without the routed experts that a token does not choose; embeddings and head count in full."""
-        return self._by_part("active", lambda w: int(w.active))
-
-    @property
-    def active_excluding_input_embedding(self) -> int:
-        """`active` without the tables of n-grams and the input table, unless that is also the head."""
-        return self._model.counts.active_excluding_input_embedding
-
-    @property
-    def embedding(self) -> int:
-        """Token and position tables and the head; a tied table counts once."""
-        return self._model.counts.embedding
-
-    @property
-    def non_embedding(self) -> int:
-        """The total without the tables and an untied head."""
-        return self._model.counts.non_embedding
-
-    @property
-    def stored(self) -> int:
-        """The values in the published file, scales included; without a known file, parameters and buffers."""
-        return self._model.stored
-
-    @property
-    def stored_is_computed(self) -> bool:
-        """Whether `stored` is parameters and buffers, because no published file is known."""
-        return self._model.is_stored_computed
-
-    @property
-    def tensors(self) -> Table:
-        """Every trained tensor under its name in the file, with every layer and expert listed: shape, parameters.
-
-        The rows are generated during iteration. Raises `Problem` if there are too many to list; use `patterns` then.
-        """
-        check_number(self._model)
-        counts = self._model.counts
-        return Table(
-            ("tensor", "shape", "parameters"),
-            lambda: (
-                {"tensor": name, "shape": list(shape), "parameters": math.prod(shape)}
-                for name, shape in counts.tensors()
-            ),
-            length=sum(int(w.copies) for w in counts.weights),
-        )
-
-    @property
-    def patterns(self) -> Table:
-        """The trained tensors by name pattern, with `{i}` for a layer and `{e}` for an expert: shape, copies, their
-        parameters in total, also as a formula."""
-        return weights_table(self._model.counts)
-
-    @property
-    def table(self) -> Table:
-        names = "total", "active", "active_excluding_input_embedding", "embedding", "non_embedding"
-        rows: list[Row] = [
-            {"figure": name, "parameters": int(getattr(self, name)), "convention": FIGURES[name].convention}
-            for name in names
-        ]
-        where = "computed: parameters and buffers" if self.stored_is_computed else "values in the published file"
-        rows.append({"figure": "stored", "parameters": self.stored, "convention": where})
-        return Table(("figure", "parameters", "convention"), rows, caption=self._model.name)
-
-    def __repr__(self) -> str:
-        return repr(self.table.select("figure", "parameters"))
-
-    def _by_part(self, name: str, count) -> Quantity:
-        sums: dict[tuple[Value, Value, Value], int] = {}
-        for part in self._model.counts.parts:
-            layers = len(part.layers) if part.layers else None
-            key = part.name, str(part.kind) if layers else None, layers
-            sums[key] = sums.get(key, 0) + sum(count(w) for w in part.weights)
-        columns = "part", "kind", "layers", "parameters"
-        rows: list[Row] = [dict(zip(columns, (*key, n))) for key, n in sums.items()]
-        value = getattr(self._model.counts, name)
-        return Quantity(value, PARAMETERS, FIGURES[name].convention, Table(columns, rows))
 
 
 class Tower(Tabular):

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
 from ..counting.offload import Offload, Placed, asked_offload, has_experts, placed
 from ..data.costs import plain_number
-from ..engine.errors import Problem, shorten
+from ..engine.errors import Problem
 from ..views.kit.rounding import decimal_bytes, significant
 from . import model as loading
-from .conditions import conditions, problems_of, warn, warn_beyond
+from .conditions import OWN, conditions, problems_of, warn, warn_beyond
 from .fits import Asked, Memory, as_conditions, memory
 from .tables import Table, Tabular, table_of
 
@@ -47,7 +47,7 @@ class Offloaded(Tabular):
     @property
     def gpu_layers(self) -> int:
         """The number of layers on the accelerator, whether or not their routed experts are there too."""
-        return costs_of(self.model.counts).n_layers - self.offload.layers
+        return costs_of(self.model.counts).devices.n_layers - self.offload.layers
 
     @property
     def cpu_moe_layers(self) -> int:
@@ -108,7 +108,7 @@ class Offloaded(Tabular):
     @property
     def what(self) -> str:
         """The host's part, in words."""
-        every = costs_of(self.model.counts).n_layers
+        every = costs_of(self.model.counts).devices.n_layers
         layers, experts = self.offload.layers, self.cpu_moe_layers
         said = [f"{layers:,} of {every:,} layers"] if layers else []
         if experts > layers:
@@ -118,14 +118,13 @@ class Offloaded(Tabular):
     @property
     def sentence(self) -> str:
         """The answer as a sentence."""
-        sequences = f"{self.given.batch:,} sequences of " if self.given.batch > 1 else ""
         does = "fits on" if self.is_enough else "does not fit on"
         device, host = (sum(terms.values()) for terms in (self.placed.device, self.placed.host))
         return (
             f"{self.model.name} {self.model.counts.formats.phrase(self.given.format)} {does} {self.on.name} with "
-            f"{self.what} in the host’s memory ({self.host.name}) at {sequences}{self.given.tokens:,} tokens "
-            f"with the cache "
-            f"in {self.given.dtype}: {decimal_bytes(device)} on the accelerator, {decimal_bytes(host)} on the host."
+            f"{self.what} in the host’s memory ({self.host.name}) at {self.given.sequences} "
+            f"with the cache in {self.given.dtype}: {decimal_bytes(device)} on the accelerator, "
+            f"{decimal_bytes(host)} on the host."
         )
 
     @property
@@ -164,7 +163,7 @@ def offload(
     host: str = HOST,
     context: int = 4096,
     batch: int = 1,
-    weights: str = "published",
+    weights: str = OWN,
     cache: str = "bfloat16",
     gpu_layers: int | None = None,
     n_cpu_moe: int | None = None,
@@ -178,10 +177,11 @@ def offload(
     `Problem`.
     """
     machine, beside = memory(on), host_memory(host)
+    weights = loading.own_format(model, weights)
     given = replace(conditions(context, batch, weights, cache), accelerator=machine.accelerator)
     read = loading.read(model)
     if not isinstance(model, loading.Model):
-        warn(read.warnings)
+        warn(read.warnings, of=read.name)
     warn_beyond(read, given.tokens)
     return offloaded(read, given, machine, beside, gpu_layers, n_cpu_moe)
 
@@ -189,7 +189,6 @@ def offload(
 def host_memory(text: str) -> Memory:
     """The host's memory, written like an accelerator's. Raises `Problem` that names it."""
     try:
-        return memory(text)
+        return memory(text, "host")
     except Problem as problem:
-        message = str(problem).partition(": ")[2] or str(problem)
-        raise Problem(f"host {shorten(text)}: {message}", f"write it as in {HOST}") from None
+        raise Problem(problem.what, f"write it as in {HOST}").about("host", text) from None

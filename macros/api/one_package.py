@@ -1,7 +1,7 @@
 """One set of modules under two names: `macros` in the repository, `every_parameter` once it is installed.
 
 The name that is imported first is the package's. The other name, if it leads to the same folder, gives the same module
-objects: one cache, one error class. A folder of yours that is called `macros` is left alone.
+objects: one cache, one error class. An unrelated folder called `macros` is left alone.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, cast
 NAMES = "macros", "every_parameter"
 
 
-class SameModule:  # not a subclass of importlib.abc.Loader, which costs a fifth of a start
+class SameModule:  # not a subclass of importlib.abc.Loader, which takes a fifth of the start-up time
     """Returns the existing module under its other name."""
 
     def __init__(self, name: str):
@@ -30,7 +30,7 @@ class SameModule:  # not a subclass of importlib.abc.Loader, which costs a fifth
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # the import system has just written the other name's there
+        module.__spec__ = self.spec  # the import system has just overwritten it
 
 
 class OtherName:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.asked import one_of, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
@@ -15,7 +15,7 @@ from ..counting.spreads import Spread, asked_splits, chosen, spread
 from ..data.costs import plain_number
 from ..engine.bounds import MOST_DEVICES
 from . import model as loading
-from .conditions import conditions, problems_of, warn, warn_beyond
+from .conditions import OWN, conditions, problems_of, warn, warn_beyond
 from .fits import Asked, Memory, as_conditions, memory
 from .tables import Row, Table, table_of
 
@@ -37,7 +37,7 @@ def splits(
     devices: int = 8,
     context: int = 4096,
     batch: int = 1,
-    weights: str = "published",
+    weights: str = OWN,
     cache: str = "bfloat16",
     dispatch: str = "bfloat16",
 ) -> Table:
@@ -89,15 +89,16 @@ def _asked(
     on: str,
     context: int,
     batch: int,
-    weights: str = "published",
+    weights: str = OWN,
     cache: str = "bfloat16",
     devices: int = 1,
 ) -> tuple[Model, Conditions, Memory]:
     machine = memory(on)
+    weights = loading.own_format(model, weights)
     given = replace(conditions(context, batch, weights, cache, devices), accelerator=machine.accelerator)
     read = loading.read(model)
     if not isinstance(model, loading.Model):
-        warn(read.warnings)
+        warn(read.warnings, of=read.name)
     warn_beyond(read, given.tokens)
     return read, given, machine
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..views.charts import area_map
 from ..views.diagrams.dataflow import Drawing, is_large
 from ..views.diagrams.drawing import drawing_svg, laid_out

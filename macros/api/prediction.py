@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 
 
 class Prediction(Tabular):
-    """The modules that draft the tokens after the next one: their tensors, and what a draft costs."""
+    """The modules that draft the tokens after the next one: their tensors, and the cost of a draft."""
 
     def __init__(self, inner: Inner):
         self._inner = inner
 
     @property
     def part(self) -> str:
-        """The key of config.json that says how many there are."""
+        """The key of config.json with their number."""
         return self._inner.key
 
     @property

@@ -9,12 +9,12 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from ..catalogue.checkpoints import Checkpoint, checkpoint
+from ..catalogue.checkpoints import AnyCheckpoint, checkpoint
 from ..counting.asked import whole
 from ..engine import numbers
 from ..engine.architectures.config import Config
 from ..engine.array_files import as_float32, check_array, read_array
-from ..engine.errors import Problem, shorten
+from ..engine.errors import Problem
 from ..engine.forward import logits
 from ..engine.loaded import Cache
 from ..engine.ops import softmax
@@ -67,13 +67,13 @@ def run(
     """
     name, most = os.fspath(folder) if isinstance(folder, (str, os.PathLike)) else None, whole("top", top, 10**9)
     if not isinstance(name, str):
-        raise Problem(f"folder = {shorten(folder)}: no path", "give it as text, or as a pathlib.Path")
+        raise Problem("no path", "give it as text, or as a pathlib.Path").about("folder", folder)
     if (text is None) == (tokens is None):
         raise Problem("run needs a text or token ids", "give one of text= and tokens=")
     if not (text is None or isinstance(text, str)):
-        raise Problem(f"text = {shorten(text)}: expected a text", "give the beginning of a sentence")
+        raise Problem("expected a text", "give the beginning of a sentence").about("text", text)
     if not (tokens is None or isinstance(tokens, (Sequence, np.ndarray))):
-        raise Problem(f"tokens = {shorten(tokens)}: no list of token ids", "give whole numbers, such as [464, 3139]")
+        raise Problem("no list of token ids", "give whole numbers, such as [464, 3139]").about("tokens", tokens)
     left_out = (without,) if isinstance(without, str) else tuple(without)
     ids = None if tokens is None else ",".join(map(str, tokens))
     asked = checkpoint(name)
@@ -92,8 +92,8 @@ def run(
     return Prediction(reading.tokens, scores, Table(("token", "probability", "text"), rows), steps)
 
 
-def _ablated(asked: Checkpoint, tokens: list[int], without: Sequence[str], is_last: bool) -> np.ndarray:
-    """Logits of a text without some designs: [T V], or [1 V] for the last token."""
+def _ablated(asked: AnyCheckpoint, tokens: list[int], without: Sequence[str], is_last: bool) -> np.ndarray:
+    """Logits of a text with some designs left out: [T V], or [1 V] for the last token."""
     model = asked.model
     trace, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens, without=without)
     scores = trace.of(trace.root.outputs[0]).astype(np.float32)
@@ -109,12 +109,12 @@ def likeliest(scores: np.ndarray, top: int) -> list[tuple[int, float]]:
 class Reading(NamedTuple):
     """The input of a run: the token ids of a text and, for an encoder, ids or a spectrogram."""
 
-    option: str
+    parameter: str  # the parameter with the tokens
     tokens: list[int]
     source: np.ndarray | None
 
 
-def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -> Reading:
+def read(asked: AnyCheckpoint, text: str | None, ids: str | None, source: object) -> Reading:
     """The input of a run, from a text or its ids (`464,3139`). Raises `Problem`."""
     if head := asked.model.head:
         raise Problem(
@@ -125,23 +125,24 @@ def read(asked: Checkpoint, text: str | None, ids: str | None, source: object) -
     if ids is None:
         tokens = asked.tokenizer.encode(text or "")
         if not tokens:
-            raise Problem("--text: it has no tokens", "give the beginning of a sentence")
+            raise Problem("it has no tokens", "give the beginning of a sentence", parameter="text")
     else:
         tokens = read_tokens(ids, asked.model.config.readable_ids)
-    return Reading("--text" if ids is None else "--tokens", tokens, read_source(source, asked.model.config))
+    return Reading("text" if ids is None else "tokens", tokens, read_source(source, asked.model.config))
 
 
-def check(asked: Checkpoint, reading: Reading, more: int, all_logits: bool, memory: str | None) -> list[str]:
+def check(asked: AnyCheckpoint, reading: Reading, more: int, all_logits: bool, memory: str | None) -> list[str]:
     """A line about the memory that a run takes, if that is a large amount; `more` tokens will follow. Raises `Problem`
     if the model has no positions for them, or the machine too little memory."""
-    tokens, positions = reading.tokens, asked.model.config.symbols.get("n_positions")
+    tokens, positions = reading.tokens, asked.model.config.position_reach
     if positions is not None and len(tokens) + more > positions:
         and_more = f" and {more} more to be read" if more else ""
         raise Problem(
-            f"{reading.option}: {len(tokens)} tokens{and_more}, and the model has {positions} positions",
+            f"{len(tokens)} tokens{and_more}, and the model has {positions} positions",
             f"give at most {positions}",
+            parameter=reading.parameter,
         )
-    allowed = amount(memory, "--memory") if memory else None
+    allowed = amount(memory, "memory") if memory else None
     try:
         return run_memory.check(asked.model, len(tokens) + more, all_logits, allowed)
     except Problem as problem:
@@ -149,7 +150,7 @@ def check(asked: Checkpoint, reading: Reading, more: int, all_logits: bool, memo
 
 
 def continued(
-    asked: Checkpoint,
+    asked: AnyCheckpoint,
     tokens: list[int],
     read: np.ndarray | None,
     watch: Tracer | None,
@@ -187,46 +188,44 @@ def read_source(given: object, config: Config) -> np.ndarray | None:
     sizes, shape = config.symbols, config.source_shape and tuple(map(int, config.source_shape))
     if SOURCE not in sizes:
         if given is not None:
-            raise Problem("--source: the model has no encoder", "leave it out")
+            raise Problem("the model has no encoder", "leave it out", parameter="source")
         return None
     kind = config.source_kind
     what = "token ids separated by commas" if shape is None else f"a .npy file of {kind}"
     if not isinstance(given, (str, os.PathLike, Sequence, np.ndarray, type(None))):
-        raise Problem(f"--source: {shorten(given)} is not an input of an encoder", f"give {what}")
+        raise Problem("not an input of an encoder", f"give {what}").about("source", given)
     if given is None:
-        raise Problem("the model has an encoder, and its input is missing", f"give --source {what}")
+        raise Problem("the model has an encoder, and its input is missing", f"give {what}", parameter="source")
     if shape is None:
         said = given if isinstance(given, str) else ",".join(map(str, cast("Sequence[int]", given)))
         vocabulary, longest = sizes.get("n_read", sizes["vocab_size"]), sizes.get("n_positions")
-        ids = read_tokens(said, vocabulary, "--source")
+        ids = read_tokens(said, vocabulary, "source")
         if longest is not None and len(ids) > longest:
-            raise Problem(
-                f"--source: {len(ids)} tokens, and the model has {longest} positions", f"give at most {longest}"
-            )
+            what = f"{len(ids)} tokens, and the model has {longest} positions"
+            raise Problem(what, f"give at most {longest}", parameter="source")
         return np.array(ids)
     try:
         if isinstance(given, (str, os.PathLike)):
             return read_array(Path(given), shape)
         if not isinstance(given, np.ndarray):
-            raise Problem(f"{shorten(given)} is not {kind}", f"give {what}")
+            raise Problem(f"not {kind}", f"give {what}")
         check_array(given.dtype, given.shape, shape)
         return as_float32(np.asarray(given))
     except Problem as problem:
-        raise problem.at(f"--source: {given}" if isinstance(given, str) else "--source") from None
+        if not isinstance(given, (str, os.PathLike)):
+            raise problem.about("source", given) from None
+        raise Problem(problem.what, problem.mend, parameter="source", value=os.fspath(given)) from None
 
 
-def read_tokens(text: str, vocabulary: int, option: str = "--tokens") -> list[int]:
+def read_tokens(text: str, vocabulary: int, parameter: str = "tokens") -> list[int]:
     """Token ids from `464,3139,…`. Raises `Problem` for anything that is not an id of this vocabulary."""
     tokens = []
     for part in text.split(","):
         if not (part.strip().isascii() and part.strip().isdigit() and len(part) < 20):
-            raise Problem(
-                f"{option}: {part.strip()[:40]!r} is not a token id",
-                "give whole numbers separated by commas, such as 464,3139,286",
-            )
+            what = f"{part.strip()[:40]!r} is not a token id"
+            raise Problem(what, "give whole numbers separated by commas, such as 464,3139,286", parameter=parameter)
         tokens.append(int(part))
         if tokens[-1] >= vocabulary:
-            raise Problem(
-                f"{option}: {tokens[-1]} is beyond the vocabulary", f"ids of this model run from 0 to {vocabulary - 1}"
-            )
+            what = f"{tokens[-1]} is beyond the vocabulary"
+            raise Problem(what, f"ids of this model run from 0 to {vocabulary - 1}", parameter=parameter)
     return tokens

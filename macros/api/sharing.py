@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.asked import share, whole
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
@@ -18,7 +18,7 @@ from ..data.costs import plain_number
 from ..engine.errors import Problem
 from ..views.kit.rounding import significant
 from . import model as loading
-from .conditions import accelerator, conditions, problems_of, warn, warn_beyond
+from .conditions import OWN, accelerator, conditions, problems_of, warn, warn_beyond
 from .fits import Asked
 from .tables import Row, Table, Tabular, table_of
 
@@ -38,7 +38,7 @@ def with_prefix(read: Model, prefix: int, given: Conditions) -> Table:
     """The table of `shared_prefix`. Raises `Problem` for a prefix that is not shorter than the context."""
     length = whole("prefix", prefix, given.tokens - 1) if given.tokens > 1 else 0
     if not length:
-        raise Problem("context = 1: no prefix is shorter", "give a longer context")
+        raise Problem("no prefix is shorter", "give a longer context").about("context", 1)
     found = shared(costs_of(read.counts), length, given)
     rows: list[Row] = [
         {
@@ -111,8 +111,12 @@ class Speculative(Tabular):
 
     @property
     def draft_target_bytes(self) -> int:
-        """What a head reads of its target's embedding and LM head in each step; of any other draft 0."""
-        return costs_of(self.draft.counts).target_bytes_read(self.given.batch, self.given.format) if self.draft else 0
+        """Bytes that a head reads of its target's embedding and LM head in each step; 0 for any other draft."""
+        return (
+            costs_of(self.draft.counts).traffic.target_bytes_read(self.given.batch, self.given.format)
+            if self.draft
+            else 0
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The object that `every-parameter speculative --format json` prints."""
@@ -172,7 +176,7 @@ def speculative(
     draft_tokens: int | None = None,
     context: int = 4096,
     batch: int = 1,
-    weights: str = "published",
+    weights: str = OWN,
     cache: str = "bfloat16",
     devices: int = 1,
 ) -> Speculative:
@@ -182,6 +186,7 @@ def speculative(
     the best number is used. Without a draft (None) proposals cost nothing, like tokens that are looked up in the text.
     For a mixture of experts, the experts read are the number that the tokens are expected to choose. Raises `Problem`.
     """
+    weights = _format_of_both(target, draft, weights)
     given = replace(conditions(context, batch, weights, cache, devices), accelerator=accelerator(on))
     length = None if draft_tokens is None else whole("draft_tokens", draft_tokens, MOST_DRAFTED)
     first, second = _read(target, given), None if draft is None else _read(draft, given)
@@ -189,9 +194,18 @@ def speculative(
     return speculated(first, second, given, share("acceptance", acceptance, may_be_zero=True), length)
 
 
+def _format_of_both(target: Asked, draft: Asked | None, weights: str) -> str:
+    """The format that the names state, if they state one and the same; both models have one format."""
+    first = loading.own_format(target, weights)
+    if draft is None or (second := loading.own_format(draft, weights)) == first:
+        return first
+    warn([f"{first} and {second}: the names state two formats, and none is taken; give weights"], 4)
+    return weights
+
+
 def _read(model: Asked, given: Conditions) -> Model:
     read = loading.read(model)
     if not isinstance(model, loading.Model):
-        warn(read.warnings, 4)
+        warn(read.warnings, 4, of=read.name)
     warn_beyond(read, given.tokens)
     return read

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Value: TypeAlias = "int | float | str | bool | list[int] | None"
 Row: TypeAlias = "dict[str, Value]"
 
-SHOWN = 20  # rows of a long table where it is shown, and not written out
+SHOWN = 20  # rows of a long table when displayed
 
 
 class Tabular:

@@ -1,4 +1,4 @@
-"""The steps of a run with the arrays that they gave."""
+"""The steps of a run with their output arrays."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..catalogue.checkpoints import Checkpoint
+from ..catalogue.checkpoints import AnyCheckpoint
 from ..engine import numbers
 from ..engine.forward import logits
 from ..engine.interface import Array
@@ -30,10 +30,11 @@ class TracedStep(NamedTuple):
 
 
 def traced(
-    asked: Checkpoint, tokens: list[int], source: Array | None, without: Collection[str] = ()
+    asked: AnyCheckpoint, tokens: list[int], source: Array | None, without: Collection[str] = ()
 ) -> list[TracedStep]:
-    """Each step of the text's way; if layers keep something other than a row per token, each step with weights and each
-    layer. `without` leaves out designs."""
+    """Trace a text step by step; if layers cache something other than one row per token, only steps with weights and
+    whole layers. `without`: designs to leave out.
+    """
     model = asked.model
     try:
         run, _ = numbers.trace(model.architecture, model.config, asked.weights(), tokens, without=without)

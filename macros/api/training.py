@@ -9,18 +9,22 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..catalogue import training_runs
-from ..catalogue.presets import Model
-from ..counting.adapters import Adapter, Adapters
+from ..catalogue.models import Model
+from ..counting.adapter_choice import Adapter
+from ..counting.adapters import Adapters
 from ..counting.asked import whole
+from ..counting.bill import Prices
 from ..counting.costs import of as costs_of
 from ..counting.training_compute import Run
-from ..counting.training_plan import MOST_RUN, UTILIZATION, ZERO, Plan, asked
+from ..counting.training_plan import MOST_RUN, UTILIZATION, ZERO, Narrowing, Plan, asked, narrowed
 from ..counting.training_plan import plan as counted
 from ..counting.training_plan import run as run_of
 from ..counting.training_setup import Setup
 from ..data.costs import plain_number
+from ..engine.errors import shorten
 from ..views.kit.rounding import decimal_bytes, significant
 from . import model as loading
+from .bills import Number, prices_of
 from .conditions import problems_of, truth, warn, warn_beyond
 from .fits import Memory, memory
 from .tables import Table, Tabular, table_of
@@ -39,12 +43,24 @@ class Training(Tabular):
     on: Memory | None
     tokens: int | None
     run: Run | None
+    prices: Prices = Prices()
+
+    @property
+    def money(self) -> Fraction | None:
+        """Money for the run at the given prices; None without."""
+        return None if self.run is None else self.prices.money(self.run.seconds * self.run.devices, self.run.joules)
 
     def __bool__(self) -> bool:
         return self.left is None or self.left >= 0
 
     def __repr__(self) -> str:
         return self.sentence
+
+    @property
+    def unmatched(self) -> tuple[str, ...]:
+        """A line about names that are no module's, if there are any."""
+        names = self.adapters.unmatched if self.adapters else ()
+        return (f"names that are no module's: {', '.join(map(shorten, names[:9]))}",) if names else ()
 
     @property
     def table(self) -> Table:
@@ -140,6 +156,8 @@ class Training(Tabular):
                     f"At {self.run.watts:,} W a device that is {significant(self.run.joules / 3_600_000)} kWh, without "
                     "CPUs, links and cooling."
                 )
+            if self.money is not None:
+                said.append(f"At the given prices it costs {significant(self.money)}.")
         return " ".join(said)
 
 
@@ -168,12 +186,27 @@ def train(
     tokens: int | None = None,
     utilization: float = UTILIZATION,
     watts: int | None = None,
+    price_per_hour: Number | None = None,
+    purchase: Number | None = None,
+    years: Number | None = None,
+    electricity: Number | None = None,
+    exclude_modules: str | Iterable[str] | None = None,
+    layers_to_transform: str | int | Iterable[int] | None = None,
+    layers_pattern: str | Iterable[str] | None = None,
+    rank_pattern: str | Mapping[str, int] | None = None,
+    alpha_pattern: str | Mapping[str, int] | None = None,
+    target_parameters: str | Iterable[str] | None = None,
+    expert: int = 1,
 ) -> Training:
     """The cost of training a model: trainable parameters, bytes on the fullest device by term, FLOPs, and the time and
-    energy of a run over `tokens` on a machine.
+    energy of a run over `tokens` on a machine, and the money at your prices: `price_per_hour` of a device, or its
+    `purchase` over `years`, and `electricity` for a kilowatt-hour.
 
-    `method` is full, lora, dora or qlora, with PEFT's names: `rank` (8), `target_modules` (`q_proj,v_proj` or
-    `all-linear`; None: PEFT's default for the model type), `bias` (none, all, lora_only), `modules_to_save`.
+    `method` is full, lora, dora or qlora, with PEFT's names: `rank` (8), `target_modules` (`q_proj,v_proj`,
+    `all-linear` or a regular expression; None: PEFT's default for the model type, if it has one), `target_parameters`
+    (`experts.gate_up_proj`), `bias` (none, all, lora_only), `modules_to_save`, `exclude_modules`,
+    `layers_to_transform` (`0-7`), `layers_pattern`, `rank_pattern` (`q_proj=32`), `alpha_pattern`. Warns of names that
+    no module has.
 
     `zero` is the stage of ZeRO, 0 for DDP, or `fsdp`. Raises `Problem`.
     """
@@ -182,13 +215,37 @@ def train(
             *(devices, method, rank, target_modules, bias, modules_to_save, optimizer, zero, tensor, pipeline),
             *(truth("sequence_parallel", sequence_parallel), recompute, sequence, micro_batch, gradients),
             not truth("master_weights", master_weights),
+            expert,
         )
     )
+    options = Narrowing(
+        some(exclude_modules),
+        some(layers_to_transform),
+        some(layers_pattern),
+        table_in(rank_pattern),
+        table_in(alpha_pattern),
+        some(target_parameters),
+    )
+    adapter = narrowed(adapter, options)
     read = loading.read(model)
     if not isinstance(model, loading.Model):
-        warn(read.warnings)
+        warn(read.warnings, of=read.name)
     warn_beyond(read, setup.sequence)
-    return plan(read, setup, adapter, memory(on) if on is not None else None, on, tokens, utilization, watts)
+    prices = prices_of(price_per_hour, purchase, years, electricity)
+    machine = memory(on) if on is not None else None
+    answer = plan(read, setup, adapter, machine, on, tokens, utilization, watts, prices)
+    warn(answer.unmatched)
+    return answer
+
+
+def some(value: Any) -> Any:
+    """Texts and numbers as they are, anything else that has members as a list."""
+    return value if value is None or isinstance(value, (str, int)) else list(value)
+
+
+def table_in(value: Any) -> Any:
+    """A mapping as a dict, anything else as it is."""
+    return dict(value) if isinstance(value, Mapping) else value
 
 
 class Choices(NamedTuple):
@@ -210,6 +267,7 @@ class Choices(NamedTuple):
     micro_batch: Any
     gradients: Any
     no_master_weights: Any
+    expert: Any = 1
 
 
 def plan(
@@ -221,14 +279,18 @@ def plan(
     tokens: int | None = None,
     utilization: float = UTILIZATION,
     watts: int | None = None,
+    prices: Prices | None = None,
 ) -> Training:
     """The answer. Raises `Problem` for options that the model, the devices or PEFT do not allow."""
     with problems_of(model):
-        planned = counted(costs_of(model.counts), model.architecture, model.model_type, setup, adapter)
+        planned = counted(costs_of(model.counts), model.architecture, setup, adapter)
     count = None if tokens is None else whole("tokens", tokens, MOST_RUN)
     power = training_runs.watts_of(machine or "") if watts is None else watts
+    if power is None and on is not None and on.accelerator is not None:
+        power = on.accelerator.watts  # the limit that its maker states
     accelerator = None if on is None else on.accelerator
-    return Training(model, planned, on, count, run_of(planned, accelerator, count, utilization, power))
+    run = run_of(planned, accelerator, count, utilization, power)
+    return Training(model, planned, on, count, run, prices or Prices())
 
 
 def as_data(answer: Training) -> dict[str, Any]:
@@ -244,6 +306,7 @@ def as_data(answer: Training) -> dict[str, Any]:
             "devices": setup.devices,
             "tensor": setup.tensor,
             "pipeline": setup.pipeline,
+            "expert": setup.expert,
             "data": setup.data,
             "sequence_parallel": setup.sequence_parallel,
             "zero": next(name for name, sharding in ZERO.items() if sharding == setup.sharding),
@@ -274,6 +337,7 @@ def as_data(answer: Training) -> dict[str, Any]:
             "device_hours": float(run.device_hours),
             "watts": run.watts,
             "kilowatt_hours": None if run.joules is None else float(run.joules / 3_600_000),
+            "money": None if answer.money is None else float(answer.money),
         },
         "sentence": answer.sentence,
     }

@@ -1,10 +1,12 @@
-"""The options of every command, in one module. A command imports what only its options need: it is asked for alone."""
+"""The options of every command, in one module. Only the requested command is built, and imports what its own options
+need."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 
+from ..counting.asked import Unsaid
 from ..counting.formats import CACHE_BYTES, FORMATS, PUBLISHED, WEIGHTS, cache_meant, format_meant
 from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.quantizers import QUANTIZERS
@@ -13,7 +15,7 @@ from ..engine.bounds import MOST_DEVICES, MOST_TOKENS
 from ..engine.errors import Problem, nearest
 
 PROGRAM = "every-parameter"
-MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, or a folder that holds one."
+MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, a folder that holds one, or a GGUF file."
 
 
 class Parser(argparse.ArgumentParser):
@@ -23,7 +25,7 @@ class Parser(argparse.ArgumentParser):
         self.exit(2, f"{self.prog}: {Problem(message, f'see {self.prog} --help')}\n")
 
     def print_help(self, file=None):
-        print(self.format_help(), end="", file=file)  # argparse says nothing where that cannot be written
+        print(self.format_help(), end="", file=file)  # argparse ignores a failed write
 
     def exit(self, status=0, message=None):
         sys.stdout.flush()
@@ -63,6 +65,7 @@ def parser(asked: str | None = None) -> argparse.ArgumentParser:
         "pass.",
         epilog="examples:\n"
         "  every-parameter describe llama3-8b\n"
+        '  every-parameter ask "two rtx 3090 llama 70b 16k"\n'
         "  every-parameter describe --format json gpt2 path/to/config.json | jq .parameters.total\n"
         "  every-parameter compare qwen3-8b llama3.1-8b\n"
         "  every-parameter what-if llama3-8b --set n_layers=64 --on h100\n"
@@ -88,7 +91,8 @@ def _describe(commands) -> None:
         "describe",
         "print the parameter table, totals and costs of models",
         f"{MODEL}\n"
-        "A model that cannot be described gives one line on standard error and exit status 2; the others are printed.",
+        "A model that cannot be described gives one line on standard error and exit status 2; the others are printed.\n"
+        "In a folder with *.safetensors, the files decide about bytes; if config.json says otherwise, a line tells.",
         "every-parameter describe --format json --collapse deepseek-v3",
     )
     describing.add_argument("models", nargs="+", metavar="MODEL")
@@ -133,7 +137,24 @@ def _describe(commands) -> None:
         metavar="SECONDS",
         help="length of a sound for the towers; may be given several times (default 30)",
     )
-    _formats(describing, "bfloat16")
+    describing.add_argument(
+        "--files",
+        action="store_true",
+        help="of a model of the hub (organization/name), also read the headers of its safetensors files: they decide "
+        "about bytes. No weight is downloaded",
+    )
+    describing.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model of the hub")
+    _strict(describing)
+    _formats(describing, Unsaid("bfloat16"))
+
+
+def _strict(command) -> None:
+    command.add_argument(
+        "--strict",
+        action="store_true",
+        help="exit status 1 if the files of a folder differ from its config.json in names, shapes or bytes, or a GGUF "
+        "file's tensors from its metadata",
+    )
 
 
 def _compare(commands) -> None:
@@ -173,9 +194,26 @@ def _what_if(commands) -> None:
     _on(asking, is_required=False)
 
 
+def _ask(commands) -> None:
+    asking = _command(
+        commands,
+        "ask",
+        "answer a question in words, as the search of the site does",
+        "QUESTION is read whole: a model by any of its names, a machine, a format, a context, users, a rank. The\n"
+        "answer names values that it did not use. A model that the catalog lacks is said to be absent, and no other\n"
+        "one answers for it.\n"
+        "Exit status 0 for an answer, 1 if there is none or the model is absent.",
+        'every-parameter ask "two rtx 3090 llama 70b 16k"\n  every-parameter ask "gemma 3 27b kv cache 20 users 16k"',
+    )
+    asking.add_argument("question", nargs="+", metavar="QUESTION")
+    asking.add_argument("--format", choices=("text", "json"), default="text", help="text (default) or json")
+
+
 def _fits(commands) -> None:
+    from ..counting.deploying import ENGINES
     from ..counting.engines import names as engines
 
+    both = list(dict.fromkeys([*engines(), *ENGINES]))
     fitting = _command(
         commands,
         "fits",
@@ -183,23 +221,33 @@ def _fits(commands) -> None:
         f"{MODEL}\n"
         "The answer is a sentence, its terms, and the longest context that fits. On several devices it is for the\n"
         "fullest one of the split that it names; each device holds the largest operation whole.\n"
-        "Without a MODEL, it lists the models of the catalog that fit, best first; without --on, the machines that\n"
+        "Without a MODEL, it lists the models of the catalog that fit, largest first; without --on, the machines that\n"
         "hold the model. Each row has the first format that fits, from the published one to fewer bits.\n"
         "With --host, layers or routed experts can be in the host's memory: as few as needed, experts first, or as\n"
         "many as --gpu-layers and --n-cpu-moe say. The answer then includes the minimum time per token.\n"
-        "Exit status 0 if all fit, 1 if any does not or a list is empty.",
+        "Exit status 0 if all fit, 1 if any does not or a list is empty; with --strict also 1 if files differ from "
+        "their\nconfig.",
         "every-parameter fits llama3.3-70b --weights fp8 --cache fp8 --context 32k --on h100\n"
         "  every-parameter fits --on 24GB --context 32k\n"
         "  every-parameter fits llama3.3-70b",
     )
     fitting.add_argument("models", nargs="*", metavar="MODEL")
+    _strict(fitting)
     _conditions(fitting, ("table", "json", "csv"), None)
     _on(fitting, is_required=False)
     fitting.add_argument(
         "--engine",
         metavar="ENGINE",
-        help=f"count what an inference engine adds, term by term: {', '.join(engines())}; "
-        "with a MODEL and --on, for one device",
+        help=f"count what an inference engine adds, term by term: {', '.join(both)}. "
+        f"With a MODEL; of {', '.join(ENGINES)} every option of the engine's own command line may "
+        "follow, by its own name, and --on may name several devices, "
+        "as in 2xh100+l40s or rtx-4090,free:20GB+rtx-5090",
+    )
+    fitting.add_argument(
+        "--engine-version",
+        default="",
+        metavar="VERSION",
+        help="version of the engine, whose rules and defaults hold; each answer names the one that it took",
     )
     fitting.add_argument(
         "--host",
@@ -220,6 +268,37 @@ def _fits(commands) -> None:
         dest="n_cpu_moe",
         metavar="N",
         help="number of first layers whose routed experts are in the host's memory",
+    )
+
+
+def _log(commands) -> None:
+    reading = _command(
+        commands,
+        "log",
+        "read an inference engine's start-up log, each figure beside the counted one",
+        "FILE is the start-up log of vLLM, SGLang, llama.cpp or Ollama; - is standard input. Engine, version,\n"
+        "model and options are read from it. Each figure is equal to the counted one, inside the rounding of what\n"
+        "is given, explained, or different; lines that are not known are left alone. Paths, hosts and keys of the log\n"
+        "are neither kept nor printed.\n"
+        "Exit status 0 if no figure differs, 1 if one does.",
+        "every-parameter log vllm.log\n  every-parameter log server.log --model qwen3-30b-a3b --weights Q4_K_M",
+    )
+    reading.add_argument("file", metavar="FILE")
+    reading.add_argument(
+        "--format", choices=("table", "json", "csv"), default="table", help="table (default), json or csv"
+    )
+    reading.add_argument("--model", metavar="MODEL", help="the model, if the log does not name it as the catalog does")
+    reading.add_argument("--weights", metavar="FORMAT", help="format of the weights, if the log does not show it")
+    reading.add_argument("--on", metavar="MACHINE", help="the devices, for what is to change: 2xrtx-3090")
+    reading.add_argument("--engine", metavar="ENGINE", help="the engine, if the log does not show it")
+    reading.add_argument(
+        "--engine-version", default="", metavar="VERSION", help="its version, if the log does not show it"
+    )
+    reading.add_argument(
+        "--options", default="", metavar="OPTIONS", help="options of the engine that the log does not show"
+    )
+    reading.add_argument(
+        "--start", type=int, default=0, metavar="N", help="which start of several in the log; the fullest without it"
     )
 
 
@@ -302,6 +381,50 @@ def _prefix(commands) -> None:
     _conditions(sharing, batch=2)
 
 
+def _bill(commands) -> None:
+    billing = _command(
+        commands,
+        "bill",
+        "count what a token costs: seconds, joules and money",
+        f"{MODEL}\n"
+        "Seconds, joules and money for a million input, cached and output tokens on a machine: at the bound of the\n"
+        "hardware, at a utilization of it, and at a rate that you measured. Prices are yours, in any currency.",
+        "every-parameter bill llama3.1-8b --on h100 --batch 64 --price-per-hour 2\n"
+        "  every-parameter bill qwen3-32b --on rtx-3090 --devices 2 --weights Q4_K_M --purchase 700 --years 4 "
+        "--electricity 0.30",
+    )
+    billing.add_argument("model", metavar="MODEL")
+    for name, default, help in (
+        ("input", 1000, "new tokens of a request"),
+        ("output", 1000, "tokens that it writes"),
+    ):
+        billing.add_argument(
+            f"--{name}", type=_tokens, default=default, metavar="N", help=f"{help} (default {default:,})"
+        )
+    billing.add_argument(
+        "--cached", type=_tokens, default=0, metavar="N", help="tokens before them that are in the cache (default none)"
+    )
+    _conditions(billing)
+    _on(billing, is_required=True)
+    for name, metavar, help in (
+        ("utilization", "SHARE", "the share of the bound that is reached, as 0.5 (default 1, the bound)"),
+        ("tokens-per-second", "RATE", "output tokens per second of all devices that you measured"),
+    ):
+        billing.add_argument(f"--{name}", metavar=metavar, help=help)
+    _prices(billing)
+
+
+def _prices(command: argparse.ArgumentParser) -> None:
+    """What a reader pays."""
+    for name, metavar, help in (
+        ("price-per-hour", "MONEY", "of a device"),
+        ("purchase", "MONEY", "price of a device that you buy; give --years, too"),
+        ("years", "N", "for which it is used all the time"),
+        ("electricity", "MONEY", "price of a kilowatt-hour"),
+    ):
+        command.add_argument(f"--{name}", metavar=metavar, help=help)
+
+
 def _train(commands) -> None:
     from . import training_arguments
 
@@ -316,6 +439,7 @@ def _train(commands) -> None:
     )
     training.add_argument("models", nargs="+", metavar="MODEL")
     training_arguments.add(training, _at_least_one, _devices, _tokens)
+    _prices(training)
     _on(training, is_required=False)
 
 
@@ -432,8 +556,8 @@ def _totals(commands) -> None:
         commands,
         "totals",
         "read the published number of parameters from a checkpoint's files",
-        "PATH is a folder with *.safetensors, one such file, or a model.safetensors.index.json. The command "
-        "reads only\n"
+        "PATH is a folder with *.safetensors, one such file, a GGUF file, or a model.safetensors.index.json. The "
+        "command reads only\n"
         "the beginning of a file, which lists its tensors; you need not download the rest. It prints the lines of\n"
         "[published]. With --preset, it adds them to the preset, and compares its tensor names with the file's.",
         "every-parameter totals path/to/llama4-tiny --preset llama4-tiny",
@@ -467,14 +591,27 @@ def _schema(commands) -> None:
     )
 
 
+def _macros(commands) -> None:
+    finding = _command(
+        commands,
+        "macros",
+        "find the macro that shows something on a page",
+        "WORDs say what to show. Prints the macros that fit best, each with its call to copy; without a word, all\n"
+        "that pages can show. Exit status 2 if there is none.",
+        "every-parameter macros two models side by side",
+    )
+    finding.add_argument("words", nargs="*", metavar="WORD")
+
+
 def _diff(commands) -> None:
     comparing = _command(
         commands,
         "diff",
         "list every figure that a change moves, by model",
-        "BEFORE and AFTER are revisions of this repository, or folders of data such as site/data/v1. The code of a\n"
-        "revision runs with the currently installed libraries. Exit status 0 whether or not figures moved.",
-        "every-parameter diff main --format markdown",
+        "BEFORE and AFTER are revisions of this repository, folders of data such as site/data/v1, or two models: a\n"
+        "name, a config.json, a folder that holds one, or a GGUF file. The code of a revision runs with the currently\n"
+        "installed libraries. Exit status 0 whether or not figures moved.",
+        "every-parameter diff main --format markdown\n  every-parameter diff qwen3-8b Qwen3-8B-Q4_K_M.gguf",
     )
     comparing.add_argument("before", metavar="BEFORE")
     comparing.add_argument("after", nargs="?", metavar="AFTER", help="(default: the current code)")
@@ -542,8 +679,8 @@ def _conditions(
 
 
 def _formats(command: argparse.ArgumentParser, weights: str | None) -> None:
-    """The formats of weights and cache; `--format-weights` and `--dtype` are their first names in `describe`. `best` is
-    a format where none is given."""
+    """The formats of weights and cache; `--format-weights` and `--dtype` are their older names. `best` is allowed where
+    it is the default."""
     default = weights or f"{PUBLISHED}; in a list best, the first that fits"
     command.add_argument(
         *("--weights", "--format-weights"),
@@ -555,7 +692,7 @@ def _formats(command: argparse.ArgumentParser, weights: str | None) -> None:
         "tensor (also "
         f"used if you name a format in which some of them are published); {', '.join(FORMATS)}; "
         f"of quantizers: {', '.join(QUANTIZERS)}; of GGUF files: {', '.join(GGUF)}; in upper or lower case "
-        f"(default {default})",
+        f"(default {default}{'; of a GGUF file its own' if isinstance(default, Unsaid) else ''})",
     )
     command.add_argument(
         *("--cache", "--dtype"),
@@ -583,6 +720,8 @@ def _on(command: argparse.ArgumentParser, is_required: bool) -> None:
 
 def _weights(text: str) -> str:
     """A weight format, in upper or lower case."""
+    if isinstance(text, Unsaid):  # argparse hands a default over too
+        return text
     meant = format_meant(text)
     if not isinstance(meant, str) or meant not in WEIGHTS:
         known = f"one of {', '.join(WEIGHTS)}"
@@ -659,13 +798,16 @@ def _devices(text: str) -> int:
 
 
 COMMANDS = {
+    "ask": _ask,
     "describe": _describe,
     "compare": _compare,
     "what-if": _what_if,
     "fits": _fits,
+    "log": _log,
     "split": _split,
     "speculative": _speculative,
     "prefix": _prefix,
+    "bill": _bill,
     "train": _train,
     "check": _check,
     "run": _run,
@@ -673,6 +815,7 @@ COMMANDS = {
     "scaffold": _scaffold,
     "totals": _totals,
     "schema": _schema,
+    "macros": _macros,
     "diff": _diff,
     "publish-check": _publish_check,
 }

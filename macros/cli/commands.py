@@ -13,34 +13,40 @@ import itertools
 import os
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
-from typing import TextIO
 
-from ..catalogue import presets
+from ..catalogue import hub, presets
+from ..catalogue.model_files import GgufFiles
+from ..counting.asked import Unsaid
+from ..counting.formats import PUBLISHED
 from ..data.components import Inputs
 from ..data.costs import USUAL, Asked
 from ..data.model import CSV_PATTERNS, CSV_TENSORS, csv_pieces, json_pieces
-from ..engine.errors import Problem, placed, seen
-from .arguments import PROGRAM, parser
+from ..engine.errors import Problem
+from .arguments import parser
 from .describe import as_table
 from .printing import show
+from .reporting import discard, fail, warn
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command and return its exit status. Without arguments, run this process's own command and exit with its
     status."""
     if arguments is None:
-        gc.set_threshold(100_000, 20, 20)  # most of what is made stays: few looks for garbage are enough
-        atexit.register(gc.freeze)  # and none at the end
+        gc.set_threshold(100_000, 20, 20)  # most objects live to the end, so few collections are enough
+        atexit.register(gc.freeze)  # and none at exit
     _stand_in_for_closed()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
         given = sys.argv[1:] if arguments is None else arguments
+        given, own = engine_words(given)
         options = parser(given[0] if given else None).parse_args(given)
+        options.engine_words = own
+        resolve_names(options)
         status = command(options.command)(options)
         sys.stdout.flush()
         return status
@@ -49,26 +55,72 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _discard(sys.stdout)
+        discard(sys.stdout)
         return 141
     except OSError as error:
-        _discard(sys.stdout)
+        discard(sys.stdout)
         why = "standard output is closed" if error.errno == errno.EBADF else error.strerror or str(error)
         return fail(Problem(f"cannot write: {why}", "check the disk and the path"))
 
 
+def engine_words(given: list[str]) -> tuple[list[str], list[str]]:
+    """The words of a call of `fits` without the options of the engine that it names, and these; of `train`, of the
+    framework."""
+    name = {"fits": "--engine", "train": "--framework"}.get(given[0] if given else "")
+    if name is None or not any(word.partition("=")[0] == name for word in given):
+        return given, []
+    from .engines import own_words
+
+    return own_words(given)
+
+
+def resolve_names(options: Namespace) -> None:
+    """Replace each name of a model by the slug that it stands for, and report that on standard error.
+
+    The format that the name of a conversion states is that of the weights, unless another is asked for; `describe`
+    takes each model's own.
+    """
+    formats: list[str] = []
+    is_unsaid = isinstance(getattr(options, "weights", ""), Unsaid) or getattr(options, "weights", "") in (
+        PUBLISHED,
+        None,
+    )
+    for option in ("models", "model", "draft"):
+        given = getattr(options, option, None)
+        if not given:
+            continue
+        found = [_meant(name) for name in ([given] if isinstance(given, str) else given)]
+        slugs = [slug for slug, _ in found]
+        setattr(options, option, slugs[0] if isinstance(given, str) else slugs)
+        formats += [format for _, format in found] if option != "draft" else []
+    options.formats = formats if is_unsaid else []
+    stated = {format for format in formats if format}
+    if not stated or not is_unsaid or not hasattr(options, "weights"):
+        return
+    if len(set(formats)) == 1:
+        options.weights = stated.pop()
+    elif options.command != "describe":
+        warn(
+            options.command, [f"the names state several formats, and none is taken; ask with --weights {stated.pop()}"]
+        )
+
+
+def _meant(name: str) -> tuple[str, str]:
+    """The slug and the format that a name means; a slug, a path and what is not known stay as they are."""
+    if name in presets.paths() or os.path.exists(name):
+        return name, ""
+    found = presets.meant(name)
+    if not found.slug:
+        return name, ""
+    title = presets.preset(found.slug).name
+    form = f" in {found.format}" if found.format else ""
+    warn(name, [f"{title}{form}{f' ({found.why})' if found.why else ''}"])
+    return found.slug, found.format
+
+
 def command(name: str) -> Callable[[Namespace], int]:
-    """The function of a command; most come with what only they need."""
+    """The function of a command; most are imported on demand."""
     return HERE.get(name) or import_module(".other_commands", __package__).COMMANDS[name]
-
-
-def fail(problem: Problem) -> int:
-    """Print the error on standard error; exit status 2."""
-    try:
-        print(f"{PROGRAM}: {problem}", file=sys.stderr)  # every character of a problem is seen
-    except OSError:  # nobody hears it but by the status
-        _discard(sys.stderr)
-    return 2
 
 
 def describe(options) -> int:
@@ -84,16 +136,20 @@ def describe(options) -> int:
     pieces = json_pieces if options.format == "json" else csv_pieces
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)
-    for name in options.models:
+    for name, stated in itertools.zip_longest(options.models, options.formats, fillvalue=""):
         try:
-            model = presets.load(name)
-            blocks = as_table(model, wanted) if options.format == "table" else []
-            rest = pieces(model, options.collapse, wanted) if options.format != "table" else iter(())
-            first = next(rest, "")  # what cannot be described says so here
+            model = hub.load(name, options.files, options.revision)
+            is_own = isinstance(model.files, GgufFiles) and isinstance(options.weights, Unsaid)
+            asked = wanted._replace(weights=stated or PUBLISHED) if stated or is_own else wanted
+            blocks = as_table(model, asked) if options.format == "table" else []
+            rest = pieces(model, options.collapse, asked) if options.format != "table" else iter(())
+            first = next(rest, "")  # raises here what cannot be described
         except Problem as problem:
             status = fail(problem)
             continue
         warn(name, model.warnings)
+        if options.strict and model.file_difference:
+            status = status or 1
         if blocks:
             show(blocks)
             print()
@@ -102,34 +158,54 @@ def describe(options) -> int:
     return status
 
 
-def warn(name: str, warnings: Iterable[str]) -> None:
-    """Print each line on standard error."""
-    for warning in warnings:
-        print(f"{PROGRAM}: {placed(name)}: {seen(warning)}", file=sys.stderr)
-
-
 def check(options) -> int:
     """Compare presets with their published totals and their reference tensor lists."""
-    from ..catalogue import checks
+    from ..catalogue import checks, mentions
+    from . import closed_forms
 
     states: list[str] = []
     status = 0
     known = presets.paths()
     asked = [_slug_of(name) if _is_file(name) else name for name in options.models or known]
     results = checks.results([slug for slug in asked if slug in known])
+    forms = closed_forms.start([slug for slug in asked if slug in known]) if options.models else None
     for slug in asked:
         if slug not in known and not _is_file(slug):
             status = fail(presets.unknown(slug))
+            if places := ", ".join(mentions.of(slug)):
+                print(f"     {slug}: still named in {places}")
             continue
         result = next(results) if slug in known else checks.check_file(Path(slug))
-        states.append(result.state)
-        print(f"{'off' if result.state == 'off' else 'ok':3}  {slug:28}  {result.text}")
+        lines = []
+        if options.models and slug in known and result.state != "off":
+            lines = [*_lacking(slug), *closed_forms.differences(forms, slug)]
+        states.append("off" if lines else result.state)
+        print(f"{'off' if result.state == 'off' or lines else 'ok':3}  {slug:28}  {result.text}")
+        for line in lines:
+            print(f"     {slug}: {line}")
+        if options.models and slug in known and result.state != "off":
+            warn(slug, _unusual(slug))
     results.close()
+    warn("check", closed_forms.left_out(forms) if options.models else [])
     published, counted, undisclosed, off = map(states.count, ("ok", "counted", "undisclosed", "off"))
     without = f"{counted} without a published total, " if counted else ""
     models = f"{len(states)} model{'' if len(states) == 1 else 's'}"
     print(f"{models}, {published} as published, {without}{undisclosed} undisclosed, {off} off")
     return status or int(off > 0)
+
+
+def _lacking(slug: str) -> list[str]:
+    """What the tests of the site would find: words that are missing, parts of the page that cannot be made."""
+    from ..views.models import whole
+
+    return list(whole.lacking(slug))
+
+
+def _unusual(slug: str) -> list[str]:
+    from ..views.models import whole
+
+    left_out = [] if whole.is_drawn() else ["the parts of its page were not made: pip install 'every-parameter[site]'"]
+    return [*whole.unusual(slug), *left_out]
 
 
 def _is_file(name: str) -> bool:
@@ -138,7 +214,7 @@ def _is_file(name: str) -> bool:
 
 
 def _slug_of(file: str) -> str:
-    """The slug of a preset of ours by its file; another file's path as it is."""
+    """The slug of one of our presets, given its file; any other path unchanged."""
     slug = Path(file).stem
     ours = presets.paths().get(slug)
     return slug if ours and os.path.realpath(file) == os.path.realpath(ours) else file
@@ -155,10 +231,5 @@ def _stand_in_for_closed() -> None:
         sys.stderr = open(os.devnull, "w")
 
 
-def _discard(stream: TextIO) -> None:
-    """Keep the interpreter from writing to a stream, and failing, again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-# Those that are here; the others come with what only they need.
+# The others are imported on demand.
 HERE = {"describe": describe, "check": check}

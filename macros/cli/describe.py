@@ -6,21 +6,21 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ..catalogue.models import DEFAULT
 from ..catalogue.predictions import AT
-from ..catalogue.presets import DEFAULT
 from ..counting.costs import of as costs_of
 from ..counting.figures import BYTES, FLOPS, NUMBERS, PARAMETERS
 from ..counting.parameters import Counts
-from ..data.components import Inputs, inputs, with_text
+from ..data.components import Inputs, inputs
 from ..data.costs import USUAL, Asked, Line, blocks, line
 from ..data.model import beyond
 from ..engine.errors import named
 from .printing import EXACT, ROUND, WORDS, Block, Column, Grid, Title, exact, rounded
 
 if TYPE_CHECKING:
-    from ..catalogue.presets import Model
+    from ..catalogue.models import Model
 
-# What `stored` is, by whether it is computed.
+# The meaning of `stored`, by whether it is computed.
 STORED = {
     False: "numbers in the published file, scales included",
     True: "computed: parameters and buffers; no total of the published file is known",
@@ -32,7 +32,7 @@ TENSORS = (
     Column("formula", may_stack=True),
 )
 
-# What a tower reads, in words, by its kind.
+# A tower's input in words, by its kind.
 SAID = {"image": "an image of {} pixels", "sound": "a sound of {} seconds", "protein": "a protein of {} amino acids"}
 
 
@@ -48,6 +48,8 @@ def as_table(model: Model, asked: Asked = USUAL) -> list[Block]:
         *([figure("active")] if counts.active != counts.total else []),
         figure("embedding"),
         figure("non_embedding"),
+        *([figure("active_non_embedding")] if counts.active != counts.total else []),
+        *([figure("excluding_ngram_tables")] if counts.ngram_tables else []),
         Line("stored", model.stored, NUMBERS, STORED[model.is_stored_computed], "stored"),
     ]
     costs = [
@@ -86,7 +88,7 @@ def _tensors(counts: Counts) -> Grid:
 
 
 def _components(model: Model, asked: Inputs) -> Iterator[Block]:
-    """The towers: their tensors, and what each input costs; the parameters of all."""
+    """The towers: their tensors, the cost of each input, and the parameters of all."""
     for component in model.components:
         yield Title(f"{component.name} ({component.part}): {component.tower.name}")
         yield _tensors(component.counts)
@@ -99,11 +101,8 @@ def _components(model: Model, asked: Inputs) -> Iterator[Block]:
             rows.append((f"tokens of {said}", rounded(seen.tokens, NUMBERS), exact(seen.tokens), pieces))
             rows.append((f"FLOPs of {said}", rounded(seen.flops, FLOPS), exact(seen.flops), "of the tower, once"))
         yield Grid([WORDS, ROUND, EXACT, WORDS], rows)
-    total = with_text(model)
     if model.components:
-        yield Grid(
-            [WORDS, ROUND, EXACT, WORDS], [("with components", rounded(total, PARAMETERS), exact(total), "parameters")]
-        )
+        yield _sum("with components", model.with_components)
     if found := model.prediction:
         yield Title(f"prediction ({found.key}): {found.number} module{'s' if found.number > 1 else ''}")
         yield _tensors(found.counts)
@@ -119,8 +118,14 @@ def _components(model: Model, asked: Inputs) -> Iterator[Block]:
             ("cache bytes per token", rounded(kept, BYTES), exact(kept), "in addition to the model's"),
         ]
         yield Grid([WORDS, ROUND, EXACT, WORDS], rows)
+        yield _sum("with MTP", model.with_prediction)
     if model.uncounted_parts:
         yield f"not counted: {', '.join(map(named, model.uncounted_parts))}"
+
+
+def _sum(said: str, total: int) -> Grid:
+    """The parameters of the text part and of the other parts."""
+    return Grid([WORDS, ROUND, EXACT, WORDS], [(said, rounded(total, PARAMETERS), exact(total), "parameters")])
 
 
 def _grid(lines: list[Line], model: Model, asked: Asked) -> Grid:

@@ -1,4 +1,4 @@
-"""`diff`: the figures that a change moves, between two states of the data: revisions, folders, the current code."""
+"""`diff`: the figures that change between two states of the data: revisions, folders, the current code."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from ..catalogue import presets
+from ..catalogue.model_files import GgufFiles
+from ..counting.formats import PUBLISHED
+from ..data.costs import Asked
 from ..data.differences import Differences, Moved, Number, Objects, differences
 from ..data.model import as_json
 from ..engine.errors import Problem, shorten
@@ -23,12 +26,16 @@ from ..engine.files import PACKAGE, read_json
 from .printing import EXACT, WORDS, Block, Grid, Title, exact
 
 ROOT = PACKAGE.parent
-MOST_ROWS = 4000  # of a table in Markdown: a pull request takes a megabyte
+MOST_ROWS = 4000  # rows of a Markdown table: a pull request holds a megabyte
 HERE = "the code as it is"
 
 
 def compared(before: str, after: str | None) -> Differences:
-    """The differences between two states, each a revision or a folder of data; without `after`, the current code."""
+    """The differences between two states, each a revision or a folder of data, or between two models; without `after`,
+    the current code."""
+    if _is_model(before) and after and _is_model(after):
+        name = os.path.basename(os.path.abspath(after)) if os.path.exists(after) else after
+        return differences({name: of_model(before)}, {name: of_model(after)})
     return differences(state(before), state(after) if after else here())
 
 
@@ -36,6 +43,21 @@ def state(name: str) -> Objects:
     """The models' objects from a folder such as `site/data/v1`, or from a revision. Raises `Problem` for anything
     else."""
     return of_folder(Path(name)) if os.path.isdir(name) else of_revision(name)
+
+
+def _is_model(name: str) -> bool:
+    """Whether a name is that of a model, of its file or of its folder."""
+    if os.path.exists(name):
+        return os.path.isfile(name) or os.path.exists(os.path.join(name, "config.json"))
+    return presets.meant(name).slug != ""
+
+
+def of_model(name: str) -> Mapping[str, Any]:
+    """The object of a model, with a GGUF file's own bytes and in the format that a name states. Raises `Problem`."""
+    model = presets.load(name)
+    stated = "" if os.path.exists(name) else presets.meant(name).format
+    weights = stated or (PUBLISHED if isinstance(model.files, GgufFiles) else Asked().weights)
+    return json.loads(as_json(model, True, Asked(weights=weights)))
 
 
 def here() -> Objects:
@@ -89,7 +111,7 @@ def _run(command: list[str], revision: str) -> bytes:
         said = (done.stderr.decode("utf-8", "replace").splitlines() or [""])[0].removeprefix("fatal: ")
         raise Problem(
             f"{shorten(revision)} is neither a folder nor a revision here: {said[:200]}",
-            "name a folder of data (data/v1 of a built site), or a revision of this repository",
+            "name a folder of data (data/v1 of a built site), a revision of this repository, or two models",
         )
     return done.stdout
 

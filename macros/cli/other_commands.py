@@ -1,44 +1,71 @@
-"""The commands besides `describe` and `check`: `compare`, `what-if`, `fits`, `split`, `speculative`, `prefix`, `train`,
-`run`, `add`, `scaffold`, `totals`, `schema`, `diff`, `publish-check`."""
+"""The commands besides `describe` and `check`: `ask`, `compare`, `what-if`, `fits`, `log`, `split`, `speculative`,
+`prefix`, `train`, `run`, `add`, `scaffold`, `totals`, `schema`, `macros`, `diff`, `publish-check`."""
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from ..api.bills import billed, prices_of
 from ..api.changes import changed
 from ..api.choices import Choices, best_format, machines_that_hold, models_that_fit
 from ..api.comparison import as_compared, as_what_if, side
 from ..api.conditions import accelerator
-from ..api.engines import EngineFit, engine_named
+from ..api.deployments import Served, as_printed, served_by
+from ..api.engines import EngineFit, engine_known, engine_named
 from ..api.fits import Memory, amount, as_machine, fit, memory, served
+from ..api.logs import read_file, reading
 from ..api.offloading import Offloaded, host_memory, offloaded
 from ..api.parallel import as_data as as_splits
 from ..api.parallel import every_spread
 from ..api.sharing import speculated, vocabularies_differ, with_prefix
 from ..api.training import as_data as training_as_data
 from ..api.training import plan
-from ..catalogue import preset_schema, presets
-from ..catalogue.presets import Model
+from ..catalogue import hub, preset_schema
+from ..catalogue.models import Model
 from ..counting.asked import share
+from ..counting.bill import Request
+from ..counting.cards import are_several
 from ..counting.conditions import Conditions
+from ..counting.deploying import ENGINES
+from ..counting.engines import names as engine_names
 from ..counting.fitting import BEST
 from ..counting.formats import PUBLISHED
+from ..counting.log_rows import State
+from ..counting.training_plan import Narrowing, narrowed
 from ..counting.training_plan import asked as training_asked
 from ..data.costs import Asked
 from ..data.model import beyond, line
 from ..engine.errors import Problem, named
 from ..engine.files import is_repository, place, write
-from . import differences, engines, fits, parallel, publish_check, sides
+from . import asking, bills, differences, engines, fits, macro_finder, parallel, publish_check, sides
 from . import training as trained
-from .commands import fail, warn
 from .printing import show
+from .reporting import fail, warn
 from .run import predict
 from .scaffold import scaffold, still_open
 from .settings import read
 from .skeleton import skeleton
 from .totals import totals as published_totals
+
+
+def ask(options) -> int:
+    """Print the answers to a question in words, the best first."""
+    question = " ".join(options.question)
+    meaning, found = asking.answers(question)
+    if options.format == "json":
+        print_json(asking.as_data(question, meaning, found))
+        return 0 if found and not meaning.absent else 1
+    for answer in found:
+        print(answer["title"], f"  {answer['said']}", f"  {answer['address']}", sep="\n")
+    if note := asking.note_of(meaning):
+        print(note)
+    if not found:
+        print(asking.NOTHING)
+    return 0 if found and not meaning.absent else 1
 
 
 def compare(options) -> int:
@@ -75,6 +102,8 @@ def fitting(options) -> int:
     that hold it; 1 if there is none."""
     wanted = options.weights or (BEST if not (options.models and options.on) else PUBLISHED)
     options.weights = PUBLISHED if wanted == BEST else wanted
+    if options.engine and _has_own_answer(options):
+        return _served(options)
     on = memory(options.on) if options.on else None
     given = conditions(options, on)
     engine = engine_named(options.engine) if options.engine else None
@@ -104,6 +133,7 @@ def fitting(options) -> int:
             model = loaded(name, options.context)
             if on is None:
                 status = chosen(options.format, machines_that_hold(model, wanted, given)) or status
+                status = status or int(options.strict and bool(model.file_difference))
                 continue
             at = replace(given, format=best_format(model, given, on.size)) if wanted == BEST else given
             if host:
@@ -121,7 +151,54 @@ def fitting(options) -> int:
             else:
                 show(engines.blocks(answer) if isinstance(answer, EngineFit) else fits.blocks(answer))
             print()
-        status = status or int(not answer.is_enough)
+        status = status or int(not answer.is_enough or (options.strict and bool(model.file_difference)))
+    return status
+
+
+def _has_own_answer(options) -> bool:
+    """Whether an engine is asked for by its own options, on several devices, without one, or is known in this way
+    alone."""
+    is_one = options.on and not are_several(options.on) and options.devices == 1
+    name = engine_known(options.engine)
+    if options.engine_words or options.engine_version or name not in engine_names():
+        return name in ENGINES
+    return name in ENGINES and bool(options.models) and not is_one
+
+
+def _served(options) -> int:
+    """A model served by an engine with its own options; 1 if it does not fit."""
+    if not options.models:
+        raise Problem("--engine needs a model", "such as fits llama3-8b --on 24GB --engine vllm")
+    host_bytes = None if options.host is None else host_memory(options.host).size
+    wanted = options.weights or PUBLISHED
+    if wanted == BEST:
+        raise Problem("--weights best with an engine's options", "give one format")
+    options.weights = wanted
+    given = conditions(options, None)
+
+    def of(name: str) -> Served:
+        engine = engine_known(options.engine)
+        model = loaded(name, options.context)
+        return served_by(model, given, engine, options.on, options.engine_words, options.engine_version, host_bytes)
+
+    return _each_served(options, of)
+
+
+def _each_served(options, of: Callable[[str], Served]) -> int:
+    """Print the answer of each model; 1 if one has machines and does not fit on them."""
+    status = 0
+    for name in options.models:
+        try:
+            answer = of(name)
+        except Problem as problem:
+            status = fail(problem)
+            continue
+        if options.format == "json":
+            print_json(answer.to_dict())
+        else:
+            show(engines.served_blocks(answer))
+            print()
+        status = status or int(bool(answer.cards) and not answer.is_enough)
     return status
 
 
@@ -135,6 +212,28 @@ def chosen(format: str, choices: Choices) -> int:
         show(fits.choice_blocks(choices))
         print()
     return int(not choices)
+
+
+def log(options) -> int:
+    """A log's figures beside the counted ones; 1 if one differs."""
+    text = sys.stdin.read() if options.file == "-" else read_file(options.file)
+    answer = reading(
+        text,
+        options.model,
+        options.on,
+        options.weights,
+        options.engine,
+        options.options,
+        options.engine_version,
+        options.start,
+    )
+    if options.format == "json":
+        print_json(answer.to_dict())
+    elif options.format == "csv":
+        print(answer.to_csv(), end="")
+    else:
+        show(engines.log_blocks(answer))
+    return int(answer.replay.number(State.DIFFERENT) > 0)
 
 
 def split(options) -> int:
@@ -182,15 +281,35 @@ def prefix(options) -> int:
     return 0
 
 
+def bill(options) -> int:
+    """What a token of a model costs on a machine."""
+    request = Request(options.input, options.output, options.cached, options.batch)
+    given = Conditions(request.middle, options.batch, options.weights, options.cache, options.devices)
+    prices = prices_of(options.price_per_hour, options.purchase, options.years, options.electricity)
+    share_of = 1 if options.utilization is None else options.utilization
+    model = loaded(options.model, request.cached + request.input + request.output)
+    answer = billed(model, given, request, options.on, share_of, options.tokens_per_second, prices)
+    if options.format == "json":
+        print_json(answer.to_dict())
+    else:
+        show(bills.blocks(answer))
+    return 0
+
+
 def training(options) -> int:
     """The cost of training each model; 1 if any does not fit on the machine."""
+    if options.framework:
+        return _each_served(options, lambda name: as_printed(loaded(name, 1), options.framework, options.engine_words))
     on = memory(options.on) if options.on else None
     setup, adapter = training_asked(options)
+    adapter = narrowed(adapter, Narrowing(*[getattr(options, name) for name in Narrowing._fields]))
     status = 0
     for name in options.models:
         try:
             run = (options.on, options.tokens, options.utilization, options.watts)
-            answer = plan(loaded(name, options.sequence), setup, adapter, on, *run)
+            prices = prices_of(options.price_per_hour, options.purchase, options.years, options.electricity)
+            answer = plan(loaded(name, options.sequence), setup, adapter, on, *run, prices)
+            warn(name, answer.unmatched)
         except Problem as problem:
             status = fail(problem)
             continue
@@ -211,7 +330,7 @@ def conditions(options, on: Memory | None) -> Conditions:
 
 def loaded(name: str, context: int) -> Model:
     """A model, after its warnings are printed on standard error."""
-    model = presets.load(name)
+    model = hub.load(name)
     warn(name, (*model.warnings, *beyond(model, Asked((context,)))))
     return model
 
@@ -276,6 +395,12 @@ def schema(options) -> int:
     return 0
 
 
+def macros(options) -> int:
+    """Print the macros that show what the words say."""
+    print(*macro_finder.lines(macro_finder.macros_for(options.words)), sep="\n")
+    return 0
+
+
 def diff(options) -> int:
     """Print every figure that differs between two states of the data."""
     found = differences.compared(options.before, options.after)
@@ -291,7 +416,7 @@ def diff(options) -> int:
 def published(options) -> int:
     """Print the problems of a built site, one line each; 1 if there is any."""
     count = 0
-    for problem in publish_check.finds(Path(options.site), amount(options.largest, "--largest")):
+    for problem in publish_check.finds(Path(options.site), amount(options.largest, "largest")):
         count += 1
         print(problem)
     print(f"{count} found" if count else "nothing found")
@@ -299,18 +424,22 @@ def published(options) -> int:
 
 
 COMMANDS = {
+    "ask": ask,
     "compare": compare,
     "what-if": what_if,
     "fits": fitting,
+    "log": log,
     "split": split,
     "speculative": speculative,
     "prefix": prefix,
+    "bill": bill,
     "train": training,
     "run": run,
     "add": add,
     "scaffold": scaffolding,
     "totals": totals,
     "schema": schema,
+    "macros": macros,
     "diff": diff,
     "publish-check": published,
 }

@@ -8,7 +8,7 @@ from ..api.fits import TERMS, Memory
 from ..api.offloading import Offloaded
 from ..api.sharing import Speculative
 from ..api.tables import Table
-from ..catalogue.presets import Model
+from ..catalogue.models import Model
 from ..counting.conditions import Conditions
 from ..counting.figures import BYTES
 from ..counting.spreads import Spread, Step
@@ -33,10 +33,9 @@ def _times(step: Step) -> tuple[str, str]:
 
 def splits(model: Model, given: Conditions, on: Memory, found: list[Spread]) -> list[Block]:
     """One row per split; for a single split, its messages too."""
-    sequences = f"{given.batch:,} sequences of " if given.batch > 1 else ""
     blocks: list[Block] = [
         f"{model.name} {model.counts.formats.phrase(given.format)} on {given.devices:,} × {on.name} "
-        f"({decimal_bytes(on.size)} each), {sequences}{given.tokens:,} tokens, cache in {given.dtype}.",
+        f"({decimal_bytes(on.size)} each), {given.sequences}, cache in {given.dtype}.",
         Grid(
             (Column("on the fullest device", least=24), *map(_number, ("weights", "KV cache", "total", "fits"))),
             [

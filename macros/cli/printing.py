@@ -31,13 +31,12 @@ ROUNDED = {
     PARAMETERS: rounding.short,
     NUMBERS: rounding.short,
 }
-WIDTH = ContextVar("width", default=100_000)  # columns of what is no terminal: no row is broken
+WIDTH = ContextVar("width", default=100_000)  # columns outside a terminal: no row wraps
 GAP = 2  # between two columns
 
 
 class Column(NamedTuple):
-    """A column of a grid: its heading, whether it has numbers, which are never broken, and the minimum width of its
-    words.
+    """A column of a grid: its heading, whether it holds numbers (which never wrap), and the minimum width of its words.
 
     If there is too little room, a column that `may_go` is left out, and one that `may_stack` goes below the first one.
     """
@@ -66,7 +65,7 @@ class Grid(NamedTuple):
         return sum(kept) + GAP * (len(kept) - 1)
 
     def lines(self) -> list[str]:
-        """Its rows, with columns as wide as they have to be."""
+        """Its rows, with columns as narrow as possible."""
         heading = [c.heading for c in self.columns]
         rows = [list(map(seen, row)) for row in ([heading] if any(heading) else []) + [*map(list, self.rows)]]
         widths = [max(map(cell_len, cells)) for cells in zip(*rows)]
@@ -121,8 +120,8 @@ def show(blocks: Iterable[Block]) -> None:
 
 
 def plain(blocks: Iterable[Block]) -> str:
-    """The same as text without any codes; by Rich only if something is too wide, for to load it takes as long as NumPy
-    does."""
+    """The same as plain text; with Rich only if something is too wide, because loading it takes as long as loading
+    NumPy."""
     blocks = list(blocks)
     lines = _lines(blocks)
     if max(map(cell_len, lines), default=0) <= WIDTH.get():

@@ -17,14 +17,14 @@ from ..engine.bounds import LARGEST_PAGE
 from ..engine.errors import Problem
 from ..views.kit.rounding import decimal_bytes
 
-LARGEST = "5MB"  # of a file, unless somebody says otherwise
+LARGEST = "5MB"  # the default limit on a file
 HOME, LOST, MAP = "index.html", "404.html", "sitemap.xml"
 _READ = (".html", ".css", MAP)
-NOWHERE = "http://site.invalid/"  # stands for an address that the site does not say
+NOWHERE = "http://site.invalid/"  # stands for an unknown site address
 
 _LOADS = {"link", "script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "image", "use"}
-# What does not count as part of a page: comments, the content of scripts and styles. Each is looked for from where the
-# one before ends, so that a page takes no longer than its length however it is broken.
+# Not part of a page: comments, and the content of scripts and styles. Each search starts where the one before ended, so
+# the time is linear in the page's length, however broken the page is.
 _SILENT = re.compile(r"<(?:!--|(script|style)(?=[\s/>]))", re.I)
 _ENDS = {
     "": re.compile("-->"),
@@ -42,24 +42,24 @@ _LOCAL_HOSTS = {"localhost", "127.0.0.1", "0.0.0.0", "::1"}
 
 
 class Address(NamedTuple):
-    """An address in a page: its text, and whether a browser fetches it by itself."""
+    """An address in a page, and whether a browser fetches it on its own."""
 
     text: str
     is_loaded: bool
 
 
 class Page(NamedTuple):
-    """The facts that are checked about a page's HTML."""
+    """The facts about a page's HTML that are checked."""
 
     addresses: frozenset[Address]
-    names: frozenset[str]  # what a `#` can lead to
+    names: frozenset[str]  # the targets of `#`
     policy: str | None
     canonical: str | None
-    endless: str  # what begins and is not closed, and hides everything after it
+    endless: str  # an unclosed element that hides everything after it
 
 
 def _spoken(html: str) -> tuple[str, str]:
-    """A page without comments and scripts, and the first of them that is not closed."""
+    """A page without comments and scripts, and the first unclosed one."""
     parts, at = list[str](), 0
     while begin := _SILENT.search(html, at):
         kind = (begin[1] or "").lower()
@@ -185,7 +185,7 @@ def _imported(style: str) -> Iterable[Address]:
 
 def _of(site: Site, source: str, addresses: Iterable[Address]) -> Iterator[Problem]:
     """The addresses in a file that lead nowhere, or load from elsewhere."""
-    # 404.html is shown at any address, so that what is relative in it means nothing.
+    # 404.html is shown at any address, so relative addresses in it mean nothing.
     here = urljoin(site.root, source.removesuffix(HOME))
     for text, is_loaded in sorted(addresses):
         if text.startswith("#") and source in site.pages:

@@ -23,11 +23,11 @@ from ..views.trace.layers import n_layers
 from .printing import Column, Grid, show
 
 LONGEST_TOKEN = 100  # characters of one that are printed
-SHOWN_AFTER = 8  # layers to compute, from which on a bar says how far it is
+SHOWN_AFTER = 8  # minimum number of layers for a progress bar
 
 
 def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
-    """Print the answer; `warn` prints what readers should know about the folder."""
+    """Print the answer; `warn` prints warnings about the folder."""
     asked, more = checkpoint(options.folder), max(options.generate - 1, 0)
     reading = read(asked, options.text, options.tokens, options.source)
     tokens, source = reading.tokens, reading.source
@@ -86,7 +86,7 @@ def print_tokens(rows: Sequence[tuple[int, float]], texts: Sequence[str] | None)
 def save(scores: np.ndarray, path: str) -> None:
     """Write the logits as a .npy file."""
     with writing(Path(path)) as file:
-        sink: Any = SimpleNamespace(write=file.write)  # to a file itself NumPy writes without saying what failed
+        sink: Any = SimpleNamespace(write=file.write)  # given a file, NumPy does not report write errors
         np.save(sink, scores)
 
 

@@ -1,4 +1,4 @@
-"""The files of a new architecture, made from one that is similar, and the list of what is still open.
+"""The files of a new architecture, made from a similar one, and the list of open tasks.
 
 Everything is written in a clone of the repository: the module, a small config of unequal sizes, the stub of the closed
 form, and the statement that no reference has the type.
@@ -34,6 +34,7 @@ from ..views.words import descriptions
 ROOT = PACKAGE.parent
 MODULES = PACKAGE / "engine/architectures"
 FORMS, SMALL = ROOT / "tests/counting/test_closed_forms.py", ROOT / "tests/reference/configs.json"
+REGISTRY = PACKAGE / "engine/registry.py"
 ABSENT, INDEPENDENT = ROOT / "tests/reference/configs.py", PACKAGE / "catalogue/independent.toml"
 DRAWN = PACKAGE / "catalogue/small_configs.json"
 OPEN = "Fill in"
@@ -42,7 +43,7 @@ WIDTH = 118
 
 
 def scaffold(model_type: str, like: str | None) -> list[str]:
-    """Write the files of a new type, as copies of a similar one's. The paths that were written."""
+    """Write the files of a new type as copies of a similar one's; returns their paths."""
     if not FORMS.is_file():
         raise Problem("scaffold writes the module and its tests", "run it in a clone of the repository")
     if model_type in modules_by_type():
@@ -70,6 +71,7 @@ def scaffold(model_type: str, like: str | None) -> list[str]:
         DRAWN: "{\n" + ",\n".join(f"{json.dumps(t)}: {json.dumps(drawn[t])}" for t in sorted(drawn)) + "\n}\n",
         SMALL: with_first(read_text(SMALL), small),
         FORMS: with_form(forms, model_type, like),
+        REGISTRY: with_entry(read_text(REGISTRY), model_type),
         ABSENT: with_line(
             read_text(ABSENT),
             r"^ABSENT = \{\n(?:    .*\n)*?(?=\})",
@@ -84,7 +86,7 @@ def scaffold(model_type: str, like: str | None) -> list[str]:
     write(module, formatted(module_text(model_type, architectures()[like], like)), is_new=True)
     for path, text in changed.items():
         write(path, text)
-    modules_by_type.cache_clear()
+    modules_by_type()[model_type] = model_type
     importlib.invalidate_caches()
     return [shown(path) for path in (module, *changed)]
 
@@ -121,8 +123,17 @@ def with_form(text: str, model_type: str, like: str) -> str:
     return with_line(text, r"^(?=def test_every_type_with_a_form_meets_random_configs)", drawn)
 
 
+def with_entry(text: str, model_type: str) -> str:
+    """The registry with a module of this name in its place by the alphabet."""
+    head, start, rest = text.partition('ARCHITECTURES = """\n')
+    listed, end, tail = rest.partition('"""')
+    lines = [*listed.splitlines(keepends=True), f"{model_type}\n"]
+    lines.sort(key=lambda line: re.split("[:\\n]", line)[0])
+    return head + start + "".join(lines) + end + tail
+
+
 def with_line(text: str, before: str, line: str) -> str:
-    """A file with a piece behind what a pattern finds in it."""
+    """A file with text inserted after the match of a pattern."""
     found = re.search(before, text, re.M)
     if not found:
         raise Problem(f"nothing in the file is like {before}", "restore it: git checkout")
@@ -130,7 +141,7 @@ def with_line(text: str, before: str, line: str) -> str:
 
 
 def module_text(model_type: str, architecture: Architecture, like: str) -> str:
-    """The module: a config that is the similar one's, and copies of its forward pass and of the steps in it."""
+    """The module: the similar type's config, and copies of its forward pass and its steps."""
     source = sys.modules[architecture.forward.__module__]
     text = inspect.getsource(source)
     lines, tree = text.splitlines(), ast.parse(text)
@@ -166,7 +177,7 @@ def module_text(model_type: str, architecture: Architecture, like: str) -> str:
 
 
 def formatted(text: str) -> str:
-    """A module's text as ruff has it, which the extra `test` installs; as it is where ruff is missing."""
+    """A module's text, formatted by ruff (from the extra `test`) if it is installed."""
     for command in ("check", "--fix", "--exit-zero", "--select", "I,F401"), ("format",):
         ruff = [sys.executable, "-m", "ruff", *command, "--quiet", "--stdin-filename", MODULES / "new.py", "-"]
         done = subprocess.run(ruff, input=text, capture_output=True, text=True, cwd=ROOT)
@@ -179,7 +190,7 @@ def names_in(node: ast.AST) -> list[str]:
 
 
 def imports(tree: ast.Module, used: set[str], architecture: Architecture) -> Iterator[str]:
-    """The imports that a copy of parts of a module needs: its own, and what stands in it beside them."""
+    """The imports that copied parts of a module need: the module's own, and other names defined in it."""
     found: dict[str, set[str]] = {".": {"architecture"}, ".config": {"config"}}
     known = set[str]()
     for node in tree.body:
@@ -208,7 +219,7 @@ def imports(tree: ast.Module, used: set[str], architecture: Architecture) -> Ite
 
 
 def still_open(model_type: str) -> list[str]:
-    """What is to be done before the type is as well checked as the others, with the place of each."""
+    """The open tasks before the type is as well checked as the others, each with its place."""
     module = MODULES / f"{modules_by_type()[model_type]}.py"
     found = [
         f"{shown(module)}:{number}: {line.strip().strip(chr(34))}"
@@ -222,7 +233,7 @@ def still_open(model_type: str) -> list[str]:
             unread = find(model_type).config.read(dict(raw))[1]
             found += descriptions.lacking(make(model_type, raw).trace)
             no_step = unused(find(model_type), raw)
-        except Problem as problem:  # a new key, as yet only in the module; or a mistake in that
+        except Problem as problem:  # a new key that is only in the module so far, or a mistake in it
             found.append(str(problem if ".py:" in problem.where else problem.at(f"{shown(SMALL)}: {model_type}")))
         except WRONG_STEPS as error:
             found.append(str(wrong_name(error)))
@@ -300,7 +311,7 @@ def words_of(name: str, *paths: Path) -> set[str]:
 
 
 def others(model_type: str) -> list[str]:
-    """The type whose form the stub takes."""
+    """The type whose closed form the stub copies."""
     return re.findall(rf'^RANDOM\["{model_type}"\] = RANDOM\["(\w+)"\]', read_text(FORMS), re.M)
 
 

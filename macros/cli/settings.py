@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from ..engine.errors import Problem, named, shorten
+from ..engine.errors import Problem, named
 from ..engine.json_data import check_data
 
 
@@ -16,9 +16,9 @@ def read(settings: Iterable[str]) -> dict[str, Any]:
     for setting in settings:
         name, sign, text = (part.strip() for part in setting.partition("="))
         if not (name and sign and text):
-            raise Problem(f"--set {shorten(setting)}", "write a name, = and a value, such as n_layers=64")
+            raise Problem("", "write a name, = and a value, such as n_layers=64").about("set", setting)
         if name in values:
-            raise Problem(f"--set {named(name)} is given twice", "leave one of them out")
+            raise Problem(f"{named(name)} is given twice", "leave one of them out", parameter="set")
         try:
             values[name] = json.loads(text)
         except (ValueError, RecursionError):

@@ -60,10 +60,9 @@ def _said(value: bool | float | str | None) -> str:
 
 
 def _under(sides: Sequence[Side], given: Conditions) -> str:
-    sequences = f"{given.batch:,} sequences of " if given.batch > 1 else ""
     is_one = not _has_several(sides)
     weights = sides[0].model.counts.formats.phrase(given.format) if is_one else "in the formats below"
-    return f"at {sequences}{given.tokens:,} tokens, weights {weights}, cache in {given.dtype}"
+    return f"at {given.sequences}, weights {weights}, cache in {given.dtype}"
 
 
 def _weights(sides: Sequence[Side], headings: Sequence[str], format: str) -> list[str]:

@@ -16,26 +16,30 @@ from typing import Any, NamedTuple
 
 from ..catalogue import families, presets
 from ..catalogue.independent import comparison
+from ..catalogue.models import Model
 from ..catalogue.names import check_family, check_hub, check_slug, family_slug
 from ..catalogue.preset_file import NULL, blanks_of
-from ..catalogue.presets import Model, make, paths
+from ..catalogue.presets import make, paths
+from ..counting import costs, identities
 from ..data.model import escaped
 from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
 from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
 from ..engine.keys import FORMATS, Parts, text_table
+from ..views.words import descriptions
 from .scaffold import REASON
 
-# Common keys that belong into a preset: readers look for one, the rotary embedding of a longer text reads the other.
+# Common keys that belong in a preset: readers look for one, and the rotary embedding of longer contexts reads the
+# other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings", "quantization_config"})
 
-# How the hub's own programs call the folder of a repository.
+# The folder name of a repository in the hub client's cache.
 _DOWNLOADED = re.compile(r"models--([^/]+?)--([^/]+)")
 
 
 class Skeleton(NamedTuple):
-    """A future preset: the text of its file, the messages about it, and its place, or None without a family."""
+    """A future preset: its text, the messages about it, and its path, or None without a family."""
 
     text: str
     warnings: tuple[str, ...]
@@ -59,7 +63,7 @@ def skeleton(
     try:
         check_slug(slug)
     except Problem as problem:
-        raise problem.at("--slug") from None
+        raise Problem(problem.what, problem.mend, parameter="slug") from None
     if slug in paths():
         raise Problem(f"--slug {slug}: a preset of this name exists", "choose another with --slug")
     if hub:
@@ -91,6 +95,8 @@ def skeleton(
                 model.unknown_format, "use the config.json of a repository without it, or remove quantization_config"
             )
         said.append(f"the forward pass gives {model.counts.total:,} parameters")
+        said += descriptions.lacking(model.trace)
+        said += identities.differences(costs.of(model.counts), model.raw)
     except Problem as problem:
         raise problem.at(str(path)) from None
     read = {spelling for k in fields_of(type(model.config)) for spelling in (k.key, *k.also)}
@@ -130,7 +136,7 @@ def skeleton(
 
 
 def hub_of(path: Path) -> str | None:
-    """The repository that a file was downloaded from, if the hub's own programs downloaded it."""
+    """The repository that a file was downloaded from, if it is in the hub client's cache."""
     for folder in path.resolve().parents:
         if repository := _DOWNLOADED.fullmatch(folder.name):
             return "/".join(repository.groups())
@@ -178,7 +184,7 @@ def _components(model: Model) -> Iterator[str]:
     whole, towers = model.whole, model.components
     if not towers:
         return
-    tables = {tower.part: whole.get(tower.part) or {} for tower in towers}  # of some, the keys are among the others
+    tables = {tower.part: whole.get(tower.part) or {} for tower in towers}  # some keep their keys at the top level
     needed = {
         name
         for tower in towers
@@ -224,4 +230,4 @@ def toml_value(value: Any) -> str:
         return "[" + ", ".join(map(toml_value, value)) + "]"
     if isinstance(value, float):
         return repr(value)
-    return escaped(json.dumps(value, ensure_ascii=False))  # JSON's escapes in pairs are none of TOML's
+    return escaped(json.dumps(value, ensure_ascii=False))  # TOML has no surrogate pairs

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from ..catalogue import presets
+from ..catalogue.models import Model
 from ..catalogue.names import check_hub
 from ..catalogue.preset_file import Extra
-from ..catalogue.presets import Model
 from ..catalogue.stored import Stored, differences, stored
 from ..engine.errors import Problem
 from ..engine.files import place, read_text, write
@@ -18,7 +18,7 @@ from ..engine.forward import renaming
 from ..engine.layouts import Layout
 from .skeleton import hub_of, toml_value
 
-PART: dict[str, Literal["vision"]] = {"vision": "vision"}  # of a row, by what its tower reads with
+PART: dict[str, Literal["vision"]] = {"vision": "vision"}  # of a row, by the kind of its tower
 
 
 def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False) -> tuple[str, list[str], bool]:
@@ -65,7 +65,8 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
             renamed = renaming(model.architecture, model.config, model.head)
             found = differences(model.counts, Layout(model.architecture, there.shapes, renamed))
             said += found.said or ["the same names and shapes in both directions"]
-            is_same &= not (found.missing or found.apart or (found.rest and not extra))  # their numbers are the extra's
+            # counted in [[published.extra]]
+            is_same &= not (found.missing or found.apart or (found.rest and not extra))
             if not found.said:
                 text = re.sub(r'(?m)^names = "transformers"$', 'names = "published"', text, count=1)
         write(file, text if known else f"{text}\n{lines}")
@@ -75,7 +76,7 @@ def totals(path: str, hub: str | None, slug: str | None, is_strict: bool = False
 
 
 def _of_file(path: Path) -> str:
-    """The slug of a preset's file, ours or another, which is read beside ours from now on."""
+    """The slug of a preset's file; a file that is not ours is read alongside ours from now on."""
     if not path.is_file():
         raise Problem("there is no such file", "name a preset's file, or its slug", place(path))
     if path.resolve() not in presets.paths().values():
@@ -108,7 +109,7 @@ def towers(model: Model) -> dict[Extra, int]:
         for prefix in (largest, *others):
             name = f"the {component.name} tower"
             if prefix != largest:
-                name += f"’s {prefix.split('.')[-2]}"
+                name += f"’s {prefix.removesuffix('.').rpartition('.')[2]}"
             row = Extra(name, part=PART.get(component.name), tensors=prefix)
             found[row] = counts[prefix]
     return found

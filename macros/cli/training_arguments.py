@@ -8,7 +8,8 @@ from functools import partial
 from typing import TypeVar
 
 from ..counting import training_setup
-from ..counting.adapters import BIASES, MOST_RANK, RANK
+from ..counting.adapter_choice import RANK
+from ..counting.adapters import BIASES, MOST_RANK
 from ..counting.asked import share
 from ..counting.training_plan import ZERO, amount_of_tokens
 from ..engine.errors import Problem
@@ -22,9 +23,15 @@ def add(
     devices: Callable[[str], int],
     tokens: Callable[[str], int],
 ) -> None:
-    """Add the options of the method, the split, and the run; the readers of whole numbers, devices and tokens are
-    arguments."""
+    """Add the options of the method, the split, and the run; the parsers of whole numbers, devices and tokens are
+    passed in."""
     training.add_argument("--format", choices=("table", "json"), default="table", help="table (default) or json")
+    training.add_argument(
+        "--framework",
+        metavar="FRAMEWORK",
+        help="parameters, memory or FLOPs as a framework prints them: megatron, deepspeed or torchtitan, whose own "
+        "options may follow",
+    )
     training.add_argument(
         "--method",
         choices=tuple(training_setup.METHODS),
@@ -37,11 +44,31 @@ def add(
     training.add_argument(
         "--target-modules",
         metavar="NAME,NAME,…",
-        help="modules to adapt, by the ends of their names, or all-linear (default: PEFT's for the model "
-        "type, or all-linear if it has none)",
+        help="modules to adapt: the ends of their names, a regular expression for whole names, or all-linear (default: "
+        "PEFT's for the model type, if it has one)",
+    )
+    training.add_argument(
+        "--target-parameters",
+        metavar="NAME,NAME,…",
+        help="parameters to adapt, by the ends of their names, such as experts.gate_up_proj",
     )
     training.add_argument("--bias", choices=tuple(BIASES), help="biases that are also trained (default none)")
     training.add_argument("--modules-to-save", metavar="NAME,NAME,…", help="modules that are also trained, in full")
+    training.add_argument("--exclude-modules", metavar="NAME,NAME,…", help="modules that are not adapted")
+    training.add_argument(
+        "--layers-to-transform", metavar="N,N,…", help="layers with adapters, such as 0,1,2 or 0-7 (default all)"
+    )
+    training.add_argument(
+        "--layers-pattern", metavar="NAME,…", help="what the layers are called before their number, such as layers"
+    )
+    training.add_argument(
+        "--rank-pattern", metavar="NAME=R,…", help="other ranks, by the ends of modules’ names: q_proj=32,v_proj=4"
+    )
+    training.add_argument(
+        "--alpha-pattern",
+        metavar="NAME=A,…",
+        help="other scales, in the same way: they train nothing, names are checked",
+    )
     training.add_argument(
         "--optimizer",
         choices=tuple(training_setup.OPTIMIZERS),
@@ -56,6 +83,13 @@ def add(
     )
     training.add_argument("--tensor", type=devices, default=1, metavar="N", help="tensor parallel degree (default 1)")
     training.add_argument("--pipeline", type=devices, default=1, metavar="N", help="pipeline stages (default 1)")
+    training.add_argument(
+        "--expert",
+        type=devices,
+        default=1,
+        metavar="N",
+        help="expert parallel degree: data-parallel groups that divide the routed experts (default 1)",
+    )
     training.add_argument(
         "--sequence-parallel",
         action="store_true",
@@ -91,7 +125,8 @@ def add(
         "--watts",
         type=positive,
         metavar="W",
-        help="power per device, for energy (default: the maker's figure for this machine, if there is one)",
+        help="power per device, for energy (default: what a maker reports of its runs, or the machine's limit, where "
+        "a source states it)",
     )
 
 

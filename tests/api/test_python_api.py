@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import html
 import io
 import json
@@ -171,6 +172,32 @@ def test_any_figure_by_its_name(name):
 # --- the catalogue ----------------------------------------------------------------------------------------------------
 
 
+def test_the_format_that_a_name_states_is_the_default():
+    """Of every answer that has weights, for a name as for a loaded model; another one is taken if it is asked for."""
+    name, format = "mlx-community/Qwen3-8B-4bit", "mlx-4bit"
+    with pytest.warns(UserWarning, match="Qwen3 8B in mlx-4bit"):
+        named = ep.load(name)
+    plain = ep.load("qwen3-8b")
+    assert named.format == format and plain.format == "published" and named.what_if(n_layers=9).format == format
+    for one in (named, name):
+        for answer in (
+            lambda model, **given: ep.fits(model, "24GB", **given).total,
+            lambda model, **given: ep.fits([model], "24GB", **given).rows()[0]["total_bytes"],
+            lambda model, **given: ep.fits(model, "24GB", engine="vllm", **given).sentence,
+            lambda model, **given: ep.compare(model, "gpt2", **given).rows()[0]["weight_bytes"],
+            lambda model, **given: ep.offload(model, "12GB", **given).sentence,
+            lambda model, **given: ep.splits(model, devices=2, **given).rows()[0],
+            lambda model, **given: ep.speculative(model, None, "h100", **given).sentence,
+        ):
+            assert answer(one) == answer(plain, weights=format) != answer(plain) == answer(one, weights="published")
+    assert named.memory() == plain.memory(weights=format) != plain.memory() == named.memory(weights="published")
+    assert named.figure("weight_bytes") == plain.figure("weight_bytes", weights=format)
+    assert named.to_dict()["weights"]["bytes"] == named.figure("weight_bytes")
+    assert ep.fits(name).rows()[0]["weights"] == format
+    with pytest.warns(UserWarning, match="two formats, and none is taken"):
+        ep.speculative(name, "Qwen/Qwen3-0.6B-AWQ", "h100")
+
+
 def test_the_catalogue_is_filtered_and_sorted():
     table = ep.models(
         family="llama", min_parameters=2e9, max_parameters=8_030_261_248, sort_by="total", descending=True
@@ -220,7 +247,7 @@ def test_a_run_gives_the_reference_logits(name, tmp_path):
         assert {None, 0} <= {step.layer for step in answer.steps}
         close(answer.steps[-1].output, g.logits)
     if g.source is not None:
-        with pytest.raises(ep.Problem, match="--source: 3 is not an input of an encoder; give"):
+        with pytest.raises(ep.Problem, match="^source = 3: not an input of an encoder; give"):
             ep.run(tmp_path, tokens=[1], source=3)
 
 
@@ -244,7 +271,14 @@ def test_a_run_gives_the_reference_logits(name, tmp_path):
 def test_the_line_is_the_command_s(call, command, capsys):
     with pytest.raises(ep.Problem) as problem:
         call()
-    assert str(problem.value) == refused(capsys, *command.split())
+    assert problem.value.what and problem.value.what in (said := refused(capsys, *command.split()))
+    assert "--" not in str(problem.value), "Python has no options"
+    if not problem.value.parameter:
+        assert str(problem.value) == said
+    else:
+        option, value = f"--{problem.value.parameter}", problem.value.value
+        assert f"{problem.value.parameter}{value and f' = {value}'}: {problem.value.what}" in str(problem.value)
+        assert f"{option}{value and f' {value}'}: {problem.value.what}" in said and option in command
 
 
 @pytest.mark.parametrize(
@@ -283,7 +317,7 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: ep.train("gpt2", method="lora", target_modules=1j), "target_modules = 1j: no names of modules"),
         (lambda m: m.figure(["total"]), "no figure"),
         (lambda m: ep.compare(m), "compare needs two or more models"),
-        (lambda m: ep.fits(m, 24), "--on 24: neither an accelerator nor a size"),
+        (lambda m: ep.fits(m, 24), "on = 24: neither an accelerator nor a size"),
         (lambda m: ep.fits([], "24GB"), "fits without a model; give one"),
         (lambda m: ep.fits(m, "24GB", engine="vlm"), "engine = 'vlm': no such engine; did you mean \"vllm\"?"),
         (lambda m: ep.fits(m, "24GB", engine=3), "engine = 3: no such engine"),
@@ -298,7 +332,7 @@ def test_the_line_is_the_command_s(call, command, capsys):
         (lambda m: ep.run("capitals", 3), "text = 3: expected a text"),
         (lambda m: ep.run("capitals", tokens=3), "tokens = 3: no list of token ids"),
         (lambda m: ep.run("capitals"), "run needs a text or token ids"),
-        (lambda m: ep.run("capitals", tokens=["a"]), "--tokens: 'a' is not a token id"),
+        (lambda m: ep.run("capitals", tokens=["a"]), "tokens: 'a' is not a token id"),
         (lambda m: ep.run("capitals", "x", top=0), "top = 0: expected a whole number"),
     ],
 )
@@ -316,8 +350,9 @@ def test_what_the_command_says_besides_is_a_warning_of_this_file():
         ep.fits(m, "24GB", context=100), ep.compare(m, m, context=100)
         ep.fits(CONFIG | {"a_key_of_theirs": 1}, "24GB", context=10)
     said = [str(one.message) for one in warned]
-    assert said[0] == said[-1] == "unknown keys, taken as changing no shape: 'a_key_of_theirs'"
-    assert said[1:-1] == ["beyond the 31 tokens of the model's position table: figures at 100 are arithmetic only"] * 7
+    assert said[0] == said[-1] == "config: unknown keys, taken as changing no shape: 'a_key_of_theirs'"
+    beyond = "config: beyond the 31 tokens of the model's position table: figures at 100 are arithmetic only"
+    assert said[1:-1] == [beyond] * 7
     assert {one.filename for one in warned} == {__file__}
 
 
@@ -383,6 +418,20 @@ def test_what_a_config_says_acts_nowhere():
         assert "<img" not in content
 
 
+def test_a_long_table_says_how_many_rows_it_has():
+    long, short = (ep.Table(("n",), [{"n": n} for n in range(rows)]) for rows in (SHOWN + 1, SHOWN))
+    assert repr(long).splitlines()[-1] == f"… {SHOWN + 1:,} rows in all"
+    assert repr(short).splitlines()[-1].strip() == f"{SHOWN - 1}" and len(repr(short).splitlines()) == SHOWN + 1
+
+
+def test_numbers_stand_right_in_markdown():
+    table = ep.Table(
+        ("name", "n", "none"), [{"name": "a", "n": 1, "none": None}, {"name": "b", "n": 2.5, "none": None}]
+    )
+    heading, sides, *_ = table.to_markdown().splitlines()
+    assert dict(zip(heading.split(" | "), sides.split(" | "))) == {"| name": "| ---", "n": "--:", "none |": "--- |"}
+
+
 def test_a_comparison_is_shown_with_a_column_for_each_model():
     both = ep.compare("gpt2", "llama3-8b").select("model", "n_layers", "total")
     assert [line.split() for line in repr(both).splitlines()] == [
@@ -425,3 +474,49 @@ def test_the_colours_of_drawings_are_the_site_s():
     sheet = (ROOT / "docs/assets/components.css").read_text("utf-8")
     colours = set(re.findall(r"#[0-9a-f]{6}", STYLE))
     assert len(colours) > 8 and colours <= set(re.findall(r"#[0-9a-f]{6}", sheet))
+
+
+def test_a_missing_hyperparameter_is_told_with_the_nearest():
+    config = ep.load("gpt2").config
+    with pytest.raises(KeyError, match='d_modl; did you mean "d_model"'):
+        config["d_modl"]
+    with pytest.raises(KeyError, match="zzz; has vocab_size, "):
+        config["zzz"]
+    assert config.get("zzz") is None and "zzz" not in config and pickle.loads(pickle.dumps(config)) == config
+
+
+def test_a_model_goes_to_a_worker_and_is_the_same_there():
+    """By its preset or its config, not by its trace."""
+    for model in (ep.load("llama3-8b"), ep.load("llama3-8b").what_if(n_layers=33), ep.load("Qwen/Qwen3-8B-AWQ")):
+        packed = pickle.dumps(model)
+        there = pickle.loads(packed)
+        assert there == model and hash(there) == hash(model) and len(packed) < 20_000
+        assert there.parameters.total == model.parameters.total and there.format == model.format
+        assert there.memory(context=4096) == model.memory(context=4096)
+    assert ep.load("llama3-8b") != ep.load("llama3-8b").what_if(n_layers=33)
+    assert ep.load("qwen3-8b") != ep.load("Qwen/Qwen3-8B-AWQ") and ep.load("gpt2") != "gpt2"
+
+
+def test_a_warning_names_its_model():
+    with pytest.warns(UserWarning, match="^Llama 3 8B: beyond the 8,192 tokens"):
+        ep.load("llama3-8b").memory(context=10_000)
+    with pytest.warns(UserWarning, match="^config: unknown keys, taken as changing no shape: 'foo'$"):
+        model = ep.load({**ep.load("llama3-8b").inner.raw, "foo": 1})
+    assert model.warnings == ("unknown keys, taken as changing no shape: 'foo'",)
+
+
+def test_models_that_are_not_disclosed_are_sides_without_figures():
+    compared = ep.compare("llama3-8b", "claude-3-opus", "qwen3-8b")
+    assert [row["total"] for row in compared.rows()] == [8_030_261_248, None, 8_190_735_360]
+    assert compared.ratios[0] == {} and compared.ratios[1]["total"] > 1 and "vocab_size" in compared.differ
+    nothing = ep.compare("claude-3-opus", "gpt-4")
+    assert [row["name"] for row in nothing.rows()] == ["Claude 3 Opus", "GPT-4"] and nothing.differ == []
+
+
+def test_dates_have_one_form_with_their_precision_beside_them():
+    rows = ep.models().rows()
+    assert all(datetime.date.fromisoformat(row["released"]) for row in rows)
+    assert {row["released_to_the"] for row in rows} >= {"day", "month"}
+    [llama] = [row for row in rows if row["model"] == "llama3-8b"]
+    assert (llama["released"], llama["released_to_the"]) == ("2024-04-18", "day")
+    assert all(row["released"].endswith("-01") for row in rows if row["released_to_the"] != "day")

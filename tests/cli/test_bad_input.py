@@ -451,6 +451,12 @@ def test_what_an_editor_leaves_is_no_preset(catalogue, tmp_path):
     assert list(presets.paths()) == [model.slug]
 
 
+def test_a_size_that_no_named_count_gives_is_told_by_the_build_and_by_check(catalogue):
+    catalogue(TOML.replace('family = "Llama"', 'family = "Llama"\nheadline = "7B"'))
+    found = "headline_counts: total is "
+    assert found in one_line(model_pages.problems()["tiny"]) and found in checks.check("tiny").text
+
+
 def test_a_family_is_spelt_in_one_way(catalogue):
     """In another case it has the same page, which only one of the two would keep."""
     catalogue(TOML)

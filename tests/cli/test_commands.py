@@ -133,6 +133,8 @@ def test_json_has_the_promised_keys(run):
         "total": 8030261248,
         "active": 8030261248,
         "active_excluding_input_embedding": 8030261248 - 128256 * 4096,
+        "active_non_embedding": 8030261248 - 2 * 128256 * 4096,
+        "excluding_ngram_tables": 8030261248,
         "embedding": 2 * 128256 * 4096,
         "non_embedding": 8030261248 - 2 * 128256 * 4096,
         "stored": 8030261248,
@@ -207,6 +209,21 @@ def test_what_cannot_be_described_does_not_stop_the_others(run):
         and "not disclosed" in err
         and "/none/config.json: cannot be read" in err
     )
+
+
+def test_the_format_of_a_name_counts_unless_another_is_asked_for(run):
+    def moved(*arguments):
+        """The bytes of a token at 4,096, model by model."""
+        text = run("describe", *arguments)[1]
+        return [line.split()[-5] for line in text.splitlines() if line.startswith("bytes moved per token at 4,096")]
+
+    plain, mlx = moved("qwen3-8b")[0], moved("qwen3-8b", "--weights", "mlx-4bit")[0]
+    assert plain != mlx
+    assert moved("mlx-community/Qwen3-8B-4bit") == [mlx]
+    assert moved("qwen3-8b", "mlx-community/Qwen3-8B-4bit", "Qwen/Qwen3-8B") == [plain, mlx, plain]
+    assert moved("mlx-community/Qwen3-8B-4bit", "--weights", "bfloat16") == [plain]
+    assert "none is taken" in run("compare", "qwen3-8b", "mlx-community/Qwen3-14B-4bit")[2]
+    assert "none is taken" not in run("compare", "Qwen/Qwen3-8B-AWQ", "Qwen/Qwen3-14B-AWQ")[2]
 
 
 def test_a_config_and_its_folder(run, tmp_path):
@@ -382,7 +399,7 @@ def test_run_on_what_transformers_packs(run, tmp_path, name):
         ("t5", [], "its input is missing"),
         ("t5", ["--source", "3,61"], "--source: 61 is beyond the vocabulary"),
         ("bart", ["--source", ",".join("3" * 14)], "--source: 14 tokens, and the model has 13 positions"),
-        ("whisper", ["--source", "nowhere.npy"], "--source: "),
+        ("whisper", ["--source", "nowhere.npy"], "--source nowhere.npy: "),
         ("gpt2", ["--source", "3"], "--source: the model has no encoder"),
     ],
 )
@@ -493,7 +510,7 @@ def test_run_leaves_out_designs(run, tmp_path):
         tokens.append(ep.run("capitals", tokens=tokens, without=left_out, top=1).rows()[0]["token"])
     assert [int(row.split()[0]) for row in out.splitlines()[-5:-2]] == tokens[-3:]
     wrong = refused(run("run", "capitals", "--tokens", "1", "--without", "scalling"))
-    assert "without = 'scalling': no step has it; did you mean \"scaling\"?" in wrong
+    assert "--without 'scalling': no step has it; did you mean \"scaling\"?" in wrong
 
 
 def test_run_reads_only_what_it_needs(tmp_path):
@@ -624,7 +641,7 @@ def test_a_run_that_has_no_room_is_refused_before_it_begins(run, tmp_path, monke
     folder, many = folder_of("llama", tmp_path / "m"), ",".join(["1"] * 20_000)
     takes = r"20,000 tokens take about 62\.4 GB of memory"
     assert re.search(
-        f"m: {takes}, and --memory allows 4.00 GB; give",
+        f"m: --memory: {takes}, and the limit is 4.00 GB; give",
         refused(run("run", folder, "--tokens", many, "--memory", "4GB")),
     )
     monkeypatch.setattr("macros.api.run_memory.of_this_machine", lambda: 10**9)
@@ -785,6 +802,24 @@ def new_presets(tmp_path, monkeypatch) -> Path:
     yield folder
     monkeypatch.undo()
     memory.invalidate({("presets", None), *(("preset", path.stem) for path in folder.rglob("*.toml"))})
+
+
+def test_a_preset_that_is_gone_is_told_with_the_files_that_name_it(run, tmp_path, new_presets):
+    written = {
+        "docs/one.md": "# One\n\n{{ params('gone-1b') }} and gone-1b-base\n",
+        "docs/two.md": "# Two: gone-1b-base\n",
+        "docs/reference/three.md": "```sh\nevery-parameter describe gone-1b\n```\n",
+        "docs/changelog.md": "`gone-1b`\n",
+        "macros/presets/llama/other.toml": 'previous = "gone-1b"\n',
+    }
+    for name, text in written.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, "utf-8")
+    status, out, err = run("check", "gone-1b")
+    assert status == 2 and err.startswith("every-parameter: unknown model 'gone-1b'")
+    places = "docs/one.md:3, docs/reference/three.md:2, macros/presets/llama/other.toml:1"
+    assert out.splitlines()[0] == f"     gone-1b: still named in {places}"
+    assert "named in" not in run("check", "gone-2b")[1]
 
 
 def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):

@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 from copies import ROOT
+from gguf_files import METADATA, QUANTIZED, tensors, write
 
 from macros.__main__ import main
 from macros.catalogue import presets
@@ -97,6 +98,24 @@ def test_two_folders(folders, capsys):
     assert main(["diff", *folders, "--format", "json"]) == 0
     (moved,) = json.loads(capsys.readouterr().out)["moved"]
     assert moved["before"] - moved["after"] == -moved["difference"] == 1
+
+
+def test_two_models(tmp_path, capsys):
+    """A GGUF file has its own bytes, a name its format."""
+    types = dict.fromkeys(QUANTIZED, "F16") | {"output.weight": "Q8_0"}
+    write(tmp_path / "a.gguf", METADATA, tensors(), QUANTIZED)
+    write(tmp_path / "b.gguf", METADATA, tensors(), types)
+    for before, after, name in (
+        (tmp_path / "a.gguf", tmp_path / "b.gguf", "b.gguf"),
+        ("smollm2-135m", "mlx-community/SmolLM2-135M-4bit", "mlx-community/SmolLM2-135M-4bit"),
+    ):
+        assert main(["diff", str(before), str(after), "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        moved = {one["figure"]: one for one in found["moved"]}
+        assert {one["model"] for one in found["moved"]} == {name} and "parameters.total" not in moved
+        sizes = [main(["describe", "--format", "json", str(one)]) or capsys.readouterr().out for one in (before, after)]
+        bytes_of = [json.loads(one)["weights"]["bytes"] for one in sizes]
+        assert [moved["weights.bytes"][side] for side in ("before", "after")] == bytes_of
 
 
 def test_markdown_holds_together(folders, objects, capsys):

@@ -19,7 +19,7 @@ from macros.api import changes, comparison
 from macros.api.fits import fit, memory
 from macros.catalogue import presets
 from macros.cli import describe, fits, printing, sides
-from macros.counting.accelerators import accelerators
+from macros.counting.accelerators import accelerator, accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.data.costs import Asked
@@ -89,7 +89,7 @@ def test_the_longest_context_fits_and_one_more_token_does_not(data, line):
 def test_what_fits_on_one_device_is_what_inference_takes(data, slug):
     costs = costs_of(presets.model(slug).counts)
     answer = data(f"fits {slug} --on h200 --context 5000 --batch 7 --weights int8 --cache fp8")
-    assert answer["bytes"] == costs.inference_bytes(1, Conditions(5000, 7, "int8", "fp8"))
+    assert answer["bytes"] == costs.memory.inference_bytes(1, Conditions(5000, 7, "int8", "fp8"))
     assert answer["total_bytes"] + answer["left_bytes"] == 141 * GIGA
     asked = {"context": 5000, "batch": 7, "weights": "int8", "cache": "fp8", "devices": 1}
     assert answer["conditions"] == asked | {"on": "H200 SXM", "memory_bytes": 141 * GIGA}
@@ -202,8 +202,8 @@ def test_a_list_of_layers_goes_on_in_its_pattern(slug):
         ("llama3-8b --set n_layers=many", "num_hidden_layers = 'many': expected a whole number, found text"),
         ("llama3-8b --set n_layers=-1", "expected a whole number >= 1"),
         ("llama3-8b --set n_layers", "write a name, = and a value, such as n_layers=64"),
-        ("llama3-8b --set L=3 --set L=4", "--set L is given twice"),
-        ("llama3-8b --set L=3 --set n_layers=3", "--set L and n_layers are the same hyperparameter"),
+        ("llama3-8b --set L=3 --set L=4", "--set: L is given twice"),
+        ("llama3-8b --set L=3 --set n_layers=3", "L and n_layers are the same hyperparameter"),
         ("mixtral-8x7b --set E=1", "num_experts_per_tok = 2 exceeds num_local_experts = 1"),
         ("falcon-7b --set n_kv_heads=3", "n_kv_heads of falcon-7b follows from other sizes"),
         ("nemotron-3-nano-30b-a3b --set L=60", "hybrid_override_pattern has 52 layers, and num_hidden_layers = 60"),
@@ -260,6 +260,16 @@ def test_compared_figures_are_those_of_describe(data):
     assert not {"use_sliding_window", "full_layers", "mlp_bias"} & set(answer["differ"]), "off, or of one type alone"
     first, second, _ = answer["models"]
     assert answer["ratios"][0]["total"] == second["figures"]["total"] / first["figures"]["total"]
+    for one in answer["models"]:
+        assert one["memory"]["left_bytes"] == accelerator("h100").memory_bytes - one["memory"]["total_bytes"]
+
+
+def test_a_difference_is_what_a_change_adds(data):
+    answer = data("what-if gpt2 --set n_layers=15")
+    before, after, difference = answer["before"], answer["after"], answer["difference"]
+    of_three_layers = 3 * (12 * 768**2 + 13 * 768)
+    assert difference["figures"]["total"] == of_three_layers == sum(difference["parts"].values())
+    assert after["figures"]["total"] - before["figures"]["total"] == of_three_layers
 
 
 def test_compared_for_reading(run):

@@ -76,7 +76,7 @@ def test_a_scaffold_passes_and_without_it_each_failure_names_the_mend(tmp_path):
 
     before = {path: (tmp_path / path).read_bytes() for path in scaffold_files()}
     said = run("macros", "scaffold", "my_llama", "--like", "llama")
-    assert said.count("wrote ") == 6 and said.count(": fill in") + said.count(": Fill in") >= 2
+    assert said.count("wrote ") == 7 and said.count(": fill in") + said.count(": Fill in") >= 2
     knowing = "catalogue", "cli", "counting", "engine", "views", "test_caching.py", "test_package.py", "test_prose.py"
     tests = "pytest", "-n0", "-q", "-m", "quick", "-k", "my_llama or every_type", *(f"tests/{name}" for name in knowing)
     assert " failed" not in run(*tests)

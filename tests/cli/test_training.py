@@ -74,7 +74,7 @@ def test_the_largest_micro_batch_is_the_last_that_fits():
         ("llama3-8b --zero 4", "invalid choice"),
         ("llama3-8b --tokens 5T", "needs a machine"),
         ("llama3-8b --on h100 --tokens 1.5X", "not a number of tokens"),
-        ("llama3-8b --utilization 2", "utilization = '2': expected a share above 0, up to 1"),
+        ("llama3-8b --utilization 2", "--utilization: expected a share above 0, up to 1"),
         ("llama3-8b --tensor 3 --devices 3", "heads and widths"),
         ("llama3-8b --method lora --tensor 2 --devices 2", "adapters under tensor"),
         ("nothing-of-that-name", "nothing-of-that-name"),

@@ -3,16 +3,23 @@
 import csv
 import io
 import json
+import os
+import subprocess
+import sys
 
 import pytest
+from copies import ROOT
 from sampling import fewer
 
 import macros as ep
 from macros.catalogue import presets
 from macros.cli.commands import main
-from macros.counting.accelerators import accelerator
+from macros.counting.accelerators import accelerator, accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
+from macros.counting.fitting import fitting
+from macros.counting.own_machine import named as machine
+from macros.data.listed import listed
 from macros.views.kit import rounding
 
 
@@ -163,3 +170,69 @@ def test_the_least_time_stands_where_the_model_fits_and_a_bandwidth_is_known(run
     assert said["decode_seconds"] == float(seconds)
     rate = rounding.significant(3 / seconds)
     assert f"at most {rate} tokens per second" in run("fits llama3-8b --on m2-pro --weights int4 --batch 3")[1]
+
+
+@pytest.mark.parametrize("on, weights, cache, batch", [("24GB", "best", "q8_0", 3), ("h100", "Q4_K_M", "bfloat16", 1)])
+def test_the_list_without_traces_is_that_of_the_traces(on, weights, cache, batch):
+    """Of each model that is drawn, every figure of its row, or that it does not fit."""
+    answer = ep.fits(on=on, context=8192, weights=weights, cache=cache, batch=batch)
+    rows = {row["model"]: row for row in answer.rows()}
+    on_machine = machine(on, accelerators())
+    given = Conditions(8192, batch, "published" if weights == "best" else weights, cache, 1, on_machine.accelerator)
+    known = [slug for slug in presets.readable() if presets.preset(slug).config is not None]
+    for slug in fewer(known, 8):
+        model = presets.model(slug)
+        said = fitting(costs_of(model.counts), weights, given, on_machine)
+        assert (slug in answer.left_out["too_large"]) == (said is None), slug
+        if slug in rows:
+            row = rows[slug]
+            seconds = None if said.seconds is None else float(said.seconds)
+            assert row["weights"] == said.format and row["format"] == model.counts.formats.said(said.format), slug
+            assert (row["total_bytes"], row["left_bytes"]) == (said.total, said.left), slug
+            assert (row["longest_context"], row["largest_batch"]) == (said.longest_context, said.largest_batch), slug
+            assert row["decode_seconds"] == seconds and row["parameters"] == model.counts.total, slug
+            assert (row["name"], row["model_context"]) == (model.name, model.longest_context[0]), slug
+
+
+LISTING = """
+import sys
+from macros.catalogue import presets
+if sys.argv[1] == "later":
+    def model(slug):
+        raise AssertionError("a trace is made anew")
+    presets.model = model
+from macros.__main__ import main
+sys.exit(main(["fits", "--on", "24GB", "--format", "json"]))
+"""
+
+
+@pytest.mark.parametrize("kept", ["yes", "no"])
+def test_a_second_call_makes_no_trace(tmp_path, kept):
+    """What depends on the models alone is on disk; with KEPT=no nothing is, and where there is no folder the list is
+    the same."""
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "KEPT": kept}
+
+    def listed(when, **others):
+        command = [sys.executable, "-c", LISTING, when]
+        done = subprocess.run(command, cwd=ROOT, env={**environment, **others}, text=True, capture_output=True)
+        return done.returncode, done.stdout, done.stderr
+
+    status, first, _ = listed("first")
+    assert status == 0 and json.loads(first)["models"]
+    assert (tmp_path / "cache").exists() == (kept == "yes")
+    if kept == "yes":
+        assert listed("later")[:2] == (0, first)
+        assert listed("first", XDG_CACHE_HOME=str(blocked))[:2] == (0, first)
+    else:
+        assert "a trace is made anew" in listed("later")[2]
+
+
+@pytest.mark.parametrize("folders", [[], ["presets"]])
+def test_presets_of_another_folder_are_kept_nowhere(tmp_path, monkeypatch, folders):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("KEPT", raising=False)
+    monkeypatch.setattr(presets, "also", [tmp_path / name for name in folders])
+    assert listed()
+    assert (tmp_path / "cache").exists() == (not folders)

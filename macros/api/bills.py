@@ -1,0 +1,207 @@
+"""What a token costs: seconds, joules and money, for programs and the command line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from ..catalogue.models import Model
+from ..counting.asked import amount_of, share, whole
+from ..counting.bill import MILLION, Bill, Line, Prices, Request, of_rate
+from ..counting.bill import bill as counted
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..data.costs import plain_number
+from ..engine.bounds import MOST_TOKENS
+from ..views.costs.bills import energy
+from ..views.kit.rounding import significant
+from . import model as loading
+from .conditions import accelerator, conditions, problems_of, warn, warn_beyond
+from .fits import Asked
+from .tables import Row, Table, Tabular, table_of
+
+Number = int | float | str
+
+
+@dataclass(frozen=True)
+class TokenBill(Tabular):
+    """The bill of a request: `found` at the bound or at the stated utilization; `measured` is an output token at a rate
+    that was given: its seconds, joules and money, 0 for what is not known."""
+
+    model: Model
+    given: Conditions
+    prices: Prices
+    found: Bill
+    rate: Fraction | None = None
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    @property
+    def table(self) -> Table:
+        """One row per kind of token; seconds, joules and money are of a million of them."""
+        return table_of([_row(line) for line in self.found.lines], caption=self.sentence)
+
+    @property
+    def measured(self) -> tuple[Fraction, Fraction, Fraction] | None:
+        if self.rate is None:
+            return None
+        seconds, joules, money = of_rate(self.rate, self.given.devices, self.found.watts, self.prices)
+        return seconds, joules, money
+
+    @property
+    def place(self) -> str:
+        assert self.given.accelerator is not None
+        several = f"{self.given.devices:,} × " if self.given.devices > 1 else ""
+        return f"{several}{self.given.accelerator.name}"
+
+    @property
+    def sentence(self) -> str:
+        """The bill of a million output tokens, in a sentence."""
+        line = self.found.line("output") or self.found.lines[0]
+        share_of = significant(self.found.utilization * 100)
+        at = "at the bound" if self.found.utilization == 1 else f"at {share_of}% of the bound"
+        parts = [f"{significant(line.seconds * MILLION)} s"]
+        if line.joules is not None:
+            parts.append(energy(line.joules * MILLION))
+        phrase = self.model.counts.formats.phrase(self.given.format)
+        paid = "" if line.money is None else f" and {significant(line.money * MILLION)} at the given prices"
+        return (
+            f"{self.model.name} {phrase} on {self.place}: a million {line.name} tokens take {', '.join(parts)}{paid}, "
+            f"{at} with {self.found.request.batch:,} at once."
+        )
+
+    @property
+    def notes(self) -> list[str]:
+        """What the figures rest on."""
+        name = self.given.accelerator.name if self.given.accelerator else ""
+        said = ["Seconds are of all devices together; the bound is the longer of computing and moving bytes."]
+        if self.found.watts is None:
+            said.append(f"No source that was read states the power of {name}: joules are left out.")
+        else:
+            said.append(
+                f"Joules are at the limit of the devices' power, {self.found.watts:,} W, without CPUs and cooling."
+            )
+        output = self.found.line("output")
+        if self.rate is not None and output is not None and self.rate * output.seconds * self.found.utilization > 1:
+            said.append("The rate that you gave is above the bound: more requests were at once, or fewer bytes moved.")
+        if self.given.accelerator is not None and self.given.accelerator.peak() is None:
+            said.append(f"No source that was read states the peak of {name}: memory alone bounds the time.")
+        if self.prices == Prices():
+            said.append("Money needs a price: of a device by the hour or bought, of a kilowatt-hour.")
+        return said
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that `every-parameter bill --format json` prints."""
+        assert self.given.accelerator is not None
+        request = self.found.request
+        measured = self.measured
+        return {
+            "model": self.model.slug,
+            "conditions": {
+                "input": request.input,
+                "cached": request.cached,
+                "output": request.output,
+                "batch": request.batch,
+                "weights": self.given.format,
+                "cache": self.given.dtype,
+                "devices": self.given.devices,
+                "on": self.given.accelerator.name,
+                "utilization": float(self.found.utilization),
+            },
+            "watts": self.found.watts,
+            "per_million": {row["token"]: row for row in map(_row, self.found.lines)},
+            "request": {
+                "seconds": plain_number(self.found.seconds),
+                "joules": None if self.found.joules is None else plain_number(self.found.joules),
+                "money": None if self.found.money is None else plain_number(self.found.money),
+            },
+            "measured": None
+            if measured is None
+            else {
+                "seconds": plain_number(measured[0] * MILLION),
+                "joules": plain_number(measured[1] * MILLION) if measured[1] else None,
+                "money": plain_number(measured[2] * MILLION) if measured[2] else None,
+            },
+            "sentence": self.sentence,
+        }
+
+
+def _row(line: Line) -> Row:
+    """A kind of token; of a million of them."""
+    return {
+        "token": line.name,
+        "of_a_request": line.tokens,
+        "compute_seconds": plain_number(line.compute_seconds * MILLION),
+        "memory_seconds": plain_number(line.memory_seconds * MILLION),
+        "bound_by": "compute" if line.is_compute_bound else "memory",
+        "seconds": plain_number(line.seconds * MILLION),
+        "joules": None if line.joules is None else plain_number(line.joules * MILLION),
+        "money": None if line.money is None else plain_number(line.money * MILLION),
+    }
+
+
+def prices_of(
+    price_per_hour: Number | None, purchase: Number | None, years: Number | None, electricity: Number | None
+) -> Prices:
+    """The prices of a reader. Raises `Problem` that names the argument."""
+    asked = {"price_per_hour": price_per_hour, "purchase": purchase, "years": years, "electricity": electricity}
+    return Prices(*[None if value is None else amount_of(name, value) for name, value in asked.items()])
+
+
+def bill(
+    model: Asked,
+    on: str,
+    input: int = 1000,
+    output: int = 1000,
+    cached: int = 0,
+    batch: int = 1,
+    weights: str = "published",
+    cache: str = "bfloat16",
+    devices: int = 1,
+    utilization: Number = 1,
+    tokens_per_second: Number | None = None,
+    price_per_hour: Number | None = None,
+    purchase: Number | None = None,
+    years: Number | None = None,
+    electricity: Number | None = None,
+) -> TokenBill:
+    """Seconds, joules and money for a million input, cached and output tokens of requests on a machine, at the bound or
+    at a `utilization` of it, and at a measured rate (`tokens_per_second` of all devices).
+
+    Prices are yours, in any currency: `price_per_hour` of a device, or its `purchase` over `years`; `electricity` for a
+    kilowatt-hour. Power is the limit that the machine's maker states. Raises `Problem`.
+    """
+    request = Request(
+        whole("input", input, MOST_TOKENS),
+        whole("output", output, MOST_TOKENS),
+        whole("cached", cached, MOST_TOKENS) if cached else 0,
+        batch,
+    )
+    given = conditions(request.middle, batch, weights, cache, devices)
+    prices = prices_of(price_per_hour, purchase, years, electricity)
+    read = loading.read(model)
+    if not isinstance(model, loading.Model):
+        warn(read.warnings, of=read.name)
+    return billed(read, given, request, on, utilization, tokens_per_second, prices)
+
+
+def billed(
+    read: Model,
+    given: Conditions,
+    request: Request,
+    on: str,
+    utilization: Number,
+    tokens_per_second: Number | None,
+    prices: Prices,
+) -> TokenBill:
+    """The bill of a model that is read. Raises `Problem`."""
+    machine = accelerator(on)
+    given = Conditions(request.middle, request.batch, given.format, given.dtype, given.devices, machine)
+    warn_beyond(read, request.cached + request.input + request.output)
+    rate = None if tokens_per_second is None else amount_of("tokens_per_second", tokens_per_second)
+    with problems_of(read):
+        costs_of(read.counts).devices.check_split(given)
+        found = counted(costs_of(read.counts), given, request, share("utilization", utilization), prices)
+    return TokenBill(read, given, prices, found, rate)

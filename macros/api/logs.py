@@ -1,0 +1,235 @@
+"""An engine's start-up log, line by line: each figure beside the one that is counted, and what to change."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..catalogue import presets
+from ..catalogue.models import Model
+from ..catalogue.resolving import Meant
+from ..catalogue.transformers_types import vllm_classes
+from ..counting import deploying
+from ..counting.conditions import Conditions
+from ..counting.costs import of as costs_of
+from ..counting.formats import WEIGHTS, format_meant
+from ..counting.log_reader import Log
+from ..counting.log_reader import read_log as facts_of
+from ..counting.log_replay import Replay, format_in, replay
+from ..counting.log_rows import State
+from ..engine.errors import Problem, shorten
+from . import model as loading
+from .conditions import conditions
+from .deployments import command_of, devices, hub_of, options_of
+from .tables import Row, Table, Tabular, table_of
+
+LARGEST = 64 * 2**20  # bytes of a log
+
+
+@dataclass(frozen=True)
+class LogReading(Tabular):
+    """A log that was read: the model and the options that it names, and each figure with the counted one and how the
+    two stand: `equal`, `inside` the rounding of what is given, `explained`, `different`, `given`, `measured` by the
+    engine, or `not counted`.
+    Nothing else of the log is kept.
+    """
+
+    model: Model
+    weights: str
+    log: Log
+    replay: Replay
+    notes: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        return self.sentence
+
+    @property
+    def engine(self) -> str:
+        """The engine that wrote the log."""
+        return self.log.engine
+
+    @property
+    def understood(self) -> int:
+        """The number of figures that have a counted one next to them, or from which others follow."""
+        return len(self.replay.rows) - self.replay.number(State.ALONE)
+
+    @property
+    def sentence(self) -> str:
+        """The reading as a sentence."""
+        title = deploying.TITLES[self.engine]
+        version = f" {self.replay.deployment.version}".rstrip()
+        rows = self.replay.rows
+        counts = [
+            (self.replay.number(State.EQUAL), "equal"),
+            (self.replay.number(State.INSIDE), "inside the rounding or a range"),
+            (self.replay.number(State.EXPLAINED), "explained"),
+            (self.replay.number(State.DIFFERENT), "different"),
+        ]
+        said = ", ".join(f"{n} {how}" for n, how in counts if n)
+        figures = "figure" if len(rows) == 1 else "figures"
+        return f"{title}{version} with {self.model.name}: {len(rows)} {figures}{f': {said}' if said else ''}."
+
+    @property
+    def command(self) -> str:
+        """The engine's command line for what was counted."""
+        return command_of(self.engine, hub_of(self.model), self.replay.deployment.command)
+
+    @property
+    def table(self) -> Table:
+        """One row per figure of the log."""
+        rows: list[Row] = [
+            {
+                "line": row.line,
+                "figure": row.what,
+                "printed": row.printed,
+                "counted": row.counted,
+                "state": row.state.value,
+                "why": row.why,
+            }
+            for row in self.replay.rows
+        ]
+        columns = ("line", "figure", "printed", "counted", "state", "why")
+        return table_of(rows, caption=self.sentence) if rows else Table(columns, [], caption=self.sentence)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The object that `every-parameter log --format json` prints."""
+        return {
+            "engine": self.engine,
+            "version": self.replay.deployment.version,
+            "model": self.model.slug,
+            "name": self.model.name,
+            "weights": self.weights,
+            "options": list(self.replay.words),
+            "lines": self.log.lines,
+            "figures": self.rows(),
+            "advice": list(self.replay.advice),
+            "notes": [*self.notes, *self.replay.deployment.notes],
+            "command": self.command,
+            "sentence": self.sentence,
+        }
+
+
+def read_log(
+    file: str | os.PathLike[str],
+    model: Any = None,
+    on: str | None = None,
+    weights: str | None = None,
+    engine: str | None = None,
+    options: str | Sequence[str] = "",
+    version: str = "",
+    start: int = 0,
+) -> LogReading:
+    """Read the start-up log of vLLM, SGLang, llama.cpp or Ollama: a path, or the text itself if it has several lines.
+
+    The model, the options and the devices are those that the log names, unless they are given here; `options` are words
+    of the engine's command line that the log does not show. Of several starts in a log, the one with the most figures
+    is read, or the one with the number `start`, from 1. Raises `Problem` if the file, the engine or the model is not
+    known.
+    """
+    text = file if isinstance(file, str) and "\n" in file else read_file(file)
+    return reading(text, model, on, weights, engine, options, version, start)
+
+
+def reading(
+    text: str,
+    model: Any = None,
+    on: str | None = None,
+    weights: str | None = None,
+    engine: str | None = None,
+    options: str | Sequence[str] = "",
+    version: str = "",
+    start: int = 0,
+) -> LogReading:
+    """The same for a text. Raises `Problem`."""
+    name = "" if engine is None else deploying.named(engine)
+    found = facts_of(text, name, start)
+    if not found.engine:
+        raise Problem("no line that an engine prints", "give a start-up log of vLLM, SGLang, llama.cpp or Ollama")
+    if not 0 <= start <= found.starts:
+        raise Problem(f"start = {start}: the log has {found.starts:,}", f"give a number from 1 to {found.starts:,}")
+    notes = [f"The log has {found.starts:,} starts: this is number {found.start:,}."] if found.starts > 1 else []
+    format = ""
+    if model is None:
+        meant = _model_of(found)
+        model, format = meant.slug, meant.format
+        if meant.why.startswith(TAKEN):
+            notes.append(f"{meant.why[:1].upper()}{meant.why[1:]}: its figures hold if the shapes are the same.")
+    read = model if isinstance(model, Model) else loading.read(model)
+    meant_format = format_meant(weights or format_in(found, read.counts.formats.names, format))
+    if not isinstance(meant_format, str) or meant_format not in WEIGHTS:
+        raise Problem(f"weights = {shorten(weights)}: no such format", "give one such as Q4_K_M or fp8")
+    given: Conditions = conditions(4096, 1, meant_format)
+    asked, _ = deploying.options(found.engine, options_of(options))
+    cards = [] if on is None else devices(on)
+    length = read.longest_context[0] or 0
+    answer = replay(found, costs_of(read.counts), given, cards, length, asked, version, parts_of(read))
+    return LogReading(read, meant_format, found, answer, tuple(notes))
+
+
+TAKEN = "taken for"
+
+
+def parts_of(model: Model) -> list[tuple[str, int]]:
+    """Bytes in 16 bits of what an engine loads beside the text part: towers, and layers of multi-token prediction."""
+    towers = sum(component.total for component in model.components)
+    drafts = model.prediction.total if model.prediction else 0
+    named = (("the towers of images and sound", towers), ("the layers of multi-token prediction", drafts))
+    return [(name, total * 2) for name, total in named if total]
+
+
+def _model_of(found: Log) -> Meant:
+    """The model that a log names, or one whose name it holds and whose architecture it has, or one with the sizes that
+    it prints; and the format that its name states. Raises `Problem`."""
+    said = [name for name in (found.model, found.file, found.model.rpartition("/")[2]) if name]
+    for name in said:
+        meant = presets.meant(name)
+        if meant.slug and _is_of(presets.model(meant.slug), found):
+            return meant
+    for name in said:
+        for meant in presets.inside(name):
+            if found.architecture and _is_of(presets.model(meant.slug), found):
+                return meant
+    if len(found.sizes) > 4:
+        for slug in presets.of_sizes(dict(found.sizes)):
+            model = presets.model(slug)
+            if _is_of(model, found):
+                return Meant(slug, "", f"{TAKEN} {model.name}, which has the sizes that the log prints")
+    if not said:
+        raise Problem("the log names no model", "name it with --model")
+    problem = presets.unknown(said[0])
+    raise Problem(f"the log names a model that is not known here: {problem.what}", "name it with --model")
+
+
+def _is_of(model: Model, found: Log) -> bool:
+    """Whether a model has the architecture and the sizes that a log prints, as far as it prints any."""
+    text = model.raw
+    for key, n in found.sizes:
+        of_model = text.get(key)
+        if isinstance(of_model, int) and of_model != n and key in ("hidden_size", "num_hidden_layers"):
+            return False
+    if not found.architecture:
+        return True
+    if found.engine in ("llama.cpp", "ollama"):
+        return found.architecture == model.counts.formats.gguf.architecture
+    listed = vllm_classes().classes.get(found.architecture)
+    if listed is None or listed.type is None:
+        return True
+    whole = model.whole.get("model_type") if model.whole else None
+    own = {str(name).removesuffix("_text") for name in (model.model_type, whole) if name}
+    meant = listed.type.removesuffix("_text")  # SGLang's class of DeepSeek-V3 reads 3.2, too
+    return any(name == meant or name.removeprefix(meant).isdigit() for name in own)
+
+
+def read_file(file: str | os.PathLike[str]) -> str:
+    """The text of a log, whatever its bytes. Raises `Problem`."""
+    path = Path(file)
+    try:
+        if path.stat().st_size > LARGEST:
+            raise Problem(f"{shorten(str(file))}: more than {LARGEST:,} bytes", "give the start of the log")
+        return path.read_bytes().decode("utf-8", "replace")
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+        raise Problem(f"{shorten(str(file))}: cannot be read: {why}", "check the path") from None

@@ -1,0 +1,103 @@
+"""`ask`: a question in words, read by the grammar of the site's search and answered as the commands do."""
+
+from __future__ import annotations
+
+from ..api.changes import changed
+from ..catalogue import asked, page_paths, presets
+from ..catalogue.question import meant
+from ..catalogue.question_leads import Asked, Lead, leads, note_of, with_format
+from ..catalogue.question_models import Named
+from ..catalogue.question_table import Grammar, Meaning
+from ..catalogue.question_words import joined, key_of, tokens_of
+from ..counting import answering
+from ..counting.accelerators import accelerators
+from ..counting.own_machine import named
+from ..views.kit import rounding
+
+Answer = dict[str, str]  # `title`, `said` and `address`, of the page in the site that has it
+MOST_PAGES = 3
+WRITING = answering.Writing(rounding.decimal_bytes, rounding.short, rounding.flops)
+NOTHING = "Nothing in this question is counted: name a model, a machine, or what a page is about."
+
+
+def answers(question: str) -> tuple[Meaning, list[Answer]]:
+    """What a question means, and its answers, the best first. Raises `Problem` for conditions that cannot be."""
+    grammar = _grammar(False)
+    meaning = meant(question, grammar)
+    if meaning.changes:
+        grammar = _grammar(True)
+        meaning = meant(question, grammar)
+    found = [answer for lead in leads(meaning, grammar) for answer in _answered(lead)]
+    found = found or [_of_model(one) for one in meaning.models]
+    return meaning, found or _pages(question)
+
+
+def as_data(question: str, meaning: Meaning, found: list[Answer]) -> dict[str, object]:
+    """The JSON of `ask`."""
+    return {
+        "question": question,
+        "absent": [one.title for one in meaning.absent],
+        "read_as": dict(meaning.corrected),
+        "not_used": meaning.unused,
+        "note": note_of(meaning),
+        "answers": found,
+    }
+
+
+def _grammar(has_keys: bool) -> Grammar:
+    slugs = presets.readable()
+    records = [[_address(page_paths.model_page(slug)), presets.preset(slug).name, ""] for slug in slugs]
+    return Grammar(asked.names(slugs, lambda page: True, _address, has_keys), records)
+
+
+def _address(source: str) -> str:
+    """A page's address in the site."""
+    return source.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
+
+
+def _answered(lead: Lead) -> list[Answer]:
+    """A lead with its answer, and the format that fits where the one that was asked for does not."""
+    if lead.compute is None:
+        return [_shown(lead)]
+    answer = _computed(lead.compute)
+    first = {"title": answer.title, "said": answer.said, "address": lead.address}
+    return [first, *([_shown(with_format(lead, answer.format))] if answer.format else [])]
+
+
+def _shown(lead: Lead) -> Answer:
+    return {"title": lead.title, "said": lead.said, "address": lead.address}
+
+
+def _of_model(one: Named) -> Answer:
+    """A model that was only named."""
+    preset = presets.preset(one.slug)
+    if preset.config is None:
+        return {"title": one.title, "said": "Its maker has not disclosed its sizes.", "address": one.page}
+    counts = presets.model(one.slug).counts
+    active = f", {counts.active:,} of them active per token" if counts.active < counts.total else ""
+    return {"title": one.title, "said": f"{counts.total:,} parameters{active}.", "address": one.page}
+
+
+def _pages(question: str) -> list[Answer]:
+    """The pages and sections whose names the question has, the longest name first."""
+    tokens = tokens_of(question)
+    keys = {joined(tokens[i:j]) for i in range(len(tokens)) for j in range(i + 1, min(i + 7, len(tokens) + 1))}
+    found: list[tuple[int, Answer]] = []
+    for (page, anchor), names in asked.all_topics().items():
+        held = [name for name in names if key_of(name) in keys]
+        if held:
+            name = max(held, key=len)
+            address = _address(page) + (f"#{anchor}" if anchor else "")
+            found.append((len(name), {"title": name, "said": "A page of the site.", "address": address}))
+    found.sort(key=lambda one: -one[0])
+    return [answer for _, answer in found[:MOST_PAGES]]
+
+
+def _computed(asked_for: Asked) -> answering.Answer:
+    """The answer's title and sentence."""
+    model = presets.model(asked_for.slug)
+    if asked_for.changes:
+        model = changed(model, {key: value for _, key, value in asked_for.changes})
+    on = asked_for.on or (answering.USUAL_MACHINE if asked_for.what in answering.OF_TIME else None)
+    machine = named(on, accelerators()) if on else None
+    return answering.answered(asked_for, model.counts, model.config, model.longest_context[0], machine, WRITING)

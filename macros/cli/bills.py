@@ -1,0 +1,49 @@
+"""How the bill of a token is printed."""
+
+from __future__ import annotations
+
+from ..api.bills import TokenBill
+from ..counting.bill import MILLION
+from ..views.costs.bills import energy
+from ..views.kit.rounding import significant
+from .printing import ROUND, WORDS, Block, Column, Grid, Title
+
+MONEY = Column("money", is_number=True)
+
+
+def blocks(answer: TokenBill) -> list[Block]:
+    """The sentence, a row for each kind of token, and what the figures rest on."""
+    columns = [
+        WORDS,
+        ROUND._replace(heading="computing"),
+        ROUND._replace(heading="moving bytes"),
+        Column("bound by"),
+        ROUND._replace(heading="time"),
+        ROUND._replace(heading="energy"),
+        MONEY,
+    ]
+    rows = []
+    for line in answer.found.lines:
+        rows.append(
+            [
+                line.name,
+                f"{significant(line.compute_seconds * MILLION)} s" if line.compute_seconds else "–",
+                f"{significant(line.memory_seconds * MILLION)} s",
+                "compute" if line.is_compute_bound else "memory",
+                f"{significant(line.seconds * MILLION)} s",
+                "–" if line.joules is None else energy(line.joules * MILLION),
+                "–" if line.money is None else significant(line.money * MILLION),
+            ]
+        )
+    if answer.measured is not None:
+        seconds, joules, money = answer.measured
+        rows.append(
+            [
+                "output, measured",
+                *("", "", ""),
+                f"{significant(seconds * MILLION)} s",
+                energy(joules * MILLION) if joules else "–",
+                significant(money * MILLION) if money else "–",
+            ]
+        )
+    return [answer.sentence, Title("A million tokens"), Grid(columns, rows), " ".join(answer.notes)]
