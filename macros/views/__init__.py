@@ -1,4 +1,4 @@
-"""HTML and SVG for the pages, by topic; figures come from `counting`, and no module here knows MkDocs.
+"""HTML and SVG for the pages, by topic; figures come from `counting`; no module here depends on MkDocs.
 
 From the ground up, each package importing those below it (tests/test_rooms.py):
 

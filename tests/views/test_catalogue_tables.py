@@ -72,7 +72,7 @@ def test_the_panel_has_every_count_and_every_published_figure(slug):
     model, said = presets.model(slug), rows_of(size_counts.which_number(slug))
     counts, published = model.counts, model.published
     shown = {as_int(r[1]) for r in said if len(r) == 3 and re.fullmatch(r"[\d,]+", r[1])}
-    wanted = {counts.total, counts.non_embedding, counts.active} | {
+    wanted = {counts.total, counts.non_embedding, counts.active, counts.active_non_embedding} | {
         f.parameters for f in ((published, *published.other) if published else ())
     }
     assert wanted <= shown
@@ -153,7 +153,9 @@ def test_a_headline_names_every_count_that_gives_it_and_no_other(slug):
 
     table = 0 if counts.is_tied else counts.active - counts.active_excluding_input_embedding
     whole = {counts.total, counts.total - table, counts.non_embedding} if said[0] != "A" else set()
-    used = {counts.active, counts.active_excluding_input_embedding} if said[0] == "A" else set()
+    used = set()
+    if said[0] == "A":
+        used = {counts.active, counts.active_excluding_input_embedding, counts.active_non_embedding}
     lines = [as_int(n) for n in re.findall(r": ([\d,]{7,})", shown)]
     if not lines:
         assert not any(map(gives, whole | used)) and "no count gives it" in shown
@@ -177,7 +179,12 @@ def test_what_belongs_to_another_part_of_a_multimodal_or_predicting_file_says_so
 # --- experts and kinds of layers --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("slug", [s for s in DISCLOSED if any("experts" in key for key in presets.preset(s).config)])
+def has_experts(slug: str) -> bool:
+    """Whether a config has a number of experts; one that has none may say so."""
+    return any("experts" in key and value for key, value in presets.preset(slug).config.items())
+
+
+@pytest.mark.parametrize("slug", [slug for slug in DISCLOSED if has_experts(slug)])
 def test_experts_are_shown_as_experts_times_one(slug):
     counts = presets.model(slug).counts
     assert counts.active < counts.total
@@ -509,3 +516,30 @@ def test_a_size_is_listed_once():
 def test_a_table_used_twice_at_one_end_is_said_once():
     said = size_counts._tables(presets.model("t5-small"))
     assert [what for _, what in said] == ["the token embedding and the LM head"]
+
+
+@pytest.mark.parametrize(
+    "slug, said, expected",
+    [
+        ("muse-spark-open-816b-a42b", "816B", "non-embedding, truncated: 816,680,181,760"),
+        ("muse-spark-open-816b-a42b", "A42B", "active non-embedding, truncated: 42,780,762,112"),
+        ("sarvam-30b", "30B", "non-embedding, rounded or truncated: 30,005,164,416"),
+        ("sarvam-30b", "A2.4B", "active non-embedding, rounded: 2,373,089,664"),
+        ("sarvam-105b", "A10.3B", "active non-embedding, rounded: 10,267,414,528"),
+        ("mistral-large-4-1t-a52b", "A52B", "active without the token embedding, rounded: 51,840,296,448"),
+        ("minimax-m3", "427B", "the total with the towers, rounded or truncated: 427,040,132,864"),
+        ("minimax-m3", "A26B", "active per token, rounded: 25,962,466,560"),
+        ("minimax-m3", "A23B", "active non-embedding, truncated: 23,504,080,128"),
+        ("glm-5.3", "753B", "the total with the MTP module, rounded or truncated: 753,329,921,024"),
+        ("gemma3-4b", "4.3B", "the total with the vision part, rounded or truncated: 4,300,079,472"),
+        ("qwen3-asr-1.7b", "2.0B", "the total with the towers, rounded or truncated: 2,0"),
+    ],
+)
+def test_a_headline_is_read_by_every_count_that_makers_publish(slug, said, expected):
+    assert expected in str(headlines.headline(presets.model(slug), said))
+
+
+def test_totals_with_what_stands_beside_the_text_part():
+    glm, gemma = presets.model("glm-5.3"), presets.model("gemma3-4b")
+    assert (glm.with_prediction, glm.with_components) == (753_329_921_024, glm.counts.total)
+    assert (gemma.with_prediction, gemma.with_components) == (gemma.counts.total, gemma.published.parameters)

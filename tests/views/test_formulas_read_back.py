@@ -100,7 +100,7 @@ def test_every_formula_is_its_integer(slug):
     for row, _ in operations.sections(model).operations():
         for p in (row.flops, *(size.expr for shape in row.outputs for size in shape)):
             assert read_text(expression(p), values) == p.at(values)
-    for entry, size in costs_of(counts).cache_by_entry(8197):
+    for entry, size in costs_of(counts).cache.cache_by_entry(8197):
         assert read_text(entry.elements.text(), values) * (entry.item_bytes or 2) == size
 
 

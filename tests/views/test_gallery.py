@@ -165,7 +165,8 @@ def test_the_summary_counts_the_drawings():
     with_attention = [e for e in entries if any(p.title == "Attention" and not p.is_common for p in e.outline.parts())]
     same = [e.model_type for e in entries if all(p.is_common for p in e.outline.parts())]
     said = plain(gallery.gallery_summary())
-    assert f"Of {len(entries)} types" in said and f", {len(same)} have" in said
+    every = len(gallery.gallery_entries())
+    assert f"has {every} types: {len(entries)} with a model" in said and f", {len(same)} have" in said
     assert f"attention ({len(with_attention)})" in said
     assert "llama" in same and all(name in said for name in same)
 
@@ -245,7 +246,7 @@ def test_shares_of_flops_add_up_to_the_step(slug):
     model = presets.model(slug)
     costs = costs_of(model.counts)
     for new, context in ((1, 1024), (1024, 1024)):
-        assert sum(stacked._shares(model, new, context).values()) == costs.causal_flops(new, context)
+        assert sum(stacked._shares(model, new, context).values()) == costs.compute.causal_flops(new, context)
     chart = stacked.flops_chart(slug)
     assert chart.count("<svg") == chart.count("<desc>") == 2 and "<table" in chart and "style=" not in chart
     ids = re.findall(r'<pattern id="(.*?)"', chart)

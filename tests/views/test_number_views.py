@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from html import unescape
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from macros.catalogue.checkpoints import checkpoint
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.ops import layer_norm, softmax
+from macros.views.guide import ablations, attention
 from macros.views.guide import capitals as views
 from macros.views.guide import real_numbers as real
 from macros.views.kit.model_mark import model_mark
@@ -149,7 +151,8 @@ def test_the_walk_has_every_step_of_every_layer(small):
 def test_the_walk_is_of_the_model_that_is_drawn(small):
     """Both name it, and neither says where its config is."""
     marks = [re.findall('data-model="(.*?)"', str(html)) for html in (real.number_walk(), real.layer_drawing())]
-    assert marks == [[model_mark(small.model)]] * 2 and re.fullmatch("[0-9a-f]{12}", marks[0][0])
+    mark = model_mark(small.model)
+    assert marks == [[mark], [mark] * 2] and re.fullmatch("[0-9a-f]{12}", mark)
 
 
 def test_habits_are_shares_and_the_named_head_has_most():
@@ -169,3 +172,41 @@ def test_the_sentences_of_a_country_are_answered_with_its_facts():
         assert fact == said == facts[sentence.asks]
     with pytest.raises(Problem, match='did you mean "Peru"'):
         views.sentence_table("Perou")
+
+
+def test_all_heads_are_small_maps_with_their_habits():
+    """The row of the last word is marked; later words are masked, not 0; a head has its measured habit."""
+    said = attention.attention_heads("The capital of Peru is")
+    main, _, rest = said.partition('<ol class="ep-small-heads"')
+    assert main.count('masked"></td>') == main.count("masked") == 5 * 4 / 2
+    assert '<tr class="lit"><th scope="row">is' in main
+    layers, heads = 3, 4
+    assert rest.count("<li") == layers * heads and rest.count('<li class="lit"') == 1
+    shares = views.mean_attention()
+    (layer, head), most = max(((h, s["name"]) for h, s in shares.items()), key=lambda one: one[1])
+    assert f"<b>{layer}.{head}</b><small>the name {100 * most:.0f}" in rest
+    assert rest.count("no single habit") == sum(not attention.habit(h) for h in shares) > 0
+
+
+def test_the_bars_of_the_designs_are_the_shares_of_the_answer():
+    """A design that is left out has its bar, as wide as the share that `ablated` gives, and another answer is named."""
+    made = unescape(str(ablations.ablation_chart()))
+    widths = [float(w) for w in re.findall(r'<rect[^>]*width="([\d.]+)%"', made)]
+    assert len(widths) == 1 + len(ablations.INSTEAD)
+    whole = real.run("capitals", "The capital of France is")
+    shares = np.exp(whole.scores - whole.scores.max())
+    assert widths[0] == pytest.approx(100 * float(shares.max() / shares.sum()), abs=0.006)
+    assert f"“{ablations.ablated('answer', 'residual_stream')}” instead" in made and "without the scaling" in made
+
+
+def test_the_grid_has_every_combination_once():
+    """Cells by the rule that left some out of the training, and the training log's own count of them."""
+    made = str(views.learned_grid())
+    trained, unseen = (path.count("z") for path in re.findall(r'<path d="([^"]*)"', made))
+    assert str(unseen) == views.capitals_figure("left out")
+    assert str(trained + unseen) == views.capitals_figure("combinations")
+
+
+def test_a_layers_guess_has_its_bar():
+    made = unescape(str(real.logit_lens()))
+    assert made.index("ep-bars") < made.index("<table") and "After layer 2: “Paris”" in made

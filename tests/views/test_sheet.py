@@ -4,13 +4,15 @@ import re
 from html import unescape
 
 import pytest
+from approved import as_text
 
 from macros.catalogue import presets
+from macros.counting.accelerators import accelerator
 from macros.counting.costs import of as costs_of
 from macros.counting.formats import PUBLISHED
 from macros.site import model_pages
 from macros.views.charts import area_map, treemap
-from macros.views.costs import memory_chart
+from macros.views.costs import memory_chart, time_bounds
 from macros.views.kit import rounding
 from macros.views.models import cache_peers, fact_sheet, model_changes, traits
 from macros.views.tables import parameters
@@ -178,7 +180,7 @@ def test_the_changes_of_a_model_are_those_of_its_traits(slug):
         if was != now and not trait.column.is_number and (was and now or trait.is_known)
     ]
     start = f"{model.name} beside {common.name}" if slug in ("mixtral-8x7b", "mamba-2.8b") else f"to {model.name}"
-    assert f"{start}: {len(changed)} change" in said
+    assert re.search(rf"{re.escape(start)}: {len(changed)} parts? and \d+ sizes? differ", said)
     assert ("Router" in said) == (slug in ("mixtral-8x7b", "deepseek-v3"))
 
 
@@ -228,3 +230,25 @@ def test_the_memory_chart_has_the_costs_as_a_table(slug):
         published = costs_of(counts).weight_bytes(PUBLISHED) + counts.cache_bytes(context)
         assert rounding.decimal_bytes(published) in unescape(re.sub(r"<[^>]+>", " ", row[1]))
     assert said.count("<svg") == 2 and "as published" in said
+
+
+@pytest.mark.parametrize("slug, contexts", [("gpt2", 1), ("phi-4", 3), ("llama3-8b", 2), ("llama3.1-8b", 4)])
+def test_the_memory_chart_s_table_has_each_power_of_four_up_to_the_longest_context(slug, contexts):
+    rows = re.findall(r"<tr><th[^>]*>([\d,]+)", memory_chart.memory_chart(slug))
+    longest = presets.model(slug).longest_context[0]
+    assert rows == [f"{4**k:,}" for k in range(5, 5 + contexts)]
+    assert 4 ** (4 + contexts) <= longest < 4 ** (5 + contexts)
+
+
+def test_the_memory_chart_gives_the_memory_of_all_devices_of_a_line():
+    said = unescape(memory_chart.memory_chart("llama3.1-405b"))
+    assert f"8 × {accelerator('h100').name} (640 GB)" in said
+
+
+def test_the_table_of_accelerators_says_of_how_much_memory_a_share_may_be_taken(monkeypatch):
+    monkeypatch.setattr("approved.LONG", 1000)
+    said = as_text(time_bounds.accelerator_table(), most=100_000)
+    rows = {line.partition(": ")[0]: line for line in said.splitlines()}
+    share = next(line for name, line in rows.items() if "395" in name)
+    whole = next(line for name, line in rows.items() if "H100" in name)
+    assert re.search(r"Memory = [\d.]+ GB of 128 GB;", share) and re.search(r"Memory = 80.0 GB;", whole)

@@ -24,6 +24,7 @@ import msgspec
 import pytest
 from copies import ROOT
 from reference import golden, goldens
+from reference.configs import every_type
 
 from macros.catalogue import independent, preset_file, presets
 from macros.catalogue.presets import Model, make
@@ -80,6 +81,8 @@ def small(monkeypatch):
     def put(preset=None, **keys):
         model = make(f"small-{os.urandom(6).hex()}", SMALL | keys)
         model.preset = preset
+        if preset is not None:
+            model.whole = {"text_config": model.raw}  # as of a preset without other parts
         models[model.slug] = model
         return model.slug, model
 
@@ -501,7 +504,7 @@ def test_which_number_explains_every_difference(small):
     preset = msgspec.structs.replace(
         presets.preset("llama3-8b"), published=msgspec.structs.replace(published, parameters=model.counts.total + 41)
     )
-    model.preset = preset
+    model.preset, model.whole = preset, {"text_config": model.raw}
     found = [r for r in rows_of(size_counts.which_number(slug)) if len(r) == 3][1:]
     at = 0
     for title, count, _ in found[1:]:  # after the maker's name
@@ -599,7 +602,8 @@ def test_a_weight_and_a_step_without_words_are_named_with_the_file(monkeypatch):
 def test_no_words_are_left_over():
     """Mend: delete the table, nothing has that name any more."""
     steps, weights = set(), set()
-    without_preset = (presets.make(name, golden(name).raw) for name in goldens())
+    others = [(name, golden(name).raw) for name in goldens()]
+    without_preset = (presets.make(name, raw) for name, raw in [*every_type().items(), *others])
     for model in (*map(presets.model, DISCLOSED), *without_preset):
         steps |= {key for n in model.trace.root.walk() for key in (n.role, n.parent and (n.parent.role, n.role))}
         weights |= {id(descriptions.of_weight(w.name)) for w in model.trace.weights.values()}
@@ -848,7 +852,7 @@ def test_the_reference_shows_each_call_that_it_makes():
     ],
 )
 def test_a_wrong_call_names_page_and_macro(arguments, named, message):
-    macro = page_macros.with_call_errors("value", values.value, lambda: "docs/a.md")
+    macro = page_macros.with_call_errors("value", values.value, lambda *call: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments, **named)
     assert (
@@ -877,7 +881,7 @@ def test_a_wrong_call_names_page_and_macro(arguments, named, message):
 )
 def test_a_wrong_argument_is_named(call, message):
     name, *arguments = call
-    macro = page_macros.with_call_errors(name, page_macros.macros(Env())[name], lambda: "docs/a.md")
+    macro = page_macros.with_call_errors(name, page_macros.macros(Env())[name], lambda *call: "docs/a.md")
     with pytest.raises(Problem) as raised:
         macro(*arguments)
     assert message in str(raised.value) and str(raised.value).startswith(f"docs/a.md: {name}(")
@@ -896,7 +900,7 @@ def test_a_wrong_argument_is_named(call, message):
     ],
 )
 def test_an_old_word_for_a_step_works_and_says_the_new_one(name, parameter, old, others, caplog):
-    macro = page_macros.with_call_errors(name, page_macros.macros(Env())[name], lambda: "docs/a.md")
+    macro = page_macros.with_call_errors(name, page_macros.macros(Env())[name], lambda *call: "docs/a.md")
     new = page_arguments.DEPRECATED_ROLES.get(old)
     result = macro(**others, **{parameter: old})
     line = f'{parameter} = "{old}" is now called "{new}"; the old name goes with version {page_arguments.GONE_WITH}'

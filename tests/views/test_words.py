@@ -133,3 +133,11 @@ def test_each_call_is_one_that_operations_ask_for():
     assert descriptions.calls().keys() == asked
     with pytest.raises(Problem, match=r"calls\.toml: \[none\] is missing; add the table"):
         descriptions.of_numpy("none")
+
+
+def test_a_name_that_begins_with_a_dot_is_a_whole_one():
+    """A draft head's own final norm and numbered heads, whose names are ends of many other names."""
+    assert descriptions.of_weight("norm.weight").title == "Norm before the LM head"
+    assert descriptions.of_weight("somewhere.else.norm.weight") is None
+    assert descriptions.of_weight("17.1.weight").title == "LM head of a Medusa head"
+    assert descriptions.of_weight("somewhere.1.weight") is None

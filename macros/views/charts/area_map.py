@@ -1,7 +1,6 @@
 """The area map: the parameters of a model to scale, each part an area that links to its explanation.
 
-It is drawn twice, for a wide and for a narrow place, and the style sheet shows one; a table below it has the same
-content.
+It is drawn twice, for wide and for narrow screens, and the style sheet shows one; the table below has the same content.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import Group
 from ..kit import disclosure, rounding, values
 from ..kit.html import Html, Link, anchor, html, joined, made, number, table, tag, terms_beside
@@ -23,8 +22,7 @@ from .parts_chart import PARTS
 
 
 class Field(NamedTuple):
-    """A part of the model: its parameters, its name, its terms, the page that explains it, and itself in the
-    drawings."""
+    """A part of the model: parameters, name, terms, the page that explains it, and its shape in the drawings."""
 
     group: Group
     name: Html

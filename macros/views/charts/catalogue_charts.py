@@ -107,7 +107,7 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
 def _beside(
     start: tuple[float, float], end: tuple[float, float], content: str, points: list[tuple[float, float]]
 ) -> Html:
-    """The label of a rising line, next to it where the points are farthest away."""
+    """The label of a rising line, placed where the nearest points are farthest away."""
     places = [
         (px + dx, py + dy, anchor)
         for k in range(101)
@@ -182,7 +182,7 @@ def ratio_chart(
         is_wide = frame.width > 400
         for i, kind in enumerate(DESIGN_KINDS):
             mine = [(x(total), y(ratio), said, address) for k, total, ratio, said, address in marked if k == i]
-            # On a phone a point is too small to be hit: the links are those of the table.
+            # On a phone, points are too small to tap: the table has the links.
             drawn.append(named_marks(kind, mine) if is_wide else marks(kind, ((a, b) for a, b, *_ in mine)))
         below, height = legend(kinds, frame.height + 12)
         role = "group" if is_wide and any(address for *_, address in marked) else "img"
@@ -207,7 +207,7 @@ HEADS = (
 
 
 def shape_history_chart(link: Link | None = None) -> Html:
-    """The width of the feed-forward network, the number of heads and the width of one, model by model, in the order of
+    """The width of the feed-forward network, the number of heads and the head dimension, model by model in the order of
     release."""
     return _shape_history_chart(page_addresses(link))
 

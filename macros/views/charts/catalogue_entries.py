@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import Category
 from ...engine.steps import Role
 from ..kit import disclosure
@@ -84,8 +84,8 @@ def kind(model: Model) -> int:
 
 
 def feed_forward_matrices(model: Model) -> int | None:
-    """The number of matrices in the dense feed-forward network: 2, or 3 with a gate; None without such a network, or
-    where each layer's has a width of its own."""
+    """The number of matrices in the dense feed-forward network: 2, or 3 with a gate; None without such a network, or if
+    its width differs between layers."""
     sizes, parts = model.counts.values(), [p for p in model.counts.parts if p.is_dense_feed_forward]
     if not parts or "d_ff" not in sizes:
         return None

@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import Category, by_category
 from ..kit import disclosure, rounding
 from ..kit.html import Html, Link, anchor, html, joined, number, table
 from ..kit.svg import GREEN, VIOLET, Frame, Kind, area, figure, framed, label, patterns, svg
 
 PARTS = {
-    Category.EMBEDDING: Kind("Embedding", "#b07d2b", "dots"),
+    Category.EMBEDDING: Kind("Input embedding", "#b07d2b", "dots"),
     Category.MIXING: Kind("Attention", GREEN, "hatch"),
     Category.FEED_FORWARD: Kind("Feed-forward", VIOLET, "plain"),
     Category.NORMS: Kind("Norms", "#7b8591", "full"),
@@ -68,6 +68,7 @@ def _parts_chart(slugs: tuple[str, ...], links: tuple[str | None, ...]) -> Html:
     )
     return figure(
         [framed(lambda frame: _bars(models, frame, described))],
+        # claim: norms-are-thin
         html("Each bar is one model, with all its parameters as 100%. Norms are included, but too thin to see."),
         as_table,
         is_wide=True,

@@ -1,6 +1,6 @@
 """The area map as plain shapes: the place of each part of a model, to scale, and its labels.
 
-Compiled for the tools' pages, too (`browser/bundle.py`), so the map that moves there is the same drawing. It knows
+Also compiled for the tools' pages (`browser/bundle.py`), so the animated map there is the same drawing. It knows
 neither HTML nor models: the caller passes in the labels.
 """
 
@@ -12,11 +12,11 @@ from typing import NamedTuple
 from ..kit.text_boxes import Box, maximum_width
 
 WIDE, NARROW = (560, 200), (340, 300)  # width and height of the two drawings
-TALL, SHORT = (560, 370), (340, 165)  # of those on the home page
-TITLE, SMALL = 11.5, 10.0  # sizes of letters
+TALL, SHORT = (560, 370), (340, 165)  # of the two on the home page
+TITLE, SMALL = 11.5, 10.0  # font sizes
 LINE = 14.0
 BOLD = "650"
-USED, IDLE = "0.4", "0.13"  # how dense the color is: of what a token uses, and of what it does not
+USED, IDLE = "0.4", "0.13"  # opacity of the parameters that a token uses, and of the others
 
 
 class Tensor(NamedTuple):
@@ -115,12 +115,12 @@ def _slimmest(row: list[float], side: float) -> float:
 
 
 def _outlined(boxes: list[Box]) -> list[Box]:
-    """The areas that have outlines: those wide enough to leave something between the lines."""
+    """The areas wide enough for outlines."""
     return [box for box in boxes if min(box[2] - box[0], box[3] - box[1]) >= 2]
 
 
 def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
-    """The name and size of a part, as much as its first tensor's field has room for, and the place that they take."""
+    """As much of a part's name and size as fits in its first tensor's area, and the space that they take."""
     left, top = box[0], box[1]
     counted = f"{area.said}, {area.share}"
     lines = next((lines for lines in _possible(area, counted) if _has_room(lines, first)), None)
@@ -136,7 +136,7 @@ def _heading(area: Area, box: Box, first: Box) -> tuple[list[Label], Box]:
 
 
 def _has_room(lines: list[str], box: Box) -> bool:
-    """Whether a heading of these lines fits in a box."""
+    """Whether a heading with these lines fits in a box."""
     left, top, right, bottom = box
     return bottom - top >= LINE * len(lines) + 5 and _fits(lines, TITLE, right - left - 10)
 

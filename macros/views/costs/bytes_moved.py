@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
 from ..kit import disclosure, rounding
@@ -36,11 +36,13 @@ def bytes_table(
     rows = [
         [
             title,
-            rounding.flops(costs.least_flops(new, context) * batch),
-            _least_and_expected(*(costs.weight_bytes_read(new, batch, format, least=least) for least in (True, False))),
-            rounding.decimal_bytes(costs.cache_bytes_read(new, context, batch, item)),
-            rounding.decimal_bytes(costs.cache_bytes_written(new, context, batch, item)),
-            rounding.significant(costs.intensity(new, Conditions(context, batch, format, dtype))),
+            rounding.flops(costs.compute.least_flops(new, context) * batch),
+            _least_and_expected(
+                *(costs.traffic.weight_bytes_read(new, batch, format, least=least) for least in (True, False))
+            ),
+            rounding.decimal_bytes(costs.traffic.cache_bytes_read(new, context, batch, item)),
+            rounding.decimal_bytes(costs.traffic.cache_bytes_written(new, context, batch, item)),
+            rounding.significant(costs.traffic.intensity(new, Conditions(context, batch, format, dtype))),
         ]
         for title, new, batch in [*steps, (f"Prefill of {context:,} tokens", context, 1)]
     ]

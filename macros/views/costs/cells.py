@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from fractions import Fraction
 
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.costs import Costs
 from ...counting.costs import of as costs_of
 from ...counting.formats import PUBLISHED
@@ -53,7 +53,7 @@ def checked_context(context: object, name: str = "context") -> int:
 
 
 def context_or_usual(model: Model, context: object, usual: int = 4096) -> int:
-    """The given context; otherwise the usual one, or the longest that the model reads."""
+    """The given context; by default the usual one, or the model's longest if that is shorter."""
     return min(usual, model.longest_context[0] or usual) if context is None else checked_context(context)
 
 
@@ -62,13 +62,13 @@ def model_name(slug: str) -> str:
 
 
 def end_before(model: Model, context: int) -> int | None:
-    """The end of a learned position table, if it is before the context."""
+    """The end of a learned position table, if the context exceeds it."""
     end = end_of_positions(model)
     return end if end is not None and context > end else None
 
 
 def beyond_note(slugs: Iterable[str], contexts: Iterable[int]) -> Html | str:
-    """The note below a table of models with daggers: the longest context of each."""
+    """The note that explains the daggers below a table of models: the longest context of each."""
     most = max(contexts)
     past = [
         html("{} {:,}", model.name, model.longest_context[0])

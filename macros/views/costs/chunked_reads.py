@@ -3,8 +3,7 @@ windows."""
 
 from __future__ import annotations
 
-from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.costs import of as costs_of
 from ...engine.errors import Problem
 from ...engine.ops import Chunked
@@ -14,10 +13,9 @@ from ..kit.svg import Scale, axes, element, label, svg
 from .kv_cache_chart import LINES
 
 WIDTH, HEIGHT = 600, 220
-CHUNKS = 3  # how many of them are drawn
+CHUNKS = 3  # number of chunks drawn
 
 
-@memoized
 @disclosure.view("its reads in a step")
 def read_chart(model: Model) -> Html:
     """The rows that a chunked layer stores and the rows that one new token reads, over three chunks of the context."""
@@ -33,7 +31,7 @@ def read_chart(model: Model) -> Html:
         return rows_held.expr.at(costs.counts.values(S=context))
 
     def read(context: int) -> int:
-        """Earlier rows, and the new one."""
+        """The earlier rows plus the new one."""
         return rows_seen.expr.at(costs.counts.values(T=1, S=context)) + 1
 
     x, y = Scale(0, CHUNKS * size, 62, WIDTH - 24, False), Scale(0, size * 1.12, HEIGHT - 44, 14, False)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model, make
+from ...catalogue.models import Model
+from ...catalogue.presets import make
 from ...counting.accelerators import accelerator as listed
 from ...counting.asked import share
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
 from ...counting.parts import LOOKED_UP
 from ...counting.speculative import best_length, proposed_at_once
+from ...engine.architectures import find
+from ...engine.architectures.config import keys_of
 from ...engine.architectures.drafts import KINDS
 from ...engine.errors import Problem
 from ..kit import disclosure, rounding
@@ -21,14 +25,6 @@ from ..kit.conventions import caveat
 from ..kit.html import Html, block, conventions, html, number, small
 from .cells import context_or_usual, cost_table, formats_note, model_costs, sequences_text
 
-# What the makers' own configs for Llama 3.1 8B, Qwen3 8B and Vicuna say besides the sizes of the target.
-PROPOSED, HEADS, LAYERS, BLOCK = 32_000, 5, 5, 16
-OWN: dict[str, dict[str, Any]] = {
-    "eagle": {"num_hidden_layers": 1, "bias": False},
-    "eagle3": {"num_hidden_layers": 1, "draft_vocab_size": PROPOSED},
-    "medusa": {"medusa_num_heads": HEADS},
-    "dflash": {"num_hidden_layers": LAYERS, "block_size": BLOCK},
-}
 OF_LAYERS = {
     "intermediate_size": "d_ff",
     "num_attention_heads": "n_heads",
@@ -71,7 +67,7 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
                 html("{}<br>{}", ", ".join(read), small(rounding.short(of_target))) if read else "–",
                 rounding.decimal_bytes(head.counts.cache_bytes_per_token()) if head.counts.kept else "–",
                 f"{proposed_at_once(costs):,}",
-                rounding.decimal_bytes(costs.bytes_moved(1, given)),
+                rounding.decimal_bytes(costs.traffic.bytes_moved(1, given)),
                 html(
                     "{}<br>{}",
                     rounding.significant(best.speedup),
@@ -79,7 +75,7 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
                 ),
             ]
         )
-    name = f"Draft heads of {model.name}"
+    name, in_blocks = f"Draft heads of {model.name}", with_key("block_size")
     return block(
         cost_table(
             html("{} on {}, {}", name, machine.name, sequences_text(batch, context)),
@@ -96,9 +92,11 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
             name,
         ),
         conventions(
-            f"All with the target’s sizes. EAGLE and EAGLE-3 have one layer, and EAGLE-3 proposes one of {PROPOSED:,} "
-            f"tokens; Medusa has {HEADS} heads; DFlash has {LAYERS} layers, reads as many of the target’s, and fills "
-            f"in blocks of {BLOCK} tokens, of which one is known.",
+            f"All with the target’s sizes. EAGLE and EAGLE-3 have one layer, and EAGLE-3 proposes one of "
+            f"{with_key('draft_vocab_size')['draft_vocab_size']:,} tokens; Medusa has "
+            f"{with_key('medusa_num_heads')['medusa_num_heads']} heads; DFlash has {in_blocks['num_hidden_layers']} "
+            f"layers, reads as many of the target’s, and fills in blocks of {in_blocks['block_size']} tokens, of which "
+            "one is known.",
             "The acceptance rate is the same for each head and token; measured rates differ.",
             html(
                 "{}. Moved: weights, the target’s among them, and cache.", formats_note([model], PUBLISHED, "bfloat16")
@@ -108,8 +106,13 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
     )
 
 
+def with_key(key: str) -> Mapping[str, Any]:
+    """The makers' keys of the kind of head that has this one: configs for Llama 3.1 8B, Qwen3 8B and Vicuna."""
+    return next(keys for keys in (find(kind).draft_keys for kind in KINDS) if key in keys)
+
+
 def head_of(target: Model, kind: str) -> Model:
-    """A draft head of a kind, with the sizes of a target. Raises `Problem` for a target without these."""
+    """A draft head of the given kind, with the sizes of a target. Raises `Problem` for a target without them."""
     sizes = target.config.symbols
     heads = sizes.get("n_heads")
     usual = {"n_kv_heads": heads, "d_head": sizes["d_model"] // heads if heads else None}
@@ -118,8 +121,10 @@ def head_of(target: Model, kind: str) -> Model:
     if lacking:
         raise Problem(f"{target.slug}: has no {lacking[0]}", "give a target with attention and a feed-forward network")
     raw = {"model_type": kind, "hidden_size": found["d_model"], "vocab_size": found["vocab_size"]}
-    layers = {} if kind == "medusa" else {key: found[name] for key, name in OF_LAYERS.items()}
-    own = {**OWN[kind]}
+    architecture = find(kind)
+    known = keys_of(architecture.config)
+    layers = {key: found[name] for key, name in OF_LAYERS.items() if key in known}
+    own = {**architecture.draft_keys}
     if "draft_vocab_size" in own:
         own["draft_vocab_size"] = min(own["draft_vocab_size"], sizes["vocab_size"])
     return make(KINDS[kind], {**raw, **layers, **own})

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 from ...cache.memory import memoized
 from ...catalogue import engine_records as records
-from ...catalogue.presets import Model
-from ...counting import engines, llama_cpp, vllm
+from ...catalogue.models import Model
+from ...counting import deploying, engines, llama_cpp, vllm
 from ...counting.accelerators import accelerators
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
@@ -17,7 +17,7 @@ from ...engine.errors import Problem
 from ..kit import disclosure, rounding
 from ..kit.arguments import several, weight_format, whole_number
 from ..kit.conventions import caveat
-from ..kit.html import Cell, Html, Link, anchor, block, conventions, html, number, text
+from ..kit.html import Cell, Html, Link, anchor, block, code, conventions, html, joined, number, text
 from .cells import UNITS, beyond_note, checked_context, cost_table, formats_note, model_costs, model_name, model_rows
 
 COLUMNS = {
@@ -74,8 +74,7 @@ def engine_table(
     columns = ["Model", *map(number, heads), number("Total")]
     columns += [number(f"Sequences of {given.tokens:,} tokens")] if pooled else []
     terms = {t.key: t for s in served.values() for t in s.terms}
-    texts = f"{given.batch:,} sequences of " if given.batch > 1 else ""
-    title = f"{engines.TITLES.get(name, name)} on {device} at {texts}{given.tokens:,} tokens"
+    title = f"{engines.TITLES.get(name, name)} on {device} at {given.sequences}"
     return block(
         cost_table(title, columns, model_rows(slugs, len(columns) - 1, cells, link, given.tokens), title),
         conventions(
@@ -106,7 +105,7 @@ def _device(on: str) -> tuple[str, int, str]:
 
 
 def _cells(term: Term | None, with_unused: bool) -> list[Html]:
-    """A term's bytes, and behind them those of it that are unused."""
+    """A term's bytes, followed by its unused bytes."""
     if term is None:
         return [text("–")] * (1 + with_unused)
     return [_cell(term), *([text(rounding.decimal_bytes(term.unused))] if with_unused else [])]
@@ -127,9 +126,20 @@ def _room(serving: Serving) -> list[Html]:
 
 
 def _range(said: str) -> Html:
-    """A range, each end of which is on one line."""
+    """A range with a line break only between its ends."""
     low, _, high = said.partition(" to ")
     return html('<span class="ep-ends"><span>{}</span> to <span>{}</span></span>', low, high) if high else text(said)
+
+
+def engine_options(engine: str) -> Html:
+    """The options of an engine that count, by its own names, with their meaning."""
+    name = deploying.named(engine)
+    rows: list[list[object]] = [
+        [joined([code(one) for one in (*option.names, *option.off)], " "), text(option.what)]
+        for option in deploying.options_of(name)
+    ]
+    title = f"Options of {deploying.TITLES[name]} that count"
+    return block(cost_table(title, ["Option", "Meaning"], rows, title))
 
 
 @memoized

@@ -5,11 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ...catalogue import training_runs as runs
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting import adapters as low_rank
-from ...counting.adapters import ALL_LINEAR, Adapter, Adapters
+from ...counting.adapter_choice import ALL_LINEAR, Adapter
+from ...counting.adapters import Adapters
+from ...counting.module_tree import modules
 from ...counting.training_setup import OPTIMIZERS, RECOMPUTED, SHARDINGS, Setup, device_terms
-from ...engine.errors import Problem, shorten
+from ...engine.errors import Problem
 from ..kit import disclosure, rounding
 from ..kit.arguments import one_of, several, whole_number
 from ..kit.conventions import and_list, caveat
@@ -31,19 +33,22 @@ OWN_CLASSES = (
     "quantized. Embeddings, LM head, norms, routers and stacked experts stay in 16 bits."
 )
 DEFAULT = "default"  # targets: those of PEFT for the model type
-ALL = "all-linear: every linear layer except the LM head, as in PEFT."
+ALL = "all-linear: every linear layer except the LM head, as in PEFT, which refuses one in Mamba layers."
 
 
 def _adapters(model: Model, rank: int, targets: object) -> Adapters:
+    if targets == ALL_LINEAR:
+        adapter = low_rank.every_linear(model.architecture, rank)
+        return low_rank.adapters(model.counts, model.architecture, adapter)
     names = None if targets == DEFAULT else several(targets, "targets")
     if strange := [name for name in names or () if not isinstance(name, str)]:
-        raise Problem(f"targets = {shorten(strange[0])}: expected the name of a module", 'write targets=["q_proj"]')
-    return low_rank.adapters(model.counts, model.architecture, model.model_type, Adapter(rank, names))
+        raise Problem("expected the name of a module", 'write targets=["q_proj"]').about("targets", strange[0])
+    return low_rank.adapters(model.counts, model.architecture, Adapter(rank, names))
 
 
 def training_terms(model: Model, setup: Setup, rank: int = 16) -> dict[str, int]:
     """Bytes of training on the fullest device, term by term."""
-    known = low_rank.modules(model.counts, model.architecture, model.model_type)
+    known = modules(model.counts, model.architecture)
     trained = None if setup.method == "full" else _adapters(model, rank, ALL_LINEAR)
     return device_terms(model_costs(model), setup, trained, known)
 

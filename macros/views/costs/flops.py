@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from ...cache.memory import memoized
 from ...catalogue.folded import in_folds
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.compute import PartFlops
 from ...engine.dims import IN_FIRST_STEP, Atom, Poly, latex_name
 from ..kit import disclosure, rounding
@@ -23,7 +23,7 @@ from .cells import CAUSAL, beyond_note_of_model, context_or_usual, cost_table, m
 
 
 def decode_poly(model: Model) -> Poly:
-    """FLOPs of one new token that sees S; with an encoder, of a token after the first."""
+    """FLOPs of one new token at a context of S; with an encoder, of a token after the first."""
     fixed: dict[Atom, Poly] = {"T": Poly.of(1), IN_FIRST_STEP: Poly.of(0)}
     return in_folds(model.counts.flops, model.trace, model.drawn.folds).replace(fixed.get).folded()
 
@@ -61,7 +61,7 @@ def flops_table(model: Model, context: int | None = None) -> Html:
     """FLOPs part by part: decode of one token at a context, and prefill of that length, in full and with the causal
     half."""
     costs, context = model_costs(model), context_or_usual(model, context)
-    one, whole = (_alike_together(costs.flops_by_part(new, context), model) for new in (1, context))
+    one, whole = (_alike_together(costs.compute.flops_by_part(new, context), model) for new in (1, context))
     n_kinds = len({p.kind for p in whole if p.layers})
     decode, full, causal = sum(p.total for p in one), sum(p.total for p in whole), sum(p.causal for p in whole)
     rows = []
@@ -94,13 +94,13 @@ def flops_table(model: Model, context: int | None = None) -> Html:
         ]
     sums = ["Total", "", rounding.flops(decode), "", rounding.flops(full), rounding.flops(causal), ""]
     notes = [*FLOP_CONVENTIONS, CAUSAL, beyond_note_of_model(model, context), caveat([model.slug])]
-    if costs.has_latents:
+    if costs.cache.has_latents:
         notes.append(
             html(
                 "Latent attention is counted with the heads’ matrices applied to the queries. With keys and values "
                 "expanded per head, prefill takes {} (causal) and one new token {}.",
-                rounding.flops(costs.expanded_flops(context, context, causal=True)),
-                rounding.flops(costs.expanded_flops(1, context)),
+                rounding.flops(costs.compute.expanded_flops(context, context, causal=True)),
+                rounding.flops(costs.compute.expanded_flops(1, context)),
             )
         )
     return block(
@@ -123,7 +123,7 @@ def flops_table(model: Model, context: int | None = None) -> Html:
 
 
 def _alike_together(parts: Sequence[PartFlops], model: Model) -> list[PartFlops]:
-    """The parts of alike layers in one row, each with the part at the same place in the others."""
+    """The parts of similar layers in one row, each merged with the corresponding part of the others."""
     names = {node.layers: node.kind for node in model.trace.root.children}
     drawn: dict[object, object] = {names[layers]: fold.name for fold in model.drawn.folds for layers in fold.kinds}
     together: dict[tuple[object, int], PartFlops] = {}
@@ -137,7 +137,7 @@ def _alike_together(parts: Sequence[PartFlops], model: Model) -> list[PartFlops]
 
 
 def _sum(a: PartFlops, b: PartFlops) -> PartFlops:
-    """The same part of more layers."""
+    """The same part for more layers."""
     return replace(
         a,
         layers=(a.layers or 0) + (b.layers or 0),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.costs import Costs
 from ...counting.formats import ItemBytes, width_of
 from ...counting.parameters import INDEX
@@ -61,6 +61,7 @@ def kv_cache(model: Model) -> Html:
                 "2 bytes per element{}; 1 GiB = 2<sup>30</sup> bytes, 1 GB = 10<sup>9</sup>.",
                 ", fixed state at its own size" if is_fixed else "",
             ),
+            # claim: constant-bytes-per-token
             "Windows hold only the last tokens, so bytes per token are not constant." if uncapped != slope else "",
             limit_note(model),
             caveat([model.slug]),
@@ -79,7 +80,7 @@ def cache_table(
     slugs, dtype, item = several(models, "models"), cache_type(dtype), item_bytes(dtype)
     contexts = [checked_context(c, "contexts") for c in several(contexts, "contexts")]
     known = disclosure.models(slugs)
-    has_latents = any(model_costs(m).has_latents for m in known)
+    has_latents = any(model_costs(m).cache.has_latents for m in known)
     has_index = any(m.counts.index_bytes_per_token() for m in known)
     is_fixed = any(k.item_bytes for m in known for k in m.counts.kept)
     is_capped = any(m.counts.cache_bytes_per_token() != m.counts.cache_bytes_per_token_uncapped() for m in known)
@@ -92,9 +93,9 @@ def cache_table(
         row = [rounding.grouped(c.counts.cache_bytes_per_token(item))]
         row += [size(c.counts.cache_bytes(context, item), context) for context in contexts]
         if has_index:
-            row.append(size(c.index_bytes(last, item), last) if c.counts.index_bytes_per_token() else "–")
+            row.append(size(c.cache.index_bytes(last, item), last) if c.counts.index_bytes_per_token() else "–")
         if has_latents:
-            row.append(size(c.expanded_cache_bytes(last, item), last) if c.has_latents else "–")
+            row.append(size(c.cache.expanded_cache_bytes(last, item), last) if c.cache.has_latents else "–")
         return row
 
     columns = [
@@ -120,6 +121,7 @@ def cache_table(
                 ", except fixed states, which have their own size" if is_fixed else "",
                 UNITS,
             ),
+            # claim: windows-add-nothing
             "Windows, chunks and fixed states add nothing at long context." if is_capped else "",
             html("“Expanded per head”: every head’s keys and values instead of the latent.") if has_latents else "",
             beyond_note(slugs, contexts),
@@ -148,7 +150,7 @@ def cache_layers(model: Model, context: int = 131072, dtype: str = "bfloat16") -
             in_symbols(k.shape),
             int(k.layer_count),
         ]
-        for k, size in costs.cache_by_entry(context, item)
+        for k, size in costs.cache.cache_by_entry(context, item)
     ]
     columns = [
         "Layers",

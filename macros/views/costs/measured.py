@@ -78,6 +78,15 @@ def measured_table() -> Html:
     )
 
 
+@memoized
+def measured_shares(of_one: bool) -> tuple[Fraction, Fraction, int]:
+    """The smallest and the largest share of its bound that a published measurement reaches, and how many there are: of
+    one sequence at once, or of more. A share above 1, which has its own explanation, is left out."""
+    some = [m for m in measurements.published().measured if (m.batch == 1) is of_one and not m.above]
+    shares = [Fraction(m.tokens_per_second) / bound(m) for m in some]
+    return min(shares), max(shares), len(shares)
+
+
 def bound(m: Measurement) -> Fraction:
     """Tokens per second that no program can exceed under the conditions of a measurement.
 
@@ -88,20 +97,22 @@ def bound(m: Measurement) -> Fraction:
     costs, given = model_costs(presets.model(m.model)), conditions(m)
     step = costs.bound(1, given)
     compute, memory = m.output * step.compute_seconds / given.batch, m.output * step.memory_seconds / given.batch
-    if m.input and m.batch != 1:  # what is written alone is timed without what was read before it
+    if m.input and m.batch != 1:  # decode measured on its own excludes the prefill
         compute += costs.bound(m.input, replace(given, context=m.input, batch=1)).compute_seconds
     return m.output / max(compute, memory)
 
 
 def conditions(m: Measurement) -> Conditions:
-    """Those of a step halfway through the output, with as many texts as were written at once."""
+    """The conditions of a step halfway through the output, at the measured batch size."""
     middle = max(1, (m.input or 0) + m.output // 2)
     given = Conditions(middle, m.batch or 1, m.format, m.dtype, m.devices, accelerator(m.machine))
-    return given if m.batch else replace(given, batch=_most_at_once(model_costs(presets.model(m.model)), given))
+    return given if m.batch else replace(given, batch=most_at_once(model_costs(presets.model(m.model)), given))
 
 
-def _most_at_once(costs: Costs, given: Conditions) -> int:
+def most_at_once(costs: Costs, given: Conditions) -> int:
     """The number of sequences that fit in the memory of all devices next to the weights."""
     memory = given.machine.memory_bytes * given.devices
-    one, two = (sum(costs.inference_bytes(1, replace(given, batch=n))[k] for k in ("weights", "cache")) for n in (1, 2))
+    one, two = (
+        sum(costs.memory.inference_bytes(1, replace(given, batch=n))[k] for k in ("weights", "cache")) for n in (1, 2)
+    )
     return max(1, (memory - (2 * one - two)) // (two - one))

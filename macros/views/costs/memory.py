@@ -6,10 +6,12 @@ from fractions import Fraction
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
+from ...counting.fitting import fitting, in_order
 from ...counting.formats import FORMATS, PUBLISHED, Format
+from ...counting.own_machine import Machine
 from ...counting.splits import ROWS
 from ...counting.weight_formats import Kind
 from ...engine.errors import Problem
@@ -74,7 +76,7 @@ def memory_table(
 
     def bytes_in(c: Costs, format: str) -> Html:
         if format in FORMATS:
-            return bytes_cell(c.converted_weight_bytes(format))
+            return bytes_cell(c.memory.converted_weight_bytes(format))
         if format != PUBLISHED:
             size = bytes_if_known(c, format)
             return text("–") if size is None else bytes_cell(size)
@@ -161,7 +163,7 @@ def inference_table(
     title = formats_title(known, format, dtype)
 
     def cells(model: Model, c: Costs) -> list:
-        terms = c.inference_bytes(1, given)
+        terms = c.memory.inference_bytes(1, given)
         return [*map(rounding.decimal_bytes, terms.values()), bytes_cell(sum(terms.values()))]
 
     return block(
@@ -202,13 +204,13 @@ def split_table(
     format, dtype, item = weight_format(format), cache_type(dtype), item_bytes(dtype)
     whole, cache = costs.weight_bytes(format), costs.counts.cache_bytes(context, item) * batch
     rows = []
-    usual = [n for n in USUAL_DEVICES if costs.splits(n)]
+    usual = [n for n in USUAL_DEVICES if costs.devices.splits(n)]
     for n in usual if devices is None else several(devices, "devices"):
         n = whole_number(n, "devices", most=65536)
-        w, c = costs.split_weight_bytes(n, format), costs.split_cache_bytes(context, n, batch, item)
+        w, c = costs.devices.split_weight_bytes(n, format), costs.devices.split_cache_bytes(context, n, batch, item)
         if w is None or c is None:
-            raise costs.without_split(n).at(model.name)
-        split = costs.splits(n)[0]
+            raise costs.devices.without_split(n).at(model.name)
+        split = costs.devices.splits(n)[0]
         rows.append(
             [
                 html("{:,}{}", n, html("<br>{}", small(split.letters)) if split.letters else ""),
@@ -253,7 +255,7 @@ def split_table(
             html(
                 "Copied: norms, routers, {}.",
                 "the projections to the latents, and the latents in the cache"
-                if costs.has_latents
+                if costs.cache.has_latents
                 else "position embeddings",
             ),
             beyond_note_of_model(model, context),
@@ -273,33 +275,32 @@ def fits_table(
 ) -> Html:
     """The largest models that fit in this many GB during decode, and the largest batch size of each."""
     if isinstance(gigabytes, bool) or not isinstance(gigabytes, (int, float)) or not 0 < gigabytes < 10**7:
-        raise Problem(f"gigabytes = {gigabytes!r}: expected a number above 0", "write the memory in GB, such as 80")
+        raise Problem("expected a number above 0", "write the memory in GB, such as 80").about("gigabytes", gigabytes)
     context, batch, most = checked_context(context), whole_number(batch, "batch"), whole_number(most, "most")
     dtype = cache_type(dtype)
     given = Conditions(context, batch, weight_format(format), dtype)
-    memory = int(gigabytes * 10**9)
     known = disclosure.models(presets.paths())
-    able = [
-        model
+    able = {
+        model.slug: model
         for model in known
-        if (model.longest_context[0] or context) >= context and bytes_if_known(model_costs(model), given.format)
-    ]
-    terms = {model: model_costs(model).inference_bytes(1, given) for model in able}
-    fitting = sorted(
-        (model for model in able if sum(terms[model].values()) <= memory), key=lambda m: (-m.counts.total, m.slug)
-    )
+        if (model.longest_context[0] or context) >= context and model_costs(model).is_there(given.format)
+    }
+    machine = Machine(f"{gigabytes} GB", int(gigabytes * 10**9))
+    answers = ((m, fitting(model_costs(m), given.format, given, machine)) for m in able.values())
+    found = in_order([(m.slug, m.counts.total, answer) for m, answer in answers if answer is not None])
+    shown = [able[slug] for slug, *_ in found[:most]]
     rows = [
         [
             linked(model.name, model.slug, link),
-            rounding.grouped(model.counts.total),
-            *map(rounding.decimal_bytes, terms[model].values()),
-            rounding.decimal_bytes(sum(terms[model].values())),
-            rounding.grouped(model_costs(model).largest_batch(memory, given)),
+            rounding.grouped(total),
+            *map(rounding.decimal_bytes, answer.terms.values()),
+            rounding.decimal_bytes(answer.total),
+            rounding.grouped(answer.largest_batch),
         ]
-        for model in fitting[:most]
+        for model, (_, total, answer) in zip(shown, found)
     ]
     columns = ("Parameters", "Weights", "KV cache", "Largest operation", "Total", "Largest batch size")
-    room = rounding.significant(Fraction(memory, 10**9))
+    room = rounding.significant(Fraction(machine.memory_bytes, 10**9))
     return block(
         cost_table(
             html("The largest models that fit in {} GB, {}", room, sequences_text(batch, context)),
@@ -308,16 +309,16 @@ def fits_table(
             f"Models that fit in {gigabytes} GB",
         ),
         conventions(
-            html("{} of {} models fit; the {} largest are shown.", len(fitting), len(able), min(len(fitting), most)),
+            html("{} of {} models fit; the {} largest are shown.", len(found), len(able), len(shown)),
             f"{len(known) - len(able)} more are not listed, because their configs allow fewer than {context:,} tokens"
             f"{'' if given.format in (PUBLISHED, *FORMATS) else ', or because there is no file in the format'}."
             if len(able) < len(known)
             else "",
             html(
                 "{}. Programs, fragmentation and prefill take additional memory. {}",
-                formats_note(fitting[:most], format, dtype),
+                formats_note(shown, format, dtype),
                 UNITS,
             ),
-            caveat(m.slug for m in fitting[:most]),
+            caveat(m.slug for m in shown),
         ),
     )

@@ -1,11 +1,11 @@
-"""What a model takes at decode against the context, in the usual formats, with the memory of usual devices as lines."""
+"""Memory for decode against the context, in the usual formats, with the memory of common devices as lines."""
 
 from __future__ import annotations
 
 from math import ceil, floor, log2, log10
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.accelerators import accelerator
 from ...counting.fitting import in_words
 from ...counting.formats import PUBLISHED
@@ -16,8 +16,8 @@ from ..kit.html import Html, block, conventions, html, joined, number, table
 from ..kit.svg import ACCENT, DATA, WEIGHT, Frame, Scale, axes, element, figure, label, line, line_marker, spread, svg
 from .cells import GB, beyond_note_of_model, bytes_if_known, model_costs
 
-DEVICES = (("rtx-4090", 1), ("h100", 1), ("mi300x", 1), ("h100", 8))  # of the usual sizes, and how many of each
-FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # of each, the first that a model has
+DEVICES = (("rtx-4090", 1), ("h100", 1), ("mi300x", 1), ("h100", 8))  # devices of common sizes, and how many of each
+FORMATS = ((PUBLISHED,), ("Q8_0", "int8"), ("Q4_K_M", "int4"))  # of each group, the first that a model has
 LINES = ((DATA, None, "circle"), (ACCENT, "7 3", "square"), (WEIGHT, "2 3", "triangle"))
 LEAST, MOST = 2**10, 2**20  # tokens
 TEXT, PHONE = Frame("wide", 640, 250, (56, 10, 520, 214)), Frame("narrow", 340, 250, (50, 10, 236, 214))
@@ -51,7 +51,7 @@ def memory_chart(model: Model) -> Html:
 
 
 def _formats(model: Model) -> dict[str, int]:
-    """The formats that are drawn, with the bytes of the weights."""
+    """The formats in the chart, with the bytes of the weights."""
     costs, found = model_costs(model), dict[str, int]()
     for names in FORMATS:
         for name in names:
@@ -68,7 +68,7 @@ def _contexts(model: Model) -> list[int]:
 
 
 def limits(model: Model) -> tuple[int, int]:
-    """Where the axis begins and ends, in tokens: at 1K and at the longest context, or below both for a short one."""
+    """The ends of the axis in tokens: 1K and the longest context, or less for a model with a short one."""
     most = max(min(MOST, model.longest_context[0] or 2**17), 2)
     return LEAST if most >= 2 * LEAST else max(most // 16, 1), most
 
@@ -125,7 +125,7 @@ def _tokens(n: int) -> str:
 
 
 def _ticks(low: float, high: float) -> list[tuple[float, str]]:
-    """Powers of ten; within a narrow range, more between them."""
+    """Powers of ten; within a narrow range, values between them too."""
     steps = (1,) if high / low > 300 else (1, 2, 5) if high / low > 8 else (1, 2, 3, 4, 5, 6, 8)
     powers = range(floor(log10(low)), ceil(log10(high)) + 1)
     return [(k * 10**p, rounding.decimal_bytes(k * 10**p)) for p in powers for k in steps if low <= k * 10**p <= high]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting import accelerators as machines
 from ...counting.conditions import Conditions
 from ...counting.costs import of as costs_of
@@ -81,8 +81,8 @@ def cost(
         machines.accelerator(accelerator),
     )
     known = figure(name)
-    if known and "devices" in known.needs and not costs_of(asked.counts).splits(given.devices, given.batch):
-        raise costs_of(asked.counts).without_split(given.devices, given.batch).at(asked.name)
+    if known and "devices" in known.needs and not costs_of(asked.counts).devices.splits(given.devices, given.batch):
+        raise costs_of(asked.counts).devices.without_split(given.devices, given.batch).at(asked.name)
     if known and known.of(asked.counts, given) is None:
         return "never"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ...catalogue.models import Model
 from ...catalogue.predictions import AT, Prediction
-from ...catalogue.presets import Model
 from ..kit import disclosure, rounding
 from ..kit.html import Html, block, conventions, html, number, tag
 from ..kit.shapes import in_numbers, tensor_name
@@ -38,7 +38,7 @@ def prediction_table(model: Model) -> Html:
 
 
 def draft(model: Model, found: Prediction) -> Html:
-    """The parameters, and what a draft costs beside a token of the model."""
+    """The parameters, and the cost of a draft relative to a token of the model."""
     counts = found.counts
     return html(
         "{:,} parameters, {} of the model’s. A draft at {:,} tokens takes {}, a token of the model {}; the cache grows "

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.accelerators import accelerator as listed
 from ...counting.accelerators import accelerators
 from ...counting.conditions import Conditions
@@ -35,7 +35,7 @@ from .cells import (
     sequences_text,
 )
 
-# The word for a step, as a reader of the page knows it.
+# The word that the page uses for a step.
 STEPS = {
     "embed": "token embedding",
     "embed_layers": "per-layer embeddings",
@@ -97,9 +97,9 @@ def _traffic_table(
 ) -> Html:
     costs, context, machine = model_costs(model), context_or_usual(model, context), listed(on)
     given = Conditions(context, batch, format, dtype, devices, machine)
-    found = costs.splits(devices, batch)
+    found = costs.devices.splits(devices, batch)
     if not found:
-        raise costs.without_split(devices, batch).at(model.name)
+        raise costs.devices.without_split(devices, batch).at(model.name)
 
     def times(split: Split, new: int) -> list[Html]:
         least = limits(costs, split, new, given, dispatch)
@@ -117,7 +117,7 @@ def _traffic_table(
     rows = [
         [
             text(split.letters or "one device"),
-            bytes_cell(sum(costs.split_bytes(split, given).values())),
+            bytes_cell(sum(costs.devices.split_bytes(split, given).values())),
             *times(split, 1),
             *times(split, context),
         ]
@@ -178,8 +178,8 @@ def message_table(
 def _message_table(model: Model, degrees: tuple, context: int | None, batch: int, dispatch: str) -> Html:
     costs, context = model_costs(model), context_or_usual(model, context)
     tensor, pipeline, data = degrees
-    expert = costs.expert_degree(tensor * data)
-    if tensor not in costs.tensors or pipeline not in costs.stages or expert is None or data > batch:
+    expert = costs.devices.expert_degree(tensor * data)
+    if tensor not in costs.devices.tensors or pipeline not in costs.devices.stages or expert is None or data > batch:
         raise Problem(
             f"no split into {tensor} × {data} × {pipeline}", "give degrees that the sizes divide by", model.name
         )
@@ -245,7 +245,7 @@ def offload_table(
     dtype: str = "bfloat16",
 ) -> Html:
     """A model with more and more layers in the host's memory (for a mixture of experts, only their routed experts):
-    bytes on each side, bytes read per token, tokens per second at best."""
+    bytes on each side, bytes read per token, and the maximum tokens per second."""
     item_bytes(dtype)
     return _offload_table(model, on, host, context, whole_number(batch, "batch"), weight_format(format), dtype)
 
@@ -257,9 +257,9 @@ def _offload_table(model: Model, on: str, host: str, context: int | None, batch:
     beside = named(host, accelerators())
     processor = beside.accelerator
     if processor is None:
-        raise Problem(f"host = {host!r}: no bandwidth", "write it as in 64GB,2xDDR5-5600")
+        raise Problem("no bandwidth", "write it as in 64GB,2xDDR5-5600").about("host", host)
     given = replace(Conditions(context, batch, format, dtype), accelerator=card)
-    every, sparse = costs.n_layers, costs.has_routed
+    every, sparse = costs.devices.n_layers, costs.devices.has_routed
     fitting = _least(costs, given, card.memory_bytes, sparse)
     rows = []
     for n in sorted({0, every // 4, every // 2, 3 * every // 4, every, every if fitting is None else fitting}):
@@ -304,7 +304,7 @@ def _offload_table(model: Model, on: str, host: str, context: int | None, batch:
 
 def _least(costs, given: Conditions, room: int, sparse: bool) -> int | None:
     """The fewest layers, or layers' experts, that must be on the host."""
-    for n in range(costs.n_layers + 1):
+    for n in range(costs.devices.n_layers + 1):
         if placed(costs, given, Offload(expert_layers=n) if sparse else Offload(layers=n)).fits(room):
             return n
     return None

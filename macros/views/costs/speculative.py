@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.accelerators import accelerator as listed
 from ...counting.asked import share
 from ...counting.conditions import Conditions
@@ -107,7 +107,7 @@ def _speculative_table(
             html("The expected tokens per step are below each speedup. {}.", formats_note([model], format, dtype)),
             "Minimum times of the draft’s steps, one per draft token, and of the target’s step over all of them plus "
             "one, with logits for each; all at the same context.",
-            "Experts read: the number that so many tokens are expected to choose." if target.has_routed else "",
+            "Experts read: the number that so many tokens are expected to choose." if target.devices.has_routed else "",
             caveat([model.slug]),
         ),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.accelerators import accelerator
 from ...counting.training_setup import OPTIMIZERS, RECOMPUTED, SHARDINGS, Setup
 from ..kit import disclosure, rounding
@@ -41,7 +41,7 @@ from ..words import descriptions
 from .cells import CAUSAL, model_costs, sequences_text
 from .fine_tuning import ZERO, training_split, training_terms
 
-# By their place: no two are alike without color.
+# By position, so that no two look alike without color.
 STYLES = (
     (DATA, "hatch"),
     (ACCENT, "dots"),
@@ -57,14 +57,14 @@ SCORES = "Scores and weighted sums"
 
 
 class Area(NamedTuple):
-    """What an area stands for, and the beginning of the name of its pattern."""
+    """The meaning of an area, and the prefix of its pattern's name."""
 
     kind: Kind
     prefix: str
 
 
 def _areas(titles: Iterable[str], *of: object) -> dict[str, Area]:
-    """How the areas of a drawing look; `of` keeps their patterns apart from those of other drawings."""
+    """The patterns of a drawing's areas; `of` distinguishes them from those of other drawings."""
     drawing = f"ep{zlib.crc32(repr(of).encode()):08x}"
     return {title: Area(Kind(title, *STYLES[i % len(STYLES)]), f"{drawing}{i}") for i, title in enumerate(titles)}
 
@@ -132,9 +132,9 @@ def flops_chart(model: Model) -> Html:
 
 
 def _shares(model: Model, new: int, context: int) -> dict[str, int]:
-    """FLOPs by what they are for; masked pairs left out."""
+    """FLOPs by purpose, without masked pairs."""
     found: dict[str, int] = {}
-    for part in model_costs(model).flops_by_part(new, context):
+    for part in model_costs(model).compute.flops_by_part(new, context):
         title = descriptions.group(part.node)
         if part.pairs and part.pairs != part.total:
             title = f"{title}, products with weights"
@@ -145,7 +145,7 @@ def _shares(model: Model, new: int, context: int) -> dict[str, int]:
 
 
 def _half(model: Model, lengths: Sequence[int], steps: dict[str, list[dict[str, int]]]) -> Html:
-    """From which context the scores take more than everything else."""
+    """The context from which the scores take more than everything else."""
     said = []
     for step, shares in steps.items():
         first, last = shares[0], shares[-1]
@@ -284,7 +284,7 @@ def training_chart(
 
 
 def _round_step(most: int) -> int:
-    """A round step of GB, of which an axis has a few."""
+    """A round step in GB that gives an axis a few ticks."""
     step = 10**9
     for factor in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000):
         step = factor * 10**9

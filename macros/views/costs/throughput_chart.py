@@ -9,7 +9,7 @@ from math import floor, hypot, log10
 from typing import NamedTuple
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.accelerators import Accelerator
 from ...counting.accelerators import accelerator as listed
 from ...counting.conditions import Conditions
@@ -65,7 +65,7 @@ class Point(NamedTuple):
     new: int = 1  # tokens of each sequence
 
     def rate(self, seconds: Fraction | None) -> Fraction | None:
-        """Tokens per second, if a step takes so long."""
+        """Tokens per second for a step of this duration."""
         return self.batch * self.new / seconds if seconds else None
 
     @property
@@ -103,9 +103,9 @@ def _throughput_chart(
 ) -> Html:
     costs, context, machine = model_costs(model), context_or_usual(model, context), listed(on)
     given = Conditions(context, batch, format, dtype, devices, machine)
-    found = costs.splits(devices)
+    found = costs.devices.splits(devices)
     if not found:
-        raise costs.without_split(devices).at(model.name)
+        raise costs.devices.without_split(devices).at(model.name)
     split = found[0]
     by_batch = [_point(costs, split, replace(given, batch=n)) for n in BATCHES]
     end = model.longest_context[0] or CONTEXTS[-1]
@@ -148,7 +148,7 @@ def _throughput_chart(
         figure([panel for panel in panels if panel], caption, as_table),
         conventions(
             html("{}.", formats_note([model], format, dtype)),
-            "Experts read: the expected number, if each token chooses evenly." if costs.has_routed else "",
+            "Experts read: the expected number, if each token chooses evenly." if costs.devices.has_routed else "",
             "Links in one direction, messages one after the other." if has_links else "",
             SPLITS if devices > 1 else "",
             caveat([model.slug]),
@@ -157,11 +157,17 @@ def _throughput_chart(
 
 
 def _point(costs: Costs, split: Split, given: Conditions, new: int = 1) -> Point:
-    """A step of so many new tokens for each sequence."""
-    has_room = sum(costs.split_bytes(split, given).values()) <= given.machine.memory_bytes
-    flops = costs.least_flops(new, given.tokens) * given.batch
+    """A step of the given number of new tokens per sequence."""
+    has_room = sum(costs.devices.split_bytes(split, given).values()) <= given.machine.memory_bytes
+    flops = costs.compute.least_flops(new, given.tokens) * given.batch
     return Point(
-        given.batch, given.tokens, limits(costs, split, new, given), has_room, flops, costs.bytes_moved(new, given), new
+        given.batch,
+        given.tokens,
+        limits(costs, split, new, given),
+        has_room,
+        flops,
+        costs.traffic.bytes_moved(new, given),
+        new,
     )
 
 
@@ -177,7 +183,7 @@ def _row(p: Point, has_links: bool) -> list[str]:
 
 
 def _place(p: Point) -> tuple[float, float]:
-    """Where a step stands below the roof: FLOPs per byte, FLOPs per second."""
+    """The position of a step below the roof: FLOPs per byte, FLOPs per second."""
     return p.flops / p.moved, float(p.flops / p.limits.seconds)
 
 
@@ -191,7 +197,7 @@ def _tokens(n: int) -> str:
 
 
 def _ticks(least: float, most: float) -> list[tuple[float, str]]:
-    """Powers of ten, as people say them, every other one where there are many."""
+    """Powers of ten in words, every other one if there are many."""
     low, high = floor(log10(least)), -floor(-log10(most))
     step = 1 if high - low <= 6 else 3
     names = ("", "K", "M", "B", "T", "P", "E")
@@ -203,7 +209,7 @@ def _ticks(least: float, most: float) -> list[tuple[float, str]]:
 
 
 def _of_two(values: Iterable[int]) -> list[tuple[float, str]]:
-    """Powers of two, every other one where there are many."""
+    """Powers of two, every other one if there are many."""
     values = list(values)
     return [(n, f"{n // 1024}K" if n >= 1024 else f"{n}") for n in values[:: 2 if len(values) > 6 else 1]]
 
@@ -296,9 +302,7 @@ def _roofline(
     drawn.append(
         label(by_prompt[-1][0] - 6, by_prompt[-1][1] + 14, _tokens(prompts[-1].context), "end", 10.5, halo=True)
     )
-    labeled: list[tuple[float, float]] = [
-        by_prompt[-1]
-    ]  # where batches are named: those that are far enough from the one before
+    labeled: list[tuple[float, float]] = [by_prompt[-1]]  # labeled batches: those far enough from the one before
     for (a, b), p in zip(places, points):
         if all(hypot(x(a) - px, y(b) - py) > 34 for px, py in labeled):
             labeled.append((x(a), y(b)))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting import accelerators as machines
 from ...counting.conditions import Conditions
 from ...counting.costs import Bound
@@ -64,7 +64,7 @@ def accelerator_table(common: bool = False) -> Html:
             for other in ("float16", "float32"):
                 if other in a.peak_flops:
                     return html("{}<br>{}", said, small(f"{other} {rounding.flops(a.peak_flops[other])}/s"))
-        return text(said.replace("FLOP", "OP") if kind.startswith("int") else said)  # whole numbers do not float
+        return text(said.replace("FLOP", "OP") if kind.startswith("int") else said)  # operations on integers are OPs
 
     def memory(a: machines.Accelerator) -> Html:
         said = text(rounding.decimal_bytes(a.memory_bytes))
@@ -89,13 +89,18 @@ def accelerator_table(common: bool = False) -> Html:
             memory(a),
             rounding.significant(Fraction(highest, a.bytes_per_second)) if (highest := a.peak()) else "–",
             link(a),
+            "–" if a.watts is None else f"{a.watts:,} W",
             ", ".join(str(used.index(key) + 1) for key in a.sources),
         ]
         for a in listed
     ]
-    columns = (*KINDS_OF_PEAKS, "Bandwidth", "Memory", html("FLOPs<br>per byte"), "Links", "Source")
+    columns = (*KINDS_OF_PEAKS, "Bandwidth", "Memory", html("FLOPs<br>per byte"), "Links", "Power", "Source")
     told = [(i, machines.sources()[key]) for i, key in enumerate(used, 1)]
-    notes = [html("{}: {}", a.name, a.note) for a in listed if a.note]
+    noted: dict[str, list[str]] = {}
+    for a in listed:
+        if a.note:
+            noted.setdefault(a.note.removesuffix("."), []).append(a.name)
+    notes = [html("{}: {}.", ", ".join(names), note) for note, names in noted.items()]
     return block(
         cost_table("Accelerators", ["Accelerator", *map(number, columns)], rows, "Accelerators"),
         conventions(
@@ -103,7 +108,7 @@ def accelerator_table(common: bool = False) -> Html:
                 "Peaks are dense, the highest that the source gives for a type. Structured sparsity, which some "
                 "datasheets count, would double them. FLOPs per byte: the 16-bit peak over bandwidth. Memory: the "
                 "vendor’s figure, with 1 GB as 10<sup>9</sup> bytes. Links: both directions and all links of one "
-                "accelerator together. A dash: no source states it."
+                "accelerator together. Power: the limit of the board. A dash: no source states it."
             ),
             joined(notes, " "),
             html(
@@ -115,7 +120,7 @@ def accelerator_table(common: bool = False) -> Html:
 
 
 def _expected_note(batch: int, least: Bound, expected: Bound) -> Html:
-    """Tokens per second at best with the expected number of experts, below those with the smallest."""
+    """The maximum tokens per second with the expected number of experts, below that with the fewest."""
     if least == expected:
         return NOTHING
     return html("<br>{}", small(f"expected {rounding.significant(batch / expected.seconds)}"))
@@ -149,24 +154,26 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
         f"with a cache of<br>{context:,} tokens",
     )
     rows, has_never = [], False
-    has_latents = costs.has_latents and batch > 1
+    has_latents = costs.cache.has_latents and batch > 1
     has_experts = batch > 1 and costs.counts.active != costs.counts.total
     for name in chosen:
         a = machines.accelerator(name)
         given = Conditions(context, batch, format, dtype, accelerator=a)
-        split = costs.least_split(given, a.memory_bytes)
+        split = costs.devices.least_split(given, a.memory_bytes)
         if split is None:
             rows.append([a.name, *("–" for _ in columns)])
             continue
         on_these = replace(given, devices=split.devices)
         read, write = (costs.bound(new, on_these) for new in (context, 1))
-        expected = costs.bound(1, on_these, expected=True) if costs.has_routed else write
+        expected = costs.bound(1, on_these, expected=True) if costs.devices.has_routed else write
         crossings = [costs.critical_batch(given.at(length)) for length in (None, context)]
         has_never |= None in crossings and a.peak() is not None
         rows.append(
             [
                 a.name,
-                _devices_cell(split, costs.least_split_by_sequences(given, a.memory_bytes) if has_latents else None),
+                _devices_cell(
+                    split, costs.devices.least_split_by_sequences(given, a.memory_bytes) if has_latents else None
+                ),
                 _bound_cell(read),
                 _bound_cell(write),
                 text(rounding.significant(batch / write.seconds)) + _expected_note(batch, write, expected),

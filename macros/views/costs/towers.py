@@ -8,10 +8,9 @@ from fractions import Fraction
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.components import IMAGE, RESIDUES, SECONDS, Component, Seen
-from ...catalogue.presets import Model
-from ...data.components import with_text
+from ...catalogue.models import Model
 from ...engine.errors import Problem, shorten
-from ...engine.towers import WITHOUT_TABLE, modules, of_module
+from ...engine.towers import modules, of_module, without_table
 from ..kit import disclosure, rounding
 from ..kit.html import Html, Row, block, code, conventions, html, joined, number, small, tag, text
 from ..kit.shapes import in_numbers, tensor_name
@@ -48,7 +47,7 @@ def tower_table(
 
 
 def _shares(model: Model) -> Html:
-    total = with_text(model)
+    total = model.with_components
     rows: list[Row | list] = [["The text part", _n(model.counts.total), rounding.percent(model.counts.total, total)]]
     for component in model.components:
         said = html("{} tower and projector<br>{}", component.name.title(), small(code(component.part)))
@@ -69,7 +68,7 @@ def _inputs(model: Model, images: Iterable[Numbers], seconds: Numbers) -> Html:
 
 
 def _asked(component: Component, images: Iterable[Numbers], seconds: Numbers) -> Iterator[tuple[str, Seen]]:
-    """Each input in words, with what the tower makes of it."""
+    """Each input in words, with the tower's output for it."""
     if component.reads == "sound":
         yield from ((f"{n:g} seconds of sound", component.sound(n)) for n in seconds)
         return
@@ -118,7 +117,7 @@ def tower_list() -> Html:
                 [
                     html("{}<br>{}", model_name(slug), small(f"{component.name}, {said}")),
                     _n(component.total),
-                    rounding.percent(component.total, with_text(model)),
+                    rounding.percent(component.total, model.with_components),
                     _n(seen.tokens),
                     rounding.flops(seen.flops),
                     rounding.flops(Fraction(seen.flops, seen.tokens)),
@@ -139,7 +138,7 @@ def tower_list() -> Html:
 
 @memoized
 def tower_types() -> Html:
-    """The towers that are counted: the model types that have each, and the key of its table in config.json."""
+    """The covered towers: the model types with each, and the key of its table in config.json."""
     rows = []
     for name, places in modules().items():
         types = joined((code(whole) for whole in dict.fromkeys(whole for whole, _ in places)), ", ")
@@ -162,7 +161,7 @@ def tower_types() -> Html:
 
 def tower_result(model: Model) -> Html:
     """The towers' parameters, and the tokens of one input each."""
-    said = [html("{:,} parameters", with_text(model) - model.counts.total)]
+    said = [html("{:,} parameters", model.with_components - model.counts.total)]
     for component in model.components:
         [(given, seen)] = _asked(component, [IMAGE], [SECONDS])
         said.append(html("{:,} tokens for {}", seen.tokens, given))
@@ -175,4 +174,4 @@ def _n(n: int) -> Html:
 
 def _key(whole: str, part: str) -> Html | str:
     """The key of a tower's table in config.json."""
-    return "none: its keys are among the others" if whole in WITHOUT_TABLE else code(part)
+    return "none: its keys are among the others" if without_table(whole) else code(part)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.costs import Costs
 from ..kit import disclosure, rounding
 from ..kit.arguments import several, whole_number
@@ -31,7 +31,10 @@ def training_flops(models: object, context: int = 4096, link: Link | None = None
     slugs, context = several(models, "models"), checked_context(context)
 
     def cells(model: Model, c: Costs) -> list:
-        full, causal = c.training_flops_per_token(context), c.training_flops_per_token(context, causal=True)
+        full, causal = (
+            c.compute.training_flops_per_token(context),
+            c.compute.training_flops_per_token(context, causal=True),
+        )
         rule = 6 * c.counts.active
         return [
             rounding.flops(full),
@@ -100,7 +103,7 @@ KEPT_FOR_TRAINING = (
 def training_memory(model: Model, context: int | None = None, batch: int = 1) -> Html:
     """Training memory with AdamW in mixed precision, term by term, with activations kept in three ways."""
     costs, context, batch = model_costs(model), context_or_usual(model, context), whole_number(batch, "batch")
-    terms = costs.training_bytes(context, batch)
+    terms = costs.training.training_bytes(context, batch)
     n, states = rounding.grouped(costs.counts.total), sum(terms[name] for name in TRAINED)
     rows: list[Row | list] = [
         [name[:1].upper() + name[1:], rounding.decimal_bytes(terms[name]), html("{} elements, {}", n, each)]
@@ -108,7 +111,7 @@ def training_memory(model: Model, context: int | None = None, batch: int = 1) ->
     ]
     rows.append(Row(["Model and optimizer", rounding.decimal_bytes(states), "16 bytes per parameter"], "total"))
     for title, how, what in KEPT_FOR_TRAINING:
-        size = costs.activation_bytes(context, batch, **how)
+        size = costs.training.activation_bytes(context, batch, **how)
         rows += [
             Row([title, rounding.decimal_bytes(size), what], "ep-step" if how else None),
             Row(["Total", bytes_cell(states + size), ""], "total"),

@@ -1,9 +1,9 @@
-"""Files of quantized weights: one model tensor by tensor, bits per weight by format, which file fits."""
+"""Files of quantized weights: a model tensor by tensor, bits per weight by format, the file that fits."""
 
 from __future__ import annotations
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
 from ...counting.gguf_types import FORMATS as GGUF
@@ -15,7 +15,7 @@ from ..kit.conventions import and_list, caveat
 from ..kit.html import Html, Link, block, code, conventions, html, number, small, text
 from .cells import UNITS, bytes_if_known, checked_context, cost_table, model_costs, model_rows
 
-# Formats that llama.cpp makes without an importance matrix, the largest first.
+# Formats that need no importance matrix in llama.cpp, largest first.
 USUAL = ("Q8_0", "Q6_K", "Q5_K_M", "Q4_K_M", "Q3_K_M", "Q2_K")
 COMPARED = "Q8_0 Q6_K Q5_K_M Q4_K_M IQ4_XS Q3_K_M Q2_K gptq awq nf4-dq mlx-4bit".split()
 BY_QUANTIZERS = (
@@ -181,7 +181,7 @@ def fitting_file_table(
         for format in formats:
             if bytes_if_known(costs, format) is not None:
                 given = Conditions(context, 1, format, dtype)
-                takes.append((sum(costs.inference_bytes(1, given).values()), format))
+                takes.append((sum(costs.memory.inference_bytes(1, given).values()), format))
         takes.sort(reverse=True)
         if not takes:
             return [text(NO_FILE)] * len(memories)

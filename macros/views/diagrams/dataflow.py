@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.arrays import cached
 from ...counting.parts import INPUT_TABLES
 from ...engine.array import Node, ShapeArray
@@ -20,34 +20,19 @@ from ...engine.steps import NORMS, ROPES, Holds, Role
 from ...engine.tensors import SOURCE, Cached, Weight
 from ..kit import values
 from ..trace import guide_links
+from ..trace.cache_entries import KEPT, cache_title, extended_cache_entry
 from ..trace.layers import layer_range, layer_title, what_alike_layers_read
 from ..trace.operations import Operation, Section, Shape, sections
 from ..trace.parts import expert_counts
 from ..words import descriptions
 
-# NumPy calls that give the same numbers in another arrangement.
+# NumPy calls that only rearrange numbers.
 REARRANGED = (np.reshape, np.split, operator.getitem, np.astype, np.transpose, np.swapaxes, np.moveaxis, np.expand_dims)
-# Those, and joining, between two items: nothing that a reader has to see.
+# These and joins, between two items, are details that a reader need not see.
 GLUE = (np.reshape, np.split, np.concatenate, np.stack, np.transpose)
-# Steps without weights that a whole model is drawn with.
+# Steps without weights that the diagram of a whole model shows.
 NAMED = {*NORMS, *ROPES, Role.TOP_K, Role.CAUSAL_MASK, Role.WINDOW_MASK, Role.SOFTMAX, Role.SOFTMAX_WITH_SINK}
 SIGNS = {np.add: "+", np.multiply: "×"}
-
-# What an entry of the cache holds; of the others the word for data says it.
-KEPT = {
-    Holds.KEYS: "keys",
-    Holds.VALUES: "values",
-    Holds.SOURCE_KEYS: "keys of the encoder output",
-    Holds.SOURCE_VALUES: "values of the encoder output",
-    Holds.LATENT: "latents",
-    Holds.ROPE_KEY: "rotated keys",
-    Holds.INDEX_KEYS: "the indexer’s keys",
-    Holds.KEYS_AND_VALUES: "one vector that is key and value",
-    Holds.LAYER_INPUT: "the layer’s input",
-    Holds.COMPRESSED: "compressed entries",
-    Holds.PATCH_KEYS: "keys of the last patch",
-    Holds.PATCH_VALUES: "values of the last patch",
-}
 
 
 @dataclass(eq=False)
@@ -56,7 +41,7 @@ class Item:
 
     title: str
     kind: str  # data, weight or op; part for a part of a layer as one item
-    section: str  # of `section_for_operation`: where the site says what it is
+    section: str  # of `section_for_operation`: the section that explains it
     shape: Shape = ()
     is_weight_shape: bool = False
     depends: bool = False
@@ -85,11 +70,11 @@ class Box:
         return found
 
 
-# What a model reads besides the ids of its own text: other ids, or numbers of a kind.
+# The inputs of a model besides the ids of its text: other ids, or numbers of some kind.
 TEXT_TO_READ = "Token ids of the text to read"
 TO_READ = {
     "a spectrogram": ("Sound to read", "spectrogram"),
-    "the vectors of an image": ("Image to read",),
+    "the vectors of an image": ("Image to read", "vision encoder"),
     "the vectors of a protein": ("Protein to read",),
     "token ids with their boxes": ("Tokens of the page to read, with their boxes",),
 }
@@ -131,7 +116,7 @@ class Drawing:
         self.items = tuple(self.top.items())
         self._find_residuals()
 
-    # what is drawn
+    # items
 
     def _sections(self) -> Section:
         return sections(self.model)
@@ -184,7 +169,7 @@ class Drawing:
         kept = next(
             (k.shape for k in self.model.counts.kept if k.holds is held and k.layers == layers), node.outputs[0].shape
         )
-        item = Item(f"KV cache: {KEPT.get(held, held)}", "data", guide_links.CACHE, kept, is_store=True, node=node)
+        item = Item(cache_title(held), "data", guide_links.CACHE, kept, is_store=True, node=node)
         self.of[node] = item
         return item
 
@@ -213,7 +198,7 @@ class Drawing:
                         return True
         return False
 
-    # what flows where
+    # flows
 
     def _inputs(self, item: Item) -> list[Item]:
         node = item.node
@@ -231,7 +216,7 @@ class Drawing:
                     if source is not item:
                         inputs[source] = None
         if not inputs and node.role in INPUT_TABLES[1:]:
-            shape = node.inputs[0].shape  # those of what an encoder reads are others
+            shape = node.inputs[0].shape  # an encoder's inputs are separate
             key = "positions", tuple(d.expr for d in shape)
             inputs[self._outside(key, "Positions", shape, guide_links.PLACES, "position ids")] = None
         return list(inputs)
@@ -274,7 +259,7 @@ class Drawing:
         return None
 
     def _from_outside(self, a: ShapeArray, source: Node) -> tuple[Item, ...]:
-        """The source of a layer's own inputs: the vectors, the angles of each position, an earlier layer's choice."""
+        """The source of a layer's inputs: the vectors, the rotary angles, an earlier layer's choice."""
         vectors = self.scope.inputs[0]
         if a is vectors or (a.dtype.kind == "f" and [d.expr for d in a.shape] == [d.expr for d in vectors.shape]):
             return (self._outside("x", "Each token’s vector", a.shape, guide_links.STREAM, "residual stream"),)
@@ -311,10 +296,9 @@ class Drawing:
                 placed.add(state)
 
     def _find_residuals(self) -> None:
-        """An input of an addition, at most scaled, from which its other inputs are computed goes around the steps in
-        between."""
-        bits: dict[Item, int] = {}  # of each item a bit of its own
-        above: dict[Item, int] = {}  # the bits of those that each is computed from
+        """A residual connection: an input of an addition, possibly scaled, from which the other inputs are computed."""
+        bits: dict[Item, int] = {}  # one bit per item
+        above: dict[Item, int] = {}  # for each item, the bits of its ancestors
         for n, item in enumerate(self.items):
             own = behind = 0
             for i in item.inputs:
@@ -355,13 +339,6 @@ def _inside(node: Node | None, step: Node) -> bool:
     while node is not None and node is not step:
         node = node.parent
     return node is step
-
-
-def extended_cache_entry(node: Node) -> Holds | None:
-    """The content of the cache entry that a call appends to; None for any other call."""
-    if node.function is not np.concatenate:
-        return None
-    return next((a.source.holds for a in node.inputs if isinstance(a.source, Cached)), None)
 
 
 def is_glue(operation: Operation) -> bool:

@@ -18,16 +18,17 @@ from .layout import Flow, Group, Layout, Leaf, Rect, lay_out
 from .pen import Pen
 
 TITLE, SHAPE, NOTE = 13, 11, 11  # sizes of text in px
-BOLD, PLAIN = 600, 400  # weights of titles and of shapes
+BOLD, PLAIN = 600, 400  # font weights of titles and of shapes
 WIDE = 740  # a drawing should not be wider
-WIDEST = 145, 115, 90  # longer lines are broken, the more of them where the drawing would be too wide
+WIDEST = 145, 115, 90  # longer lines wrap, more of them if the drawing would be too wide
 LINE_HEIGHT = {TITLE: 16, SHAPE: 14}
 PADDING = 8
-STEP = 10  # boxes are so many px wide, times a whole number: so more drawings are alike
+STEP = 10  # box widths are multiples of this many px, so that more drawings are identical
 RADIUS = 13  # of a circle with a sign
+EACH = 4  # a circle's least width for each line into it, so that no two lie on each other
 WIDEST_NAME = 220  # of a group
 LID = 6  # half the height of a cylinder's upper side
-AROUND = "residual"  # the word above a line that goes around
+AROUND = "residual"  # the label of a residual connection
 
 
 class Text(NamedTuple):
@@ -75,7 +76,7 @@ def _laid_out(drawing: Drawing, shapes: Callable[[Item], Iterable[str]], widest:
 
     def group(box: Box) -> Group:
         name = box.title
-        while len(box.content) == 1 and isinstance(inner := box.content[0], Box):  # one outline for both
+        while len(box.content) == 1 and isinstance(inner := box.content[0], Box):  # one outline for all of them
             box, name = inner, f"{name} · {inner.title}"
         title = tuple(Text(line, TITLE) for line in wrapped_lines(name, WIDEST_NAME, TITLE, BOLD))
         boxes.append(box)
@@ -98,7 +99,7 @@ def _texts(sign: str, title: str, terms: tuple[str, ...], shapes: tuple[str, ...
         for shape in shapes
         for line in wrapped_lines(shape, widest + PADDING, SHAPE, PLAIN)
     ]
-    widest = max([widest, *(line.width for line in small)])  # a long word makes room for the others
+    widest = max([widest, *(line.width for line in small)])  # a long word widens the box for the other lines
     lines = [Text(line, TITLE) for line in wrapped_lines(title, widest, TITLE, BOLD)]
     lines += [Text(line, SHAPE, "ep-term") for line in wrapped_lines(", ".join(terms), widest, SHAPE, PLAIN) if line]
     lines += small
@@ -107,8 +108,9 @@ def _texts(sign: str, title: str, terms: tuple[str, ...], shapes: tuple[str, ...
 
 @lru_cache(maxsize=65536)
 def wrapped_lines(text: str, widest: float, size: int, weight: int) -> list[str]:
-    """A text in as few lines as fit the width, all about as long; a word that is wider is alone on its line."""
-    words = re.split(r"(?<![+−]) ", text)  # a sign stays with what it adds
+    """A text wrapped into as few lines as the width allows, all about equally long; a wider word gets a line of its
+    own."""
+    words = re.split(r"(?<![+−]) ", text)  # a sign stays with the term after it
     lines = _filled(words, widest, size, weight)
     if len(lines) > 1:
         for width in range(int(widest * 0.5), int(widest), STEP):
@@ -129,7 +131,8 @@ def _filled(words: list[str], widest: float, size: int, weight: int) -> list[str
 
 def _leaf(item: Item, lines: tuple[Text, ...]) -> Leaf:
     if item.sign:
-        return Leaf(2 * RADIUS, 2 * RADIUS, True)
+        width = max(2 * RADIUS, EACH * len(item.inputs))
+        return Leaf(width, width, True)
     return _around(lines, item.kind == "data", item.is_store)
 
 
@@ -138,7 +141,7 @@ def _around(lines: tuple[Text, ...], is_data: bool, is_store: bool) -> Leaf:
     """A box around lines of text."""
     widest = max(line.width for line in lines)
     height = sum(LINE_HEIGHT[line.size] for line in lines) + 2 * PADDING - 2
-    around = PADDING + (4 if is_data else 0)  # its ends are round
+    around = PADDING + (4 if is_data else 0)  # round ends
     return Leaf(int(STEP * -(-(widest + 2 * around) // STEP)), height + (LID if is_store else 0))
 
 
@@ -218,7 +221,7 @@ def _group(box: Box, at: Rect, title_at: tuple[float, float], title: tuple[Text,
 
 
 def _shadow(at: Rect) -> str:
-    """Below and to the right of a group that represents several."""
+    """The edges behind a group that represents several."""
     left, top, right, bottom = map(_number, (at.left + 4, at.top + 4, at.right, at.bottom))
     return f"M{left} {bottom}v4H{_number(at.right + 4)}V{top}H{right}V{bottom}z"
 
@@ -234,7 +237,7 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
     middle = f"translate({_number(at.left + at.width / 2)} {_number(at.top + at.height / 2)})"
     half, high = at.width / 2, at.height / 2
     if item.sign:
-        outline = element("circle", r=RADIUS)
+        outline = element("circle", r=_number(half))
     elif item.is_store:
         outline = element("path", d=_cylinder(half, high))
     else:

@@ -1,8 +1,8 @@
 """Layered graph layout, one algorithm in one module: places for boxes inside boxes and for the lines between them.
 
 Each group is laid out separately, as one box of its surrounding group. Its content is in rows, each box below all boxes
-that flow into it. A line runs straight down and turns only between two rows; in a row that it passes, it has its own
-place, like a box. So no line goes through a box, whatever the graph. The output of a box is one line, which branches.
+that flow into it. A line runs straight down and turns only between two rows; in a row that it passes, it occupies a
+slot, like a box. So no line goes through a box, whatever the graph. The output of a box is one line, which branches.
 
 Equal groups recur in most models of an architecture, and are laid out once.
 """
@@ -21,26 +21,26 @@ from typing import NamedTuple
 Point = tuple[float, float]
 
 BETWEEN = 16  # between two boxes of a row
-BESIDE = 12  # between a line and what stands beside it
-WIDE = 660  # what a row should not be wider than
-TOO_WIDE = 740  # what a group should not be wider than, its lines included
+BESIDE = 12  # between a line and its neighbor
+WIDE = 660  # maximum width of a row
+TOO_WIDE = 740  # maximum width of a group, lines included
 MARGIN = 12  # inside a group's outline
-TRACK = 9  # between two lines that run sideways
-FALL, TURN = 24, 13  # how far a line falls at least, without a turn; before and behind one
+TRACK = 9  # between two horizontal lines
+FALL, TURN = 24, 13  # minimum drop of a line without a turn; and before and after one
 APART = 14  # between two lines that enter the same box
-NEAR = 40  # a box is moved so far, to make the line into it straight
-LABEL = 52  # the room for a word above a line
+NEAR = 40  # how far a box may move to straighten the line into it
+LABEL = 52  # room for a label above a line
 SWEEPS = 6  # down and up again
-TRIES = 4  # to move a box to a lower row, for each box
-LOOSE = 0.1  # how much a line around others counts for where its ends are, beside 1 for any other
+TRIES = 4  # attempts to move a box to a lower row, per box
+LOOSE = 0.1  # weight of a residual connection in placing its ends; other lines have 1
 
 
 class Aims(NamedTuple):
     """The criteria for the choice of the places in rows."""
 
-    pull: float  # how much a row's widest boxes are drawn to the middle
-    straight: float  # how much a line that passes several rows is held straight
-    are_fixed: bool  # whether it is straight at last, and boxes give way
+    pull: float  # pull of a row's widest boxes toward the middle
+    straight: float  # stiffness of a line that passes several rows
+    are_fixed: bool  # whether it ends up straight, and boxes give way
 
 
 LINES_STRAIGHT = Aims(2, 8, True)
@@ -103,7 +103,7 @@ class Layout:
     groups: list[Rect] = field(default_factory=list)
     titles: list[Point] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
-    labels: list[Point] = field(default_factory=list)  # where a line around others can be named: the text's middle
+    labels: list[Point] = field(default_factory=list)  # the middle of a residual connection's label
 
 
 @lru_cache(maxsize=128)
@@ -132,9 +132,9 @@ def _spread(level: _Level, x: float, y: float, layout: Layout) -> None:
 
 
 class _Net(NamedTuple):
-    """The output of one leaf, as far as it runs inside of a group.
+    """The output of one leaf within a group.
 
-    From an opening of a child, or from outside; to openings of children, and on to the outside.
+    It comes from a port of a child or from outside, and leads to ports of children and to the outside.
     """
 
     source: tuple[int, int] | None
@@ -143,12 +143,13 @@ class _Net(NamedTuple):
 
 
 def _placed(group: Group, first: int, flows: Sequence[Flow]) -> tuple[_Level, list[int], list[int]]:
-    """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter, and those that
-    leave."""
+    """A group after layout, whose leaves begin with index `first`; the leaves whose outputs enter it, and those whose
+    outputs leave it."""
     starts = list(accumulate(map(_size, group.content), initial=first))
     child_of = {n: i for i, (start, end) in enumerate(zip(starts, starts[1:])) for n in range(start, end)}
-    of_child: list[list[Flow]] = [[] for _ in group.content]  # a group looks only through what reaches into it
-    taken: dict[int, dict[int, bool]] = {}  # by source: the children that take it, and whether as what goes around
+    of_child: list[list[Flow]] = [[] for _ in group.content]  # a group sees only the flows that reach it
+    # by source: the children that consume it, and whether as a residual connection
+    taken: dict[int, dict[int, bool]] = {}
     leaves: set[int] = set()
     for flow in flows:
         source, target, is_around = flow
@@ -212,7 +213,7 @@ class _Level:
 
 
 class _Opened(NamedTuple):
-    """What matters of a group across: its width, and the places where lines enter above and leave below."""
+    """A group's horizontal layout: its width, and the positions where lines enter above and leave below."""
 
     width: float
     ins: tuple[float, ...]
@@ -226,7 +227,7 @@ class _Slot:
     row: int
     child: int | None = None
     width: float = 0
-    x: float = 0  # its middle
+    x: float = 0  # the position of its middle
     order: int = 0
 
 
@@ -241,10 +242,10 @@ class _Edge(NamedTuple):
     weight: float
 
 
-_End = tuple[int, float, int, float]  # of an edge: two slots, and how far aside it leaves one and enters the other
-_Ends = list[list[tuple[int, float]]]  # by slot: where its edges end, and how far aside
-_Joins = dict[_Slot, list[tuple[float, _Slot]]]  # by slot: how strongly it is joined to which
-_Pull = tuple[_Slot, float, float, list[tuple[float, _Slot]]]  # a slot: its shift in its row, its weight, its joins
+_End = tuple[int, float, int, float]  # an edge: two slots, and the offsets at which it leaves one and enters the other
+_Ends = list[list[tuple[int, float]]]  # by slot: the ends of its edges, and their offsets
+_Joins = dict[_Slot, list[tuple[float, _Slot]]]  # by slot: its neighbors and the strength of each edge
+_Pull = tuple[_Slot, float, float, list[tuple[float, _Slot]]]  # a slot: its shift in its row, its weight, its edges
 
 
 class _Entry(NamedTuple):
@@ -262,7 +263,7 @@ class _Run(NamedTuple):
     source: int | None
     x: float
     track: int
-    ends: list[tuple[int | None, _Entry, bool]]  # and whether it can be named there
+    ends: list[tuple[int | None, _Entry, bool]]  # and whether there is room for its label
 
 
 class _Across(NamedTuple):
@@ -332,11 +333,11 @@ def _stacked(
 
 
 def _sides(across: _Across, title_width: int, margin: int) -> tuple[float, float, float]:
-    """Its left side, and from there, that of its title and its right side."""
+    """Its left side, and how far its title and its right side are from there."""
     left, right, ins = across.left - margin, across.right + margin, across.ins
     right = max(right, left + title_width + 2 * margin)
     title_left = left + margin
-    if ins and title_width:  # beside the lines that come in
+    if ins and title_width:  # next to the incoming lines
         before = title_width + margin + BESIDE - (min(ins) - left)
         behind = title_width + margin + BESIDE - (right - max(ins))
         if before > 0 and behind < before:
@@ -386,7 +387,7 @@ class _Ranking:
         self.follows = {
             i for i, sources in enumerate(self.before) if not sources and i not in from_outside and self.behind[i]
         }
-        self.lowest = [1] * len(children)  # the row that each is not above
+        self.lowest = [1] * len(children)  # the highest row allowed for each
 
     def narrowest(self) -> list[int]:
         """Each child's row, such that rows are narrow: children that can wait go below a row that would be too wide,
@@ -394,7 +395,7 @@ class _Ranking:
         narrowest, least = [], inf
         for _ in range(TRIES * len(self.children)):
             rank = self._ranks()
-            widths: dict[int, float] = {}  # of the boxes of each row
+            widths: dict[int, float] = {}  # the total width of each row's boxes
             for row, child in zip(rank, self.children):
                 widths[row] = widths.get(row, -BETWEEN) + BETWEEN + child.width
             if (widest := max(widths.values(), default=0)) < least:
@@ -435,7 +436,7 @@ class _Ranking:
         def fits(i: int, row: int) -> bool:
             return sum([c.width + BETWEEN for c in beside(row, i)]) + self.children[i].width <= WIDE
 
-        for i, child in enumerate(self.children):  # a group stands beside the tallest of what it may stand beside
+        for i, child in enumerate(self.children):  # a group goes next to the tallest of its possible neighbors
             if isinstance(child, Leaf):
                 continue
             first = max(self.lowest[i], 1 + max([rank[s] for s in self.before[i]], default=0))
@@ -445,10 +446,10 @@ class _Ranking:
                     r: max([c.height for c in beside(r, i)], default=0) for r in range(first, last + 1) if fits(i, r)
                 }
                 rank[i] = max(tallest, key=lambda r: (min(tallest[r], child.height), -r), default=rank[i])
-        for i in reversed(range(len(rank))):  # what takes nothing may wait above where a row is full
+        for i in reversed(range(len(rank))):  # a child without inputs may move up if a row is full
             if i in self.follows and rank[i] > 1 and not fits(i, rank[i]) and fits(i, rank[i] - 1):
                 rank[i] -= 1
-        for i in reversed(range(len(rank))):  # and what is not yet needed, below
+        for i in reversed(range(len(rank))):  # and one whose output is not yet needed, down
             last = min([rank[b] for b in self.behind[i]], default=0) - 1
             while rank[i] < last and not fits(i, rank[i]) and fits(i, rank[i] + 1):
                 rank[i] += 1
@@ -461,7 +462,7 @@ def _across(children: tuple[Leaf | _Opened, ...], rank: tuple[int, ...], nets: t
 
 
 class _Placing:
-    """The computation of the places of a group's children and nets, across; how high they are is not yet needed."""
+    """Computes the horizontal positions of a group's children and nets; heights are not needed yet."""
 
     def __init__(self, children: tuple[Leaf | _Opened, ...], rank: tuple[int, ...], nets: tuple[_Net, ...], aims: Aims):
         self.children, self.nets, self.aims = children, nets, aims
@@ -470,9 +471,9 @@ class _Placing:
         for slot in self.slots:
             self.rows[slot.row].append(slot)
         self.edges: list[list[_Edge]] = [[] for _ in self.rows]  # by the row above
-        self.passing: list[list[_Slot]] = []  # of each net that passes rows: its slots there
-        self.coming: list[_Slot] = []  # where lines come in above
-        self.leaving: list[_Slot] = []  # and go out below
+        self.passing: list[list[_Slot]] = []  # for each net that passes rows, its slots there
+        self.coming: list[_Slot] = []  # where lines enter above
+        self.leaving: list[_Slot] = []  # and leave below
         for n, net in enumerate(nets):
             self._thread(n, net)
         for row in self.rows:
@@ -574,7 +575,7 @@ class _Placing:
         for _, source, _, target, _, weight in chain(*self.edges):
             above[target].append((weight, source))
             below[source].append((weight, target))
-        if max(map(len, self.rows)) > 1:  # otherwise all are in the middle
+        if max(map(len, self.rows)) > 1:  # otherwise all are centered
             self._balance(above, below)
         coming: dict[_Slot, list[_Edge]] = {}
         for e in (e for gap in self.edges for e in gap if e.weight >= 0.5):
@@ -591,7 +592,7 @@ class _Placing:
                 slot.x = round(slot.x)
 
     def _balance(self, above: _Joins, below: _Joins) -> None:
-        """Each slot to the mean of its neighbors in other rows, down and up again."""
+        """Move each slot to the mean of its neighbors in other rows, sweeping down and up."""
         rows = [(row, _shifts(row)) for row in self.rows if row]
         for row, shifts in rows:
             for slot, mean, shift in zip(row, _isotonic([-shift for shift in shifts], [1.0] * len(row)), shifts):
@@ -607,14 +608,14 @@ class _Placing:
             _sweep(first, {slot: x for passing in self.passing for slot, x in self._straight(passing)})
 
     def _room(self, slot: _Slot) -> Point:
-        """The distance that a slot may move."""
+        """How far a slot may move."""
         row = self.rows[slot.row]
         low = row[slot.order - 1].x + _between(row[slot.order - 1], slot) if slot.order else -1e9
         high = row[slot.order + 1].x - _between(slot, row[slot.order + 1]) if slot.order + 1 < len(row) else 1e9
         return low, high
 
     def _straight(self, passing: list[_Slot]) -> list[tuple[_Slot, float]]:
-        """A line that passes several rows has one place in all of them, if its neighbors leave room there."""
+        """Straighten a line that passes several rows, if its neighbors leave room."""
         rooms = [self._room(slot) for slot in passing]
         low, high = max(a for a, _ in rooms), min(b for _, b in rooms)
         mean = sum(slot.x for slot in passing) / len(passing)
@@ -624,8 +625,8 @@ class _Placing:
     def _pulls(
         self, rows: list[tuple[list[_Slot], list[float]]], nearer: _Joins, farther: _Joins, is_first: bool = False
     ) -> list[list[_Pull]]:
-        """What draws each slot: its neighbors on one side, if only that is known yet, or on both; a wide box is drawn
-        to the middle, so that the whole stays narrow."""
+        """The pull on each slot, from its neighbors on one side or on both; a wide box is pulled to the middle to keep
+        the whole narrow."""
         pulls: list[list[_Pull]] = []
         for row, shifts in rows:
             pulls.append([])
@@ -650,7 +651,7 @@ class _Placing:
         starts: dict[int, float] = {}
         for net, (e, *others) in of_net.items():
             starts[net] = e.source.x + e.leaves_at
-            if not others and self._is_box(e.source):  # straight on, from the side of a box's middle
+            if not others and self._is_box(e.source):  # straight into the side of a box
                 x = e.target.x + e.enters_at
                 if not self._is_box(e.target) and abs(x - starts[net]) <= e.source.width / 2 - APART:
                     starts[net] = x
@@ -679,7 +680,7 @@ class _Placing:
         return runs, max(tracks.values(), default=-1) + 1
 
     def _has_label(self, net: int, x: float, target: _Slot, entry: _Entry) -> bool:
-        """Whether a line goes around others, and enters from so far aside that its name has room."""
+        """Whether a line is a residual connection that enters from far enough aside for its label."""
         return (
             entry.side != 0
             and abs(entry.x - x) >= LABEL
@@ -695,7 +696,7 @@ class _Placing:
         half = slot.width / 2 - APART
         nets = sorted(starts, key=lambda net: starts[net])
         near = APART if len(nets) > 1 else 0
-        apart = min(APART, 2 * half / max(len(nets) - 1, 1))  # closer where the box is too narrow for so many
+        apart = min(APART, 2 * half / max(len(nets) - 1, 1))  # closer if the box is too narrow
         shifts = [apart * n for n in range(len(nets))]
         wanted: list[float] = []
         for net, shift in zip(nets, shifts):
@@ -758,7 +759,7 @@ def _ordered(n_slots: tuple[int, ...], ends: tuple[tuple[_End, ...], ...]) -> li
 
 
 def _to_neighbors(rows: list[list[int]], ends: _Ends, order: list[int]) -> None:
-    """Each slot at the mean of the ends of its edges."""
+    """Place each slot at the mean of the ends of its edges."""
     for row in rows:
         if len(row) > 1:
             mean: dict[int, float] = {}
@@ -805,7 +806,7 @@ def _crossings(ends: tuple[tuple[_End, ...], ...], order: list[int]) -> int:
 
 
 def _aside(slot: _Slot, offset: float) -> float:
-    """How far aside in its slot a line leaves or enters, beside 1 from slot to slot."""
+    """The offset in its slot at which a line leaves or enters, with 1 as the distance between slots."""
     return offset / (slot.width + 1) if offset else 0.0
 
 
@@ -820,7 +821,7 @@ def _shifts(row: list[_Slot]) -> list[float]:
 
 
 def _sweep(pulls: list[list[_Pull]], fixed: Mapping[_Slot, float] = {}) -> None:
-    """Each slot to the mean of what draws it; neighbors give way to a fixed one."""
+    """Move each slot to the mean of its pulls; neighbors give way to a fixed one."""
     for row in pulls:
         means: list[float] = []
         for slot, shift, weight, joins in row:
@@ -837,8 +838,8 @@ def _sweep(pulls: list[list[_Pull]], fixed: Mapping[_Slot, float] = {}) -> None:
 
 
 def _isotonic(wanted: list[float], weights: list[float]) -> list[float]:
-    """The ascending places nearest to the wanted ones, by weighted squares."""
-    pools: list[tuple[float, float, int]] = []  # mean, weight, how many
+    """The ascending positions nearest to the desired ones, by weighted least squares."""
+    pools: list[tuple[float, float, int]] = []  # mean, weight, count
     for mean, weight in zip(wanted, weights):
         n = 1
         while pools and pools[-1][0] > mean:
@@ -849,7 +850,7 @@ def _isotonic(wanted: list[float], weights: list[float]) -> list[float]:
 
 
 def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
-    """For each net of a gap that turns, the height at which it runs sideways, so that few cross and none overlap."""
+    """For each net that turns in a gap, the height of its horizontal part, so that few cross and none overlap."""
     turns = {
         net: _Turn(x, to, min(x, *to), max(x, *to))
         for net, (x, to) in nets.items()
@@ -857,12 +858,12 @@ def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
     }
     order: list[int] = []
     for net in sorted(turns, key=lambda net: turns[net].x):
-        beneath = [_cost(turns[other], turns[net]) for other in order]  # costs of running beneath each other one
+        beneath = [_cost(turns[other], turns[net]) for other in order]  # cost of running below each other one
         above = [_cost(turns[net], turns[other]) for other in order]
         costs = [sum(beneath[:i]) + sum(above[i:]) for i in range(len(order) + 1)]
         order.insert(costs.index(min(costs)), net)
     tracks: dict[int, int] = {}
-    reaches: list[tuple[float, float, int]] = []  # of the nets so far, and their tracks
+    reaches: list[tuple[float, float, int]] = []  # the nets so far, and their tracks
     for net in order:
         _, _, low, high = turns[net]
         over = [track for start, end, track in reaches if start <= high + TRACK and low <= end + TRACK]

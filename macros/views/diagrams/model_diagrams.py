@@ -11,7 +11,7 @@ from functools import cache, lru_cache, partial
 from textwrap import wrap
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.array import Node
 from ...engine.dims import Dim, Free, Poly
 from ..kit import disclosure
@@ -26,10 +26,10 @@ from ..words import descriptions
 from .dataflow import Box, Drawing, Item, is_large
 from .drawing import drawing_svg, laid_out
 
-LINE = 24  # letters on a line of a label in Mermaid: longer titles are broken
+LINE = 24  # characters per line of a Mermaid label; longer titles wrap
 
 Sizes = Mapping[str, int]
-Way = Callable[[Item], str | None]  # from an item to the address of what explains it
+Way = Callable[[Item], str | None]  # from an item to the address of its explanation
 
 
 # The macros
@@ -77,7 +77,7 @@ def checked(model: Model, symbol: str | None) -> str | None:
 
 
 def figure(drawing: Drawing, name: str, link: Link | None) -> Html:
-    """The legend, the drawing, and behind clicks the same as a list and as Mermaid."""
+    """The legend, the drawing, and the same as a list and as Mermaid in collapsed sections."""
     way = section_links(link)
     return tag(
         "figure",
@@ -187,7 +187,7 @@ def written(item: Item, sizes: Sizes) -> tuple[str, str]:
 
 
 def shapes(item: Item, sizes: Sizes) -> list[str]:
-    """The same, in numbers if they say more."""
+    """The same, in numbers if they differ."""
     return list(dict.fromkeys(written(item, sizes))) if item.shape else []
 
 
@@ -204,7 +204,7 @@ def _wrapped(words: str, are_terms: bool = False) -> list[str]:
     return wrap(words, LINE, break_long_words=not are_terms, break_on_hyphens=not are_terms)
 
 
-# What Mermaid does not take as it is inside quotes: it is written as its character code.
+# Characters with a meaning inside Mermaid's quotes, written as character codes.
 _ACTIVE = re.compile(r"[^\w ,.:\-()\[\]/’–×·+−≤…]")
 
 
@@ -218,6 +218,9 @@ def inert(s: str) -> str:
 
 
 # Mermaid
+
+
+MOST_EDGES = 500  # of a diagram, unless Mermaid is told otherwise, which a diagram itself cannot
 
 
 def mermaid(drawing: Drawing, way: Way) -> str:
@@ -239,6 +242,8 @@ def mermaid(drawing: Drawing, way: Way) -> str:
     write(drawing.top.content, "  ")
     for item, name in names.items():
         lines += [f"  {names[i]} {'-->|residual|' if i in item.around else '-->'} {name}" for i in item.inputs]
+    if (edges := sum(len(item.inputs) for item in names)) > MOST_EDGES:
+        lines.insert(1, f"  %% {edges} edges: initialize Mermaid with a maxEdges of as many; its own is {MOST_EDGES}.")
     classes = {kind: [n for item, n in names.items() if item.kind == kind] for kind in ("data", "weight", "op")}
     classes["accent"] = [n for item, n in names.items() if item.depends]
     classes["repeat"] = [f"b{i + 1}" for i, box in enumerate(boxes) if box.times > 1]

@@ -2,7 +2,7 @@
 many others. Boxes that the common block does not have are marked.
 
 The common block is Llama’s: RMSNorm, grouped-query attention with RoPE, RMSNorm, SwiGLU, and a residual connection
-around each part. What a box is comes from the steps in it, nothing from the name of a model.
+around each part. A box is described by its steps, never by the model's name.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine import terms
 from ...engine.array import Node
 from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, Role
@@ -42,13 +42,13 @@ from .drawing import BOLD, PLAIN, wrapped_lines
 from .layout import Flow, Group, Leaf, lay_out
 from .pen import Pen
 
-COMMON = "llama3-8b"  # the model whose block the others are held against
-SCALE = 2  # laid out so many times as large as shown: the lines between small boxes are then as short as these are
-TITLE, LINE = 21, 20  # sizes of text, before that
+COMMON = "llama3-8b"  # the model whose block the others are compared with
+SCALE = 2  # scale of the layout relative to the drawing, which keeps lines between small boxes short
+TITLE, LINE = 21, 20  # font sizes before scaling
 HEIGHT = {TITLE: 26, LINE: 24}
 PADDING, WIDEST, LEAST, STEP = 11, 290, 240, 20
 RADIUS = 15
-NEARLY = 0.9  # of the parts of one title and kind
+NEARLY = 0.9  # share of the parts of one title and kind
 MOST = 5  # lines below a title
 WORDS_OF_ANY = {"linear layer", "activation function", "weighted sum", "causal mask", "MLP"}
 OF_ACTIVATIONS = {word for role in ACTIVATIONS for word in role.term.split(", ")}
@@ -57,8 +57,8 @@ BIASES = ".bias", "_proj_bias"
 
 
 class Part(NamedTuple):
-    """One step of a layer as a box: its title, the field’s words for its kind, what it has besides the common block’s
-    and what it lacks."""
+    """One part of a layer as a box: its title, the field’s words for its kind, and what it adds to the common block’s
+    or lacks."""
 
     title: str
     kind: tuple[str, ...] = ()
@@ -67,19 +67,19 @@ class Part(NamedTuple):
     is_common: bool = True
 
     def but(self, implied: Mapping[Named, frozenset[str]]) -> Part:
-        """Without what its title and kind imply."""
+        """The same without what its title and kind imply."""
         known = implied.get((self.title, self.kind), frozenset())
         return self._replace(more=tuple(word for word in self.more if word not in known))
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """What stands below its title."""
+        """The lines below its title."""
         said = (*self.kind, *(f"+ {word}" for word in self.more), *(f"− {word}" for word in self.less))
         return said if len(said) <= MOST else (*said[: MOST - 1], f"and {len(said) - MOST + 1} more")
 
     @property
     def said(self) -> str:
-        """The same in a sentence."""
+        """The same as a sentence."""
         words = [*self.kind, *(f"with {word}" for word in self.more), *(f"without {word}" for word in self.less)]
         return f"{self.title}: {', '.join(words)}" if words else self.title
 
@@ -89,7 +89,7 @@ Named = tuple[str, tuple[str, ...]]  # the title of a part, and its kind
 
 @dataclass(eq=False)
 class Slot:
-    """A place in a drawing: the parts that stand there, each with its number of layers, and what they are drawn for."""
+    """A position in a drawing: the parts there, each with its number of layers, and the items that they represent."""
 
     parts: dict[Part, int]
     items: list[Item]
@@ -99,7 +99,7 @@ class Slot:
 
 @dataclass(eq=False)
 class Stack:
-    """Layers whose boxes stand in the same order, or with an empty title what stands alone."""
+    """Layers with the same boxes in the same order; with an empty title, a box outside of layers."""
 
     title: str
     slots: list[Slot] = field(default_factory=list)
@@ -107,26 +107,26 @@ class Stack:
 
 
 class Spot(NamedTuple):
-    """A place as it is drawn: the parts there, or a sum."""
+    """A position in the drawing: the parts there, or a sum."""
 
     parts: tuple[tuple[Part, int], ...]
     is_sum: bool
 
 
 class Outline(NamedTuple):
-    """What is drawn, without what makes it that of one model: two models with equal outlines have equal drawings."""
+    """The content of a drawing without anything specific to one model: equal outlines give equal drawings."""
 
     stacks: tuple[tuple[str, tuple[Spot, ...]], ...]
     flows: tuple[Flow, ...]
 
     def parts(self) -> Iterator[Part]:
-        """Every part, in their order."""
+        """Every part, in order."""
         for _, places in self.stacks:
             for place in places:
                 yield from (part for part, _ in place.parts)
 
     def but(self, implied: Mapping[Named, frozenset[str]]) -> Outline:
-        """Without what the titles and kinds of parts imply."""
+        """The same without what the titles and kinds of parts imply."""
         stacks = tuple(
             (title, tuple(Spot(_merged((part.but(implied), n) for part, n in p.parts), p.is_sum) for p in places))
             for title, places in self.stacks
@@ -134,7 +134,7 @@ class Outline(NamedTuple):
         return self._replace(stacks=stacks)
 
     def without_numbers(self) -> Outline:
-        """Without the numbers of layers, where those are made up."""
+        """The same without numbers of layers, for small configs."""
         stacks = tuple(
             (title, tuple(Spot(tuple((part, 0) for part, _ in p.parts), p.is_sum) for p in spots))
             for title, spots in self.stacks
@@ -150,7 +150,7 @@ def _merged(parts: Iterable[tuple[Part, int]]) -> tuple[tuple[Part, int], ...]:
 
 
 def implied_words(outlines: Iterable[Outline]) -> dict[Named, frozenset[str]]:
-    """What nearly every part of a title and kind has, in these outlines."""
+    """The features that nearly every part with a title and kind has in these outlines."""
     found: dict[Named, list[Part]] = {}
     for one in outlines:
         for part in one.parts():
@@ -178,7 +178,7 @@ class DrawingOfParts(Drawing):
         return [item]
 
     def _owner(self, node: Node) -> Item | None:
-        """None for a call of a part that is not drawn by itself: its inputs are seen through it."""
+        """None for a call that is not drawn separately, and is passed through."""
         owner = super()._owner(node)
         if owner is None or owner.kind != "part":
             return owner
@@ -209,7 +209,7 @@ def outline(model: Model) -> Outline:
 
 
 def _behind_data(item: Item, drawn: Mapping[Item, int]) -> Iterator[Item]:
-    """Where an item’s inputs come from, of what is drawn."""
+    """The drawn sources of an item’s inputs."""
     for source in item.inputs:
         if source in drawn:
             yield source
@@ -218,7 +218,7 @@ def _behind_data(item: Item, drawn: Mapping[Item, int]) -> Iterator[Item]:
 
 
 def _note_parallel(stack: Stack, slots: list[Slot], flows: Iterable[tuple[int, int]]) -> None:
-    """Parts of a layer that take the same numbers stand beside each other, and say so."""
+    """Parts of a layer with the same input are placed side by side and marked as parallel."""
     sources = {slot: {slots[a] for a, b in flows if slots[b] is slot} for slot in stack.slots if slot.is_part}
     for slot in sources:
         if any(other is not slot and sources[other] == sources[slot] for other in sources):
@@ -227,11 +227,11 @@ def _note_parallel(stack: Stack, slots: list[Slot], flows: Iterable[tuple[int, i
             }
 
 
-# What stands where
+# Positions
 
 
 def _stacks(drawing: Drawing) -> list[Stack]:
-    """What is drawn, from the top."""
+    """The drawing's content, from top to bottom."""
     found: list[Stack] = []
     skeleton: tuple[object, ...] = ()
     for c in drawing.top.content:
@@ -241,7 +241,7 @@ def _stacks(drawing: Drawing) -> list[Stack]:
             continue
         assert c.node is not None  # a layer
         slots = [_slot(item, c.times) for item in c.items() if item.kind != "data"]
-        # What stands beside each other in equal places is drawn once.
+        # Equal neighbors are drawn once.
         order = tuple(slot.is_sum or slot.is_part or next(iter(slot.parts)) for slot in slots)
         if found and found[-1].is_layer and order == skeleton:
             for slot, other in zip(found[-1].slots, slots):
@@ -261,7 +261,7 @@ def _slot(item: Item, times: int) -> Slot:
 
 
 def _part(item: Item) -> Part:
-    """What a box is, held against the common block."""
+    """A box compared with the common block."""
     title, kind, words, place = _described(item)
     titles, parts = _common()
     if title in parts:
@@ -287,7 +287,7 @@ def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place
 
 
 def _words(part: Node, own: list[str]) -> tuple[str, ...]:
-    """The field’s words for the steps inside a part, in their order, without those that are in any and its own."""
+    """The field’s words for the steps inside a part, in order, without those that every part has and its own."""
     nodes = [n for n in part.walk() if n is not part]
     found: dict[str, None] = {}
     for n in nodes:
@@ -318,7 +318,7 @@ def _is_of_heads(norm: Node) -> bool:
 
 @memoized
 def _common() -> tuple[frozenset[tuple[str, Place | None]], dict[str, tuple[tuple[str, ...], tuple[str, ...]]]]:
-    """Of the common block: its boxes by title and place; kind and words of its parts by their titles."""
+    """The common block's boxes by title and position, and the kind and words of its parts by title."""
     described = [(item, _described(item)) for item in DrawingOfParts(presets.model(COMMON).drawn).items]
     titles = frozenset((title, place) for _, (title, _, _, place) in described)
     return titles, {title: (kind, words) for item, (title, kind, words, _) in described if item.kind == "part"}
@@ -345,7 +345,7 @@ class Line(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def drawn(outline: Outline) -> Drawn:
-    """An outline laid out."""
+    """The layout of an outline."""
     places = [place for _, of_stack in outline.stacks for place in of_stack]
     texts = [() if place.is_sum else tuple(_lines(place)) for place in places]
     leaves = iter([_leaf(lines) for lines in texts])

@@ -1,4 +1,4 @@
-"""Path data of SVG in relative commands: equal shapes are equal text wherever they stand, which compresses."""
+"""SVG path data in relative commands: equal shapes are equal text wherever they are, which compresses well."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from functools import lru_cache
 
 from .layout import Line, Rect
 
-CURVE = 5  # of a line's turns
+CURVE = 5  # radius of a line's turns
 TIP = 7, 4  # length and half the width of an arrowhead
 
 
 class Pen:
-    """A path as it is written. Places are rounded to a whole number of the finest step, so that no error adds up."""
+    """A path under construction. Positions are rounded to whole steps, so that errors do not add up."""
 
     def __init__(self, steps: int = 10):
         self.steps = steps  # in a px
@@ -26,14 +26,14 @@ class Pen:
         self.data.append(_written(command, numbers, self.steps))
 
     def to(self, x: float, y: float) -> None:
-        """To a place, without a line."""
+        """Move to a position without drawing."""
         across, down = round(x * self.steps) - self.x, round(y * self.steps) - self.y
         self.by("m", across, down)
         self.x += across
         self.y += down
 
     def line(self, line: Line) -> None:
-        """A line of a layout, with round turns."""
+        """A layout's line with rounded turns."""
         steps = self.steps
         (x, y), *rest = line.points
         across, down = round(x * steps) - self.x, round(y * steps) - self.y
@@ -64,7 +64,7 @@ class Pen:
             self.x += across
 
     def tip(self, line: Line, is_filled: bool) -> None:
-        """An arrowhead at a line’s end: a triangle, or two strokes from where the line has led."""
+        """An arrowhead at a line’s end: a triangle, or two strokes."""
         (x, y), (end_x, end_y) = line.points[-2:]
         is_sideways = abs(end_x - x) > abs(end_y - y)
         path, across, down = _tip(_sign(end_x - x if is_sideways else end_y - y), is_sideways, is_filled, self.steps)
@@ -98,7 +98,7 @@ class Pen:
 
 @lru_cache(maxsize=64)
 def _tip(towards: int, is_sideways: bool, is_filled: bool, steps: int) -> tuple[str, int, int]:
-    """An arrowhead to the right or downwards, or (-1) to the left or upwards; and how far the path leads."""
+    """An arrowhead to the right or down, or (-1) to the left or up; and the length of the path."""
     long, half = (n * steps for n in TIP)
     back, other = (
         ((-long * towards, -half), (0, 2 * half)) if is_sideways else ((-half, -long * towards), (2 * half, 0))
@@ -112,7 +112,7 @@ def _tip(towards: int, is_sideways: bool, is_filled: bool, steps: int) -> tuple[
 
 @lru_cache(maxsize=16384)
 def _written(command: str, numbers: tuple[int, ...], steps: int) -> str:
-    """A command with its numbers of steps in px, each apart from the one before."""
+    """A command with its numbers in px, separated from the one before."""
     said = [f"{n / steps:g}" if n % steps else str(n // steps) for n in numbers]
     return command + said[0] + "".join([n if n[0] == "-" else f" {n}" for n in said[1:]]) if said else command
 

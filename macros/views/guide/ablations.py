@@ -1,4 +1,4 @@
-"""What becomes of the small model's answer without one of the designs of its forward pass."""
+"""The small model's answer without one of the designs of its forward pass."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from ...engine.errors import Problem, nearest
 from ...engine.numbers import trace
 from ...engine.ops import softmax
 from ...engine.steps import Role
-from ..kit.html import Html, Link, html, linked, number, table
+from ..kit.html import Html, Link, html, linked, number, table, tag
 from . import real_numbers
 from .live_numbers import FOLDER, TEXT, live
 from .real_numbers import WITHOUT, Run
+from .share_bars import share_bars
 
 INSTEAD = {
     "scaling": "the scores as they are",
@@ -27,10 +28,38 @@ INSTEAD = {
 
 
 def ablation_table(country: str = "France", page_link: Link | None = None) -> Html:
-    """The small model’s answer without one design after the other, and how many questions about a country it still
+    """The small model’s answer with each design left out in turn, and how many questions about a country it still
     answers: one for each kind of fact."""
     pages = {name: ask.address.rstrip("&?") for name in WITHOUT if (ask := live(page_link, without=name))}
     return _ablation_table(country, tuple(sorted(pages.items())))
+
+
+def ablation_chart(text: str = TEXT) -> Html:
+    """How likely the small model takes its answer to be, whole and with each design left out in turn, as bars."""
+    return _ablation_chart(text)
+
+
+@memoized
+def _ablation_chart(text: str) -> Html:
+    whole = real_numbers.run(FOLDER, text)
+    answer = int(np.argmax(whole.scores))
+    rows = []
+    for without in ("", *INSTEAD):
+        here = real_numbers.run(FOLDER, text, without)
+        name = f"without {WITHOUT[without]}" if without else "whole"
+        best, _ = _best(here)
+        shown = name if _token(whole, best) == answer else f"{name}: “{best}” instead"
+        rows.append((shown, float(softmax(here.scores.astype(np.float64))[answer])))
+    word = whole.asked.tokenizer.token(answer)
+    said = (
+        f"The probability of “{word}” after “{text}”, in the whole small model and with each design left out in turn."
+    )
+    return tag(
+        "figure",
+        tag("div", tag("div", share_bars(rows), cls="ep-bars"), cls="ep-three of-1"),
+        tag("figcaption", said),
+        cls="ep-figure",
+    )
 
 
 @memoized
@@ -38,7 +67,8 @@ def _ablation_table(country: str, pages: tuple[tuple[str, str], ...]) -> Html:
     facts = next((f for f in capitals.countries() if f["country"] == country), None)
     if facts is None:
         known = [f["country"] for f in capitals.countries()]
-        raise Problem(f"country = {country!r}", nearest(country, known, "it is not one of those that the model knows"))
+        mend = nearest(country, known, "it is not one of those that the model knows")
+        raise Problem("", mend).about("country", country)
     kinds = {sentence.asks: sentence for sentence in reversed(capitals.sentences())}
     asked = [(sentence.prompt(facts), facts[kind]) for kind, sentence in reversed(kinds.items())]
     text, answer = asked[0]
@@ -58,7 +88,7 @@ def _ablation_table(country: str, pages: tuple[tuple[str, str], ...]) -> Html:
         *("Left out", "Instead", "Most likely word", number("Its probability")),
         *(number(f"Probability of “{answer}”"), number(f"Questions about {country} answered")),
     ]
-    name = f"“{text}”, without one design after the other"
+    name = f"“{text}”, with each design left out in turn"
     return table(name, columns, rows, name=name)
 
 
@@ -76,7 +106,7 @@ def ablated(what: str, without: str = "", text: str = TEXT) -> Html:
     answer, the average `largest` attention weight of a word, the average weight on `later` words, the `change` of
     earlier logits as words follow, the typical `size` of a number of the last vector."""
     if what not in FIGURES:
-        raise Problem(f"what = {what!r}", nearest(what, FIGURES, f"one of {', '.join(FIGURES)}"))
+        raise Problem("", nearest(what, FIGURES, f"one of {', '.join(FIGURES)}")).about("what", what)
     return html("{}", FIGURES[what](text, without))
 
 
@@ -100,7 +130,7 @@ def _weights(text: str, without: str) -> np.ndarray:
 
 
 def _largest(text: str, without: str) -> str:
-    return f"{_weights(text, without)[:, :, 1:].max(-1).mean():.2f}"  # the first word has no choice
+    return f"{_weights(text, without)[:, :, 1:].max(-1).mean():.2f}"  # the first word can attend only to itself
 
 
 def _later(text: str, without: str) -> str:

@@ -12,11 +12,13 @@ from ...engine.errors import Problem, nearest
 from ...engine.ops import softmax
 from ...engine.steps import Role
 from ..kit.html import Html, Link, number, table, tag
+from ..kit.svg import ACCENT, DATA, element, svg
 from . import real_numbers
 from .live_numbers import FOLDER, PAGE, TEXT, live
 
-SAMPLE = ("France", "Japan", "Peru")  # the countries that the heads are measured by
-NAMED_FROM = 0.4  # the share from which on a head has the name of what it looks at
+SAMPLE = ("France", "Japan", "Peru")  # countries over which the heads' attention is averaged
+BANDS = 2  # rows of countries in the grid
+NAMED_FROM = 0.4  # minimum share for naming a head after its target
 LOOKS_AT = {
     "name": "the name in the prompt",
     "question": "the word that says what is asked for",
@@ -36,14 +38,43 @@ def capitals_figure(what: str) -> str:
         **{name: _share(said) if "." in said else said for name, said in capitals.log().items()},
     }
     if what not in known:
-        raise Problem(f"what = {what!r}", nearest(what, known, f"one of {', '.join(known)}"))
+        raise Problem("", nearest(what, known, f"one of {', '.join(known)}")).about("what", what)
     return known[what]
 
 
 def _share(said: str) -> str:
-    """A share of the log, rounded so that 100% means without any error."""
+    """A share from the log, rounded so that 100% means no error at all."""
     share = float(said)
     return "100%" if share == 1 else f"{min(100 * share, 99.9):.1f}%"
+
+
+def learned_grid() -> Html:
+    """Every combination of a country and a sentence as a cell: those of the training, and those that it never saw."""
+    return _learned_grid()
+
+
+@memoized
+def _learned_grid() -> Html:
+    sentences, countries = capitals.sentences(), capitals.countries()
+    side, columns = 8, -(-len(countries) // BANDS)
+    trained, unseen = [], []
+    for i, facts in enumerate(countries):
+        band, column = divmod(i, columns)
+        for row, sentence in enumerate(sentences):
+            cell = f"M{column * side} {(band * (len(sentences) + 2) + row) * side}h{side - 1}v{side - 1}h{1 - side}z"
+            (unseen if capitals.is_left_out(facts, sentence) else trained).append(cell)
+    drawn = [
+        element("path", d="".join(trained), fill=DATA, fill_opacity=".35"),
+        element("path", d="".join(unseen), fill=ACCENT),
+    ]
+    high = (BANDS * (len(sentences) + 2) - 2) * side
+    said = (
+        f"{len(countries)} countries, each a column of {len(sentences)} sentences. Blue: the {len(trained):,} "
+        f"combinations of the training, of which the model answers {capitals_figure('trained')} correctly. Orange: the "
+        f"{len(unseen)} that it never saw, of which it answers {capitals_figure('never trained')} correctly."
+    )
+    drawing = svg(high, tag("g", *drawn), "What the small model learned", said, columns * side)
+    return tag("figure", tag("div", drawing, cls="ep-grid"), tag("figcaption", said), cls="ep-figure")
 
 
 def sentence_table(country: str = "France", page_link: Link | None = None) -> Html:
@@ -51,12 +82,12 @@ def sentence_table(country: str = "France", page_link: Link | None = None) -> Ht
     return _sentence_table(country, page_link(PAGE) if page_link else None)
 
 
-@memoized
 def _sentence_table(country: str, page: str | None) -> Html:
     facts = next((f for f in capitals.countries() if f["country"] == country), None)
     if facts is None:
         known = [f["country"] for f in capitals.countries()]
-        raise Problem(f"country = {country!r}", nearest(country, known, "it is not one of those that the model knows"))
+        mend = nearest(country, known, "it is not one of those that the model knows")
+        raise Problem("", mend).about("country", country)
     rows = []
     for sentence in capitals.sentences():
         here = _last_word(sentence.prompt(facts))
@@ -72,7 +103,7 @@ def _sentence_table(country: str, page: str | None) -> Html:
 @memoized
 def head_habits() -> Html:
     """The tokens that each head attends to when the next word is the answer, on average over all sentences and some
-    countries; a head with a habit has its name."""
+    countries; a head with a clear target is named after it."""
     measured = mean_attention()
     rows = []
     for (layer, head), shares in measured.items():
@@ -123,8 +154,7 @@ def _kind(word: str, place: int, length: int, facts: set[str], telling: frozense
 
 
 class LastWord(NamedTuple):
-    """What a text's last word comes to: the attention weights of each layer's heads, [N S] each, and the scores of the
-    next word, [V]."""
+    """The attention weights of a text's last word in each layer, [N S], and the scores of the next word, [V]."""
 
     text: str
     words: list[str]
@@ -134,7 +164,7 @@ class LastWord(NamedTuple):
 
 @memoized
 def _last_word(text: str) -> LastWord:
-    """Of a whole run, what is asked of more texts than stay in memory."""
+    """The parts of a run that are needed for more texts than stay in memory."""
     here = real_numbers.run(FOLDER, text)
     weights = (here.trace.of(n.outputs[0]) for n in here.trace.root.walk() if n.role is Role.SOFTMAX)
     return LastWord(here.text, here.words, [of_layer[:, -1].copy() for of_layer in weights], here.scores.copy())
@@ -172,7 +202,7 @@ def attention_of(kind: str = "name", text: str = TEXT, page_link: Link | None = 
 
 
 def _unknown_kind(kind: str) -> Problem:
-    return Problem(f"kind = {kind!r}", nearest(kind, LOOKS_AT, f"one of {', '.join(LOOKS_AT)}"))
+    return Problem("", nearest(kind, LOOKS_AT, f"one of {', '.join(LOOKS_AT)}")).about("kind", kind)
 
 
 def strongest_head(kind: str) -> tuple[int, int]:

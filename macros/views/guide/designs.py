@@ -1,4 +1,4 @@
-"""Models that nobody has trained: the block of a real one at other widths, as deep as a budget allows.
+"""Hypothetical models: the block of a real one at other widths, as deep as a budget allows.
 
 Each is a config like any other, and its figures come from its own forward pass on shapes.
 """
@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.errors import Problem
 from ..charts import catalogue_entries
 from ..kit import disclosure, rounding
@@ -19,7 +19,7 @@ from ..kit.arguments import one_of, whole_number
 from ..kit.html import Html, Row, block, conventions, html, number, table
 from ..kit.shapes import var
 
-STEP, WIDEST, SHALLOWEST = 1024, 12 * 1024, 6  # widths that are tried, and layers below which one is not
+STEP, WIDEST, SHALLOWEST = 1024, 12 * 1024, 6  # widths to try, and the minimum number of layers
 
 
 class Design(NamedTuple):
@@ -38,7 +38,7 @@ class Design(NamedTuple):
 
     @property
     def of_a_layer(self) -> int:
-        """Parameters of one layer; the final norm, which belongs to none, is as wide as the model."""
+        """Parameters of one layer, without the final norm."""
         return (self.model.counts.total - self.tables - self.size("d_model")) // self.size("n_layers")
 
     @property

@@ -1,4 +1,4 @@
-"""Links from the numbers of a static page to the same numbers in the form that says what each is made of."""
+"""Links from the numbers of a static page to the same numbers in the form that derives each of them."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from ...engine.architectures.gpt2 import GPT2
 from ..kit.html import Html, Link
 
 PAGE = "real-numbers/choose.md"
-FOLDER, TEXT = "capitals", "The capital of France is"  # what the form shows unless it is told otherwise
+FOLDER, TEXT = "capitals", "The capital of France is"  # the form's default
 
-Place = Callable[[int, int], str | None]  # of a row and a column: the number's name in the form
+Place = Callable[[int, int], str | None]  # from a row and a column to the number's name in the form
 
 
 class Live(NamedTuple):
-    """The address of the form with a text, as far as the number."""
+    """The address of the form with a text, up to the number."""
 
     address: str
 
     def number(self, said: str, place: str | None, is_first: bool = False) -> Html | str:
-        """A number as a link to its place in the form; the first of a table is reached by Tab."""
+        """A number as a link to its place in the form; Tab reaches the first one of a table."""
         if place is None:
             return said
         last = "" if is_first else ' tabindex="-1"'
@@ -36,7 +36,7 @@ def live(
     page = page_link(PAGE) if page_link and folder == FOLDER else None
     if page is None:
         return None
-    left_out = "ln_1|ln_2|ln_f" if without == "norms" else without  # which the form lists one by one
+    left_out = "ln_1|ln_2|ln_f" if without == "norms" else without  # listed one by one in the form
     given = {"text": "" if text == TEXT else text, "without": left_out, **fields}
     values = urlencode({name: value for name, value in given.items() if value not in ("", None)})
     return Live(f"{page}?{values}&" if values else f"{page}?")

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.array import Node
 from ...engine.dims import Dim, Poly
 from ...engine.dims import product as number_of_elements
@@ -134,7 +134,7 @@ def _three(given: object, name: str) -> tuple[str, str, str]:
     """Three words, as text. Raises `Problem`."""
     listed = several(given, name)
     if len(listed) != 3:
-        raise Problem(f"{name} = {given!r}: expected three words", f'write {name}=["…", "…", "…"]')
+        raise Problem("expected three words", f'write {name}=["…", "…", "…"]').about(name, given)
     first, second, third = map(str, listed)
     return first, second, third
 
@@ -185,7 +185,7 @@ def drawing(
 ) -> tuple[Html, bool]:
     """The SVG: three rectangles to one scale; and whether a side has a break.
 
-    A side too short to see is drawn longer, with a break through it.
+    A side too short to see is drawn longer, with a break.
     """
     matrices = [
         Matrix(names[0], rows, inner, labels[0], labels[1], weights[0]),
@@ -195,7 +195,7 @@ def drawing(
     side = 30  # room for the label of the first one's rows
     room = WIDTH - side - 2 * GAP - 8
     scale = min(Fraction(room, sum(m.columns for m in matrices)), Fraction(TALLEST, max(m.rows for m in matrices)))
-    for _ in range(3):  # what is drawn longer takes room from the others
+    for _ in range(3):  # lengthened sides take room from the others
         fixed = sum(LEAST for m in matrices if m.columns * scale < LEAST)
         free = sum(m.columns for m in matrices if m.columns * scale >= LEAST)
         if free:
@@ -213,7 +213,7 @@ def drawing(
         if i == 0:
             drawn.append(label(x - 5, y + h / 2 + 3.5, m.rows_label or f"{m.rows:,}", "end", 11))
         drawn += [
-            label(x + w / 2, y - 5, m.columns_label or f"{m.columns:,}", "middle", 11),
+            label(x + w / 2, y - 5, _fitting(m.columns_label, m.columns, w), "middle", 11),
             label(min(x + w / 2, WIDTH - 3.2 * len(m.name)), TOP + tall + 15, m.name, "middle", 11, "bold"),
         ]
         if i < 2:
@@ -226,6 +226,11 @@ def drawing(
     note = ", but for the sides with a break, which are too short to see" if is_broken else ""
     drawn_to_scale = f"{described}. Drawn to scale{note}."
     return svg.svg(round(TOP + tall + 24), joined(drawn), title, drawn_to_scale, WIDTH), is_broken
+
+
+def _fitting(name: str, size: int, w: float) -> str:
+    """The name of a side, or its size if the name is too long to stand above a rectangle of this width."""
+    return name if name and 6 * len(name) <= w + 2 * GAP else f"{size:,}"
 
 
 def _rectangle(m: Matrix, x: float, y: float, w: float, h: float, breaks: tuple[bool, bool]) -> Html:
@@ -246,7 +251,7 @@ def _rectangle(m: Matrix, x: float, y: float, w: float, h: float, breaks: tuple[
         drawn += element(
             "path", cls=f"{kind} hatch", d=_hatch(x, y, w, h), fill="none", stroke=colour, stroke_width=".7"
         )
-    across, down = breaks  # a break crosses the side that is drawn too long
+    across, down = breaks  # the break across a lengthened side
     if down and not across:
         drawn += _break(x + min(w / 2, 10), y + h / 2, colour, True)
     if across:

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.architectures.config import fields_of
 from ...engine.errors import Problem, nearest
 from ..charts import catalogue_entries, parts_chart
@@ -27,7 +27,7 @@ from ..words import notation
 
 def model_link(slug: str, words: str | None = None, link: Link | None = None) -> Html:
     """A link to a model's page, with the model's name or words of your own."""
-    name = presets.preset(slug).name  # which says where there is none
+    name = presets.preset(slug).name  # says so if there is none
     return linked(name if words is None else words, slug, link)
 
 
@@ -103,7 +103,6 @@ def widths_at_a_glance() -> Html:
 CLASSES = ((0, 10**9), (10**9, 10**10), (10**10, 10**11), (10**11, 10**13))
 
 
-@memoized
 def common_widths() -> Html:
     """The hidden dimensions in use, by the size of the models, with the number of models for each."""
     rows = []
@@ -141,7 +140,7 @@ def _class(least: int, most: int) -> str:
 
 
 def width_result(what: str, link: Link | None = None) -> Html | str:
-    """One fact about the widths of the catalog, for a sentence: `models`, `least`, `most`, `multiples of 128`, `least
+    """A fact about the widths of the catalog, for a sentence: `models`, `least`, `most`, `multiples of 128`, `least
     d_ff`, `most d_ff`.
 
     The last two are the least and the greatest d_ff / d_model of dense models with a gated feed-forward network, from
@@ -199,7 +198,6 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
     return table("The rule, compared with real pairs of models", columns, rows, name="Linear in L, quadratic in D")
 
 
-@memoized
 @disclosure.view("a comparison with the formula")
 def formula_against_parts(model: Model) -> Html:
     """4·D², 8·D² and the rest, part by part: the formula's count, the model's count."""

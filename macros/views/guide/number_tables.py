@@ -1,4 +1,4 @@
-"""Matrices of numbers: a corner as a table with shaded cells, all of them as bars, all of them written out."""
+"""Matrices of numbers: a corner as a table with shaded cells, the whole as bars, the whole in digits."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from ..kit.html import Cell, Html, html, joined, number, table, tag
 from ..kit.svg import element
 
-CORNER = 6  # columns of a matrix that are shown as numbers at once
+CORNER = 6  # columns of a matrix shown as numbers
 LEVELS = 4  # shades of a cell
 
-# A number of a station as text, or as a link to where it answers: with its row, its column, and whether it comes first.
+# Writes a station's number as text or as a link, from the number, its row, its column, and whether it comes first.
 Asked: TypeAlias = Callable[..., Html | str]
 
 
@@ -64,7 +64,7 @@ def corner(
     body = []
     for i, (word, row) in enumerate(zip(rows, content)):
         cells: list[object] = [
-            Cell(asked(two(x), i, j, i == j == 0), cls=_shade(x, largest)) for j, x in enumerate(row[:shown])
+            Cell(asked(two(x), i, j, i == j == 0), cls=shade(x, largest)) for j, x in enumerate(row[:shown])
         ]
         cells += ["…"] if is_cut else []
         cells += [two(row.sum())] if is_share else []
@@ -73,11 +73,11 @@ def corner(
 
 
 def columns_shown(content: np.ndarray, columns: int) -> int:
-    """The number of columns shown as numbers: all if only one would be left out."""
+    """The number of columns shown as numbers: all of them if only one would be hidden."""
     return content.shape[1] if content.shape[1] <= columns + 1 else columns
 
 
-def _shade(x: float, largest: float) -> str:
+def shade(x: float, largest: float) -> str:
     """The class of a cell: its sign, and its size relative to the largest."""
     if not np.isfinite(x):
         return "masked"
@@ -85,7 +85,7 @@ def _shade(x: float, largest: float) -> str:
     return f"{'minus' if x < 0 else 'plus'}-{level}" if level else ""
 
 
-WIDE, ROW, HALF = 640, 20, 9  # of a drawing of bars: its width, the height of a row, and the longest bar
+WIDE, ROW, HALF = 640, 20, 9  # the width of the bar drawing, the height of a row, and the longest bar
 
 
 def bars(content: np.ndarray, name: str) -> Html:

@@ -16,11 +16,11 @@ import numpy as np
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.checkpoints import Checkpoint, checkpoint
+from ...catalogue.checkpoints import AnyCheckpoint, checkpoint
 from ...engine import numbers
 from ...engine.architectures.gpt2 import GPT2
 from ...engine.dims import Dim
-from ...engine.errors import Problem, nearest, shorten
+from ...engine.errors import Problem, nearest
 from ...engine.ops import layer_norm, softmax
 from ...engine.steps import Role
 from ..diagrams import model_diagrams
@@ -43,6 +43,7 @@ from .number_tables import (
     two,
     written_out,
 )
+from .share_bars import share_bars
 
 WITHOUT = {
     "scaling": "the scaling",
@@ -60,7 +61,7 @@ class Run:
     """One forward pass over a text: its tokens as words, and the trace with the numbers."""
 
     is_large_result: ClassVar = True
-    asked: Checkpoint
+    asked: AnyCheckpoint
     text: str
     ids: list[int]
     words: list[str]
@@ -101,7 +102,7 @@ def run(folder: str, text: str, without: str = "") -> Run:
 
 @memoized
 def _of_length(folder: str, tokens: int, without: str) -> Run:
-    """A run over any tokens, whose trace serves all texts of this length."""
+    """A run over arbitrary tokens, whose trace serves all texts of this length."""
     asked, ids = opened(folder), [0] * tokens
     model, left_out = asked.model, [without] if without else ()
     trace, _ = numbers.trace(model.architecture, model.config, asked.weights(), ids, without=left_out)
@@ -164,7 +165,7 @@ def _matrix(run: Run, operation: Operation, head: int | None) -> tuple[np.ndarra
     axis = _axis_of_heads(shape)
     if axis is not None:
         if head is None or not 0 <= head < shape[axis]:
-            raise Problem(f"head = {head}", f"give one from 0 to {shape[axis] - 1}")
+            raise Problem("", f"give one from 0 to {shape[axis] - 1}").about("head", head)
         content, shape = content.take(head, axis), shape[:axis] + shape[axis + 1 :]
     if content.ndim != 2:
         raise Problem(f"its output has the shape {list(map(int, shape))}", "only matrices can be shown")
@@ -191,8 +192,9 @@ def number_matrix(
     without: str = "",
     page_link: Link | None = None,
 ) -> Html:
-    """The output of a station of a checkpoint’s forward pass: a corner of the matrix, each number as a bar, all of them
-    behind a click; next to it the shapes of the same station of `model`. `without` leaves out a design."""
+    """The output of a station of a checkpoint’s forward pass: a corner of the matrix, each number as a bar, and the
+    whole matrix on a click; next to it the shapes of the same station of `model`. `without` leaves out a design.
+    """
     ask = live(page_link, folder, text, without)
     return _number_matrix(station_name, layer, head, text, folder, columns, model, without, ask)
 
@@ -269,10 +271,12 @@ def _number_walk(text: str, folder: str, head: int, ask: Live | None) -> Html:
 
 
 def layer_drawing(folder: str = FOLDER, page_link: Link | None = None) -> Html:
-    """One layer of a checkpoint with every step in it as a diagram."""
+    """A checkpoint as a diagram, and one of its layers with every step in it."""
     model = opened(folder).model
-    return model_diagrams.figure(
-        model_diagrams.layer(model, next(iter(model_diagrams.layer_kinds(model))), None), "One layer", page_link
+    layer = model_diagrams.layer(model, next(iter(model_diagrams.layer_kinds(model))), None)
+    return block(
+        model_diagrams.figure(model_diagrams.whole(model, None), "The whole model", page_link),
+        model_diagrams.figure(layer, "One layer", page_link),
     )
 
 
@@ -312,7 +316,7 @@ def _top_words(
     here = run(folder, text, without)
     whole_number(top, "top")
     if not 0.01 <= temperature <= 100:
-        raise Problem(f"temperature = {shorten(temperature)}", "give a number from 0.01 to 100")
+        raise Problem("", "give a number from 0.01 to 100").about("temperature", temperature)
     scores = here.scores if layer is None else logits_after_layer(here, _layer(here, layer))
     shares = softmax(scores.astype(np.float64) / temperature)
     rows = []
@@ -343,7 +347,7 @@ def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
     here = run(folder, text, without)
     layers = here.asked.model.counts.values()["n_layers"]
     final = int(np.argmax(here.scores))
-    rows, last = [], here.asked.tokenizer.token(final)
+    rows, bars, last = [], [], here.asked.tokenizer.token(final)
     for layer in range(-1, layers):
         shares = softmax(logits_after_layer(here, layer).astype(np.float64))
         best = int(np.argmax(shares))
@@ -353,9 +357,14 @@ def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
             for i, share in ((i, percent(shares[i])) for i in (best, final))
         ]
         rows.append([where, here.asked.tokenizer.token(best), *said])
+        bars.append((f"{where}: “{here.asked.tokenizer.token(best)}”", float(shares[final])))
     columns = ["Where", "Most likely word", number("Its probability"), number(f"Probability of “{last}”")]
     name = f"After “{text}”, layer by layer{f', without {WITHOUT.get(without, without)}' if without else ''}"
-    return table(name, columns, rows, name=name)
+    said = f"The likeliest word after each layer, and how likely “{last}” is, as if the model ended there."
+    drawn = tag("div", tag("div", share_bars(bars), cls="ep-bars"), cls="ep-three of-1")
+    whole = table(name, columns, rows, name=name)
+    as_table = html('<details class="wide"><summary>The same as a table</summary>{}</details>', whole)
+    return block(tag("figure", drawn, tag("figcaption", said), cls="ep-figure"), as_table)
 
 
 def logits_after_layer(here: Run, layer: int) -> np.ndarray:
@@ -394,8 +403,8 @@ def _worked_score(query: int, key: int, layer: int, head: int, text: str, folder
     scores = _matrix(here, operation_by_name(here.whole, "scores", where), head)[0]
     for place, name in ((query, "query"), (key, "key")):
         if not 1 <= place <= len(here.ids):
-            raise Problem(f"{name} = {place}", f"the text has tokens 1 to {len(here.ids)}")
-    # What is shown is multiplied as it is shown, so that a reader gets the same.
+            raise Problem("", f"the text has tokens 1 to {len(here.ids)}").about(name, place)
+    # The displayed digits are multiplied, so that a reader gets the same result.
     q, k = (np.round(rows[place - 1].astype(np.float64), 3) for rows, place in ((asking, query), (answering, key)))
     products = np.round(q * k, 3)
     total, width = float(products.sum()), len(q)
@@ -453,14 +462,14 @@ def real_number(what: str, folder: str = FOLDER) -> Html:
     model = opened(folder).model
     known = {**model.counts.values(), "total": model.counts.total}
     if what not in known:
-        raise Problem(f"what = {what!r}", nearest(what, known, f"one of {', '.join(known)}"))
+        raise Problem("", nearest(what, known, f"one of {', '.join(known)}")).about("what", what)
     return html("{:,}", int(known[what]))
 
 
 def _layer(here: Run, layer: int) -> int:
     layers = here.asked.model.counts.values().get("n_layers", 0)
     if not isinstance(layer, int) or not 0 <= layer < layers:
-        raise Problem(f"layer = {layer!r}", f"give one from 0 to {layers - 1}")
+        raise Problem("", f"give one from 0 to {layers - 1}").about("layer", layer)
     return layer
 
 

@@ -14,21 +14,20 @@ from .capitals import strongest_head
 from .live_numbers import FOLDER, TEXT, Live, live
 from .number_tables import two
 
-MOST = 6  # elements that are shown
-ELEMENTS = 8  # of a row of the table
+MOST = 6  # number of elements shown
+ELEMENTS = 8  # elements of a row of the table
 STEP = 0.25  # radians by which the example turns at each position
 PAIRS = ((5, 3), (9, 7), (5, 5), (9, 1))  # positions of a query and a key
 
 
 def station(name: str, page_link: Link | None = None) -> Html:
-    """A station of the forward pass: `tokens`, `embedding`, `rope`, `scores`, `neurons`, `next` or `cache`."""
+    """A station of the forward pass: `tokens`, `embedding`, `rope`, `neurons`, `next` or `cache`."""
     layer, head = strongest_head("name")
     ask = live(page_link)
     known = {
         "tokens": lambda: real_numbers.token_rows(page_link=page_link),
         "embedding": lambda: embedding(ask),
         "rope": turned,
-        "scores": lambda: real_numbers.attention_table(layer, head, page_link=page_link),
         "neurons": lambda: neurons(layer, ask),
         "next": lambda: real_numbers.top_words(page_link=page_link),
         "cache": cached,
@@ -66,7 +65,6 @@ def embedding(ask: Live | None) -> Html:
     return table(name, ["Token", number("Row"), *(number(str(i + 1)) for i in range(ELEMENTS))], rows, name=name)
 
 
-@memoized
 def turned() -> Html:
     """The vector (1, 0) as a query and as a key, turned by RoPE at two positions, and their score."""
     rope = Rope(scaling="linear", factor=1 / STEP)

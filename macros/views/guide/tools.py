@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model, make
+from ...catalogue.models import Model
+from ...catalogue.presets import make
 from ...counting.accelerators import Accelerator, accelerator
 from ...counting.capacity import Capacity
 from ...counting.conditions import Conditions
@@ -42,7 +42,7 @@ def changes_table(model: Model) -> Html:
             keys = way.change(dict(model.raw), model.config)
             if keys is not None:
                 rows.append(_row(way.title, way.says, make(way.name, keys), machine))
-        except Problem:  # a size that another one follows from: the tool says which
+        except Problem:  # the tool names the sizes that follow from others
             continue
     columns = [
         "Change",
@@ -65,7 +65,7 @@ def changes_table(model: Model) -> Html:
 
 def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
     counts = model.counts
-    memory = sum(costs_of(counts).inference_bytes(1, Conditions(CONTEXT)).values())
+    memory = sum(costs_of(counts).memory.inference_bytes(1, Conditions(CONTEXT)).values())
     return Row(
         [
             html("{}<br>{}", title, small(says)) if says else title,
@@ -79,7 +79,7 @@ def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
 
 
 def _growth(model: Model) -> str:
-    """What a token adds to the cache, and what it adds once windows are full."""
+    """The growth of the cache per token, now and once windows are full."""
     now, later = cache_growth(model), model.counts.cache_bytes_per_token()
     said = rounding.decimal_bytes(now)
     return said if now == later else f"{said}, later {rounding.decimal_bytes(later)}"
@@ -98,7 +98,7 @@ def compare(slugs: Iterable[str], link: Link | None = None) -> Html:
 
 
 def any_config() -> Html:
-    """A config.json of the reader's own; without a script, the command that reads it."""
+    """A form for the reader's own config.json; without a script, the command that reads it."""
     return _tool(
         "config",
         html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
@@ -107,11 +107,20 @@ def any_config() -> Html:
 
 
 def run_checkpoint() -> Html:
-    """A checkpoint's folder of the reader's own, run in the browser; without a script, the command that does it."""
+    """Runs a checkpoint folder of the reader's in the browser; without a script, shows the command that does it."""
     return _tool(
         "run",
         html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
         tag("pre", code('every-parameter run path/to/folder --text "The capital of France is" --trace')),
+    )
+
+
+def read_log() -> Html:
+    """The start-up log of a reader's engine, read in the browser; without a script, the command that does it."""
+    return _tool(
+        "log",
+        html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
+        tag("pre", code("every-parameter log path/to/vllm.log")),
     )
 
 
@@ -132,7 +141,7 @@ def plan_deployment(link: Link | None = None) -> Html:
 
 # The machines of the tables without a script, in GB, and the contexts.
 AMOUNTS, CONTEXTS = (12, 16, 24, 48, 80), (8192, 32_768)
-MOST = 12  # models of each machine
+MOST = 12  # models per machine
 KNOWN = (
     *("llama3.1-8b", "qwen3-14b", "gpt-oss-20b", "gemma3-27b", "qwen3-30b-a3b", "llama3.3-70b", "gpt-oss-120b"),
     *("qwen3-235b-a22b", "deepseek-v3"),
@@ -160,13 +169,12 @@ Able: TypeAlias = "dict[str, tuple[Model, Capacity]]"
 Found: TypeAlias = "list[tuple[str, int, Fitting]]"
 
 
-@memoized
 def _capacity(slug: str) -> Capacity:
     return Capacity(capacity(slug))
 
 
 def _found(gigabytes: int, able: Able) -> Found:
-    """The models that fit in this much memory at the shorter context, best first."""
+    """The models that fit in this much memory at the shorter context, the largest first."""
     machine = Machine(f"{gigabytes} GB", gigabytes * 10**9)
     given = Conditions(CONTEXTS[0])
     fits = [
@@ -233,5 +241,5 @@ def _said(model: Model, format: str) -> str:
 
 
 def _tool(name: str, *without: object, models: str | None = None) -> Html:
-    """The element of a tool; its content shows until its script has run, which begins with `models`."""
+    """The element of a tool. Its content shows until the script replaces it, starting with `models`."""
     return tag("div", *without, cls="ep-tool", data_tool=name, data_models=models)

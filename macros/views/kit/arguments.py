@@ -17,7 +17,7 @@ def unknown(message: str, name: object, names: Iterable[str]) -> Problem:
 def whole_number(value: object, name: str, least: int = 1, most: int = 10**9) -> int:
     """A whole number in a range."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise Problem(f"{name} = {value!r}: expected a whole number from {least:,} to {most:,}", "correct the argument")
+        raise Problem(f"expected a whole number from {least:,} to {most:,}", "correct the argument").about(name, value)
     return int(value)
 
 
@@ -26,14 +26,14 @@ def several(given: object, name: str) -> tuple:
     if isinstance(given, (str, int)) and not isinstance(given, bool):
         return (given,)
     if not isinstance(given, Iterable) or not (listed := tuple(given)):
-        raise Problem(f"{name} = {given!r}: expected a list", f'write {name}=["…", "…"]')
+        raise Problem("expected a list", f'write {name}=["…", "…"]').about(name, given)
     return listed
 
 
 def one_of(value: object, names: Collection[str], name: str) -> str:
     """One of several names."""
     if not isinstance(value, str) or value not in names:
-        raise unknown(f"{name} = {value!r}", value, names)
+        raise unknown("", value, names).about(name, value)
     return value
 
 
@@ -69,5 +69,5 @@ def item_bytes(dtype: object) -> ItemBytes:
 def significant_digits(digits: object) -> int:
     """A number of significant digits."""
     if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 12:
-        raise Problem(f"digits = {digits!r}: expected a whole number from 1 to 12", "correct the argument")
+        raise Problem("expected a whole number from 1 to 12", "correct the argument").about("digits", digits)
     return digits

@@ -1,8 +1,8 @@
-"""Contexts beyond a model's own: the contexts of a table, the dagger after one that is too long, the note."""
+"""Contexts beyond a model's own: the contexts of a table, the dagger on those that are too long, the note."""
 
 from __future__ import annotations
 
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from .html import NOTHING, Html, html
 
 CONTEXTS = tuple(2**k for k in range(10, 18))
@@ -23,7 +23,7 @@ def contexts(model: Model) -> list[int]:
 
 
 def dagger(context: int, model: Model) -> Html:
-    """The mark after a context that exceeds the model's; empty for any other."""
+    """The dagger after a context that exceeds the model's; empty for any other."""
     return BEYOND if model.is_beyond(context) else NOTHING
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from . import disclosure
 from .html import Html, html, joined, text
 
@@ -26,7 +26,8 @@ def _caveat(slugs: tuple[str, ...]) -> Html:
 
 
 def defaults_note(models: Iterable[Model]) -> Html | str:
-    """The models with sizes, or a longest context, for which no source of the maker's was read."""
+    """The models with a size or a longest context that rests on a class's default, since no source by the maker states
+    it."""
     names = [m.name for m in models if m.default_sizes or m.has_default_context]
     if not names:
         return ""

@@ -1,4 +1,4 @@
-"""Models whose makers published their sizes; for any other, a sentence replaces a view, never a guess."""
+"""Views of models whose sizes are published; for any other model, a sentence replaces the view, never a guess."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.beside import beside
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.errors import Problem
 from .html import Html, html, tag
 
@@ -23,12 +23,12 @@ P = ParamSpec("P")
 def model(slug: str) -> Model | None:
     """The model, or None for one whose maker disclosed nothing. Raises `Problem` for an unknown slug."""
     if not isinstance(slug, str):
-        raise Problem(f"model = {slug!r}: expected a preset's slug", 'write it in quotes, such as "llama3-8b"')
+        raise Problem("expected a preset's slug", 'write it in quotes, such as "llama3-8b"').about("model", slug)
     return presets.model(slug) if presets.preset(slug).config is not None else None
 
 
 def models(slugs: Iterable[str]) -> list[Model]:
-    """Those of several models whose sizes are known."""
+    """The models among these whose sizes are known."""
     return [known for slug in slugs if (known := model(slug))]
 
 
@@ -42,8 +42,8 @@ def undisclosed(slug: str, what: str) -> Html:
 def view(
     what: str, with_others: bool = False
 ) -> Callable[[Callable[Concatenate[Model, P], Html]], Callable[Concatenate[str, P], Html]]:
-    """Makes a view of a model one that takes its slug; for a model without sizes it says that `what` is undisclosed.
-    `with_others`: the view shows other models beside it."""
+    """Decorates a view of a model to take the model's slug; for a model without sizes, it says that `what` is
+    undisclosed. `with_others`: the view shows other models beside it."""
 
     def make(of_model: Callable[Concatenate[Model, P], Html]) -> Callable[Concatenate[str, P], Html]:
         @wraps(of_model)
@@ -58,7 +58,7 @@ def view(
 
         takes = signature(of_model)
         first, *others = takes.parameters.values()
-        # What the macro reference prints, and what a call is held against.
+        # The signature that the macro reference prints and calls are checked against.
         setattr(of_slug, "__signature__", takes.replace(parameters=[first.replace(name="slug"), *others]))  # noqa: B010
         return of_slug
 

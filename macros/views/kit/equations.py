@@ -10,7 +10,7 @@ from ..words import notation
 from .html import Html, tag
 from .mathml import wrapping
 
-# What Markdown and Jinja read in a formula.
+# Characters of a formula with a meaning in Markdown or Jinja.
 _ACTIVE = "*_{}[]"
 
 

@@ -19,7 +19,7 @@ _MODULE = re.compile(r"\w+(?:/\w+)*\.py")  # below the package
 
 
 def listing(name: str, lines: Html, title: str = "") -> Html:
-    """A file as it is, in one line of a page; with a title above it."""
+    """A whole file in one line of a page, with a title above it."""
     above = tag("span", title, cls="filename") if title else ""
     return tag("div", above, tag("pre", code(lines), tabindex=0, aria_label=name), cls="highlight")
 
@@ -86,7 +86,7 @@ def coloured(source: str) -> Iterator[Html]:
 
 
 def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
-    """The tokens, each string one of them: Python 3.12 and later give a formatted one in parts."""
+    """The tokens, each string as one: Python 3.12 and later split f-strings."""
     start, depth = (0, 0), 0
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         kind = tokenize.tok_name[token.type]
@@ -110,7 +110,7 @@ def _class_of(token: tokenize.TokenInfo, before: str) -> str | None:
 
 
 def _plain(content: str) -> Html:
-    """Text whose spaces stay."""
+    """Text with preserved spaces."""
     return text(content).replace("  ", html("&#32;&#32;"))
 
 

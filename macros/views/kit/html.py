@@ -1,8 +1,8 @@
-"""The kit for HTML: text that nothing reads as markup, elements, tables.
+"""The kit for HTML: inert text, elements, tables.
 
-`Html` is what may stand in a page as it is. Any other string is text, and inert from where it enters an element: no
-character of it means anything to the browser, to Markdown or to Jinja. Every piece is one line, so that a macro call
-may stand in a sentence, a list or an indented block.
+`Html` goes into a page unchanged. Any other string is text, and made inert when it enters an element: none of its
+characters has a meaning for the browser, Markdown or Jinja. Every piece is one line, so that a macro call works in a
+sentence, a list or an indented block.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
-# What some syntax may read: all of ASCII's punctuation, but for what stands inside a word (d_model, GPT-2), for commas
-# and full stops.
+# Characters that some syntax may interpret: ASCII punctuation, except inside words (d_model, GPT-2), commas and full
+# stops.
 _ACTIVE = re.compile(r"[!-+/:-@\[-^`{-~]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
 _REFERENCES = {chr(n): f"&#{n};" for n in range(128)}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
-Link = Callable[[str], str | None]  # from what a link leads to, to its address; None where the site has no such page
+Link = Callable[[str], str | None]  # from a link's target to its address; None if the site has no such page
 
 
 class Html(Markup):
-    """HTML. Anything added to it, joined by it or put into its braces is escaped as text, unless it is HTML too."""
+    """HTML. Anything that is added, joined or formatted into it is escaped as text, unless it is HTML too."""
 
     __slots__ = ()
 
@@ -36,13 +36,13 @@ class Html(Markup):
         return made(str.__add__(self, text(content)))
 
 
-made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without asking the text what it is
+made: Callable[[str], Html] = partial(str.__new__, Html)  # what `Html` does, without checking the text's type
 NOTHING = made("")
 
 
 def text(content: Any) -> Html:
     """HTML as it is, anything else as inert text."""
-    if type(content) is Html:  # nearly always: asking `__html__` of it takes ten times as long
+    if type(content) is Html:  # the usual case: looking up `__html__` takes ten times as long
         return content
     if type(content) is str:
         return _inert(content)
@@ -51,20 +51,20 @@ def text(content: Any) -> Html:
 
 @lru_cache(maxsize=16384)
 def _inert(plain: str) -> Html:
-    """Each character that has a meaning in some syntax, as a character reference."""
+    """Each character with a meaning in some syntax, as a character reference."""
     if not plain.isprintable():
         plain = _CONTROL.sub(" ", plain)
     return made(_ACTIVE.sub(lambda m: _REFERENCES[m[0]], plain))
 
 
 def html(template: str, *values: object, **named: object) -> Html:
-    """HTML with a value in each of its braces: `html("<b>{}</b> of {:,}", name, 1000)`; without values, as it is."""
+    """HTML with a value for each pair of braces: `html("<b>{}</b> of {:,}", name, 1000)`; without values, as it is."""
     inert = []
     for value in values:
         kind = type(value)
         if kind is str:
             value = _inert(value)
-        elif kind is not Html and kind is not int:  # it may be written in a way that the braces say
+        elif kind is not Html and kind is not int:  # it may have a format specification
             return Html(template).format(*values, **named)
         inert.append(value)
     if named:
@@ -73,7 +73,7 @@ def html(template: str, *values: object, **named: object) -> Html:
 
 
 def joined(pieces: Iterable[object], between: str = "") -> Html:
-    """Pieces in a row; the separator is HTML."""
+    """Pieces joined by a separator, which is HTML."""
     inert = [p if type(p) is Html else _inert(p) if type(p) is str else text(p) for p in pieces]
     return made(str.join(between, inert))
 
@@ -100,13 +100,13 @@ def tag(name: str, /, *content: object, **attributes: object) -> Html:
 
 
 def anchor(content: object, address: str | None) -> Html:
-    """A link, or only its text if it would lead nowhere."""
+    """A link, or its text alone if there is no address."""
     inside = text(content)
     return made(f'<a href="{text(address)}">{inside}</a>') if address else inside
 
 
 def linked(content: object, to: str, link: Link | None) -> Html:
-    """A link to a page by its subject; only its text if there are no links, or no such page."""
+    """A link to a page by its subject; its text alone if there are no links, or no such page."""
     return anchor(content, link(to) if link else None)
 
 
@@ -131,7 +131,7 @@ def small(content: object) -> Html:
 
 
 def block(*parts: object, **attributes: object) -> Html:
-    """Several elements as one, so that Markdown takes them as one."""
+    """Several elements in one, so that Markdown treats them as one block."""
     return tag("div", *parts, cls="ep-block", **attributes)
 
 
@@ -180,7 +180,7 @@ def heading(title: object, span: int, id: str | None = None) -> Row:
     return Row([Cell(title, span)], "ep-part", scope="rowgroup", id=id)
 
 
-MANY = 10  # columns; a table that has more scrolls sideways in any window
+MANY = 10  # a table with more columns scrolls sideways in any window
 
 
 def table(
@@ -246,7 +246,7 @@ def _cell(cell: Cell, scope: str | None, is_number: bool) -> str:
     spans = f' colspan="{span}"' if span > 1 else ""
     sorts = f' data-sort="{text(sort)}"' if sort is not None else ""
     if scope is not None:
-        stays = tag("span", inside) if spans else text(inside)  # in its place while the columns scroll
+        stays = tag("span", inside) if spans else text(inside)  # sticky while the columns scroll
         return f'<th{spans} scope="{scope}"{sorts}>{stays}</th>'
     if is_own_number is None:
         is_own_number = is_number and not spans

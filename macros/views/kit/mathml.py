@@ -11,20 +11,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ...engine.errors import Problem
+from ...engine.errors import Problem, nearest
 
 TEMML = Path(__file__).with_name("temml.min.js")
 _OPTIONS = {"throwOnError": True, "strict": False, "trust": False}
-# Several formulas in one call, since a call takes longer than most formulas; nothing for one that is wrong.
+# Translates several formulas in one call, because a call takes longer than most formulas; null for a wrong one.
 _MANY = (
     "const eachToString = (all, options) => "
     "all.map((latex) => { try { return temml.renderToString(latex, options) } catch { return null } })"
 )
-_engine = SimpleNamespace(context=None)  # of V8, which has a thread of its own: one for all threads of the process
+_engine = SimpleNamespace(context=None)  # V8 runs in its own thread: one engine for all threads of the process
 # A thread inherits memory protection keys from the one that starts it. Where the processor has them, V8 that one thread
 # starts and another closes ends the process.
 _FLAGS = ("--no-memory-protection-keys",)
-_turn = threading.Lock()  # two threads that start V8 at once end the process
+_turn = threading.Lock()  # starting V8 in two threads at once crashes the process
 
 
 def _called(function: str, *arguments: object) -> Any:
@@ -35,7 +35,7 @@ def _called(function: str, *arguments: object) -> Any:
 
             init_mini_racer(flags=(*DEFAULT_V8_FLAGS, *_FLAGS), ignore_duplicate_init=True)
             _engine.context, _engine.error = MiniRacer(), JSEvalException
-            atexit.register(_engine.context.close)  # left to the interpreter's own end, it often waits there for ever
+            atexit.register(_engine.context.close)  # at interpreter exit it often hangs
             _engine.context.eval(f"{TEMML.read_text('utf-8')};{_MANY};0")
         return _engine.context.call(function, *arguments)
 
@@ -49,17 +49,17 @@ def close() -> None:
             _engine.context = None
 
 
-# A browser leaves an operator's own space out where only a name follows it.
+# A browser omits an operator's space if only a name follows.
 SPACE = '<mspace width=".22em"></mspace>'
-LONG = 24  # letters: a longer formula is cut, and a longer term before each multiplication too
+LONG = 24  # characters: a longer formula is split, and a longer term is split at multiplications too
 
 
-# What a formula's first piece is in LaTeX: for the page's copy in Markdown. A site is published without it.
+# The LaTeX source on a formula's first piece, for the page's copy in Markdown. Published pages are without it.
 TEX = "data-tex"
 
 
 def without_tex(html: str) -> str:
-    """A page as it is published."""
+    """A page as published, without the LaTeX sources."""
     first, *others = html.split(f' {TEX}="')
     return "".join([first, *(after.partition('"')[2] for after in others)])
 
@@ -67,7 +67,7 @@ def without_tex(html: str) -> str:
 def wrapping(latex: str, display: bool = False) -> str:
     """A formula as MathML in pieces, between which a line may break: no browser breaks a line inside of `<math>`.
 
-    A term that is cut itself is held together in a `<span class="ep-addend">` as long as a line is wide enough. The
+    A term that is split itself is held together in a `<span class="ep-addend">` as long as a line is wide enough. The
     first piece has the LaTeX of the whole in `TEX`, in characters that Markdown does not interpret.
     """
     prepare([latex], display)
@@ -80,7 +80,7 @@ _prepared: set[tuple[str, bool]] = set()
 
 
 def prepare(formulas: Iterable[str], display: bool = False) -> None:
-    """Translate the formulas that will be asked for, all at once; what is wrong is told when it is asked for."""
+    """Translate formulas ahead of use, all at once; an error is raised when the formula is used."""
     wanted: dict[tuple[str, bool], None] = {}
     for latex in formulas:
         if (latex, display) in _prepared:
@@ -116,7 +116,7 @@ def _term(written: list[str]) -> str:
 
 
 def _piece(latex: str, display: bool) -> str:
-    """A piece; an operator at its beginning is between two things, whatever precedes it here."""
+    """A piece of a formula; a leading operator is typeset as a binary one."""
     alone = _alone(latex)
     written = mathml(alone)
     if alone is not latex:
@@ -130,10 +130,10 @@ def _alone(piece: str) -> str:
 
 
 def pieces(latex: str) -> list[list[str]]:
-    """The terms of a formula, cut before each sign that is in no braces and no fraction; a long one in several pieces,
-    cut before each multiplication. An aligned formula is whole.
+    """The terms of a formula, split before each sign outside braces and fractions; a long term is split before each
+    multiplication. An aligned formula stays whole.
 
-    Brackets that grow with their content can be in one piece only: around a sum they become plain ones.
+    Stretchy brackets must stay in one piece, so around a sum they become plain ones.
     """
     if re.search(r"\\begin|\\\\|&", latex):
         return [[latex]]
@@ -142,7 +142,7 @@ def pieces(latex: str) -> list[list[str]]:
 
 
 def _cut(latex: str, before: str) -> list[str]:
-    """Cut where `before` matches outside of braces and of brackets that grow."""
+    """Split where `before` matches, outside braces and stretchy brackets."""
     cut, depth, grows = [""], 0, []
     tokens = rf"(?P<place>{before})|(?P<left>(?:\\min *)?\\left(?:\\\w+|.))|(?P<right>\\right(?:\\\w+|.))|[^\\ {{}}]+|."
     for token in re.finditer(tokens, latex, re.S):
@@ -163,7 +163,7 @@ def _cut(latex: str, before: str) -> list[str]:
 
 
 def _letters(latex: str) -> int:
-    """The approximate number of letters that a formula shows."""
+    """The approximate number of visible characters of a formula."""
     return len(re.sub(r"\\[A-Za-z]+|[{}^_\\ ]", "", latex))
 
 
@@ -173,6 +173,13 @@ def _without_styles(element: str) -> str:
     element = re.sub(r' style="padding-left:[\d.a-z]+;padding-right:[\d.a-z]+;"', " data-cell", element)
     element = element.replace(' style="display:block math;"', "").replace(' style="math-depth:0;"', ' data-depth="0"')
     return re.sub(r'<mrow style="margin-left:(-[\d.]+em);"></mrow>', r'<mspace width="\1"></mspace>', element)
+
+
+def meant_command(name: str) -> str:
+    """`did you mean "\\sqrt"?` for the nearest of Temml's own names; empty for none."""
+    known = re.findall(r'"\\\\([a-zA-Z]{2,})"', TEMML.read_text("utf-8"))
+    begins = sorted({one for one in known if len(one) > 2 and name.startswith(one)}, key=len)
+    return nearest(name, set(known)).replace('"', '"\\', 1) or (f'did you mean "\\{begins[-1]}"?' if begins else "")
 
 
 def mathml(latex: str, display: bool = False) -> str:
@@ -185,9 +192,10 @@ def mathml(latex: str, display: bool = False) -> str:
         if not isinstance(error, _engine.error):
             raise
         why = re.search(r"ParseError: *(.*?)(?: at position \d+: | at end of input: |\n|$)", str(error))
+        unknown = re.fullmatch(r"(Unsupported function name: )\\(\w+)", why[1]) if why else None
         raise Problem(
             f"the formula ${latex}$ is not LaTeX that Temml knows: {why[1] if why else error}",
-            "correct it, or write \\$ for a dollar sign",
+            (meant_command(unknown[2]) if unknown else "") or "correct it, or write \\$ for a dollar sign",
         ) from None
     _translated[latex, display] = written = _without_styles(element)
     return written

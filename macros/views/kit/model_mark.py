@@ -1,11 +1,11 @@
-"""What tells the models of a page apart, for scripts that look for a model's diagram."""
+"""Identifies the models on a page, for scripts that look for a model's diagram."""
 
 from __future__ import annotations
 
 import json
 from hashlib import blake2b
 
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 
 
 def model_mark(model: Model) -> str:

@@ -1,15 +1,14 @@
-"""Integers for readers. Rounding happens here and nowhere else."""
+"""Formats numbers for readers. Rounding happens only here."""
 
 from __future__ import annotations
 
 from fractions import Fraction
 from functools import lru_cache
 
+from ...counting.figures import SCALES
 from .arguments import unknown
 
 DIGITS = 3  # significant digits of a rounded count
-
-SCALES = {"": 1, "K": 10**3, "M": 10**6, "B": 10**9, "T": 10**12}
 BYTES = {
     "B": 1,
     "kB": 10**3,
@@ -31,7 +30,7 @@ def grouped(n: int | Fraction) -> str:
     return f"{int(n):,}".replace("-", "−")
 
 
-def significant(value: int | Fraction, digits: int = DIGITS) -> str:
+def significant(value: float | Fraction, digits: int = DIGITS) -> str:
     """Rounded half up to this many significant digits, zeros kept: 8.030 -> `8.03`, 70.55 -> `70.6`, 405.9 -> `406`."""
     return _quotient(*value.as_integer_ratio(), digits)
 
@@ -59,7 +58,7 @@ def _quotient(above: int, below: int, digits: int) -> str:
 
 
 def scaled(value: int | Fraction, units: dict[str, int], digits: int = DIGITS) -> tuple[str, str]:
-    """The number and the largest unit of a table, which begins with the smallest, that it reaches."""
+    """The number in the largest unit that it reaches; the table begins with the smallest."""
     above, below = value.as_integer_ratio()
     (unit, size), amount = next(iter(units.items())), abs(above)
     for larger, its_size in units.items():

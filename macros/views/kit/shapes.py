@@ -32,7 +32,7 @@ def with_symbols(sentence: str) -> Html:
 
 
 def in_first_step(p: Poly) -> Poly:
-    """A polynomial in the first step, in which an encoder reads: terms that later steps leave out are not marked."""
+    """A polynomial for the first step, in which an encoder reads: terms absent from later steps are not marked."""
     return p.replace(lambda atom: Poly.of(1) if atom == IN_FIRST_STEP else None) if SOURCE in p.symbols else p
 
 
@@ -49,7 +49,7 @@ def in_symbols(shape: Iterable[Dim]) -> Html:
 
 @cache
 def of_expressions(sizes: tuple[Poly, ...]) -> Html:
-    """The same, of the sizes' expressions."""
+    """The same, given the sizes' expressions."""
     return _bracketed(map(expression, sizes))
 
 
@@ -59,7 +59,7 @@ def in_numbers(shape: Iterable[Dim], values: Mapping[str, int]) -> Html:
 
 
 def _bracketed(sizes: Iterable[str]) -> Html:
-    """Expressions, or numbers, in which nothing is to be escaped."""
+    """Expressions or numbers, which need no escaping."""
     return made(f'<span class="ep-shape">&#91;{", ".join(sizes)}&#93;</span>')
 
 

@@ -20,7 +20,7 @@ DATA, WEIGHT, ACCENT = "var(--ep-data, #2563c9)", "var(--ep-weight, #6b7280)", "
 VIOLET, GREEN = "#8a6bc4", "#1a9384"
 PAPER = "var(--ep-ground, Canvas)"
 
-WIDTH = 340  # one panel: as wide as a phone, so that its text is read at about its own size
+WIDTH = 340  # one panel, as wide as a phone, so that its text keeps its size there
 PLOT = (42, 10, 330, 226)  # left, top, right, bottom of a panel's plot
 HEIGHT = 262
 
@@ -58,7 +58,7 @@ def element(name: str, /, *content: object, **attributes: object) -> Html:
 
 
 def svg_link(address: str, content: str, attributes: str) -> Html:
-    """A link in a drawing; Material would take an `href` for one of HTML, so the role identifies it."""
+    """A link in a drawing, identified by its role, since Material would treat an `href` as an HTML link."""
     return made(f'<a {attributes} xlink:href="{_escaped(address)}" role="link">{content}</a>')
 
 
@@ -130,7 +130,7 @@ def line(
     return made(f'<line {ends} stroke="{colour}" stroke-width="{_value(width)}"{dashed}/>')
 
 
-# Kinds: what an area or a point stands for
+# Kinds of areas and points
 
 
 class Kind(NamedTuple):
@@ -178,7 +178,7 @@ def _linked(kind: Kind, x: float, y: float, title: str, address: str, looks: str
 
 
 def named_marks(kind: Kind, points: Iterable[tuple[float, float, str, str | None]]) -> Html:
-    """Many points of a kind, each with its title and, if there is one, its address: painted once for them all."""
+    """Many marks of one kind, drawn in one go; each has a title and, where given, a link."""
     drawn = [
         _linked(kind, x, y, title, address) if address else _shape(kind.shape, x, y, "", tag("title", title))
         for x, y, title, address in points
@@ -187,7 +187,7 @@ def named_marks(kind: Kind, points: Iterable[tuple[float, float, str, str | None
 
 
 def marks(kind: Kind, points: Iterable[tuple[float, float]]) -> Html:
-    """Many points of a kind as one shape: where a point is too small to be hit, and a table names it."""
+    """Many points of a kind as one shape, for points too small to tap that a table lists."""
     size = 2.6
     circle = f"m{-size} 0a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0"
     drawn = [
@@ -280,7 +280,7 @@ class Scale(NamedTuple):
         return start + (end - start) * (value - a) / (b - a)
 
     def each(self, values: Iterable[float]) -> list[float]:
-        """Of many values, in a third of the time."""
+        """The same for many values, three times as fast."""
         a, b, start, end, is_log = self
         if is_log:
             a, b, values = _log(a), _log(b), map(maths.log, values)
@@ -290,7 +290,7 @@ class Scale(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def _log(end: float) -> float:
-    """Of an end of a scale, which all its points ask for."""
+    """The logarithm of a scale's end, which all of its points need."""
     return maths.log(end)
 
 
@@ -341,7 +341,7 @@ def box_distance(a: Box, b: Box) -> float:
 
 
 def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[float]:
-    """Ascending places at least a gap apart, near the wanted ones."""
+    """Ascending positions at least a gap apart, near the desired ones."""
     places = []
     for y in wanted:
         places.append(max(y, places[-1] + gap if places else top))
@@ -365,8 +365,9 @@ def figure(
     kind: str = "table",
     is_wide: bool = False,
 ) -> Html:
-    """One or more panels side by side if there is room, their caption, and the same as a table or list behind a
-    click, unless that stands elsewhere."""
+    """One or more panels side by side if there is room, their caption, and, unless it is elsewhere, the same as a table
+    or list that opens on a click.
+    """
     drawings = tuple(drawings)
     panels = tag("div", *(tag("div", drawing) for drawing in drawings), cls=f"ep-panels{' wide' if is_wide else ''}")
     return block(

@@ -1,4 +1,4 @@
-"""The maximum space that a piece of text takes. Compiled for the tools' pages, too (`browser/bundle.py`)."""
+"""The maximum space that a piece of text takes. Also compiled for the tools' pages (`browser/bundle.py`)."""
 
 from __future__ import annotations
 

@@ -23,9 +23,9 @@ _WIDTHS = {
     """,
 }
 WIDTHS = {weight: dict(zip(_CHARACTERS, map(int, widths.split()), strict=True)) for weight, widths in _WIDTHS.items()}
-_ANY_OTHER, _USUAL = 1000, 600  # of another font, which is not known here: at most, and about
-WIDER = 1.4  # times as wide is a text in the widest usual font with letters of several widths
-MONOSPACE = 0.62  # of its size is the width of a letter of the widest usual font where all are equal
+_ANY_OTHER, _USUAL = 1000, 600  # of any other font: at most, and about
+WIDER = 1.4  # the widest common proportional font, relative to ours
+MONOSPACE = 0.62  # character width of the widest common monospaced font, in em
 
 
 @cache
@@ -37,7 +37,7 @@ def text_width(text: str, size: float, weight: int = 400) -> float:
 
 @cache
 def held(text: str, size: float, weight: int, room: float) -> dict[str, object]:
-    """The attributes by which a text has its own width in any font: only where another font could leave its room."""
+    """The attributes that fix a text's width in any font, if another font could overflow its space."""
     if max(text_width(text, size, weight) * WIDER, size * len(text) * MONOSPACE) <= room:
         return {}
     widths = WIDTHS[weight]

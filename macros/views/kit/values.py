@@ -11,7 +11,7 @@ from functools import lru_cache
 from math import isqrt
 
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.conditions import Conditions
 from ...counting.figures import ALIASES, FIGURES, NUMBERS, PARAMETERS, figure
 from ...engine.errors import Problem, nearest
@@ -20,10 +20,13 @@ from . import disclosure, rounding
 from .arguments import significant_digits, unknown
 from .html import text
 
-# What was published of some models only.
+# Published for some models only.
 PUBLISHED = {"stored": "numbers in the file"}
 
-# What the preset says in words.
+# Sums of the text part with what stands beside it.
+BESIDE = {"with_components": "parameters with the towers", "with_prediction": "parameters with the MTP module"}
+
+# Text from the preset.
 ABOUT = ("name", "family", "organization", "released", "hub", "headline")
 
 
@@ -47,6 +50,8 @@ def number(model: Model, name: str, context: int | None = None, given: Condition
         return amount
     if name in PUBLISHED:
         return model.stored
+    if name in BESIDE:
+        return getattr(model, name)
     sizes = model.counts.values()
     if name in sizes:
         return int(sizes[name])
@@ -54,7 +59,7 @@ def number(model: Model, name: str, context: int | None = None, given: Condition
         return int(sizes["n_heads"])  # each head has keys and values of its own
     if any(p.name == name for p in model.counts.parts) or tensors(model, name):
         return count(model, name)
-    raise unknown(f"{model.slug} has no {name!r}", name, [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *ABOUT])
+    raise unknown(f"{model.slug} has no {name!r}", name, [*sizes, *ALIASES, *FIGURES, *PUBLISHED, *BESIDE, *ABOUT])
 
 
 def depends_on_context(name: str) -> bool:
@@ -115,7 +120,7 @@ def compute(source: str, lookup: Callable[[str | None, str], int | Fraction | No
 
 @lru_cache(maxsize=256)
 def _parsed(source: str) -> ast.Expression:
-    """A formula's tree, which many models ask for. Raises as `ast.parse`."""
+    """A formula's syntax tree, shared by many models. Raises like `ast.parse`."""
     return ast.parse(source.replace("·", "*").replace("×", "*").strip(), mode="eval")
 
 
@@ -163,7 +168,7 @@ def value(
     """Any size, count or formula of them, with every digit; rounded only with `unit` or `digits`."""
     asked = disclosure.model(model)
     if not isinstance(name, str):
-        raise Problem(f"name = {name!r}: expected a size or a count", 'write it in quotes, such as "d_model"')
+        raise Problem("expected a size or a count", 'write it in quotes, such as "d_model"').about("name", name)
     if name in ABOUT:
         about = getattr(presets.preset(model), name)
         return text(date(about) if name == "released" else "–" if about is None else about)
@@ -195,7 +200,7 @@ def params(model: str, what: str = "total", rounded: bool | int = False) -> str:
     return rounding.short(n, rounding.DIGITS if rounded is True else significant_digits(rounded))
 
 
-COUNTABLE = (*ALIASES, *(f.name for f in FIGURES.values() if f.unit in (PARAMETERS, NUMBERS)), *PUBLISHED)
+COUNTABLE = (*ALIASES, *(f.name for f in FIGURES.values() if f.unit in (PARAMETERS, NUMBERS)), *PUBLISHED, *BESIDE)
 
 
 def count(model: Model, what: str) -> int:
@@ -237,11 +242,11 @@ def column_title(name: str) -> str:
     """The title of a table's column."""
     if known := figure(name):
         return known.title
-    return PUBLISHED.get(name, name.replace("_", " ") if name in ABOUT else name)
+    return {**PUBLISHED, **BESIDE}.get(name, name.replace("_", " ") if name in ABOUT else name)
 
 
 def in_order(released: object) -> str:
-    """A date to sort by: what has only a year or a month stands behind the dates within."""
+    """A date's sort key: a year or a month alone sorts after the dates in it."""
     return str(released).ljust(10, "~")
 
 

@@ -1,5 +1,5 @@
-"""The catalog’s models by release: their sizes as a timeline, and what their makers chose, each choice as a chart with
-one sentence that says what it shows.
+"""The catalog’s models by release: a timeline of their sizes, and a chart for each design choice with one sentence
+about its trend.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.errors import Problem
 from ..charts.catalogue_entries import feed_forward_matrices, year
 from ..kit import disclosure, rounding, values
@@ -44,9 +44,9 @@ from .families import DENSE, SPARSE, STATE, kind_of
 from .model_page import cache_growth
 
 KINDS = DENSE, SPARSE._replace(title="mixture of experts"), STATE
-FEW = 5  # models of a year that make a median
-NAME = 11  # the size of a name
-# Where a name stands beside its point, and which end of it is there.
+FEW = 5  # minimum number of models for a year's median
+NAME = 11  # font size of names
+# The positions of a name next to its point, each with the text anchor.
 BESIDE = ((-7, -4, "end"), (0, -8, "middle"), (7, -4, "start"), (-7, 12, "end"), (7, 12, "start"), (0, 17, "middle"))
 
 
@@ -73,7 +73,7 @@ def dated_models() -> tuple[Dated, ...]:
     return tuple(sorted(listed, key=lambda one: (one.year, one.model.counts.total)))
 
 
-# What is chosen
+# Choices
 
 
 class Choice(NamedTuple):
@@ -172,7 +172,7 @@ CHOICES = (
 
 
 class Point(NamedTuple):
-    """A model in a chart: where it stands, and what is said of it."""
+    """A model in a chart: its position and its title."""
 
     one: Dated
     x: float
@@ -187,7 +187,7 @@ def timeline(since: int | None = None, show: str = "both", link: Link | None = N
     """Every model’s parameters by the date of release, or since a year, with the largest of their time named: as a
     chart and a table, or one of them."""
     if since is not None and not any(one.year >= since for one in dated_models()):
-        raise Problem(f"since = {since!r}: no model is as new", "give an earlier year")
+        raise Problem("no model is as new", "give an earlier year").about("since", since)
     return _timeline(since or 0, shown(show), _links(link))
 
 
@@ -235,8 +235,7 @@ def _row(point: Point, address: str | None) -> list[object]:
 
 
 def choice_chart(choice: str, show: str = "both", link: Link | None = None) -> Html:
-    """What the makers of models chose over the years, of one kind of choice, as a chart with a sentence that says what
-    it shows, and as a table; or as one of the two."""
+    """One design choice over the years, as a chart with a sentence about its trend, as a table, or both."""
     known = {one.name: one for one in CHOICES}
     if choice not in known:
         raise unknown(f"choice = {choice!r}", choice, known)
@@ -278,7 +277,7 @@ def _links(link: Link | None) -> tuple[str | None, ...]:
 
 
 def _ends(points: Sequence[Point]) -> tuple[Point, Point]:
-    """The lowest and the highest point, of equal ones the earliest."""
+    """The lowest and the highest point, the earliest of equal ones."""
     return min(points, key=lambda p: p.value), max(points, key=lambda p: p.value)
 
 
@@ -313,12 +312,12 @@ def _by_year_sentence(points: Sequence[Point], write: Callable[[Fraction | int],
 
 
 def _whole(value: Fraction) -> Fraction | int:
-    """A median between two integers as an integer, where that loses nothing that is shown."""
+    """A median between two integers, as an integer if the displayed digits stay the same."""
     return int(value) if value >= 1000 else value
 
 
 def _by_size_sentence(points: Sequence[Point], choice: Choice) -> Html:
-    """How far the value is apart among models of about one size, and both ends."""
+    """The spread of the value among models of similar size, and both ends."""
     lowest, highest = _ends(points)
     middle = Fraction(median(p.one.model.counts.total for p in points))
     near = [p for p in points if middle / 2 <= p.one.model.counts.total <= middle * 2]
@@ -418,7 +417,7 @@ def _drawn(
 def _names(
     named: Iterable[Point], x: Scale, y: Scale, places: Sequence[tuple[float, float]], frame: Frame
 ) -> list[Html]:
-    """The names of some points, the last first, where there is room beside them: over no name and no other point."""
+    """The names of some points, latest first, if there is room next to them."""
     left, top, _, bottom = frame.plot
     taken: list[Box] = [(a - 3, b - 3, a + 3, b + 3) for a, b in places]
     drawn: list[Html] = []

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ..costs.kv_cache_chart import LENGTHS, check_number, lines_chart, lines_legend
 from ..kit import disclosure, rounding
 from ..kit.arguments import several
@@ -21,8 +21,9 @@ CONTEXTS = tuple(2**k for k in (10, 13, 17, 20))
 
 
 def cache_kinds_chart(models: object, link: Link | None = None) -> Html:
-    """What models of several kinds of attention cache, as a share of what a key and a value as wide as the model would
-    take in each layer, by context; and the same as a table."""
+    """The cache of models with several kinds of attention, as a share of one with a key and a value as wide as the
+    model in each layer, by context; and the same as a table.
+    """
     known = disclosure.models(several(models, "models"))
     check_number([model.slug for model in known])
     slugs = tuple(model.slug for model in known)
@@ -100,7 +101,7 @@ def _percent(share: Fraction) -> str:
 
 
 def _names(slugs: tuple[str, ...]) -> dict[str, str]:
-    """The kind of attention of each, as the field abbreviates it; of two alike, the model's name too."""
+    """Each model's kind of attention by its usual abbreviation, with the model's name if two are alike."""
     names: dict[str, str] = {}
     for slug in slugs:
         words = experts_and_attention(presets.model(slug))[1].split(", ")

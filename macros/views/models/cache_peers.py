@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ..kit import disclosure, rounding
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, block, conventions, html, joined, linked, number, table

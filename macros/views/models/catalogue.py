@@ -9,8 +9,8 @@ from functools import lru_cache
 
 from ...cache.memory import memoized
 from ...catalogue import page_paths, presets
+from ...catalogue.models import Model
 from ...catalogue.preset_file import Preset
-from ...catalogue.presets import Model
 from ...counting.costs import of as costs_of
 from ...counting.formats import PUBLISHED
 from ...engine.errors import shorten
@@ -23,7 +23,7 @@ from ..trace.layers import n_layers
 from ..trace.parts import is_sparse
 from .model_page import ABBREVIATIONS, cache_growth, experts_and_attention, licence, presets_in_order
 
-# Bounds of the filter by size.
+# Steps of the filter by size.
 SIZES = (
     ("100M", 10**8),
     ("1B", 10**9),
@@ -34,11 +34,11 @@ SIZES = (
     ("300B", 3 * 10**11),
     ("1T", 10**12),
 )
-# And those of the others: tokens of context, GB of weights in each format.
+# Steps of the other filters: tokens of context, GB of weights in each format.
 CONTEXTS = tuple(2**k for k in (12, 13, 15, 17, 18, 20))
 MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
 FORMATS = PUBLISHED, "bfloat16", "fp8", "int8", "int4"
-COMPARE = "tools/compare.md"  # where models that are selected in a table lead to
+COMPARE = "tools/compare.md"  # the page that opens for models selected in a table
 
 
 def catalogue(family: str | None = None, link: Link | None = None, page_link: Link | None = None) -> Html:
@@ -123,7 +123,7 @@ def _row(slug: str, p: Preset, link: Link | None, family: str | None, page_link:
 
 @memoized
 def _counted(slug: str) -> tuple[list[str], dict[str, object], list[object]]:
-    """What a row says of a model's trace: its facts, its data and its cells."""
+    """The part of a row that depends on the model's trace: its facts, its data and its cells."""
     model = presets.model(slug)
     counts, sizes = model.counts, model.trace.symbols
     experts, attention = experts_and_attention(model)
@@ -139,7 +139,7 @@ def _counted(slug: str) -> tuple[list[str], dict[str, object], list[object]]:
     }
     heads = sizes.get("n_heads")
     kv_heads = sizes.get("n_kv_heads", heads)
-    are_shared = kv_heads not in (None, heads) and "kv_lora_rank" not in sizes
+    are_shared = kv_heads not in (None, heads)
     cells: list[object] = [
         _figure(model, counts.total, "total"),
         _figure(model, counts.active if is_sparse(model) else None, "active"),
@@ -166,7 +166,7 @@ def _cache(model: Model) -> Html:
 
 
 def _sorted(n: int | None, said: object = None, cls: str | None = None) -> Cell:
-    """A cell that sorts by its number, whatever its text; one without a number is empty."""
+    """A cell that sorts by its number, whatever its text; empty without one."""
     if n is None:
         return Cell(said or "", cls=cls, sort="")
     return Cell(said or rounding.grouped(n), cls=cls, sort=n)

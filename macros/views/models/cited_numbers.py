@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from ...cache.memory import memoized
 from ...catalogue import page_paths
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.conditions import Conditions
 from ..kit import disclosure, values
 from ..kit.context_limits import contexts

@@ -1,6 +1,6 @@
 """The fact sheet at the top of a model's page: a map of its parameters and its key figures, on one screen.
 
-Every figure is from the list of figures, a size of the trace, or a trait that families are compared by.
+Every figure is on the list of figures, a size of the trace, or a trait by which families are compared.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable
 
 from ...cache.memory import memoized
 from ...catalogue import presets
+from ...catalogue.models import Model
 from ...catalogue.preset_file import Preset
-from ...catalogue.presets import Model
 from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
@@ -78,7 +78,7 @@ def _said(model: Model) -> Iterable[tuple[Html, object]]:
     yield html("Activation"), traits.activation(model) or NONE
     yield html("KV cache, bytes per token"), _cache(model)
     memory, formats = rounding.decimal_bytes(values.number(model, "weight_bytes")), counts.formats
-    several = html("{} {}", memory, small(formats.said(PUBLISHED))) if formats.names else text(memory)
+    several = html("{}: {}", memory, small(formats.said(PUBLISHED))) if formats.names else text(memory)
     title = "Memory as published" if formats.names else f"Memory in {formats.said(PUBLISHED)}"
     yield html("{}", title), marked(several, model.rests_on_default("weight_bytes"))
     if preset := model.preset:
@@ -107,7 +107,7 @@ def _feed_forward(model: Model) -> tuple[Html, Html]:
     """The inner width of the feed-forward network, or of one expert; if there are both, both."""
     sizes = model.counts.values()
     known = [name for name in ("d_ff_expert", "d_ff", "d_ff_dense") if name in sizes]
-    if "d_ff_unit" in sizes:  # another in each layer
+    if "d_ff_unit" in sizes:  # differs between layers
         return html("Feed-forward widths"), html("multiples of {:,}", sizes["d_ff_unit"])
     if not known:
         return html("Feed-forward width"), text(NONE)
@@ -125,10 +125,10 @@ def _context(model: Model) -> Html:
 def _cache(model: Model) -> Html:
     early, later = cache_growth(model), values.number(model, "cache_bytes_per_token")
     shown = marked(rounding.grouped(early), model.rests_on_default("cache_bytes_per_token"))
-    return _with(shown, f"{rounding.grouped(later)} once windows are full" if later != early else "")
+    return _with(shown, f"until windows are full, then {rounding.grouped(later)}" if later != early else "")
 
 
-# Where to read on
+# Further reading
 
 
 def _links(model: Model, ways: tuple[tuple[str, str | None], ...]) -> Html:
@@ -160,7 +160,7 @@ def arxiv_papers(preset: Preset) -> list[str]:
 
 
 def section_summary(slug: str, name: str) -> Html:
-    """The result of a long part of a model's page, in a line that shows while the part is folded."""
+    """The result of a long section of a model's page, in a line that shows while the section is collapsed."""
     return RESULTS[name.partition(" {")[0]](presets.model(slug))
 
 
@@ -219,7 +219,7 @@ def _which_number(model: Model) -> Html:
 
 def _sources(model: Model) -> Html:
     sources = presets.preset(model.slug).sources
-    config = joined(sources.config.split("/"), html("/<wbr>"))  # a path may break after each part
+    config = joined(sources.config.split("/"), html("/<wbr>"))  # allows a line break after each part of the path
     return html("{}; last verified {}", config, values.date(sources.verified))
 
 
@@ -238,7 +238,7 @@ def _cited(model: Model) -> Html:
 
 
 def layers_summary(model: Model) -> Html:
-    """How many layers a model has, and of how many kinds."""
+    """The number of layers and of their kinds."""
     kinds = len(layers_by_kind(model))
     if kinds == 1:
         return html("{:,} layers of one kind, drawn once", n_layers(model))

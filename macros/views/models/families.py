@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import families, presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ..charts.catalogue_entries import year
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import unknown
@@ -40,15 +40,15 @@ from .catalogue import COMPARE, iso_date
 from .model_page import presets_in_order, release_sort_key
 from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
 
-# Years that count as much as a factor of two in size where the earlier model of a line is looked for.
+# Years that weigh as much as a factor of two in size in the search for a model's predecessor.
 HALF_A_YEAR = 0.5
 
-# Names of models that were trained further from one of the line, for one purpose.
-TRAINED_FURTHER = re.compile(r"Cod(e|er)\b|Distill|Embedding|QwQ|-VL\b")
+# Name parts of models that were trained further for a special purpose.
+TRAINED_FURTHER = re.compile(r"\bVision\b|Cod(e|er)\b|Distill|Embedding|QwQ|-VL\b")
 
 
 def family_members(family: str) -> list[str]:
-    """The models of a family in the order of release, on one day the smallest first. Raises `Problem`."""
+    """The models of a family in the order of release; on the same day, the smallest first. Raises `Problem`."""
 
     def order(slug: str) -> tuple[str, int]:
         preset = presets.preset(slug)
@@ -67,7 +67,7 @@ def released_of(slug: str) -> object:
 
 
 class Figures(NamedTuple):
-    """What the models of a family are compared by."""
+    """The traits by which the models of a family are compared."""
 
     total: int
     cache_bytes_per_token: int
@@ -83,7 +83,7 @@ def figures(slug: str) -> Figures:
 
 
 def relatives(slug: str) -> list[str]:
-    """The models of a model's family, itself included, whose sizes are known. The family's files alone are read: a page
+    """The models of a model's family with known sizes, itself included. Only the family's files are read, so a page
     depends on no other family."""
     family = families.of_family(presets.preset(slug).family)
     return [one for one in family if presets.preset(one).config is not None]
@@ -157,6 +157,7 @@ def family_changes(family: str, link: Link | None = None, page_link: Link | None
         notes.append(html("The same in all: {}.", joined(alike, "; ")))
     notes.append(
         html(
+            # claim: windows-add-nothing
             "Cache is what one more token adds, at 2 bytes an element; at long "
             "context windows are full and add nothing."
         )
@@ -291,7 +292,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
 
 
 def kind_of(m: Model) -> Kind:
-    """How a model is marked in charts of models."""
+    """The mark of a model in charts."""
     if has_fixed_state(m):
         return STATE
     return SPARSE if is_sparse(m) else DENSE
@@ -305,7 +306,7 @@ def _ticks(least: float, most: float) -> list[tuple[float, str]]:
     return [(start * 2**k, rounding.short(start * 2**k, 2)) for k in range(12) if least <= start * 2**k <= most]
 
 
-# Beside a point: how far, and which end of the name is there.
+# Positions next to a point: the offset and the text anchor.
 PLACES = (
     (8, 3.5, "start"),
     (-8, 3.5, "end"),
@@ -321,7 +322,7 @@ PLACES = (
 def _room(
     name: str, own: tuple[float, float], others: list[tuple[float, float]], taken: list[Box], frame: Frame
 ) -> tuple[tuple[float, float, str], Box] | None:
-    """The box for a name next to its point, over nothing and clearly nearer to it than to any other."""
+    """The box for a name next to its point, without overlap and clearly nearer to it than to any other point."""
     left, top, _, bottom = frame.plot
     for dx, dy, side in PLACES:
         x, y = own[0] + dx, own[1] + dy

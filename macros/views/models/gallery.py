@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...catalogue.small_configs import small_configs
 from ...engine.architectures import architectures
 from ..diagrams.outline import COMMON, SCALE, Outline, Part, Spot, drawn, implied_words, outline
@@ -25,8 +25,8 @@ from .catalogue import iso_date
 from .model_page import experts_and_attention
 from .traits import experts
 
-HIGHEST = 800  # px of a drawing on a model's page that is not folded
-WIDTHS = ("wide", 540), ("broad", 350)  # a drawing that takes the place of two, or does on a phone
+HIGHEST = 800  # maximum px of a drawing on a model's page that is not collapsed
+WIDTHS = ("wide", 540), ("broad", 350)  # a drawing that takes two places, or does on a phone
 
 
 class Entry(NamedTuple):
@@ -40,13 +40,13 @@ class Entry(NamedTuple):
 
     @property
     def year(self) -> str:
-        """Of the model’s release; empty where it is of a small config."""
+        """The year of the model’s release; empty for a small config."""
         return iso_date(self.model.preset.released)[:4] if self.model.preset else ""
 
 
 @memoized
 def gallery_entries() -> tuple[Entry, ...]:
-    """Every type that a model of the catalog has, in the order of release; then the others, from small configs."""
+    """Every type: those with a model in the catalog, in the order of release; then the others, from small configs."""
     by_type: dict[str, list[Model]] = {}
     for model in sorted(disclosure.models(presets.paths()), key=_release):
         by_type.setdefault(model.model_type, []).append(model)
@@ -80,18 +80,18 @@ def _small(name: str) -> Model:
 
 
 def catalog_entries() -> list[Entry]:
-    """Those that a model of the catalog stands for."""
+    """The types with a model in the catalog."""
     return [entry for entry in gallery_entries() if entry.model.preset]
 
 
 @memoized
 def _entries_of(slugs: tuple[str, ...]) -> tuple[Entry, ...]:
-    """Models as they are, in this order."""
+    """Unmodified models, in this order."""
     return _as_they_are(disclosure.models(slugs), [entry.model for entry in gallery_entries()])
 
 
 def _as_they_are(models: list[Model], among: list[Model]) -> tuple[Entry, ...]:
-    """Models without the words that the outlines of others imply."""
+    """Outlines of models, without the words that the outlines of others imply."""
     implied = implied_words(map(outline, among))
     return tuple(Entry(m.model_type, m, 1, (), outline(m).but(implied)) for m in models)
 
@@ -113,12 +113,12 @@ def _beside_common(slug: str, address: str | None) -> Html:
 
 
 def _release(model: Model) -> tuple[str, int]:
-    """What has no date stands behind what has one."""
+    """Models without a date come last."""
     return (values.in_order(model.preset.released), model.counts.total) if model.preset else ("later", 0)
 
 
 def _standing_for(models: list[Model]) -> Model:
-    """Of the models of a type, in the order of release, the first of those with the most usual kind of attention."""
+    """The earliest model of a type with the type's most common kind of attention."""
     kinds = [experts_and_attention(model) for model in models]
     [(usual, _)] = Counter(kinds).most_common(1)
     return models[kinds.index(usual)]
@@ -180,13 +180,13 @@ def _card(entry: Entry, link: Link | None, alike: Mapping[Html, list[str]] = {})
 
 
 def _type_name(model_type: str) -> Html:
-    """A model type, with places to break it: it may be wider than a card."""
+    """A model type with possible line breaks, because it may be wider than a card."""
     return tag("code", joined(model_type.split("_"), html("_<wbr>")))
 
 
 def _drawing(entry: Entry, alike: Mapping[Html, list[str]]) -> Html:
-    """The outline; what several types have is in the page once."""
-    content, width, height = drawn(entry.outline)  # its height is left to the browser: the viewBox says it
+    """The outline as SVG; an outline shared by several types is on the page only once."""
+    content, width, height = drawn(entry.outline)  # the browser derives the height from the viewBox
     first, *others = alike.get(content, [""])
     if others:
         name = f"outline-{first}"
@@ -208,7 +208,7 @@ def _drawing(entry: Entry, alike: Mapping[Html, list[str]]) -> Html:
 
 
 def said(outline: Outline) -> str:
-    """An outline in words, each box with what marks it."""
+    """An outline in words, each box with its differences."""
     parts: list[str] = []
     for title, places in outline.stacks:
         inside = [" or ".join(_said_of(part, n, spot) for part, n in spot.parts) for spot in places if not spot.is_sum]
@@ -222,7 +222,7 @@ def _said_of(part: Part, n: int, spot: Spot) -> str:
 
 
 def _form(entries: Iterable[Entry]) -> Html:
-    """The filter; hidden, for it needs the script that shows it."""
+    """The filter; hidden, since it needs the script that shows it."""
     kinds: dict[str, None] = {}
     attention: set[str] = set()
     for entry in entries:
@@ -240,6 +240,7 @@ def _form(entries: Iterable[Entry]) -> Html:
         html(
             '<label class="wide">Find <input type="search" name="find" autocomplete="off" spellcheck="false" '
             'placeholder="name, type, or what a box says: QK-norm"></label>'
+            '<button type="button" class="ep-more" aria-expanded="false">Filters</button>'
         ),
         select("kind", "Kind", kinds),
         select("attention", "Attention", sorted(attention)),
@@ -265,8 +266,10 @@ def gallery_summary() -> Html:
     ]
     first = min(entry.year for entry in plain)
     return html(
-        "Of {:,} types with a model in the catalog, {:,} have only boxes of the common block: {}. The first of them is "
-        "from {}. Most often marked are {}.",
+        "The gallery has {:,} types: {:,} with a model in the catalog, and the others from the small configs that "
+        "tests use. Of those with a model, {:,} have only boxes of the common block: {}. The first of them is from {}. "
+        "Most often marked are {}.",
+        len(gallery_entries()),
         len(entries),
         len(plain),
         joined((code(entry.model_type) for entry in plain), ", "),

@@ -6,7 +6,7 @@ from urllib.parse import quote
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ..kit import disclosure, rounding
 from ..kit.conventions import and_list, caveat
 from ..kit.html import Html, Link, anchor, block, conventions, html, joined, tag
@@ -16,7 +16,7 @@ from .catalogue import COMPARE
 from .families import is_earlier, predecessor, released_of
 from .traits import TRAITS, trait_values
 
-COMMON = "llama3-8b"  # the layer that most later decoders start from
+COMMON = "llama3-8b"  # the layer that most later decoders are based on
 
 
 @disclosure.view("what it changed", with_others=True)
@@ -36,10 +36,9 @@ def model_changes(model: Model, link: Link | None = None, page_link: Link | None
 def _changes(old: Model, model: Model, page_link: Link | None) -> tuple[Html, Html]:
     """(from which model to which, in how many changes; each of them)."""
     changed, sizes, new, gone = _differences(old, model)
-    n = len(changed)
     is_older = is_earlier(released_of(model.slug), released_of(old.slug))
     start = html("{} beside {}" if is_older else "From {1} to {0}", model.name, old.name)
-    said = html("{}: {} {}", start, n or "no", "change" if n == 1 else "changes")
+    said = html("{}: {}", start, _amounts(len(changed), len(sizes)))
     items = [html("{}: {}", title, how) for title, how in changed]
     items += [html("Steps that are new in a layer: {}", and_list(new))] if new else []
     items += [html("Steps that are gone: {}", and_list(gone))] if gone else []
@@ -51,9 +50,15 @@ def _changes(old: Model, model: Model, page_link: Link | None) -> tuple[Html, Ht
     return said, tag("ul", *(tag("li", item) for item in items))
 
 
+def _amounts(parts: int, sizes: int) -> str:
+    """The numbers of parts and sizes that differ, in words."""
+    said = [f"{n} {what}{'' if n == 1 else 's'}" for n, what in ((parts, "part"), (sizes, "size")) if n]
+    return f"{' and '.join(said) or 'nothing'} {'differs' if parts + sizes < 2 else 'differ'}"
+
+
 @memoized
 def _differences(old: Model, model: Model) -> tuple[list, list, list[str], list[str]]:
-    """(traits that changed and how, sizes that changed, new steps of a layer, steps that are gone)."""
+    """(changed traits with their values, changed sizes, new steps of a layer, removed steps)."""
     changed, sizes = [], []
     for trait, was, now in zip(TRAITS, trait_values(old), trait_values(model)):
         if was == now or (not trait.is_known and None in (was, now)):
@@ -78,7 +83,7 @@ def _said(value: int | str | None) -> str:
 
 @memoized
 def _steps(model: Model) -> dict[str, None]:
-    """The titles of the steps of a layer that hold weights or multiply, in their order."""
+    """The titles of the steps of a layer that hold weights or multiply, in order."""
     layers = [item for item in sections(model).content if item.node.layers is not None]
     operations = [
         operation

@@ -8,17 +8,17 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ...cache.memory import memoized
-from ...catalogue import presets
+from ...catalogue import headlines, presets
 from ...catalogue.checks import compare, reference
+from ...catalogue.models import Model
 from ...catalogue.preset_file import Preset
-from ...catalogue.presets import Model
 from ...counting.parameters import INDEX
 from ...engine.architectures import architectures
 from ...engine.errors import Problem
 from ...engine.files import place, read_text
 from ...engine.ops import Chunked, SlidingWindow
 from ...engine.steps import OF_SOURCE, Holds
-from ...engine.towers import WITHOUT_TABLE
+from ...engine.towers import without_table
 from ..kit import disclosure, rounding, values
 from ..kit.excerpts import LINE_END, listing
 from ..kit.html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
@@ -57,7 +57,7 @@ def _part(model: Model) -> Html:
     assert model.parts
     left_out = joined((code(key) for key, _ in model.parts.left_out), ", ")
     if model.parts.described is None:
-        if str(model.whole.get("model_type")) in WITHOUT_TABLE:
+        if without_table(model.whole.get("model_type")):
             towers = joined((component.name for component in model.components), " and ")
             return html("This is the language model without its {} tower, whose keys stand among its own.", towers)
         return html("This is the language model without the parts that its config.json calls {}.", left_out)
@@ -206,7 +206,7 @@ def _held() -> dict[object, list[str]]:
     return held
 
 
-# What the field calls the kinds that `experts_and_attention` names.
+# The field's terms for the kinds of `experts_and_attention`.
 ABBREVIATIONS = {
     "mixture of experts": "MoE",
     "multi-head": "MHA",
@@ -228,6 +228,8 @@ def experts_and_attention(model: Model) -> tuple[str, str]:
         attention.append("sparse")
     if any(k.holds is Holds.LATENT for k in growing):
         attention.append("latent")
+    elif any(k.holds is Holds.KEYS_AND_VALUES for k in growing):  # one vector is the key and the value of all heads
+        attention.append("multi-query")
     elif growing:
         n, k = (model.trace.symbols.get(s, 0) for s in ("n_heads", "n_kv_heads"))
         attention.append("multi-head" if k in (0, n) else "multi-query" if k == 1 else "grouped-query")
@@ -241,14 +243,14 @@ def experts_and_attention(model: Model) -> tuple[str, str]:
         attention.append("recurrent")
     if any(k.holds in OF_SOURCE for k in model.counts.kept):
         attention += ["bidirectional", "cross"]
-    if not model.counts.kept:  # nothing is left to a next step: an encoder, whose tokens see those after them too
+    if not model.counts.kept:  # caches nothing: an encoder, whose tokens attend to later ones too
         attention.append("no attention" if model.counts.trace.reads_target else "bidirectional")
     return experts, ", ".join(attention)
 
 
 @memoized
 def presets_in_order() -> tuple[tuple[str, Preset], ...]:
-    """Every slug with its preset: by family, then by release, on one day the smallest first."""
+    """Every slug with its preset: by family, then by release; on the same day, the smallest first."""
 
     def order(slug: str, preset: Preset) -> tuple:
         size = presets.model(slug).counts.total if preset.config else 0
@@ -269,7 +271,7 @@ def cache_growth(model: Model) -> int:
 
 
 def cache_growth_text(model: Model, unit: str) -> str:
-    """The same, and the later value if windows fill up: `507,904 bytes per token, later 81,920`."""
+    """The same, with the later value once windows are full: `507,904 bytes per token, later 81,920`."""
     now, later = cache_growth(model), model.counts.cache_bytes_per_token()
     return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
 
@@ -301,7 +303,7 @@ def how_many(what: str = "models") -> str:
         "families": {p.family for _, p in presets_in_order()},
     }
     if what not in sets:
-        raise Problem(f"what = {what!r}", f"one of {', '.join(sets)}")
+        raise Problem("", f"one of {', '.join(sets)}").about("what", what)
     return rounding.grouped(len(sets[what]))
 
 
@@ -313,7 +315,7 @@ def verification() -> Html:
     n_listed = n_tensors = 0
     for m in known:
         try:
-            m.verify()
+            headlines.verify(m)
         except Problem as wrong:
             raise presets.with_file(wrong, m.slug) from None
         if listed := reference(m.slug):
@@ -345,7 +347,7 @@ def verification() -> Html:
     return table("Checks of this build", ["Check", number("Models")], rows, name="Checks")
 
 
-# Where a published total stands, by the words of its source; the first that fits.
+# The kind of source of a published total, by a pattern of its text; the first match counts.
 ORIGINS = (
     (r"KerasHub", "KerasHub, in its list of presets"),
     (
@@ -357,7 +359,8 @@ ORIGINS = (
     (r"model card|platform-docs|on GitHub, (?:.*/)?README|README_WEIGHTS", "the maker’s model card or README"),
     (r"the name\b", "the name that the maker gave the model"),
     (
-        r"benchmark|statistics|public tables|README|prints|by several|in total|total parameters|docs/source",
+        r"benchmark|statistics|public tables|gallery|recipes|README|prints|by several|in total|total parameters"
+        r"|docs/source",
         "a count by others: a benchmark, a study, a program’s output, a provider’s description",
     ),
 )
@@ -384,7 +387,7 @@ def published_origins() -> Html:
 
 
 def preset_file(slug: str) -> Html:
-    """The TOML file of a preset, as it is."""
+    """The TOML file of a preset, verbatim."""
     presets.preset(slug)
     path = presets.paths()[slug]
     return listing(place(path), joined(read_text(path).rstrip().split("\n"), LINE_END))

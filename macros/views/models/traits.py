@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import INPUT_TABLES, Category
 from ...engine.ops import SlidingWindow
 from ...engine.steps import EVERY_NORM, ROPES, Role
@@ -41,10 +41,12 @@ def experts(m: Model) -> str:
     if not is_sparse(m):
         return ""
     shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
-    return f"{sizes['n_experts_per_token']} of {sizes['n_experts']}" + (f" and {shared} shared" if shared else "")
+    chosen = {(int(w.routed[1]), int(w.routed[0])) for w in m.counts.weights if w.routed is not None}
+    said = [f"{used} of {of}" for used, of in sorted(chosen)]  # layers may differ
+    return " to ".join(dict.fromkeys((said[0], said[-1]))) + (f" and {shared} shared" if shared else "")
 
 
-# What mixes tokens, where it is called otherwise than a mixer.
+# Token mixers whose role is not named so.
 MIXERS: dict[Role | None, str] = {Role.CROSS_ATTENTION: "cross-attention"}
 
 
@@ -78,7 +80,7 @@ def biases(m: Model) -> str:
 HEAD_BIAS = ("lm_head.bias", "decoder.bias", "predictions.bias")
 CONVOLUTION, STEP_SIZE = ("conv1d.bias", "conv_1d.bias", "conv.conv.bias"), ("dt_bias", "dt_proj.bias")
 CHOICE = ("correction_bias", "expert_bias", "balancing_biases")
-BY_PLACE = ("position_bias",)  # a number for each place in a window, and no bias of a matrix
+BY_PLACE = ("position_bias",)  # one number per position in a window, not the bias of a matrix
 INNER_BIASES = CONVOLUTION + STEP_SIZE + CHOICE + BY_PLACE
 
 

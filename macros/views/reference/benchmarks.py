@@ -5,7 +5,6 @@ so that the machine matters little.
 from __future__ import annotations
 
 import datetime
-import tomllib
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -14,15 +13,16 @@ from typing import NamedTuple
 
 import msgspec
 
+from ...catalogue.toml_files import read_as
 from ...engine.errors import Problem
-from ...engine.files import place, read_text
+from ...engine.files import place
 from ..kit import values
 from ..kit.arguments import one_of
 from ..kit.html import Html, block, code, conventions, html, joined, number, table
 from ..kit.svg import element
 
 FILE = Path(__file__).parent / "benchmarks.toml"
-WIDTH, HEIGHT = 120, 30  # of a course
+WIDTH, HEIGHT = 120, 30  # of a sparkline
 
 
 class Figure(NamedTuple):
@@ -35,6 +35,7 @@ class Figure(NamedTuple):
 
 FASTER, LONGER = "times as fast as transformers on the meta device", "times as long as python -c 'import numpy'"
 WRITTEN, PLAIN = "times the same pages written out, in processor time", "times as fast as plain mkdocs serve"
+FOUND = "percent of the faults of tests/mutation that were tried"
 FIGURES = {
     "count gpt2": Figure("Count GPT-2 Small", FASTER, True),
     "count gemma2-27b": Figure("Count Gemma 2 27B", FASTER, True),
@@ -48,6 +49,9 @@ FIGURES = {
     "save a preset": Figure("Save a preset", PLAIN, True),
     "save a module": Figure("Save a module of the model pages", PLAIN, True),
     "save mkdocs.yml": Figure("Save mkdocs.yml", PLAIN, True),
+    "faults affected": Figure("Faults found by pytest --affected", FOUND, True),
+    "faults command": Figure("Faults found by pytest", FOUND, True),
+    "faults gate": Figure("Faults found by all tests that they reach", FOUND, True),
 }
 
 
@@ -69,10 +73,7 @@ class Runs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def runs() -> tuple[Run, ...]:
     """The runs, oldest first. Raises `Problem`."""
-    try:
-        read = msgspec.convert(tomllib.loads(read_text(FILE)), Runs).run
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), "run python -m tests.benchmarks", place(FILE)) from None
+    read = read_as(FILE, Runs, "run python -m tests.benchmarks").run
     for name in {name for run in read for name in run.figures} - FIGURES.keys():
         raise Problem(f"{name} is no figure of the benchmarks", "take it out", place(FILE))
     return tuple(read)
@@ -84,7 +85,7 @@ def course(name: str, of: Sequence[Run]) -> list[tuple[float, float, float]]:
 
 
 def moved(points: Sequence[tuple[float, float, float]]) -> str:
-    """How the last value differs from the one before: not, if it is within the noise of either."""
+    """The change from the previous value: none if it is within the noise of either."""
     if len(points) < 2:
         return ""
     (_, low, high), (value, least, most) = points[-2:]
@@ -130,8 +131,7 @@ def rounded(value: float) -> str:
 
 
 def drawn(points: Sequence[tuple[float, float, float]]) -> Html:
-    """The medians as a line from left to right, with a bar of the quartiles at each: a decoration of the numbers beside
-    it."""
+    """A sparkline of the medians with a bar for the quartiles; decorative, since the numbers are next to it."""
     most = max(high for _, _, high in points) * 1.05
     step = (WIDTH - 12) / max(len(points) - 1, 1)
     at = [(6 + step * i, *(HEIGHT - 3 - (HEIGHT - 6) * v / most for v in point)) for i, point in enumerate(points)]

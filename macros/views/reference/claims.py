@@ -19,7 +19,7 @@ import msgspec
 
 from ...cache.memory import memoized
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...catalogue.toml_files import Text, checked, read_toml
 from ...engine.errors import Problem
 from ...engine.files import place
@@ -177,7 +177,7 @@ class Formula(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     true: Text
     of: Text
     why: Text
-    needs: Text | None = None  # a size that a model must have for the formula to be about it
+    needs: Text | None = None  # a size that a model must have for the formula to apply
     context: Positive | None = None
     assumes: tuple[Text, ...] = ()  # differences of sizes that are 0 in the models that the formula was made for
 
@@ -204,7 +204,7 @@ def _size(model: Model, name: str, context: int | None) -> int | Fraction:
         return sizes["n_heads"]
     if name == "d_head" and name not in sizes:
         return Fraction(sizes["d_model"], sizes["n_heads"])
-    if name == "spare_experts":  # all routed experts but one of each layer
+    if name == "spare_experts":  # all routed experts except one per layer
         return sum(int(w.count) - int(w.count) // int(w.routed[0]) for w in model.counts.weights if w.routed)
     return values.number(model, name, context)
 
@@ -243,7 +243,7 @@ def results(key: str) -> tuple[Result, ...]:
     return tuple(given)
 
 
-LOW, HIGH = Fraction(19, 20), Fraction(21, 20)  # what is within 5%
+LOW, HIGH = Fraction(19, 20), Fraction(21, 20)  # results within 5%
 COUNTED: Mapping[str, Callable[[Result], bool]] = {
     "models": lambda result: True,
     "exact": lambda result: result.ratio == 1,
@@ -337,7 +337,7 @@ def formula_table(key: str, link: Link | None = None) -> Html:
 
 
 def formula_error_chart(key: str = "12LD2", show: str = "both", link: Link | None = None) -> Html:
-    """A formula's error for every model of the catalog, as a chart and behind it as a table, or as one of the two."""
+    """A formula's error for every model of the catalog, as a chart and a table, or as one of the two."""
     as_table = None if shown(show) == "chart" else formula_table(key, link)
     if as_table and show == "table":
         return as_table

@@ -8,17 +8,19 @@ from typing import NamedTuple
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.independent import comparison
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...catalogue.transformers_types import covered_as, mappings, vllm_classes, vllm_recipes
+from ...catalogue.watch import last_look
 from ...engine import terms
 from ...engine.architectures import architectures
+from ...engine.architectures.predicted import Module
 from ...engine.array import Node
 from ...engine.steps import Role
-from ...engine.towers import OF_TEXT_ALONE, has_tower
+from ...engine.towers import has_tower
 from ..kit import disclosure, rounding, values
-from ..kit.html import Html, block, code, conventions, html, joined, number, table
+from ..kit.html import Html, block, code, conventions, html, joined, number, table, text
 
-# What every model has, or what only holds other steps: no mechanism.
+# Not mechanisms: steps that every model has, or that only group others.
 PLAIN = {Role.FORWARD, Role.LAYER, Role.LINEAR, Role.CONV1D, Role.EMBED, Role.LAST_ROW, Role.UNEMBED, Role.WEIGHTED_SUM}
 IMAGES_AND_TEXT = "image and text"
 OF_ANY_MODEL = {term for role in PLAIN for term in role.term.split(", ")}
@@ -72,7 +74,7 @@ def coverage_types() -> Html:
             code(name),
             code(architecture.name),
             "checkpoint" if name in held else "–",
-            code(made.types[name].by) if name in made.types else made.absent.get(name, "–"),
+            _class_name(made.types[name].by) if name in made.types else made.absent.get(name, "–"),
             rounding.grouped(models[name]) if models[name] else "–",
         )
         for name, architecture in architectures().items()
@@ -87,15 +89,18 @@ def coverage_types() -> Html:
     )
 
 
+def _class_name(name: str) -> Html:
+    """The name of a class, which may break before its task."""
+    return code(text(name).replace("For", html("<wbr>For")))
+
+
 def coverage_predictions() -> Html:
     """The types whose modules for multi-token prediction are counted, and where a file has their tensors."""
-    from ...engine.predictions import MODULES, Module  # which needs the forward passes of all their makers
-
     models: defaultdict[str, int] = defaultdict(int)
     for model in disclosed_models():
         models[model.model_type] += model.prediction is not None
     alike: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for name, module in MODULES.items():
+    for name, module in ((name, a.predicts) for name, a in architectures().items() if a.predicts):
         own = [("LM head", module.head), ("embedding", module.embedding)] if isinstance(module, Module) else []
         place = module.place.format(k="{k}", after="{n}")
         alike[place, ", ".join(word for word, tensor in own if tensor) or "–"].append(name)
@@ -117,6 +122,17 @@ def coverage_predictions() -> Html:
             html("{} counts the modules from 0, {} from the number of layers on.", code("{k}"), code("{n}")),
             "The embedding and the LM head are the model’s where the modules have none of their own.",
         ),
+    )
+
+
+def coverage_watch() -> Html:
+    """The last look at what other programs know: the versions, and what nothing here has a counterpart for."""
+    look = last_look()
+    rows = [(package, version, rounding.grouped(look.found[package])) for package, version in look.versions.items()]
+    columns = ["Package", "Version", number("Without a counterpart or a reason")]
+    return block(
+        table("The last look", columns, rows, name="What other programs know"),
+        conventions(html("Looked at on {}.", values.date(look.date))),
     )
 
 
@@ -210,7 +226,7 @@ def coverage_recipes() -> Html:
 
 
 WRITES_OTHERS = "writes images or sound, no text"
-NOT_READ = "no source with its config.json was found"
+NOT_READ = "no source with its config.json was found (looked for last on November 29, 2026)"
 
 
 def _towers(name: str, tasks: list[str]) -> str:
@@ -219,7 +235,8 @@ def _towers(name: str, tasks: list[str]) -> str:
 
 
 def _reads_images(name: str, tasks: list[str]) -> bool:
-    return IMAGES_AND_TEXT in tasks and name not in OF_TEXT_ALONE
+    covered = architectures().get(name)
+    return IMAGES_AND_TEXT in tasks and not (covered and covered.reads_text_alone)
 
 
 def _coverage(name: str, covered: str | None) -> Html:

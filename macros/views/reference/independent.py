@@ -10,7 +10,7 @@ from ..kit import rounding, values
 from ..kit.arguments import unknown
 from ..kit.html import Html, block, code, conventions, html, joined, number, small, table, tag, text
 
-# What a difference’s explanation is called: a to z, then aa to zz.
+# Letters for the explanations of differences: a to z, then aa to zz.
 LETTERS = (*string.ascii_lowercase, *(2 * letter for letter in string.ascii_lowercase))
 
 

@@ -26,7 +26,7 @@ FRAME = "var(--ep-op-line, #7b8591)"
 ARROW = "var(--ep-line, #65707d)"
 BOX = dict(fill="var(--ep-op-fill, Canvas)", stroke=FRAME, stroke_width="1.2")
 FLOOR = dict(fill="var(--ep-cluster-fill, transparent)", stroke="var(--ep-cluster-line, #8884)", stroke_width=".8")
-LANE = 10  # between two arrows that run beside each other
+LANE = 10  # between two parallel arrows
 LINE = 14  # of text
 SIZE = 11.5
 
@@ -49,7 +49,7 @@ class Room(NamedTuple):
         return f"macros/{self.name}.py" if not self.modules else f"macros/{self.name}/"
 
 
-State = tuple[str, int, int]  # of a module: its path, when it was written in ns, its bytes
+State = tuple[str, int, int]  # a module's path, modification time in ns, and size in bytes
 
 
 def rooms(package: Path = PACKAGE) -> list[Room]:
@@ -58,7 +58,7 @@ def rooms(package: Path = PACKAGE) -> list[Room]:
 
 
 def _states(package: Path) -> Iterator[State]:
-    """The modules of a package, each in its state: a page asks for the rooms several times."""
+    """The modules of a package with their state, since a page needs the rooms several times."""
     for folder, _, names in os.walk(package):
         for name in names:
             if name.endswith(".py") and name[:-3].isidentifier():
@@ -76,7 +76,7 @@ def _rooms(package: Path, states: tuple[State, ...]) -> tuple[Room, ...]:
 
     def floor(name: str) -> int:
         if name not in floors:
-            floors[name] = 0  # where two rooms import each other, it ends here
+            floors[name] = 0  # ends the recursion if two rooms import each other
             floors[name] = 1 + max(map(floor, imports[name][0]), default=-1)
         return floors[name]
 
@@ -101,7 +101,7 @@ def _purpose(path: Path) -> str:
 
 
 def _modules(name: str, paths: Iterable[Path], package: Path) -> tuple[str, ...]:
-    """The modules of a room by name; those of a folder in it as `ops/ (6)`."""
+    """The modules of a room by name; those in a subfolder as `ops/ (6)`."""
     if name == ENTRY:
         return tuple(path.stem for path in paths)
     inside = [path.relative_to(package / name) for path in paths if path.parent != package]
@@ -133,8 +133,8 @@ _IMPORT = re.compile(r"^[ \t]*((?:from[ \t]+[.\w]+[ \t]+)?import\b(?:[^\n(]*\([^
 def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
     """What a module imports: (whether it is of this package, the room or the library).
 
-    `depth` is 1 for a module of the package, 2 for one in a folder, and so on. Imports inside a room are left out.
-    Only the statements that import are parsed: the whole of all modules would take seconds.
+    `depth` is 1 for a module of the package, 2 for one in a folder, and so on. Imports inside a room are left out. Only
+    the import statements are parsed, since parsing all modules would take seconds.
     """
     found: set[tuple[bool, str]] = set()
     for node in _statements(_IMPORT.findall(_TEXT.sub("", source))):
@@ -149,7 +149,7 @@ def imported(source: str, depth: int) -> frozenset[tuple[bool, str]]:
 
 
 def _statements(imports: list[str]) -> list[ast.stmt]:
-    """The statements of these lines; a line that is none gives none."""
+    """The statements of these lines; empty for lines that do not parse."""
     try:
         return ast.parse("\n".join(imports)).body
     except SyntaxError:
@@ -273,7 +273,7 @@ def _arrows(user: Room, right: float, lane: float, tops: Mapping[str, float], li
 
 
 def _wrapped(content: str, width: float) -> list[str]:
-    """Text in lines that are no wider than this."""
+    """Text wrapped to this width."""
     lines: list[str] = []
     for word in content.split(" ") if content else ():
         longer = f"{lines[-1]} {word}" if lines else word

@@ -16,7 +16,7 @@ STYLE = Path(__file__).with_name("style.toml")
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A thing and the one way to write it."""
+    """A thing and the one way in which the site writes it."""
 
     write: Text
     means: Text
@@ -24,7 +24,7 @@ class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Phrase(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """Wording that tests/test_wording.py finds by its pattern, and the better wording."""
+    """A phrase that tests/test_wording.py rejects by its pattern, and the better wording."""
 
     pattern: Text
     says: Text

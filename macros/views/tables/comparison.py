@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from ...catalogue import presets
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.errors import Problem
 from ..kit import disclosure, values
 from ..kit.context_limits import PAST_MARK
@@ -50,6 +50,7 @@ def comparison(
     if latent:
         notes.append(
             html(
+                # claim: deepseek-keeps-latents
                 "“–” for {}: {} {}, from which the keys and values of all heads are made.",
                 var("n_kv_heads"),
                 and_list(latent),
@@ -80,7 +81,7 @@ def _end(model: Model) -> tuple[int | None, Html]:
 
 def _listed(given: object, name: str) -> Iterable[str]:
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise Problem(f"{name} = {given!r}: expected a list", f'write {name}=["…", "…"]')
+        raise Problem("expected a list", f'write {name}=["…", "…"]').about(name, given)
     return given
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import Group
 from ...engine.dims import Poly, latex_name
 from ..kit import disclosure, rounding

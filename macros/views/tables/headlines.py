@@ -2,68 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import NamedTuple
 
-from ...catalogue.presets import Model
-from ...counting.parameters import Counts
-from ..kit import rounding
-from ..kit.html import Html, html, joined, text
-
-_SHORT = re.compile(r"[~≈]?(\d+)(?:\.(\d+))?([MBT])")
-_NAMES = {"M": "millions", "B": "billions", "T": "trillions"}
-_PLACES = ("", "tens of ", "hundreds of ")
-
-
-class Reading(NamedTuple):
-    """A count that may be meant by "the size"."""
-
-    what: str
-    parameters: int
+from ...catalogue import presets
+from ...catalogue.headlines import NOT_REPRODUCED, Headline, Reading, headlines_of, how, readings_of, short
+from ...catalogue.models import Model
+from ..kit import rounding, values
+from ..kit.html import Html, Link, anchor, block, conventions, html, joined, linked, number, small, table, text
 
 
 def headline(model: Model, said: str) -> Html:
     """Every count of a model that gives the maker's headline, by rounding or truncation."""
-    return matching_readings(
-        said.removeprefix("A"), active_readings(model) if said.startswith("A") else size_readings(model)
-    )
-
-
-def looked_up(counts: Counts) -> str:
-    """The tables that `active_excluding_input_embedding` leaves out, in words."""
-    return "the token embedding and n-grams" if counts.ngram_tables else "the token embedding"
-
-
-def active_readings(model: Model) -> list[Reading]:
-    """The counts of the parameters that one token uses."""
-    return [
-        Reading("active per token", model.counts.active),
-        Reading(f"active without {looked_up(model.counts)}", model.counts.active_excluding_input_embedding),
-    ]
-
-
-def size_readings(model: Model) -> list[Reading]:
-    """Every count that may be a model's headline: the total first, with the other contents of its file, and without
-    tables."""
-    counts, file = model.counts, model.published_file
-    vision, prediction = (model.published.of_part(part) if model.published else 0 for part in ("vision", "prediction"))
-    input_table = counts.active - counts.active_excluding_input_embedding
-    readings = [
-        Reading("the total", counts.total),
-        Reading("the total with the vision part", counts.total + vision),
-        Reading("the total with the MTP module", counts.total + prediction),
-        Reading(f"the total without {looked_up(counts)}", counts.total - input_table),
-        Reading("non-embedding", counts.non_embedding),
-        Reading("non-embedding with the MTP module", counts.non_embedding + prediction),
-        *([Reading("the numbers in the published file", file.parameters)] if file else ()),
-        *(active_readings(model) if counts.active != counts.total else ()),
-    ]
     first_of: dict[int, Reading] = {}
-    for reading in readings:
+    for reading in readings_of(model, said):
         first_of.setdefault(reading.parameters, reading)
-    return list(first_of.values())
+    return matching_readings(said, list(first_of.values()))
 
 
 def matching_readings(said: str, readings: list[Reading]) -> Html:
@@ -71,45 +25,18 @@ def matching_readings(said: str, readings: list[Reading]) -> Html:
 
     Of several that are equal to three digits, the first represents all.
     """
-    parts = _SHORT.fullmatch(said.strip())
-    if parts is None:
+    if (size := short(said)) is None:
         return text("a name, not a count")
-    whole, decimals, unit = parts.groups(default="")
-    scale = 2 * 10 ** len(decimals)  # with which all are whole numbers, and half of a last digit too
-    last_digit = 2 * rounding.SCALES[unit]
-    figure = int(whole + decimals) * last_digit
     lines: dict[tuple[str, str], Html] = {}
-    for what, n in readings:
-        if way := _way(n * scale, figure, last_digit, whole, unit):
-            lines.setdefault((way, rounding.short(n)), html("{}, {}: {:,}", what, way, n))
+    for reading in readings:
+        n = reading.parameters
+        if way := how(n, size):
+            lines.setdefault((way, rounding.short(n)), html("{}, {}: {:,}", reading.what, way, n))
     if not lines:
-        what, n = readings[0]
-        return html(
-            "no count gives it, rounded or truncated: {}, {:,}, {}", what, n, difference_text(n * scale, figure)
-        )
+        what, n = readings[0][:2]
+        off = difference_text(n * size.scale, size.figure)
+        return html("no count gives it, rounded or truncated: {}, {:,}, {}", what, n, off)
     return joined([*(["more than one count gives it:"] if len(lines) > 1 else []), *lines.values()], "<br>")
-
-
-def _way(n: int, figure: int, last_digit: int, whole: str, unit: str) -> str:
-    """How a count gives a figure, at the finest place that does; empty if none does. All in the same even units."""
-    for place, (step, name) in enumerate(zip(_steps(figure, last_digit, whole), _PLACES)):
-        ways = [
-            *(["rounded"] if figure - step // 2 <= n < figure + step // 2 else []),
-            *(["truncated"] if figure <= n < figure + step else []),
-        ]
-        if ways:
-            return " or ".join(ways) + (f" to {name}{_NAMES[unit]}" if place else "")
-    return ""
-
-
-def _steps(figure: int, last_digit: int, whole: str) -> Iterator[int]:
-    """One in the last digit of a figure, and in earlier digits if all later ones are zeros."""
-    step = last_digit
-    for _ in whole:
-        yield step
-        step *= 10
-        if figure % step:
-            return
 
 
 def difference_text(n: int, figure: int | Fraction) -> Html:
@@ -117,3 +44,51 @@ def difference_text(n: int, figure: int | Fraction) -> Html:
     share = Fraction(n) / figure - 1
     percent = rounding.signed_percent(share.numerator, share.denominator, 2)
     return html("is less than 0.01% from it") if "<" in percent else html("is {} from it", percent)
+
+
+def headlines_table(link: Link | None = None) -> Html:
+    """Every published size that is not the total or the active parameters, and those of sources that disagree: each
+    with the count that gives it."""
+    rows = [row for slug in presets.readable() if presets.preset(slug).config for row in _rows(slug, link)]
+    as_table = table(
+        f"{len(rows)} published sizes that need a word",
+        ["Model", number("Size"), "Source", "The count that gives it", number("Parameters")],
+        rows,
+        name="Published sizes that need a word",
+    )
+    return block(
+        as_table,
+        conventions(
+            html("A before a size: active parameters."),
+            html("Not reproduced: no count rounds or truncates to the size; the line has the nearest."),
+            html("Of several counts, the source does not say which it means."),
+        ),
+    )
+
+
+def _rows(slug: str, link: Link | None) -> Iterator[list[object]]:
+    model, preset = presets.model(slug), presets.preset(slug)
+    for headline in headlines_of(preset):
+        if headline.is_plain and not headline.elsewhere:
+            continue
+        counts, parameters = _given(headline, readings_of(model, headline.said))
+        yield [linked(preset.name, slug, link), headline.said, _source(headline), counts, parameters]
+
+
+def _source(headline: Headline) -> object:
+    if (row := headline.elsewhere) is None:
+        return headline.source
+    return html("{}<br>{}", anchor(row.source, row.address), small(f"read on {values.date(row.read)}"))
+
+
+def _given(headline: Headline, readings: list[Reading]) -> tuple[Html, Html]:
+    """The counts that a published size is said to be, each with the way; or the nearest."""
+    size = short(headline.said)
+    assert size is not None
+    if headline.counts == (NOT_REPRODUCED,):
+        nearest = min(readings, key=lambda reading: abs(reading.parameters * size.scale - size.figure))
+        off = difference_text(nearest.parameters * size.scale, size.figure)
+        return html("not reproduced: {} {}", nearest.what, off), text(rounding.grouped(nearest.parameters))
+    named = [reading for name in headline.counts for reading in readings if reading.name == name]
+    ways = [html("{}, {}", reading.what, how(reading.parameters, size)) for reading in named]
+    return joined(ways, "<br>"), joined((rounding.grouped(reading.parameters) for reading in named), "<br>")

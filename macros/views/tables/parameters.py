@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ...cache.memory import memoized
 from ...catalogue.independent import comparison
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import HEAD, INPUT_TABLES, Group
 from ...engine.dims import Dim
 from ...engine.tensors import Weight
@@ -103,7 +103,7 @@ def _tensor(w: Weight, sizes: Mapping[str, int], share: str, title: Html | None 
 
 
 def _with_words(w: Weight, said: descriptions.Words, permalink: Html) -> Html:
-    """A tensor's name, which can be linked to, and below it its purpose, plainly and in the field's term."""
+    """A tensor's name, as a link target, and below it its purpose in plain words and the field's term."""
     return made(f"{tensor_name(w.name)}{permalink}<br>{_purpose(said.title, said.terms)}")
 
 

@@ -1,14 +1,15 @@
-"""The counts of a model that are all called "the size", each difference explained down to zero."""
+"""The counts of a model that all go by "size", with every difference explained down to zero."""
 
 from __future__ import annotations
 
 from ...cache.memory import memoized
 from ...catalogue import preset_file
-from ...catalogue.presets import Model
+from ...catalogue.headlines import looked_up
+from ...catalogue.models import Model
 from ...counting.parts import HEAD, INPUT_TABLES
 from ...engine.tensors import Weight
 from ..kit import disclosure, rounding
-from ..kit.html import Html, Row, block, conventions, heading, html, number, table
+from ..kit.html import Html, Row, block, conventions, heading, html, joined, number, table
 from ..kit.shapes import tensor_name, var
 from ..trace.parts import is_sparse
 from . import headlines
@@ -76,7 +77,7 @@ def _active(model: Model, total: Row) -> list[Row]:
     for w in counts.weights:
         if w.routed is not None and int(w.active) != int(w.count):
             held, used = map(int, w.routed)
-            idle.setdefault((w.name, held, used), []).append(w)  # of every kind of layer
+            idle.setdefault((w.name, held, used), []).append(w)  # for every kind of layer
     rows = [total]
     for (name, held, used), weights in idle.items():
         n = sum(int(w.layer_count) for w in weights)
@@ -95,7 +96,17 @@ def _active(model: Model, total: Row) -> list[Row]:
             rows.append(_step(f"the {tables} of n-grams", -of_ngrams, "a lookup of a few rows"))
         rows += [
             _step("the token embedding", excluding - counts.active + of_ngrams, "a lookup of one row"),
-            _result(f"Active without {headlines.looked_up(counts)}", excluding, "another common convention"),
+            _result(f"Active without {looked_up(counts)}", excluding, "another common convention"),
+        ]
+    if (rest := counts.active_non_embedding) != excluding:
+        others = [
+            tensor_name(w.name)
+            for w, use in _tables(model)
+            if use != "the token embedding" or excluding == counts.active
+        ]
+        rows += [
+            _step(joined(others, " and "), rest - excluding, "as in the non-embedding count"),
+            _result("Active, non-embedding", rest, "a third convention"),
         ]
     if published and published.active:
         source = html("; {}", published.active_source) if published.active_source else ""
@@ -104,7 +115,7 @@ def _active(model: Model, total: Row) -> list[Row]:
                 [
                     "The maker’s figure",
                     published.active,
-                    headlines.matching_readings(published.active, headlines.active_readings(model)) + source,
+                    headlines.headline(model, f"A{published.active}") + source,
                 ]
             )
         )
@@ -118,6 +129,7 @@ def _tables(model: Model) -> list[tuple[Weight, str]]:
         for role, what in (
             (INPUT_TABLES[0], "the token embedding"),
             (INPUT_TABLES[1], "the position table"),
+            (INPUT_TABLES[2], "the segment table"),
             (HEAD, "the LM head"),
         ):
             for w in node.all_weights() if node.role is role else ():

@@ -1,4 +1,4 @@
-"""The pages that explain a step: the page and the section that each node of a diagram, each area of a map links to.
+"""The pages that explain a step: the page and section that a node of a diagram or an area of a map links to.
 
 A section is named by the anchor of its heading; a test looks for each. If a page is not part of the site, the next one
 of its list is used.
@@ -26,8 +26,9 @@ HEADS = f"{ATTENTION}#heads"
 SCORES = f"{ATTENTION}#scores-shares-average"
 OUTPUT = f"{ATTENTION}#back-into-the-stream"
 POSITION = f"{ATTENTION}#position"
-ENCODER = f"{ATTENTION}#an-encoder-and-a-decoder"
-LATENTS = f"{ATTENTION}#keeping-less-latent-attention"
+KINDS = f"{WHAT_HAPPENS}attention-kinds.md"
+ENCODER = f"{KINDS}#an-encoder-and-a-decoder"
+LATENTS = f"{KINDS}#keeping-less-latent-attention"
 FEED_FORWARD = f"{WHAT_HAPPENS}ffn-deep-dive.md#wider-through-a-function-and-back"
 GATE = f"{WHAT_HAPPENS}ffn-deep-dive.md#with-a-gate"
 EXPERTS = f"{WHAT_HAPPENS}mixture-of-experts.md"
@@ -40,9 +41,10 @@ RECURRENT = f"{WHAT_HAPPENS}recurrent-layers.md"
 LAST = f"{WHAT_HAPPENS}final-vector-to-token.md#a-score-for-every-token"
 NEXT_TOKEN = f"{WHAT_HAPPENS}final-vector-to-token.md#from-scores-to-a-word"
 
-INSTEAD = {EXPERTS: FEED_FORWARD, RECURRENT: CACHE, "costs/kv-cache.md": CACHE}  # for a page, if it is not there
+# Replacements for missing pages.
+INSTEAD = {KINDS: ATTENTION, EXPERTS: FEED_FORWARD, RECURRENT: CACHE, "costs/kv-cache.md": CACHE}
 
-# The parts of a layer, by the section for what is not said more exactly below.
+# The parts of a layer, with a section for any step without a more exact one below.
 PARTS: dict[Role | None, str] = {
     Role.ATTENTION: PROJECTIONS,
     Role.CROSS_ATTENTION: ENCODER,
@@ -79,6 +81,7 @@ IN_ATTENTION: dict[Role | None, str] = {
 OUTSIDE_OF_LAYERS: dict[Role | None, str] = {
     Role.RELATIVE_BIAS: POSITION,
     Role.EMBED: EMBEDDINGS,
+    Role.EMBED_SEGMENTS: EMBEDDINGS,
     **dict.fromkeys((Role.EMBED_POSITIONS, Role.SINUSOIDS), PLACES),
     Role.EMBED_LAYERS: PER_LAYER,
     Role.ROPE_TABLE: POSITION,

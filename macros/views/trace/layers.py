@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.array import Node
-from ...engine.steps import OF_SOURCE
+from ...engine.steps import BUFFERS, OF_SOURCE, Holds
 from ..words import descriptions
 
 ORDINALS = {
@@ -24,12 +24,12 @@ ORDINALS = {
 
 
 def layers_by_kind(model: Model) -> list[Node]:
-    """The layers as they are traced, each kind once, alike ones as one."""
+    """The layers as traced, one of each kind; identical kinds are merged."""
     return [node for node in model.drawn.trace.root.children if node.layers is not None]
 
 
 def n_layers(model: Model) -> int:
-    """Layers of all kinds."""
+    """Layers of every kind."""
     return sum(int(node.layer_count) for node in layers_by_kind(model))
 
 
@@ -87,9 +87,9 @@ def each_run(indices: Sequence[int]) -> list[str]:
 
 
 def _skipped(indices: list[int]) -> int | None:
-    """n if every nth number is left out between the first and the last."""
+    """n if every nth number between the first and the last is missing."""
     if indices[-1] - indices[0] >= 2 * len(indices):
-        return None  # more are left out than are there
+        return None  # more numbers are missing than present
     present = set(indices)
     gaps = [i for i in range(indices[0], indices[-1]) if i not in present]
     steps = {b - a for a, b in zip(gaps, gaps[1:])}
@@ -101,5 +101,7 @@ def _ordinal(n: int) -> str:
 
 
 def has_fixed_state(model: Model) -> bool:
-    """Whether some layers keep a state whose size does not depend on the context."""
-    return any(k.row is None and k.holds not in OF_SOURCE for k in model.counts.kept)
+    """Whether some layers keep a state whose size does not depend on the context: not ids of tokens, and not rows that
+    wait for an entry of several tokens."""
+    others = OF_SOURCE | BUFFERS | {Holds.TOKEN_IDS}
+    return any(k.row is None and k.holds not in others for k in model.counts.kept)

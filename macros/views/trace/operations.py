@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine import terms
 from ...engine.array import Node, ShapeArray
 from ...engine.dims import Dim, Poly
@@ -29,9 +29,9 @@ from ..words.descriptions import Words
 
 Shape = tuple[Dim, ...]
 
-# Steps that are one operation though they call another step.
+# Steps that count as one operation although they call another step.
 ONE_OPERATION = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES, Role.ATTENTION_RESIDUALS}
-# Operations whose title says which of q, k and v they work on.
+# Operations whose title names the one of q, k and v that they work on.
 NAMED = {*ROPES, Role.REPEAT_KV, Role.UNIT_NORM, Role.L2_NORM}
 
 
@@ -49,7 +49,7 @@ class Operation:
 
     node: Node
     words: Words
-    factors: list[Factor]  # multiplied if there are several
+    factors: list[Factor]  # multiplied if there are several of them
     outputs: list[Shape]
     weights: list[Weight] = field(default_factory=list)
     about: str = ""
@@ -62,7 +62,7 @@ class Operation:
 
     @property
     def key(self) -> tuple:
-        """The properties by which equal operations are recognized."""
+        """The properties that make operations equal."""
         return (
             self.words.title,
             self.about,
@@ -127,7 +127,7 @@ def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
         if child.children and is_section(child):
             section.content.append(_section(child, seen, has_parts))
             continue
-        operation = _of_step(child) if child.step else _of_call(child, node, seen)
+        operation = _of_step(child, seen) if child.step else _of_call(child, node, seen)
         if operation is None:
             continue
         seen.update(operation.weights)
@@ -141,7 +141,7 @@ def _section(node: Node, seen: set[Weight], has_parts: bool) -> Section:
 
 def operation_of(call: Node) -> Operation | None:
     """A step, or a NumPy call between steps; None if it is glue."""
-    return _of_step(call) if call.step or call.parent is None else _of_call(call, call.parent, set())
+    return _of_step(call, None) if call.step or call.parent is None else _of_call(call, call.parent, set())
 
 
 class WordsOfWeights(dict[Weight, Words]):
@@ -171,11 +171,15 @@ def multiplication(model: Model, what: str) -> Operation:
 # A step
 
 
-def _of_step(node: Node) -> Operation:
-    """A step, in the words of its weight if it has one, otherwise in its own."""
+def _of_step(node: Node, seen: set[Weight] | None) -> Operation:
+    """A step, in the words of its weight if it has one, otherwise in its own; also with the weights that it is handed
+    and that none before it had."""
     weights, role = list(node.all_weights()) or _weights_in(node), node.role
     named_by = weights[0].name if weights and role in descriptions.NAMED_BY_WEIGHT else ""
     stored = _stored(node, weights) if role in AS_STORED else None
+    if seen is not None:
+        handed = [a.source for a in node.inputs if isinstance(a.source, Weight)]
+        weights += [w for w in dict.fromkeys(handed) if w not in seen and w not in weights]
     said = _words(role, descriptions.of_step(node), named_by, stored)
     if role in NORMS:
         place, part = place_of_norm(node)
@@ -360,28 +364,28 @@ def _of_call(node: Node, around: Node, seen: set[Weight]) -> Operation | None:
     return None
 
 
-# Steps that find what a head adds to a score by the distance.
+# Steps that compute a head's bias by distance.
 OF_DISTANCE = (Role.RELATIVE_BIAS, Role.RELATIVE_LOGITS)
 
 
 def is_distance_bias(node: Node) -> bool:
-    """Whether a call adds the result of a step that rates distances to the scores."""
+    """Whether a call adds a bias by distance to the scores."""
     return node.function is np.add and any(map(_rates_distances, _makers(node)))
 
 
-# What is done to additions between the step that finds them and the scores: scaled, added up, set side by side.
+# How a bias may be transformed on its way to the scores: scaled, summed, stacked.
 PASSING = (np.multiply, np.add, np.concatenate, np.swapaxes)
 
 
 def _rates_distances(node: Node) -> bool:
-    """Whether what a call gives comes from a step that rates distances."""
+    """Whether a call's result comes from a step that computes a bias by distance."""
     if node.is_inside(*OF_DISTANCE):
         return True
     return node.function in PASSING and node.outputs[0].ndim == 3 and any(map(_rates_distances, _makers(node)))
 
 
 def _makers(node: Node) -> list[Node]:
-    """The calls whose results a call is given."""
+    """The calls whose results are a call's inputs."""
     return [a.source for a in node.inputs if isinstance(a.source, Node)]
 
 

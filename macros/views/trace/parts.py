@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import ClassVar
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import LAST_NORM, Group, grouped
 from ...engine.tensors import Weight
 from ..kit.html import Html, html, terms_beside, text
@@ -16,7 +16,7 @@ from .layers import layer_range, layers_by_kind
 
 
 class Groups(list[Group]):
-    is_large_result: ClassVar = True  # by the trace that they hold
+    is_large_result: ClassVar = True  # because they hold a trace
 
 
 @memoized
@@ -53,7 +53,7 @@ def group_id(group: Group, model: Model) -> str:
     """The address of a part in the model's table of every parameter."""
     alike = [other for other in groups(model) if other.title == group.title]
     which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
-    title = "last norm" if group.title == LAST_NORM else group.title  # an address stays when its title changes
+    title = "last norm" if group.title == LAST_NORM else group.title  # addresses stay stable when titles change
     return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {title}{which}".lower())
 
 

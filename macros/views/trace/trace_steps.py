@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...counting.parts import Part
 from ...engine.array import Node
 from ...engine.dims import Poly
@@ -19,7 +18,6 @@ def _part(model: Model, name: str) -> Part:
     return parts[one_of(name, parts, "part")]
 
 
-@memoized
 @disclosure.view("its trace")
 def trace_steps(model: Model, part: str) -> Html:
     """The steps of a part in the trace: the function, its arrays, its weights, its FLOPs in one layer."""
@@ -44,7 +42,6 @@ def _of_node(node: Node, indent: str) -> list[object]:
     return [html("{}{}", indent, code(node.name)), gets, weights or "–", gives, flops]
 
 
-@memoized
 def part_formula(slug: str, part: str) -> Html | str:
     """The parameters of a part in one line: the symbols, the numbers, the count."""
     model = disclosure.model(slug)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 
 from ...cache.memory import memoized
-from ...catalogue.presets import Model
+from ...catalogue.models import Model
 from ...engine.array import Node
 from ...engine.dims import Poly
 from ...engine.errors import Problem, nearest
@@ -26,6 +26,7 @@ from ..kit.model_mark import model_mark
 from ..kit.shapes import expression, in_numbers, in_symbols, tensor_name
 from ..words import descriptions
 from ..words.descriptions import Words
+from .cache_entries import cache_title, extended_cache_entry
 from .layers import layer_range, layer_title, what_alike_layers_read
 from .operations import Factor, Operation, Section, Shape, sections
 from .parts import expert_counts
@@ -43,7 +44,7 @@ def walkthrough(
     With `part`, such as `attention` or `mamba`, only the operations of this part of a layer.
     """
     if depth not in ("steps", "parts"):
-        raise Problem(f"depth = {depth!r}", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"'))
+        raise Problem("", nearest(str(depth), ("steps", "parts"), 'one of "steps" and "parts"')).about("depth", depth)
     _translate_equations()
     values, whole = symbol_values(model, tokens, context), sections(model)
     shown = whole if part is None else _section_of(whole, part, model)
@@ -87,7 +88,7 @@ def _nothing(operation: Operation) -> str:
 
 
 def annotated_steps(whole: Section, model: Model, tokens: int, more: Callable[[Operation], object]) -> Html:
-    """Each operation of a forward pass, with an addition to each."""
+    """Each operation of a forward pass, each with additional content."""
     entries = _content(whole, model, Spelled(symbol_values(model, tokens, None)), "steps", {}, more)
     return tag(
         "ol",
@@ -112,7 +113,6 @@ def _parts_of_layers(whole: Section) -> list[Operation | Section]:
     return [item for layer in layers for item in layer.content]
 
 
-@memoized
 @disclosure.view("its shapes")
 def recap(model: Model, tokens: int = 5) -> Html:
     """The output of each station of a forward pass, by its shape: a layer of each kind, part by part."""
@@ -181,7 +181,7 @@ def symbol_values(model: Model, tokens: int, context: int | None) -> Sizes:
 
 @cache
 def _translate_equations() -> None:
-    """The equations of all steps, each of which some model has."""
+    """Translate the equations of all steps at once."""
     known = (descriptions.steps(), descriptions.weights(), descriptions.calls())
     prepare(said.equation for table in known for said in table.values() if said.equation)
 
@@ -204,7 +204,7 @@ def _why(said: str) -> Html | str:
 
 
 def _each_explained_once(entries: Html) -> Html:
-    """Of equal explanations only the first."""
+    """Repeated explanations are dropped."""
     given: set[str] = set()
 
     def once(entry: str) -> str:
@@ -311,12 +311,14 @@ def _operation(operation: Operation, spelled: Spelled, said: Words, more: object
     shapes = _shapes(operation.factors, operation.outputs, spelled, between)
     weights = "".join(map(_weight, operation.weights))
     costs = _meta(_flops(flops, spelled.values)) if flops.terms else ""
-    return made(f'<li class="ep-step">{title}{shapes}{weights}{costs}{_why(said.why)}{more and text(more)}</li>')
+    held = extended_cache_entry(operation.node)
+    box = f' data-box="{text(cache_title(held))}"' if held is not None else ""  # the diagrams show what it keeps
+    return made(f'<li class="ep-step"{box}>{title}{shapes}{weights}{costs}{_why(said.why)}{more and text(more)}</li>')
 
 
 @lru_cache(maxsize=8192)
 def _title(title: str, term: str, about: str, times: int, equation: str) -> Html:
-    """The name of an operation, which many models have."""
+    """The name of an operation, cached because many models share it."""
     terms = Words(title, term=term).terms
     which = html(" ({})", about) if about else ""
     as_math = html(' <span class="ep-eq">{}</span>', math(equation)) if equation else ""
@@ -331,7 +333,7 @@ class Spelled:
 
     def __init__(self, values: Sizes):
         self.values = values
-        self._known: dict[int, tuple[Shape, str, str]] = {}  # the shape too, so that no other gets its identity
+        self._known: dict[int, tuple[Shape, str, str]] = {}  # keeps the shape alive, so that its id is not reused
 
     def __call__(self, shape: Shape) -> tuple[Shape, str, str]:
         known = self._known.get(id(shape))
@@ -386,7 +388,7 @@ def _width_before_latents(node: Node) -> Poly:
     return query.shape[-1].expr + turning.shape[-1].expr
 
 
-# Over how many numbers the product of a query and a key sums, by the step that multiplies it.
+# The number of terms in the product of a query and a key, by the step that scales it.
 WIDTHS: dict[Role | None, Callable[[Node], Poly]] = {
     Role.SCORES: _width_of_query,
     Role.INDEX_SCORES: _width_of_query,

@@ -2,8 +2,8 @@
 
 The words are data: `steps.toml` by a step's role, `weights.toml` by the last parts of a tensor's checkpoint name,
 `calls.toml` for NumPy's calls and `kinds.toml` for kinds of layers. Each is read once, at its first use. A family with
-other names adds tables there, nothing else. A step or weight without words falls back to the step's docstring and its
-name; a test lists those, so that no preset needs the fallback.
+other names only adds tables there. A step or weight without words falls back to the step's docstring and its name; a
+test lists those, so that no preset needs the fallback.
 
 The engine gives the term of a step (`terms`); the term of a weight or a NumPy call is next to its plain words.
 """
@@ -197,16 +197,16 @@ def kinds() -> dict[str, str]:
     return {name: checked(found, str, name, KINDS) for name, found in read_toml(KINDS).items()}
 
 
-# What is asked for
+# Lookups
 
-# Steps that say little by themselves: their weight's name says what they are for.
+# Generic steps, whose purpose is in their weight's name.
 NAMED_BY_WEIGHT = frozenset(
     {Role.LINEAR, Role.CONV1D, Role.EXPERT_LINEAR, Role.LAYER_NORM, Role.RMS_NORM, Role.HEAD_NORMS, Role.GATED_RMS_NORM}
 )
 
 
 def lacking(trace: Trace) -> list[str]:
-    """A line for each weight and step of a model that has no words, with the file and what to add to it."""
+    """A line for each weight and step of a model without words, with the file and the entry to add."""
     weights = dict.fromkeys(w.name for w in trace.weights.values() if of_weight(w.name) is None)
     roles = {n.step.role for n in trace.root.walk() if n.step} - NAMED_BY_WEIGHT - {Role.INDEXER} - set(steps())
     return [
@@ -225,7 +225,7 @@ def of_kind(kind: object) -> str:
 
 @cache
 def _of_kind(kind: str) -> str:
-    name, _, number = kind.rpartition(" ")  # kinds that print alike have a number
+    name, _, number = kind.rpartition(" ")  # identical names get a number
     if not number.isdigit():
         name, number = kind, ""
     return ", ".join(kinds().get(part, part) for part in name.split(", ")) + (f" {number}" if number else "")
@@ -240,6 +240,7 @@ def of_weight(name: str) -> Words | None:
     for suffix in (".weight", ".bias"):
         if whole.endswith(suffix) and whole not in known:
             parts = whole.removesuffix(suffix).split(".")
+    parts = ["", *parts[parts[0].isdigit() :]]  # a whole name begins with a dot
     for tail in [parts, parts[:-1]] if parts[-1].isdigit() else [parts]:
         for start in range(max(0, len(tail) - 5), len(tail)):
             words = known.get(".".join(tail[start:]))
@@ -264,7 +265,7 @@ def of_call(role: Role | None, inside: Role | None, doc: str) -> Words:
 
 
 def of_docstring(doc: str) -> Words:
-    """Words for a step that has none: the first sentence of its docstring."""
+    """Fallback words for a step: the first sentence of its docstring."""
     return Words(doc.partition(": [")[0].partition(": same shape")[0].rstrip("."))
 
 
@@ -281,13 +282,13 @@ def of_numpy(call: str) -> Words:
 
 
 def group(node: Node) -> str:
-    """The heading of the part that a step is."""
+    """The heading of a step that is a part."""
     table = _step_tables().get(node.role)
     return (table and table.heading) or of_step(node).title
 
 
 def in_a_sentence(node: Node) -> str:
-    """The name of the part that a step is, inside a sentence: `attention`, `the feed-forward network`."""
+    """The name of a part within a sentence: `attention`, `the feed-forward network`."""
     table = _step_tables().get(node.role)
     return (table and table.in_a_sentence) or of_step(node).title.lower()
 

@@ -50,6 +50,7 @@ SYMBOLS = (
     Symbol("d_form", "", "width of the table of looks"),
     Symbol("n_prompts", "", "kinds of trained prompts"),
     Symbol("n_prompt", "", "trained vectors before each text"),
+    Symbol("n_outputs", "", "tokens at the beginning of the vocabulary that the output head scores, where not all"),
     Symbol("n_ahead", "", "tokens ahead that a decoder predicts at once"),
     Symbol("n_global", "", "trained vectors that see a whole text"),
     Symbol("d_image", "", "width of the vectors of an image"),
@@ -144,6 +145,8 @@ SYMBOLS = (
     Symbol(
         "n_blocks", "", "blocks of tokens that are picked for each new one; blocks of steps that several layers share"
     ),
+    Symbol("n_proposed_blocks", "", "blocks of entries that one layer proposes to those that pick entries"),
+    Symbol("proposed_block_size", "", "entries of such a block"),
     Symbol("gate_rank", "", "width that a vector is narrowed to for the gate of its norm"),
     Symbol("n_window_heads", "", "attention heads in layers with a window, where they are others"),
     Symbol("n_window_kv_heads", "", "key/value heads in these layers"),
@@ -188,7 +191,7 @@ _BY_NAME = {s.name: s for s in SYMBOLS}
 
 
 def symbol(name: str) -> Symbol:
-    """The entry of a name; one without letter or paper for a name that is not on the list."""
+    """The entry of a name; without letter or paper if the name is not on the list."""
     if name not in _BY_NAME and name.startswith("n_") and name.endswith("_layers"):
         return Symbol(name, "", f"layers of the kind “{name[2:-7].replace('_', ' ')}”")
     return _BY_NAME.get(name) or Symbol(name, "", name.replace("_", " "))
@@ -215,7 +218,7 @@ def _keys_of_fields() -> dict[str, set[str]]:
 
 
 def known(name: str) -> bool:
-    """Whether the list has the meaning of the name."""
+    """Whether the name is on the list."""
     return name in _BY_NAME or (name.startswith("n_") and name.endswith("_layers"))
 
 

@@ -1,0 +1,111 @@
+"""Weights and cache against the context as plain shapes: the place of each area, line and label of a panel.
+
+Also compiled for the browser (`browser/bundle.py`), which draws the same panels for what a reader chooses. It knows
+neither HTML nor models.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from ...counting.capacity import kept_bytes
+from ..kit.text_boxes import Box
+
+WIDTH, HEIGHT = 260, 164
+LEFT, TOP, RIGHT, BOTTOM = 46.0, 8.0, 252.0, 138.0
+STEPS = 32  # of the context, between its marks
+GB = 1000 * 1000 * 1000
+LEAST = 8  # a device is drawn if it has at least this fraction of the largest sum
+
+
+class Device(NamedTuple):
+    """A device, or several: the name, and the bytes of memory."""
+
+    name: str
+    memory: int
+
+
+class Mark(NamedTuple):
+    """A label of an axis, or of a line: where it is, and its text."""
+
+    at: float
+    said: str
+
+
+class Panel(NamedTuple):
+    """The weights, the outline of the cache above them, lines of devices, both axes, and the chosen context."""
+
+    weights: Box
+    cache: list[tuple[float, float]]
+    devices: list[Mark]
+    across: list[Mark]
+    up: list[Mark]
+    cursor: float
+    total: float
+
+
+def cache_bytes(kept: Sequence[Sequence[Any]], context: int, users: int) -> int:
+    """The cache of all users at a context; none without tokens."""
+    return kept_bytes(kept, context, 2) * users if context else 0
+
+
+def panels(
+    kept: Sequence[Sequence[Any]], weights: Sequence[int], users: int, longest: int, at: int, devices: Sequence[Device]
+) -> list[Panel]:
+    """A panel for each format’s weights, all to one scale."""
+    contexts = [longest * i // STEPS for i in range(STEPS + 1)]
+    cached = [cache_bytes(kept, context, users) for context in contexts]
+    now = cache_bytes(kept, at, users)
+    high = max(weights) + cached[STEPS]
+    shown = [device for device in devices if high // LEAST <= device.memory <= high]
+    return [_panel(each, contexts, cached, at, now, high, shown) for each in weights]
+
+
+def _panel(
+    weights: int,
+    contexts: list[int],
+    cached: list[int],
+    at: int,
+    now: int,
+    high: int,
+    devices: list[Device],
+) -> Panel:
+    longest = contexts[STEPS]
+    top_line = [(_across(c, longest), _up(weights + n, high)) for c, n in zip(contexts, cached)]
+    floor = _up(weights, high)
+    return Panel(
+        (LEFT, floor, RIGHT, BOTTOM),
+        [*top_line, (RIGHT, floor)],
+        [Mark(_up(device.memory, high), device.name) for device in devices],
+        [
+            *(Mark(_across(c, longest), _tokens(c)) for c in (0, longest // 2)),
+            Mark(RIGHT, f"{_tokens(longest)} tokens"),
+        ],
+        [Mark(_up(n * GB, high), f"{n} GB") for n in _ticks(high)],
+        _across(at, longest),
+        _up(weights + now, high),
+    )
+
+
+def _across(context: int, longest: int) -> float:
+    return LEFT + (RIGHT - LEFT) * (context / longest)
+
+
+def _up(size: int, high: int) -> float:
+    return BOTTOM - (BOTTOM - TOP) * (size / high)
+
+
+def _tokens(n: int) -> str:
+    return f"{n // 1024}K" if n >= 1024 else f"{n}"
+
+
+def _ticks(high: int) -> list[int]:
+    """Round numbers of gigabytes, at most five."""
+    step = next(m * power for power in (1, 10, 100, 1000) for m in (1, 2, 5) if high // (m * power * GB) <= 5)
+    return [n for n in range(high // GB + 1) if n % step == 0]
+
+
+def device_for(weights: int, devices: Sequence[Device]) -> Device | None:
+    """The smallest device that holds the weights, of a list from the smallest."""
+    return next((device for device in devices if device.memory > weights), None)

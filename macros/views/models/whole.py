@@ -1,0 +1,108 @@
+"""Whether a model's page can be made, and says everything: what the tests of the site would find, for one model."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+from ...catalogue import presets
+from ...catalogue.models import Model
+from ...counting import costs, identities
+from ...engine.errors import Problem
+from ..costs import flops, kv_cache, memory, overview, time_bounds, training
+from ..diagrams import model_diagrams
+from ..tables import formulas, parameters, size_counts
+from ..trace import walkthrough
+from ..words import descriptions
+from . import cache_peers, memory_figure, model_changes, model_page
+
+FEWEST = 3  # other models of a family with one value, from which on another value is conspicuous
+USUAL = "rms_norm_eps", "layer_norm_eps", "layer_norm_epsilon", "norm_eps", "hidden_act"
+PACKAGE = Path(__file__).parents[2]
+
+# The parts of a model's page, as macros/site/model_pages.py puts them together.
+PARTS: dict[str, Callable[[str], object]] = {
+    "model_intro": model_page.model_intro,
+    "model_sources": model_page.model_sources,
+    "model_checked": model_page.model_checked,
+    "memory_figure": memory_figure.memory_figure,
+    "cache_peers": cache_peers.cache_peers,
+    "costs": overview.costs,
+    "kv_cache": kv_cache.kv_cache,
+    "flops": flops.flops,
+    "flops_table": flops.flops_table,
+    "memory_table": memory.memory_table,
+    "training_memory": training.training_memory,
+    "time_table": lambda slug: time_bounds.time_table(slug, ("h100",)),
+    "model_changes": model_changes.model_changes,
+    "formula": formulas.formula,
+    "layer_table": parameters.layer_table,
+    "parameter_table": parameters.parameter_table,
+    "walkthrough": lambda slug: walkthrough.walkthrough(slug, tokens=5),
+    "which_number": size_counts.which_number,
+    "pipeline_diagram": model_diagrams.pipeline,
+}
+
+
+def lacking(slug: str) -> Iterator[str]:
+    """A line for each thing that is missing or wrong, with its file and the fix; nothing for an undisclosed model."""
+    if presets.preset(slug).config is None:
+        return
+    model = presets.model(slug)
+    yield from descriptions.lacking(model.trace)
+    yield from identities.differences(costs.of(model.counts), dict(model.raw))
+    if not is_drawn():
+        return
+    drawings = {
+        f"block_diagram, {kind}": lambda slug, kind=kind: model_diagrams.block(slug, kind)
+        for kind in model_diagrams.layer_kinds(model)
+    }
+    for name, part in {**PARTS, **drawings}.items():
+        try:
+            part(slug)
+        except Problem as problem:
+            yield f"its page: {name}: {problem}"
+        except Exception as error:
+            yield f"its page: {name}: {where(error)}{type(error).__name__}: {error}; correct the line, or the config"
+
+
+def is_drawn() -> bool:
+    """Whether the parts of pages can be made: their formulas need V8, of the extra `site`."""
+    return find_spec("py_mini_racer") is not None
+
+
+def where(error: BaseException) -> str:
+    """The line of the package on which an error happened."""
+    frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]
+    return f"macros/{Path(frames[-1].filename).relative_to(PACKAGE)}:{frames[-1].lineno}: " if frames else ""
+
+
+def unusual(slug: str) -> Iterator[str]:
+    """A line for each value that no other model of the family and the type has, where those agree, and that the preset
+    does not confirm by a source of its own."""
+    preset = presets.preset(slug)
+    if preset.config is None:
+        return
+    model = presets.model(slug)
+    for key in USUAL:
+        value = model.raw.get(key)
+        if value is None or key in preset.sources.values:
+            continue
+        others = Counter(map(repr, _values(model, key)))
+        if len(others) == 1 and others.total() >= FEWEST and repr(value) not in others:
+            yield (
+                f"{key} = {value!r}: the other {others.total()} models of the family have {next(iter(others))}; "
+                "correct it, or confirm it by its source in [sources.values]"
+            )
+
+
+def _values(model: Model, key: str) -> Iterator[object]:
+    """The values of a key in the other presets of the same family and type."""
+    for slug in presets.readable():
+        other = presets.preset(slug)
+        if slug != model.slug and model.preset and other.family == model.preset.family and other.config:
+            if other.config.get("model_type") == model.model_type and key in other.config:
+                yield other.config[key]

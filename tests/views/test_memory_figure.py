@@ -1,0 +1,65 @@
+"""Memory against the context: the figure of the guide, which the browser draws with the same functions."""
+
+import pytest
+
+from macros.catalogue import presets
+from macros.counting.capacity import Capacity, longest_context
+from macros.counting.conditions import Conditions
+from macros.data.capacity import capacity
+from macros.engine.errors import Problem
+from macros.views.charts import memory_areas as areas
+from macros.views.models import memory_figure
+
+MODELS = "llama3.1-8b", "gemma3-27b", "deepseek-v3"
+
+
+@pytest.mark.parametrize("slug", MODELS)
+@pytest.mark.parametrize("users", [1, 7])
+def test_the_longest_context_is_that_of_the_tools(slug, users):
+    model, sized = presets.model(slug), Capacity(capacity(slug))
+    for name, weights in sized.weights.items():
+        device = areas.device_for(weights.total, memory_figure.devices())
+        if device is None:
+            continue
+        data, longest = capacity(slug), model.longest_context[0]
+        most = longest_context(data["kept"], data["operations"], device.memory - weights.total, users, 2, longest)
+        given = Conditions(context=1, batch=users, format=name)
+        expected = sized.largest_context(device.memory, given)
+        assert most == (longest if expected is None else min(expected, longest))
+
+
+def test_the_figure_says_what_the_command_says():
+    """`every-parameter fits llama3.1-8b --on rtx-4090` answers 60,513 tokens."""
+    assert "20.4 GB" in memory_figure.sum_said(presets.model("llama3.1-8b"), 1, 32768)
+    assert "GeForce RTX 4090 holds 60,513 tokens" in memory_figure.memory_figure(["llama3.1-8b"])
+
+
+def test_a_panel_is_to_scale():
+    """The cursor stands at weights and cache, a device's line at its memory; one far above has no line."""
+    kept = [[0, [[65536, 1]]]]
+    device, huge = areas.Device("a card", 24 * areas.GB), areas.Device("a rack", 640 * areas.GB)
+    (panel,) = areas.panels(kept, [16 * areas.GB], 2, 2**17, 2**15, [device, huge])
+    high = 16 * areas.GB + 2 * 2 * 65536 * 2**17
+
+    def up(size):
+        return areas.BOTTOM - (areas.BOTTOM - areas.TOP) * size / high
+
+    assert panel.total == pytest.approx(up(16 * areas.GB + 2 * 2 * 65536 * 2**15))
+    assert [(m.said, m.at) for m in panel.devices] == [("a card", pytest.approx(up(device.memory)))]
+    assert panel.cursor == pytest.approx(areas.LEFT + (areas.RIGHT - areas.LEFT) / 4)
+    assert panel.cache[0] == pytest.approx((areas.LEFT, up(16 * areas.GB)))
+    assert panel.cache[areas.STEPS] == pytest.approx((areas.RIGHT, areas.TOP))
+    assert [m.said for m in panel.across] == ["0", "64K", "128K tokens"]
+    assert 3 <= len(panel.up) <= 6
+
+
+def test_one_model_is_a_list_of_one():
+    assert memory_figure.memory_figure("llama3.1-8b") == memory_figure.memory_figure(["llama3.1-8b"])
+    assert "has not disclosed" in memory_figure.memory_figure("claude-3-opus")
+    with pytest.raises(Problem, match="list of models"):
+        memory_figure.memory_figure([])
+
+
+def test_a_model_without_a_cache_has_one_too():
+    made = memory_figure.memory_figure("bert-base")
+    assert "holds all 512 tokens" in made and "512 tokens" in made
