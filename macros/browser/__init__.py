@@ -1,1 +1,1 @@
-"""The engine and the counting as JavaScript, and the parts of them that the tools' pages load."""
+"""Compiles the engine and the counting to JavaScript, split into the files that the tools' pages load."""

@@ -14,22 +14,24 @@ from pathlib import Path
 
 from ..engine.architectures import modules_by_type
 from ..engine.class_names import class_names
+from ..engine.names_there import names_there
 from .javascript import absolute, compile_module, imports, keywords_of, methods_of
 
 PACKAGE = Path(__file__).parent.parent
 
-# Files of several modules, one upon the other: for every script; for conditions and machines; for forward passes; for
-# what counts a model. All that their modules import comes along, except what reads files.
+# Files of several modules, each layer on top of the one before: for every script; for conditions and machines; for
+# forward passes; for counting. They include whatever their modules import, except code that reads files.
 LAYERS = {
     "base": ("engine.bounds", "engine.json_data", "engine.tensors"),
     "conditions": ("counting.conditions", "counting.own_machine", "counting.asked", "counting.splits"),
     "engine": ("engine.forward", "engine.architectures.config", "engine.keys", "engine.layouts"),
     "counting": ("counting.figures",),
 }
-# What one tool or a choice in it asks for: files of their own.
+# Needed by one tool or one of its options: files of their own.
 OF_ONE_TOOL = (
     *("counting.gguf", "counting.differing", "engine.variations", "views.charts.treemap"),
-    *("counting.capacity", "counting.fitting"),
+    *("views.charts.memory_areas", "views.charts.bar_values"),
+    *("counting.capacity", "counting.fitting", "counting.answering"),
     *(
         "counting.peak",
         "counting.serving",
@@ -38,14 +40,25 @@ OF_ONE_TOOL = (
         "counting.vllm",
         "counting.engines",
     ),
+    *("counting.engine_options", "counting.deployments", "counting.cards", "counting.patterns", "counting.deploying"),
+    *("counting.vllm_options", "counting.vllm_server", "counting.llama_options", "counting.llama_devices"),
+    *("counting.sglang", "counting.ollama", "counting.tensorrt_llm"),
+    *("counting.log_forms", "counting.log_facts", "counting.log_reader", "counting.log_rows", "counting.log_replay"),
     *("counting.links", "counting.spreads", "counting.offload", "counting.prefix", "counting.speculative"),
-    *("counting.adapters", "counting.training_setup", "counting.training_compute", "counting.training_plan"),
+    "counting.bill",
+    *("engine.weightless", "counting.module_tree", "counting.adapter_choice", "counting.adapters"),
+    *("counting.training_setup", "counting.training_compute", "counting.training_plan"),
+    *("catalogue.resolving", "catalogue.gguf_config", "counting.file_weights", "catalogue.gguf_tokenizer"),
 )
-# What runs a forward pass on numbers, for which NUMPY makes the arrays.
-WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published")
-LEFT_OUT = frozenset({"engine.checkpoint", "engine.files", "engine.mistakes", *WITH_NUMBERS})
+# Files that need only the runtime: what reads a question, before an engine is asked for.
+OF_RUNTIME_ALONE = {"question": ("catalogue.question", "catalogue.question_leads")}
+# Runs a forward pass on numbers, with arrays by NUMPY.
+WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published", "catalogue.gguf_weights")
+LEFT_OUT = frozenset(
+    {"engine.cached_method", "engine.checkpoint", "engine.files", "engine.mistakes", "engine.registry", *WITH_NUMBERS}
+)
 ARCHITECTURES = "engine.architectures"
-HEADS = f"{ARCHITECTURES}.heads"  # with what makers call their classes, which stands in a file
+HEADS = f"{ARCHITECTURES}.heads"  # with the makers' class names and transformers' other names, which are in data files
 RUNTIME, NUMPY = "python.mjs", "numpy.mjs"
 
 _TYPES = re.compile(r"/\*\*\s.*?\*/ ?", re.S)  # a comment of JSDoc
@@ -69,7 +82,7 @@ def _parsed(name: str) -> _Source | None:
 
 @cache
 def _homes(name: str) -> dict[str, str]:
-    """Of a package that only hands on what its modules define: the module of each name. Empty for any other module."""
+    """For a package that only re-exports names: the module that defines each. Empty for any other module."""
     source = _parsed(name) if PACKAGE.joinpath(*name.split("."), "__init__.py").is_file() else None
     nodes = source.tree.body[1:] if source else []  # after the docstring
     handed = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.level]
@@ -79,7 +92,7 @@ def _homes(name: str) -> dict[str, str]:
 
 
 def _from_home(node: ast.stmt, name: str) -> Iterator[ast.stmt]:
-    """An import, from the modules that define the names: only these have to be loaded."""
+    """An import, rewritten to the modules that define the names, so that only these are loaded."""
     base = absolute(node, name) if isinstance(node, ast.ImportFrom) and node.level else ""
     homes = _homes(base) if base else {}
     if not homes or not isinstance(node, ast.ImportFrom):
@@ -117,14 +130,14 @@ def _in_order(entries: Iterable[str], seen: dict[str, _Source], go_on: Callable[
 def without_comments(script: str) -> str:
     """One of our scripts without types, comment lines and indentation.
 
-    The linter forbids the one construct that this would change: a template string over several lines.
+    A linter rule forbids the one construct that this would break: a multi-line template string.
     """
     lines = (line.strip() for line in _TYPES.sub("", script).split("\n"))
     return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def _by_type() -> str:
-    """The module of each type as an expression of JavaScript; types of one module stand together."""
+    """The module of each type, as a JavaScript expression, grouped by module."""
     types: dict[str, list[str]] = {}
     for model_type, module in sorted(modules_by_type().items()):
         types.setdefault(module, []).append(model_type)
@@ -138,7 +151,7 @@ _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 
 
 def _with_letters(script: str) -> str:
-    """The script with a capital letter, one that it does not use, for each of what it often takes of the runtime."""
+    """The script with an unused capital letter in place of each frequent reference to the runtime."""
     letters = sorted(set(string.ascii_uppercase).difference(_NAME.findall(script)))
     often = [name for name, n in Counter(_OF_RUNTIME.findall(script)).most_common() if n > 5]
     short = dict(zip(often, letters))
@@ -148,9 +161,8 @@ def _with_letters(script: str) -> str:
 
 
 def files(go_on: Callable[[], object] = lambda: None) -> dict[str, str]:
-    """Every file by its name: the runtime that implements Python's meaning, one for each layer, and one for each other
-    module: of an architecture, of what few of them use, or of one tool. `go_on` is called all the time: what it raises
-    ends the work."""
+    """Every file by name: the runtime with Python's semantics, one file per layer, and one for each other module (an
+    architecture, shared code of a few, or one tool). `go_on` is called throughout and may raise to end the work."""
     sources: dict[str, _Source] = {}
     homes: dict[str, str] = {}  # the file of each module
     for file, entries in LAYERS.items():
@@ -160,6 +172,10 @@ def files(go_on: Callable[[], object] = lambda: None) -> dict[str, str]:
     architectures = (f"{ARCHITECTURES}.{path.stem}" for path in sorted(folder.glob("[a-z]*.py")))
     sources = _in_order([*OF_ONE_TOOL, *architectures], sources, go_on)
     sources |= {name: source for name in WITH_NUMBERS if (source := _source(name))}
+    for file, entries in OF_RUNTIME_ALONE.items():
+        alone = _in_order(entries, {}, go_on)
+        assert not sources.keys() & alone.keys(), "a module of the engine needs one that stands without it"
+        sources, homes = sources | alone, homes | dict.fromkeys(alone, file)
     homes |= {name: name.rpartition(".")[2] for name in sources if name not in homes}
     trees = [source.tree for source in sources.values()]
     asked = frozenset(name for source in sources.values() for name in imports(source.tree, source.name))
@@ -170,13 +186,16 @@ def files(go_on: Callable[[], object] = lambda: None) -> dict[str, str]:
     modules: dict[str, dict[str, _Source]] = {}
     for name, source in sources.items():
         modules.setdefault(homes[name], {})[name] = source
-    alone = [name for name, file in homes.items() if file not in LAYERS]
-    assert len(modules) == len(LAYERS) + len(alone), "two modules with one name"
+    shared = {**LAYERS, **OF_RUNTIME_ALONE}
+    of_one = [name for name, file in homes.items() if file not in shared]
+    assert len(modules) == len(shared) + len(of_one), "two modules with one name"
     known = sources.keys() - LEFT_OUT
     for file, members in modules.items():
         needed = dict.fromkeys(homes[n] for s in members.values() for n in imports(s.tree, s.name) if n in known)
         text = "".join(f'import"./{other}.mjs";' for other in needed if other not in (file, "base"))
         if file == "base":
+            text += f'import{{py}}from"./{RUNTIME}";export{{py}};export const M={{"engine.cached_method":py}};'
+        elif file in OF_RUNTIME_ALONE:
             text += f'import{{py}}from"./{RUNTIME}";export{{py}};export const M={{}};'
         else:
             text += 'import{py,M}from"./base.mjs";'
@@ -184,11 +203,12 @@ def files(go_on: Callable[[], object] = lambda: None) -> dict[str, str]:
             text += f"export const MODULES={_by_type()};"
         elif HEADS in members:
             text += f"export const CLASSES={json.dumps(class_names())};"
+            text += f"export const THERE=py.parse({json.dumps(json.dumps(names_there()))});"
         for name, source in members.items():
             go_on()
             body = compile_module(source.tree, source.name, methods, keywords, asked)
             at, made = json.dumps(name), f"()=>{{{body}}}"
             text += f"\npy.later(M,{at},{made});" if file in LAYERS else f"\npy.running={at};M[{at}]=({made})();"
-        texts[f"{file}.mjs"] = f"{_with_letters(text) if file in LAYERS else text}\n"
+        texts[f"{file}.mjs"] = f"{_with_letters(text) if file in shared else text}\n"
     _source.cache_clear()  # the trees are large
     return texts

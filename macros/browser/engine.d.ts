@@ -6,6 +6,12 @@ declare module "*/engine/base.mjs" {
   export const M: Engine.Modules
 }
 
+/** The grammar of questions, which needs the runtime alone. */
+declare module "*/engine/question.mjs" {
+  export const py: Engine.Python
+  export const M: Engine.Modules
+}
+
 declare module "*/engine/engine.mjs" {
   /** The file of each model type's forward pass. */
   export const MODULES: Record<string, string>
@@ -24,6 +30,7 @@ declare module "*/engine/numpy.mjs" {
     __mul__(other: NDArray | number): NDArray
   }
   export const TYPES: Record<string, unknown>
+  export const ofF16: () => Float32Array
   export function ofHalves(halves: Uint16Array, dims: number[], type: string): NDArray
   export function array(numbers: ArrayLike<number | bigint>, dims: number[], dtype?: unknown): NDArray
   export function wholeNumbers(numbers: number[]): NDArray
@@ -31,8 +38,17 @@ declare module "*/engine/numpy.mjs" {
 }
 
 declare module "*/engine/ablations.mjs"
+declare module "*/engine/answering.mjs"
+declare module "*/engine/bill.mjs"
 declare module "*/engine/loaded.mjs"
+declare module "*/engine/resolving.mjs"
+declare module "*/engine/gguf_config.mjs"
+declare module "*/engine/gguf_tokenizer.mjs"
+declare module "*/engine/gguf_weights.mjs"
+declare module "*/engine/file_weights.mjs"
 declare module "*/engine/treemap.mjs"
+declare module "*/engine/memory_areas.mjs"
+declare module "*/engine/bar_values.mjs"
 declare module "*/engine/gguf.mjs"
 declare module "*/engine/differing.mjs"
 declare module "*/engine/variations.mjs"
@@ -40,6 +56,7 @@ declare module "*/engine/published.mjs"
 declare module "*/engine/fitting.mjs"
 declare module "*/engine/engines.mjs"
 declare module "*/engine/llama_server.mjs"
+declare module "*/engine/vllm_server.mjs"
 declare module "*/engine/spreads.mjs"
 declare module "*/engine/prefix.mjs"
 declare module "*/engine/offload.mjs"
@@ -80,6 +97,7 @@ declare namespace Engine {
     float(x: Exact): number
     format(x: bigint, how: ","): string
     gt(a: Exact, b: Exact): boolean
+    has(x: unknown, all: unknown): boolean
     int(x: unknown): bigint
     isinstance(x: unknown, kinds: unknown[]): boolean
     /** What reads the digits of a whole number, and what has the last word on an object. */
@@ -103,19 +121,107 @@ declare namespace Engine {
     after(tokens: bigint): Cache
   }
 
+  /** The names of a model of the catalog. */
+  interface Known {
+    title: string
+  }
+  /** A GGUF file as `catalogue.gguf_config` reads it. */
+  interface Gguf {
+    architecture: string
+    metadata: Dict<string, unknown>
+    tensors: Dict<string, GgufTensor>
+    of(key: string): unknown
+    listed(key: string): unknown[] | null
+    list_of(key: string): unknown[] | null
+  }
+  interface GgufTensor {
+    type: string
+    shape: bigint[]
+    size: bigint
+    floats(): number[]
+  }
+  /** Tensors of a file by the weights that they hold. */
+  interface FileWeights {
+    decides: boolean
+    total: bigint
+    missing: string[]
+    rest: string[]
+    apart: [name: string, there: bigint[], ours: bigint[]][]
+  }
   interface Modules {
+    "catalogue.gguf_tokenizer": { tokenizer_json(file: Gguf): Dict<string, unknown> }
+    "catalogue.gguf_weights": PythonModule
+    "catalogue.gguf_config": { config_of(file: Gguf, types: string[]): Keys }
+    "counting.file_weights": {
+      StoredTensor(type: string, shape: bigint[], size: bigint): unknown
+      of_gguf(made: unknown, tensors: Dict<string, unknown>, source: string): FileWeights
+    }
+    "counting.gguf": {
+      GgufFile(weights: Iterable<unknown>, rules: unknown, model_type: unknown, symbols: unknown): unknown
+    }
+    "catalogue.question": { meant(question: string, grammar: Grammar): Meaning }
+    "catalogue.question_leads": {
+      leads(meaning: Meaning, grammar: Grammar): Lead[]
+      note_of(meaning: Meaning): string
+      with_format(lead: Lead, format: string): Lead
+    }
+    "catalogue.question_table": { Grammar(names: unknown, records: string[][]): Grammar }
+    "catalogue.resolving": {
+      Known(title: string, hub: string, aliases: string[], headline: string): Known
+      MOST_CANDIDATES: bigint
+      by_words(names: Dict<string, Known>): Dict<unknown, string>
+      contained(
+        text: string,
+        names: Dict<string, Known>,
+        formats: string[],
+        known: Dict<unknown, string>,
+      ): { slug: string; format: string; why: string }[]
+      reference(text: string): { organization: string; name: string }
+      resolve(
+        text: string,
+        names: Dict<string, Known>,
+        formats: string[],
+      ): { slug: string; format: string; why: string; candidates: string[] }
+    }
     "engine.ops.recurrence": PythonModule
     "engine.published": PythonModule
     "counting.accelerators": { Accelerator(): Accelerator; Link(): Link }
+    "counting.adapter_choice": PythonModule
     "counting.adapters": PythonModule
+    "counting.answering": {
+      OF_TIME: string[]
+      USUAL_MACHINE: string
+      Writing(...writers: ((n: bigint) => string)[]): unknown
+      answered(
+        asked: Asked,
+        counts: Counts,
+        config: Config,
+        longest: bigint | null,
+        machine: Machine | null,
+        writing: unknown,
+      ): Answer
+    }
     "counting.asked": {
       /** A whole number above 0; throws a problem. */
       whole(name: string, value: bigint | string, most: bigint): bigint
       /** A share up to 1; throws a problem. */
       share(name: string, value: string, may_be_zero?: boolean): Exact
+      /** An amount above 0; throws a problem. */
+      amount_of(name: string, value: string): Exact
       one_of(name: string, value: string, known: Dict<string, unknown>, what?: string): string
     }
-    "counting.capacity": { Capacity(data: Dict<string, unknown>): Capacity }
+    "counting.bill": PythonModule
+    "counting.capacity": {
+      Capacity(data: Dict<string, unknown>): Capacity
+      longest_context(
+        kept: unknown,
+        operations: unknown,
+        left: bigint,
+        batch: bigint,
+        item_bytes: bigint,
+        most: bigint,
+      ): bigint
+    }
     "counting.costs": { of(counts: Counts): Costs }
     "counting.conditions": { Conditions(): Conditions }
     "counting.differing": {
@@ -136,17 +242,26 @@ declare namespace Engine {
       in_words(format: string, said: string): string
       order_of_machines(said: Fitting | null, enough: Split | null, machine: Machine): [boolean, bigint, bigint]
     }
-    "counting.gguf_types": { FORMATS: string[] }
+    "counting.gguf_types": { FORMATS: string[]; BY_ID: Dict<bigint, [name: string, block: bigint, bytes: bigint]> }
     "counting.formats": {
       WEIGHTS: Dict<string, unknown>
       CACHE_BYTES: Dict<string, unknown>
       format_meant(name: string): string
       cache_meant(name: string): string
     }
+    "counting.cards": PythonModule
+    "counting.engine_options": PythonModule
+    "counting.log_facts": PythonModule
+    "counting.log_forms": PythonModule
+    "counting.log_reader": PythonModule
+    "counting.log_replay": PythonModule
+    "counting.log_rows": PythonModule
+    "counting.deploying": PythonModule
+    "counting.deployments": PythonModule
     "counting.links": PythonModule
     "counting.offload": PythonModule
     "counting.own_machine": { EXAMPLE: string; named(text: string, known: Dict<string, Accelerator>): Machine }
-    "counting.parameters": { Counts(trace: Trace, keys?: Keys, architecture?: Architecture): Counts }
+    "counting.parameters": { Counts(trace: Trace, keys?: Keys, architecture?: Architecture, file?: () => FileWeights): Counts }
     "counting.parts": {
       by_category(parts: Iterable<Part>): Dict<unknown, bigint>
       grouped(parts: Iterable<Part>, title: (part: Part) => string): Group[]
@@ -161,10 +276,11 @@ declare namespace Engine {
     "engine.architectures.config": { fields_of(config: ConfigClass): Iterable<Field> }
     "engine.architectures.heads": {
       /** The keys that are counted, which part they are, the type of a whole that is not known. */
-      described(keys: Keys, known: string[], classes: Dict<unknown, string[]>): [Keys, unknown, string | null]
-      find_head(architecture: string, keys: Keys, names: string[]): Head | null
+      described(keys: Keys, known: string[], classes: Dict<unknown, string[]>, there: Keys): [Keys, unknown, string | null]
+      find_head(architecture: Architecture, keys: Keys, names: string[]): Head | null
       of_whole(whole: string, text: unknown, wrong: string): Problem
     }
+    "engine.architectures.otherwise": { with_rounded_head(keys: Keys, rounds_heads: unknown): Keys }
     "engine.architectures.likeness": { unknown_type(keys: Keys, known: Dict<unknown, Architecture>): Problem }
     "engine.bounds": Bounds
     "engine.errors": {
@@ -200,6 +316,37 @@ declare namespace Engine {
     "engine.rules": { ShapeError: unknown }
     "engine.variations": { VARIATIONS: Dict<string, Variation> }
     "views.charts.treemap": Treemap
+    "views.charts.memory_areas": MemoryAreas
+    "views.charts.bar_values": BarValues
+  }
+
+  // Questions
+
+  interface Grammar {}
+  interface Meaning {
+    models: { record: bigint; is_sure: boolean }[]
+    absent: object[]
+    corrected: [typed: string, meant: string][]
+  }
+  interface Lead {
+    kind: string
+    address: string
+    title: string
+    said: string
+    compute: Asked | null
+  }
+  /** What is to be computed of a model. */
+  interface Asked {
+    slug: string
+    what: string | null
+    format: string | null
+    on: string | null
+    changes: [size: string, key: string, value: bigint][]
+  }
+  interface Answer {
+    title: string
+    said: string
+    format: string | null
   }
 
   /** What one task alone asks for: its functions are held to Python's by a test of their answers. */
@@ -241,6 +388,8 @@ declare namespace Engine {
   interface Architecture {
     name: string
     config: ConfigClass
+    gguf: unknown
+    rounds_heads: unknown
     forward(weights: unknown, ids: unknown, config: Config, cache: Cache, last: boolean): any
   }
   /** The tensors of a file by our names: where one stands, and its shape where the file says it. */
@@ -266,6 +415,7 @@ declare namespace Engine {
     change(keys: Keys, config: Config): Keys | null
   }
   interface Trace {
+    weights: Dict<string, Weight>
     symbols: Dict<string, unknown>
   }
 
@@ -291,6 +441,7 @@ declare namespace Engine {
   }
   /** In which format the weights are, where they are asked for in one: in words, and as a sentence has it. */
   interface WeightFormats {
+    names: unknown
     said(format: string): string
     phrase(format: string): string
   }
@@ -312,14 +463,20 @@ declare namespace Engine {
     said: string
     letters: string
   }
-  interface Costs {
+  interface Devices {
+    check_split(given: Conditions): void
     n_layers: bigint
-    is_there(format: string): boolean
     split_bytes(split: Split, given: Conditions): Dict<string, bigint>
     split(given: Conditions, memory_bytes: bigint): Split | null
     least_split(given: Conditions, memory_bytes: bigint): Split | null
-    largest_context(memory_bytes: bigint, given: Conditions): bigint | null
     without_split(devices: bigint, batch: bigint): object
+  }
+  interface Costs {
+    formats: { names: Iterable<string> }
+    devices: Devices
+    is_there(format: string): boolean
+    split(given: Conditions, memory_bytes: bigint): Split | null
+    largest_context(memory_bytes: bigint, given: Conditions): bigint | null
   }
   /** A model without its trace, on one device. */
   interface Capacity {
@@ -342,6 +499,7 @@ declare namespace Engine {
     bits_per_weight: Exact
   }
   interface Accelerator {
+    watts: bigint | null
     name: string
     vendor: string
     bytes_per_second: bigint
@@ -384,6 +542,49 @@ declare namespace Engine {
     said: string
     share: string
   }
+  interface MemoryDevice {
+    name: string
+    memory: bigint
+  }
+  interface MemoryMark {
+    at: number
+    said: string
+  }
+  interface MemoryPanel {
+    weights: [left: number, top: number, right: number, bottom: number]
+    cache: [x: number, y: number][]
+    devices: MemoryMark[]
+    across: MemoryMark[]
+    up: MemoryMark[]
+    cursor: number
+    total: number
+  }
+  interface MemoryAreas {
+    WIDTH: bigint
+    HEIGHT: bigint
+    Device(name: string, memory: bigint): MemoryDevice
+    cache_bytes(kept: unknown, context: bigint, users: bigint): bigint
+    panels(
+      kept: unknown,
+      weights: bigint[],
+      users: bigint,
+      longest: bigint,
+      at: bigint,
+      devices: MemoryDevice[],
+    ): MemoryPanel[]
+    device_for(weights: bigint, devices: MemoryDevice[]): MemoryDevice | null
+  }
+  /** A bar of a figure that moves: starts and widths are in percent. */
+  interface Bar {
+    label: string
+    total: bigint
+    segments: { kind: bigint; amount: bigint; start: number; width: number }[]
+  }
+  interface BarValues {
+    bars(rows: unknown, given: bigint[], most: bigint): Bar[]
+    evaluate(tree: unknown, given: bigint[]): bigint
+    largest(rows: unknown, stops: bigint[], given: bigint[]): bigint
+  }
   interface Treemap {
     WIDE: Length[]
     NARROW: Length[]
@@ -416,10 +617,13 @@ declare namespace Engine {
     counts: Counts
     costs: Costs
     architecture: string
+    /** The tensors of the reader's file, if it is of one. */
+    file?: FileWeights
     categories?: bigint[]
     groups?: Group[]
     areas?: { area: Area; category: string }[]
     sides?: object
+    ways?: Variation[]
     valuesFor?: string
     values?: Map<string, Exact | null>
   }

@@ -210,7 +210,7 @@ class Halves extends NDArray {
 }
 const widened = a => (a instanceof Halves ? a.widened() : a)
 let halfTable // what each of the 65,536 stands for
-const ofF16 = () =>
+export const ofF16 = () =>
   (halfTable ??= Float32Array.from({ length: 65536 }, (_, bits) => {
     const exponent = (bits >> 10) & 31,
       part = bits & 1023,

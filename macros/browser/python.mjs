@@ -1153,6 +1153,15 @@ const repr = x => {
   if (x.$text !== undefined) return repr(x.$text)
   return `<${x.$class?.__name__ ?? "object"}>`
 }
+/** A number with so many significant digits, as Python's `.3g` writes it. @param {number} x @param {number} digits */
+function general(x, digits) {
+  if (!Number.isFinite(x)) return repr(x)
+  const [first, power] = x.toExponential(digits - 1).split("e"),
+    e = Number(power),
+    short = (/** @type {string} */ text) => (text.includes(".") ? text.replace(/\.?0+$/, "") : text)
+  if (e >= -4 && e < digits) return short(x.toFixed(digits - 1 - e))
+  return `${short(first)}e${e < 0 ? "-" : "+"}${String(Math.abs(e)).padStart(2, "0")}`
+}
 const format = (x, spec = "") => {
   if (x != null && x.__format__) return x.__format__(spec)
   if (!spec) return str(x)
@@ -1160,6 +1169,8 @@ const format = (x, spec = "") => {
   if (spec === ",") return v < 0 ? `-${format(-v, ",")}` : String(v).replace(/\B(?=(\d{3})+(?!\d))/g, ",")
   const places = /^\.(\d)f$/.exec(spec)
   if (places) return float(x).toFixed(Number(places[1]))
+  const significant = /^\.([1-9])g$/.exec(spec)
+  if (significant) return general(float(x), Number(significant[1]))
   throw new Error(`format ${spec}`)
 }
 
@@ -1185,6 +1196,10 @@ const TEXT = {
   removeprefix: (s, start) => (s.startsWith(start) ? s.slice(start.length) : s),
   isascii: s => /^[\0-\x7f]*$/.test(s),
   isdigit: s => /^\p{Nd}+$/u.test(s),
+  isdecimal: s => /^\p{Nd}+$/u.test(s),
+  isalpha: s => /^\p{L}+$/u.test(s),
+  isalnum: s => /^[\p{L}\p{N}]+$/u.test(s),
+  isupper: s => s === s.toUpperCase() && s !== s.toLowerCase(),
   lower: s => s.toLowerCase(),
   upper: s => s.toUpperCase(),
   count: (s, x) => BigInt(s.split(x).length - 1),
@@ -1889,6 +1904,15 @@ const namesOf = {
     sub: (pattern, replace, text) =>
       text.replaceAll(new RegExp(pattern, "g"), (...m) => replace({ __getitem__: i => m[Number(i)] })),
   },
+  json: {
+    loads: text => {
+      try {
+        return parse(text)
+      } catch (error) {
+        throw ValueError(error instanceof Error ? error.message : String(error))
+      }
+    },
+  },
   types: { EllipsisType: Object.assign(marker("EllipsisType"), { $check: x => x === Ellipsis }) },
   "collections.abc": {
     Mapping: builtin(
@@ -2132,4 +2156,9 @@ export const py = {
     return (define(f, "__name__", g.__name__), f)
   },
   cached_property: functools.cached_property,
+  // As `engine/cached_method.py`.
+  cached_method: f =>
+    new Property(function () {
+      return functools.cache(bound(f, this))
+    }, true),
 }

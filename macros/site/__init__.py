@@ -1,8 +1,8 @@
-"""The pages of the site, for whatever builds them: generated pages and files, the macros of pages, links, the search.
+"""The site's pages, for any builder: generated pages and files, macros, links, and the search.
 
-mkdocs          what connects these to MkDocs' events, and the live preview
-other_engines   what connects them to Zensical and ProperDocs: files before a build, files after it
-extensions      of Markdown, for any of them
+mkdocs          connects these to MkDocs' events; the live preview
+other_engines   connects them to Zensical and ProperDocs, with files before and after a build
+extensions      Markdown extensions, for any builder
 
-All other modules know no engine, except that macros are handed the environment that the engine gives them.
+All other modules are independent of the builder, except that macros get its environment.
 """

@@ -1,4 +1,4 @@
-"""The site for another builder: its sources, and what is published of what it has built.
+"""The site for other builders: writes their sources, and publishes their result.
 
 python -m macros.site FOLDER                      from the repository
 python -m macros.site --finish SOURCES FOLDER     after the builder has run in the folder of the sources

@@ -1,5 +1,8 @@
 """The content security policy of every page: it loads only files of the site itself, and runs only known scripts.
 
+A page that asks a hub about a model, if a reader presses its button, names that host in its head; its policy, and no
+other one, allows requests to it.
+
 The theme's inline scripts are allowed by their digests. Text becomes markup and scripts through one gate (Trusted
 Types), which comes before any other script.
 """
@@ -10,24 +13,27 @@ import re
 from base64 import b64encode
 from hashlib import sha256
 
+from ..engine.errors import Problem, shorten
+
 # data: is for the theme's icons, which are masks in its style sheet.
 POLICY = (
     "default-src 'none'; base-uri 'none'; form-action 'self'; connect-src 'self'; font-src 'self'; "
     "img-src 'self' data:; manifest-src 'self'; style-src 'self'; worker-src 'self'; "
     "require-trusted-types-for 'script'; trusted-types default; script-src 'self'"
 )
-# Addresses of the site's scripts, and whole pages to be parsed, in which nothing runs. No other text becomes markup.
+# Only addresses of the site's scripts, and whole pages for parsing without running them, may become markup.
 GATE = """globalThis.trustedTypes?.createPolicy("default", {
   createHTML: (text, kind, sink) => (sink.startsWith("DOMParser") ? text : null),
   createScriptURL: text => (new URL(text, document.baseURI).origin === location.origin ? text : null),
 })"""
+HUB = re.compile(r'<meta name="ep-hub" content="(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)">')
 _SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<content>.*?)</script>", re.S | re.I)
 _FIRST = re.compile(r'<meta charset="[^"]*">')
 _KINDS = re.compile(r"\btype=[\"']?(?:module|text/javascript)\b")
 
 
 def scripts(page: str) -> list[str]:
-    """The inline scripts of a page, in order; blocks of data do not run."""
+    """The inline scripts of a page, in order, without data blocks, which do not run."""
     return [
         m["content"]
         for m in _SCRIPT.finditer(page)
@@ -38,14 +44,36 @@ def scripts(page: str) -> list[str]:
 def policy(page: str) -> str:
     """The policy of a page: what it may load and run."""
     digests = {f"'sha256-{b64encode(sha256(one.encode()).digest()).decode()}'" for one in scripts(page)}
-    return " ".join([POLICY, *sorted(digests)])
+    own = "connect-src 'self'"
+    named = HUB.search(page.partition("</head>")[0])
+    allowed = POLICY.replace(own, f"{own} {named[1]}") if named else POLICY
+    return " ".join([allowed, *sorted(digests)])
+
+
+def checked_hub(address: object) -> str:
+    """The setting `HUB`, without a slash at its end: empty, or a host with its scheme. Raises `Problem`."""
+    said = "" if address is None else str(address).strip().rstrip("/")
+    if said and not HUB.fullmatch(f'<meta name="ep-hub" content="{said}">'):
+        raise Problem(
+            f"HUB = {shorten(said)}: expected the address of a host",
+            "write https://huggingface.co, or leave it empty to ask no host",
+            "mkdocs.yml",
+        )
+    return said
 
 
 def with_policy(page: str) -> str:
-    """The page with its policy, and the gate, before everything else."""
+    """The page with its policy and the gate at the start of its head."""
     gate = f"<script>{GATE}</script>"
     meta = f'<meta http-equiv="Content-Security-Policy" content="{policy(gate + page)}">'
     return _FIRST.sub(lambda m: f"{m[0]}{meta}{gate}", page, count=1)
+
+
+def with_gate(page: str) -> tuple[str, str]:
+    """The page with the gate before everything else, and its policy for a header: a live preview sends it, after its
+    server has written a script of its own into the page."""
+    page = _FIRST.sub(lambda m: f"{m[0]}<script>{GATE}</script>", page, count=1)
+    return page, policy(page)
 
 
 def on_post_page(output, page, config):

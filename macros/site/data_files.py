@@ -62,7 +62,7 @@ def model_files(slug: str) -> tuple[str, str]:
 
 
 def prepare(slug: str) -> None:
-    """Compute what these files say of a model, while it is counted. Raises `Problem`."""
+    """Compute a model's entries in these files while its counts are in memory. Raises `Problem`."""
     if presets.preset(slug).config is not None:
         model_files(slug)
         _conforming(slug)
@@ -102,7 +102,7 @@ def data_fields(of: str) -> Html:
 
 
 def _fields(said: dict[str, Any], place: str = "") -> Iterator[tuple[str, str, str]]:
-    """The keys below a schema: (place, type, meaning)."""
+    """The keys below a schema: (path, type, meaning)."""
     inner, _ = _without_null(said)
     for name, value in inner.get("properties", {}).items():
         kind, is_optional = _without_null(value)

@@ -1,15 +1,15 @@
-"""Files that editors leave next to those that they save: locks, copies, drafts. No build takes one for a page."""
+"""Files that editors leave next to those that they save: locks, copies, drafts. Builds ignore them."""
 
 from __future__ import annotations
 
 import re
 
-# Hidden ones are Emacs' locks (`.#page.md`, a link that leads nowhere), Vim's swap files and many a draft.
+# Hidden files are Emacs' locks (`.#page.md`, a dangling link), Vim's swap files and many drafts.
 _OWN = re.compile(
     r"[.#].*|.*[~#]"
     r"|~\$.*"  # LibreOffice's and Word's locks
-    r"|4913"  # by which Vim tries whether it may write
-    r"|.*\.sw[l-p]"  # Vim's swap files, where they are not hidden
+    r"|4913"  # Vim's test for write permission
+    r"|.*\.sw[l-p]"  # Vim's swap files, if not hidden
     r"|.*___jb_(?:tmp|old|bak)___"  # JetBrains'
     r"|.*\.(?:tmp|bak|orig|rej)"
 )

@@ -1,9 +1,9 @@
 """Our own scripts and styles, in a folder named after a hash of their content: a browser may keep it forever.
 
 They share one folder, at the depth of `assets/`: they import each other, and find the site's root, by relative
-addresses, which stay as they are written. Fonts and the tools' data are in it too, so a script never reads another
-edition's. Files that a page links to (licenses, the logo) stay where they are. The styles are one file, since each
-additional one costs a round trip before the page shows. Scripts and styles lose their comments and indentation.
+addresses, which stay unchanged. Fonts and the tools' data are in it too, so a script never reads another edition's.
+Files that a page links to (licenses, the logo) stay where they are. The styles are one file, since each additional one
+costs a round trip before the page shows. Scripts and styles lose their comments and indentation.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ STYLES = f"{FOLDER}/styles.css"
 
 # The theme's own, which docs/assets/theme.js replaces.
 THEME_SCRIPTS = "assets/javascripts/"
-# Of the theme: a rule of every element for the moment in which colors change, for which a browser styles the whole page
-# again twice, at its start too.
+# A rule of the theme for every element while colors change, which makes the browser restyle the whole page twice, also
+# on load.
 _LEFT_OUT = re.compile(r"\[data-md-color-switching\][^{}]*\{[^{}]*\}")
-# Parts of the theme that no page of this site has: blogs, versions, annotations, its own search, text from the right.
-# And rules of anything in a cell, or in tabs without a script, for which a browser styles the whole page again whenever
-# a class of the root changes.
+# Parts of the theme that this site does not use: blogs, versions, annotations, its search, right-to-left text. And
+# universal rules within cells or script-less tabs, which make the browser restyle the whole page whenever a class of
+# the root changes.
 UNUSED = re.compile(
     r"\[dir=rtl\]|\.md-typeset \.no-js|table:not\(\[class\]\) t[dh]>:|\.critic|\.task-list"
     r"|\.md-(?:annotation|author|banner|consent|content__button|feedback|meta|pagination|post|profile|search|select"
@@ -49,8 +49,8 @@ def is_written_here(path: str) -> bool:
 
 
 def one_sheet(sheets: Iterable[str], colors: Collection[str]) -> str:
-    """One sheet made of several, in order, without comments, spaces and unused parts: of the theme's colors it has
-    those that the site names."""
+    """One style sheet from several, in order, without comments, spaces and unused parts; of the theme's colors, only
+    those that the site uses."""
     sheet = cssmin("\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets))
 
     def used(rule: re.Match[str]) -> str:
@@ -66,7 +66,7 @@ def one_sheet(sheets: Iterable[str], colors: Collection[str]) -> str:
 
 
 def hashed_folder(files: Iterable[tuple[str, bytes]]) -> str:
-    """The folder's name, from the paths and contents of all files in it, in any order."""
+    """The folder's name: a hash of the paths and contents of its files, whatever their order."""
     digest = sha256()
     for path, content in sorted(files):
         digest.update(f"{path}\0{len(content)}\0".encode() + content)

@@ -1,4 +1,4 @@
-"""Links between pages, from their source paths: a builder only has to say which pages exist."""
+"""Links between pages, from their source paths: a builder only has to list the pages."""
 
 from __future__ import annotations
 

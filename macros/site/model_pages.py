@@ -1,6 +1,6 @@
 """The pages that are generated from presets: one for each model and each family, and their place in the navigation.
 
-Plain data, for any builder: a page is its path below `docs/` and its Markdown.
+Plain data, for any builder: a page consists of its path below `docs/` and its Markdown.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
-from ..catalogue import page_paths, presets
+from ..catalogue import headlines, page_paths, presets
 from ..catalogue.families import verify_family, wrong_about
 from ..cli.arguments import PROGRAM
 from ..engine.array import Node
@@ -33,7 +33,7 @@ from .extensions.glossary import term_anchor
 class Generated(NamedTuple):
     """A file of the site that is not in `docs/`; its content is computed on demand."""
 
-    path: str  # where it would be in `docs/`
+    path: str  # its path, as if in `docs/`
     make: Callable[[], str | bytes]
     edit: str | None = None  # the file to edit instead, as a path from `docs/`
 
@@ -58,7 +58,7 @@ def pages(size: Callable[[str], int] | None = None) -> list[Generated]:
 
 
 def data() -> list[Generated]:
-    """The site as data; in place of a wrong preset's files, to which pages may link, its error."""
+    """The site as data; for a wrong preset, its files hold the error, since pages may link to them."""
     wrong = problems()
     of_models = [Generated(*file) for file in data_files.files(slug for slug in presets.paths() if slug not in wrong)]
     return of_models + [
@@ -105,7 +105,7 @@ def families(size: Callable[[str], int] | None = None) -> dict[str, list[str]]:
 
 
 def total(slug: str) -> int:
-    """The number of parameters of a model; 0 if it cannot be known."""
+    """The number of parameters of a model; 0 if unknown."""
     try:
         return _total(slug)
     except Problem:
@@ -125,7 +125,7 @@ def problems() -> dict[str, Problem]:
 
 @memoized
 def problem(slug: str) -> Problem | None:
-    """What is wrong with a preset."""
+    """The error of a preset, or None."""
     try:
         _verified(slug)
     except Problem as wrong:
@@ -139,14 +139,14 @@ def problem(slug: str) -> Problem | None:
 def _verified(slug: str) -> bool:
     verify_family(slug)
     if presets.preset(slug).config is not None:
-        presets.model(slug).verify()
+        headlines.verify(presets.model(slug))
     return True
 
 
 def header(title: str, description: str, is_wide: bool = False) -> str:
     """A page's metadata and its title; a wide page has no contents beside it.
 
-    The metadata are JSON strings, which are YAML in which no name can become anything else.
+    The metadata are JSON strings, which YAML reads as strings whatever they contain.
     """
     hide = "hide: [toc]\n" if is_wide else ""
     return f"---\ntitle: {json.dumps(title)}\ndescription: {json.dumps(description)}\n{hide}---\n\n# {text(title)}\n\n"
@@ -170,7 +170,7 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
     chart = macro_call("family_chart", family)
     description = f"Every model of the family {family}, in the order of release, with exact sizes"
     return header(family, description, is_wide=True) + paragraphs(
-        # Above a chart in an element, so that all families with one have one frame.
+        # In an element above a chart, so that all families with a chart share a frame.
         f"<p>{said}</p>\n{chart}" if len(slugs) > 1 else f"{said}\n\n{chart}",
         macro_call("family_changes", family),
         "[Every model of the catalog](../index.md)",
@@ -180,7 +180,7 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
 @memoized
 @cached_on_disk
 def model_page(slug: str) -> str:
-    """Everything that a model's trace gives: the same calls for every model."""
+    """The whole page of a model: the same macro calls for every model."""
     preset = presets.preset(slug)
     if preset.config is None:
         description = f"{preset.name} by {preset.organization}: no size is disclosed"
@@ -196,9 +196,9 @@ def model_page(slug: str) -> str:
     return header(preset.name, description) + paragraphs(
         f"<p>{macro_call('model_intro', slug)}</p>",
         macro_call("model_sheet", slug),
-        section("What it costs to run", macro_call("memory_chart", slug), macro_call("cache_peers", slug)),
+        section("What it costs to run", macro_call("memory_figure", slug)),
         folded_section(slug, "By context", macro_call("costs", slug), level=3),
-        folded_section(slug, "KV cache", macro_call("kv_cache", slug), level=3),
+        folded_section(slug, "KV cache", macro_call("kv_cache", slug), macro_call("cache_peers", slug), level=3),
         folded_section(slug, "FLOPs", macro_call("flops", slug), level=3),
         folded_section(slug, "Where the FLOPs go", macro_call("flops_table", slug), level=3),
         folded_section(
@@ -242,7 +242,7 @@ def formula_section(slug: str) -> str:
 
 
 USUAL = 7  # matrices of a layer: four of attention, three of a gated feed-forward network
-MOST_PARTS = 18  # of a formula that is not folded
+MOST_PARTS = 18  # of a formula that is not collapsed
 
 
 def n_matrices(layer: Node) -> int:
@@ -260,13 +260,13 @@ def whole_model(slug: str) -> list[str]:
     drawn = macro_call("pipeline_diagram", slug)
     model, layers = presets.model(slug), kinds(slug).values()
     is_long = len(layers) > 1 or is_sparse(model) or any(n_matrices(one) > USUAL for one in layers)
-    is_long |= bool(model.components)  # of which the page has a section more
+    is_long |= bool(model.components)  # which get an additional section
     content = details(fact_sheet.layers_summary(model), drawn) if is_long else [drawn]
     return [section("The whole model", former_anchors(slug), *content)]
 
 
 def former_anchors(slug: str) -> str:
-    """Where the sections stood that drew each kind of layer once more."""
+    """Anchors of former sections about each kind of layer."""
     titles = [f"{kind_title(kind)}: {layer_range(node.layers)}" for kind, node in kinds(slug).items()]
     former = ["One layer"] if len(titles) == 1 else titles
     return "".join(tag("span", id=term_anchor(title)) for title in former)
@@ -289,7 +289,7 @@ def folded_section(slug: str, title: str, *content: str, level: int = 2) -> str:
 
 
 def details(summary: str, *content: str) -> list[str]:
-    """Content that shows once somebody opens it; the summary shows before."""
+    """Collapsible content with a summary."""
     return [f'<details class="ep-fold">\n<summary>{summary}</summary>', *content, "</details>"]
 
 

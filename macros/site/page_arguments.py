@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from jinja2 import Undefined
 
-from ..engine.errors import Problem, cut, seen, shorten
+from ..engine.errors import Problem, cut, nearest, seen
+from ..views.kit import disclosure
 
 
 class Kind(NamedTuple):
-    """A kind of argument, in words and as a test."""
+    """A kind of argument: its name and a test."""
 
     words: str
     fits: Callable[[object], bool]
@@ -34,6 +36,10 @@ def _list_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
     return lambda value: isinstance(value, tuple) and all(map(fits, value))
 
 
+def _dictionary_of(fits: Callable[[object], bool]) -> Callable[[object], bool]:
+    return lambda value: isinstance(value, Mapping) and all(_is_text(k) and fits(v) for k, v in value.items())
+
+
 def _several_texts(n: int) -> Callable[[object], bool]:
     return lambda value: isinstance(value, tuple) and len(value) == n and all(map(_is_text, value))
 
@@ -45,7 +51,7 @@ _ANY = Kind(
     lambda value: _is_text(value) or _is_whole(value) or _list_of(lambda v: _is_text(v) or _is_whole(v))(value),
 )
 
-# By the annotation of the parameter; a function's own checks say more of its values.
+# By the parameter's annotation; functions check values further.
 KINDS = {
     "str": Kind("text in quotes", _is_text),
     "Model": Kind('a preset\'s slug in quotes, such as "llama3-8b"', _is_text),
@@ -65,6 +71,14 @@ KINDS = {
     "tuple[str, str, str]": Kind("a list of three texts", _several_texts(3)),
     "Numbers": Kind("a list of numbers", _numbers),
     "Iterable[Numbers]": Kind("a list of lists of numbers", _list_of(_numbers)),
+    "Texts": Kind('a dictionary of texts such as {"…": "…"}', _dictionary_of(_is_text)),
+    "BarRows": Kind(
+        'a dictionary of formulas such as {"Weights": "2 * m.total"}',
+        _dictionary_of(lambda value: _is_text(value) or _dictionary_of(_is_text)(value)),
+    ),
+    "Stops": Kind(
+        'a dictionary of whole numbers such as {"context": [1024, 2048]}', _dictionary_of(_list_of(_is_whole))
+    ),
     "Iterable[tuple[str, str]]": Kind('a list of pairs such as [["…", "…"]]', _list_of(_several_texts(2))),
 }
 
@@ -82,6 +96,8 @@ def _parameter(p: inspect.Parameter) -> str:
 
 def hashable(value: object) -> object:
     """A list as a tuple, recursively, so that a call can be cached."""
+    if isinstance(value, Mapping):
+        return {name: hashable(one) for name, one in value.items()}
     return tuple(map(hashable, value)) if isinstance(value, list | tuple) else value
 
 
@@ -91,7 +107,9 @@ def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str
     try:
         given = signature.bind(*args, **kwargs)
     except TypeError as error:
-        raise Problem(str(error), f"write {usage(name, signature)}") from None
+        unknown = re.search("unexpected keyword argument '(\\w+)'", str(error))
+        meant = f"{_meant(unknown[1], signature)} " if unknown else ""
+        raise Problem(str(error), f"{meant}write {usage(name, signature)}") from None
     for parameter, value in given.arguments.items():
         p = signature.parameters[parameter]
         for said, one in value.items() if p.kind is p.VAR_KEYWORD else [(parameter, value)]:
@@ -99,18 +117,26 @@ def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str
     return given
 
 
+def _meant(word: str, signature: inspect.Signature) -> str:
+    """The parameter that a word may mean: one of nearly the same name, or one that it shortens (`ctx`)."""
+    names = [name for name, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD]
+    letters = re.compile(".*".join(map(re.escape, word[:20])))
+    short = [name for name in names if letters.match(name)]
+    return nearest(word, names) or (f'did you mean "{short[0]}"?' if short else "")
+
+
 def _check_one(said: str, p: inspect.Parameter, value: object) -> None:
     if isinstance(value, Undefined):
-        str(value)  # raises what Jinja says of a name that nothing has
+        str(value)  # raises Jinja's error for an undefined name
     annotation = str(p.annotation).removesuffix(" | None")
     if value is None and (p.default is None or annotation != str(p.annotation)):
         return
     kind = KINDS[annotation]
     if not kind.fits(value):
-        raise Problem(f"{said} = {shorten(value)}: expected {kind.words}", "correct the argument")
+        raise Problem(f"expected {kind.words}", "correct the argument").about(said, value)
 
 
-# Steps that had a word of our own, and the field's, which each has now. What a macro calls a step goes by these names.
+# Former names of steps, with their current names in the field's terms, for macros that take the name of a step.
 STEP_PARAMETERS = frozenset({"part", "what", "step", "station_name"})
 DEPRECATED_ROLES = {
     "ask_latents": "latent_queries",
@@ -136,7 +162,7 @@ DEPRECATED_ROLES = {
     "read_values": "latent_values",
     "spread": "expand_streams",
 }
-GONE_WITH = "0.3.0"  # the version that takes the old words no more
+GONE_WITH = "0.3.0"  # the version that drops the old names
 
 
 def with_todays_roles(given: inspect.BoundArguments) -> tuple[inspect.BoundArguments, list[str]]:
@@ -148,6 +174,20 @@ def with_todays_roles(given: inspect.BoundArguments) -> tuple[inspect.BoundArgum
             given.arguments[name] = new = DEPRECATED_ROLES[old]
             notes.append(f'{name} = "{old}" is now called "{new}"; the old name goes with version {GONE_WITH}')
     return given, notes
+
+
+def beyond_context(given: inspect.BoundArguments) -> str:
+    """The error of a context that a model of the call does not support; empty if there is none. A figure in a sentence
+    has no mark beside it, as it would have in a table."""
+    context = given.arguments.get("context")
+    if not isinstance(context, int):
+        return ""
+    others = next((v for k, v in given.arguments.items() if isinstance(v, dict)), {})
+    for slug in (given.arguments.get("model"), *others.values()):
+        model = disclosure.model(slug) if isinstance(slug, str) else None
+        if model is not None and model.is_beyond(context):
+            return f"context = {context}: {model.name} supports {model.longest_context[0]:,} tokens"
+    return ""
 
 
 def arguments_text(args: tuple, kwargs: dict[str, object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,24 +13,59 @@ from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
 from ..cache import memory as remember
 from ..engine.errors import Problem, nearest
 from .links import current_source
+from .page_checks.front_matter import KEYS
 from .page_syntax import syntax_mend
 
+told: list[str] = []  # the errors of pages, in a build, which ends when all pages are read
+
 FOLDER = Path(__file__).parent.parent
-OURS = FOLDER / "site" / "mkdocs" / "preview", FOLDER / "site" / "page_macros.py"  # what every call goes through
+OURS = FOLDER / "site" / "mkdocs" / "preview", FOLDER / "site" / "page_macros.py"  # code that every call passes through
 
 
 def page_name(env) -> str:
-    """The page that is being built, under its author's name for it."""
+    """The source path of the current page."""
     try:
         return f"docs/{current_source(env)}"
     except (AttributeError, KeyError):
         return "a page"
 
 
+def place_of_call(env, name: str, given: tuple) -> str:
+    """The page that is being built, with the line of a call of a macro in it, if it is found there."""
+    line = next(lines_of_call(env, name, given), None)
+    return f"{page_name(env)}:{line}" if line else page_name(env)
+
+
+def lines_of_call(env, name: str, given: tuple) -> Iterator[int]:
+    """The lines of the page's file with such a call of a macro."""
+    source = getattr(getattr(getattr(env, "page", None), "file", None), "content_string", "")
+    said = [str(one) for one in given if isinstance(one, str | int) and not isinstance(one, bool)]
+    for call in re.finditer(rf"\b{re.escape(name)}\((?:(?!\}}\}}).)*", source, re.S) if name else ():
+        if all(text in call[0] for text in said):
+            yield source.count("\n", 0, call.start()) + 1
+
+
+def around_call(env, name: str, given: tuple) -> str:
+    """What a block of a macro stands inside of, on its line: a heading, a table or a sentence; empty if there is such
+    a call in a line of its own."""
+    lines = env.page.file.content_string.split("\n") if (numbers := list(lines_of_call(env, name, given))) else []
+    found = {_around(lines[number - 1]) for number in numbers}
+    return found.pop() if len(found) == 1 else ""
+
+
+def _around(line: str) -> str:
+    text = re.sub(r"\{\{.*?(?:\}\}|$)|\{%.*?%\}|<[^<>]*>", " ", line)
+    if re.match(r"\s*#{1,6}\s", text):
+        return "a heading"
+    if re.fullmatch(r"\s*\|.*\|\s*", text):
+        return "a cell of a table"
+    return "a sentence" if re.search(r"[A-Za-z]{2}", re.sub(r"^\s*(?:!!!|\?\?\?|===).*|\{:?[^{}]*\}", "", text)) else ""
+
+
 def printable(value: object, page: str) -> object:
     """The value between two pairs of braces. Raises `Problem` for one that would be printed as an address in memory."""
     if isinstance(value, Undefined):
-        return value  # which raises, and says more
+        return value  # which raises a more specific error
     kind = type(value)
     if callable(value):
         name = getattr(value, "__name__", None) or kind.__name__
@@ -45,7 +80,7 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
     only for our macros and for unknown names, if the other macros belong to another site. `variables` are those of the
     pages.
 
-    Indented, so that Markdown treats it as code and nothing in it as markup. Another builder has its own way.
+    Indented, so that Markdown treats it as code. Other builders report errors in their own way.
     """
     try:
         from mkdocs_macros.errors import format_error
@@ -53,13 +88,16 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
         return
 
     def line(page, message: str, mend: str = "", at: int | None = None) -> str:
-        remember.depends_on("error")  # what is wrong on a page is looked at again in each build
-        return "    " + str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else "")))
+        return noted(str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else ""))))
+
+    def noted(error: str) -> str:
+        remember.depends_on("error")  # a page with an error is rebuilt in each build
+        told.append(error)
+        return f"    {error}"
 
     def problem(error, markdown, page):
-        remember.depends_on("error")
         source = f"docs/{page.file.src_path}"
-        return "    " + str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1)
+        return noted(str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1))
 
     def unexpected(error, markdown, page):
         """An error of ours: the line of the package on which it happened."""
@@ -82,7 +120,7 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
         return format_error.dispatch(Exception)(error, markdown, page)
 
     def hidden(error, markdown, page):
-        """A macro whose name a variable has: what is called is no function."""
+        """A macro hidden by a variable of the same name."""
         values = {**variables, **page.meta} if "not callable" in str(error) else {}
         called = (name for name in re.findall(r"\b(\w+)\(", markdown) if name in names and name in values)
         name = next((name for name in called if not callable(values[name])), None)
@@ -97,7 +135,12 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
             return theirs(error, markdown, page)
         known = {*names, *(variables.get("macros") or ())}
         otherwise = "the macro reference lists the macros; write {% raw %} around braces that are meant as text"
-        mend = nearest(name[1], known, otherwise) if name else ""
+        mend = nearest(name[1], known, otherwise) if name else meant_attribute(str(error), variables)
+        at = line_of(error, markdown, page)
+        written = page.file.content_string.split("\n")[at - 1] if name else ""
+        if name and (hyphen := re.search(rf"([a-z]\w*(?:-\w+)*-{re.escape(name[1])})\(", written)):
+            if (joined := hyphen[1].replace("-", "_")) in known:
+                mend = f'did you mean "{joined}"?'
         return line(page, str(error), mend, line_of(error, markdown, page))
 
     def syntax(error, markdown, page):
@@ -109,8 +152,25 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
     format_error.register(UndefinedError, undefined)
     if only_ours:
         return
+
+    def repeated(error, markdown, page):
+        """A syntax error by Python in Jinja's output: a repeated argument."""
+        if not (twice := re.search(r"keyword argument repeated: (\w+)", str(error))):
+            return unexpected(error, markdown, page)
+        call = re.search(rf"\b{twice[1]}\s*=[^{{}}]*\b{twice[1]}\s*=", markdown)
+        at = (markdown.count("\n", 0, call.start()) + 1 if call else 1) + header_lines(markdown, page)
+        return line(page, f"a call has the argument {twice[1]} twice", "delete one", at)
+
     format_error.register(Exception, unexpected)
+    format_error.register(SyntaxError, repeated)
     format_error.register(TemplateSyntaxError, syntax)
+
+
+def meant_attribute(message: str, variables: Mapping[str, Any]) -> str:
+    """The mend of `'dict object' has no attribute 'titel'`, for what a page's metadata and the settings have."""
+    missing = re.search(r"has no attribute '(\w+)'", message)
+    names = {*KEYS, *(variables.get("config") or ())} if missing else ()
+    return nearest(missing[1], names, "correct the name, or delete it") if missing else ""
 
 
 def header_lines(markdown: str, page) -> int:
@@ -120,6 +180,6 @@ def header_lines(markdown: str, page) -> int:
 
 
 def line_of(error: Exception, markdown: str, page) -> int:
-    """The line of the page's file that an error came from: Jinja's frame is the one that is in no file."""
+    """The line of the page's file that an error came from: that of Jinja's frame, which has no file."""
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename in ("<template>", "<unknown>")]
     return ((lines[-1] if lines else None) or 1) + header_lines(markdown, page)

@@ -1,7 +1,7 @@
 """The HTML of generated pages: Markdown reads each frame once, for all pages that have it.
 
-The pages of models differ in their titles and in elements that are HTML already, one to a line. What is left of a page
-without these is its frame: headings, and places for the elements.
+The pages of models differ in their titles and in elements that are HTML already, one to a line. The rest of a page is
+its frame: headings, and placeholders for the elements.
 """
 
 from __future__ import annotations
@@ -14,19 +14,20 @@ from typing import Any, NamedTuple
 from .extensions.glossary import term_anchor
 from .extensions.large_blocks import MARK, anchors
 
-# A whole element on a line, as the generator and macros write it, or anchors, and a place for it in a frame.
+# An element on a line of its own, as the generator and macros write it, or anchors; and its placeholder in a frame.
 _ELEMENT = re.compile(rf'<(?:(\w+) {MARK}\b|(p|summary)>|(div) class="highlight">|([du]l)\b)')
 _ANCHORS = re.compile(r'(?:<span id="[^"]*"></span>)+')
 _PLACE = re.compile(r"<(?:div|p|summary)>ep-place-(\d+)</\w+>")
-_LINK_BESIDE = re.compile(r"\]\((?!\.\./)")  # to anything but a page above the page's folder
+_LINK_BESIDE = re.compile(r"\]\((?!\.\./)")  # to anything other than a page above the page's folder
 _TITLE = re.compile(r"# ([A-Za-z0-9]+(?:[ .-][A-Za-z0-9]+)*)\n")
-TITLE, ANCHOR, HERE = "Epframetitle", "epframetitle", ""  # in a frame: of any page, and links to itself
+# placeholders in a frame: the page's title and links to itself
+TITLE, ANCHOR, HERE = "Epframetitle", "epframetitle", ""
 
 
 class Rendered(NamedTuple):
     """A page after Markdown: its table of contents, its title, its anchors, and those that it leads to in each page."""
 
-    contents: list[list[Any]]  # title, anchor, level, those below
+    contents: list[list[Any]]  # title, anchor, level, children
     title: str | None
     anchors: list[str]
     links: dict[str, dict[str, str]]
@@ -41,14 +42,14 @@ class Frames:
         self.rendered: dict[tuple[tuple[str, bool], str], Rendered] = {}
 
     def render(self, markdown: str, source: str, render: Callable[[str], Rendered]) -> Rendered:
-        """A page as `render` gives it, which is called for a new frame, and for a page that is not like others."""
+        """A page as `render` returns it, which is called for a new frame and for a page that does not fit one."""
         named = _TITLE.match(markdown)
         if named is None or _LINK_BESIDE.search(markdown) or self.terms.search(named[1]):
             return render(markdown)
         elements: list[str] = []
         rest = [_placed(line, elements) for line in markdown[named.end() :].split("\n")]
         folder, name = posixpath.split(source)
-        place = posixpath.dirname(folder), name == "index.md"  # one link above the folder is the same for all there
+        place = posixpath.dirname(folder), name == "index.md"  # a link above the folder is the same for all pages in it
         frame = "\n".join([f"# {TITLE}", *rest])
         if (place, frame) not in self.rendered:
             rendered = render(frame)
@@ -74,7 +75,7 @@ def _placed(line: str, elements: list[str]) -> str:
 
 
 def _filled(frame: Rendered, title: str, anchor: str, elements: list[str], own: Iterable[str], source: str) -> Rendered:
-    """The page of a frame with its own title and elements."""
+    """A page made from a frame, with its own title and elements."""
     html = frame.html.replace(TITLE, title).replace(ANCHOR, anchor)
     html = _PLACE.sub(lambda place: elements[int(place[1])], html)
     [_, _, level, below], *others = frame.contents

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache, lru_cache, partial, wraps
 from html import unescape
 from pathlib import Path
@@ -13,11 +13,13 @@ from typing import Any
 from urllib.parse import quote
 
 from ..cache import disk
+from ..cache.memory import depends_on
 from ..catalogue import page_paths
 from ..engine.errors import Problem
 from ..views.charts import area_map as area_maps
-from ..views.charts import catalogue_charts, parts_chart
+from ..views.charts import catalogue_charts, device_chart, parts_chart, size_histograms
 from ..views.costs import (
+    bills,
     bytes_moved,
     chunked_reads,
     draft_heads,
@@ -45,14 +47,22 @@ from ..views.diagrams import model_diagrams
 from ..views.guide import (
     ablations,
     arithmetic,
+    ask_first,
+    attention,
+    attention_masks,
     capitals,
     designs,
+    expert_tiles,
+    growing_map,
     growth,
     matmul,
     model_size,
+    moving_bars,
     real_numbers,
+    recorded,
     stations,
     tools,
+    writing,
 )
 from ..views.kit import excerpts, values
 from ..views.kit.html import Html, Link, anchor, code, html, table, tag, text
@@ -65,44 +75,48 @@ from ..views.models import (
     fact_sheet,
     families,
     gallery,
+    memory_figure,
     model_changes,
     model_page,
 )
 from ..views.reference import benchmarks, claims, coverage, figure_table, independent, notation_tables, rooms, style
-from ..views.tables import comparison, formulas, parameters, size_counts
+from ..views.tables import comparison, formulas, headlines, parameters, size_counts
 from ..views.trace import trace_steps, walkthrough
 from ..views.trace.layers import layer_range as which_layers
 from . import data_files, page_arguments, page_errors, python_examples, terminal
 from .extensions.glossary import term_anchor, term_anchors
-from .extensions.large_blocks import marked
+from .extensions.large_blocks import is_block, marked
 from .links import current_source, files_below, link_to_model, link_to_page, reads_sources, with_source_links
 from .page_arguments import hashable, usage
 
 log = logging.getLogger("mkdocs.macros.site")
 
 GLOSSARY, TERMS_FILE = "reference/glossary.md", "includes/glossary.md"
-OF_MORE = {"macro_table"}  # macros that look at other pages
-OF_ANY_FILE: dict[str, Callable[[dict[str, Any]], bool]] = {  # macros that may look at any, and whether they do
+OF_MORE = {"macro_table"}  # macros that read other pages
+OF_ANY_FILE: dict[str, Callable[[dict[str, Any]], bool]] = {  # macros that may read any file, and whether a call does
     "terminal": lambda given: not terminal.is_of_presets(given["call"]),
     "python_example": lambda given: not python_examples.is_of_presets(f"{given.get('given', '')}\n{given['lines']}"),
 }
 PACKAGE = __name__.split(".")[0] + "."
 OUR_STYLES = re.compile(r"assets(-\w+)?/(components|styles)\.css")
-# As `terms_beside` writes the field's terms, and walkthroughs the name of a step.
+# The beginnings of the field's terms, as `terms_beside` and walkthroughs write them.
 BEFORE_TERMS = ('<span class="ep-term">· ', '<strong class="ep-name">')
 TERMS = re.compile(rf"({'|'.join(BEFORE_TERMS)})([^<]+)")
 
 
-# The macros that are views as they are, by module.
+# Views that are macros unchanged, by module.
 VIEWS = {
-    ablations: "ablated ablation_table",
-    arithmetic: "dot_product matrix_cell matrix_product",
+    ablations: "ablated ablation_chart ablation_table",
+    ask_first: "ask_first",
+    arithmetic: "dot_product matrix_cell matrix_product product_steps",
     atlas: "choice_chart timeline",
     benchmarks: "benchmark benchmarks_table",
     bytes_moved: "bytes_table",
     cache_kinds: "cache_kinds_chart",
     cache_peers: "cache_peers",
-    capitals: "attention_of capitals_figure choose_country head_habits head_that_looks_at sentence_table",
+    attention: "attention_heads",
+    attention_masks: "attention_count attention_kinds attention_masks",
+    capitals: "attention_of capitals_figure choose_country head_habits head_that_looks_at learned_grid sentence_table",
     catalogue: "catalogue",
     catalogue_charts: "shape_history_chart size_chart",
     chunked_reads: "read_chart",
@@ -111,27 +125,32 @@ VIEWS = {
     comparison: "comparison",
     coverage: (
         "coverage_mappings coverage_mechanisms coverage_predictions coverage_recipes coverage_summary coverage_types "
-        "coverage_vllm"
+        "coverage_vllm coverage_watch"
     ),
     data_files: "data_fields",
     designs: "design_result design_table",
     draft_heads: "draft_head_table",
-    engines: "engine_buffers_table engine_logs_table engine_table",
+    engines: "engine_buffers_table engine_logs_table engine_options engine_table",
     excerpts: "excerpt html_source",
+    expert_tiles: "expert_tiles",
     families: "family_changes family_chart",
     figure_table: "figure_table",
     fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
     gallery: "architecture_gallery gallery_summary",
+    growing_map: "grows_with",
     growth: "growth_figure",
+    headlines: "headlines_table",
     independent: "independent_summary independent_table",
     kv_cache: "cache_formula cache_layers cache_table kv_cache",
     kv_cache_chart: "cache_chart",
     matmul: "matmul matmul_figure one_head",
+    bills: "served_runs_table token_bill",
     measured: "measured_table",
     memory: "fits_table format_table inference_table memory_table published_table split_table",
     memory_chart: "memory_chart",
+    memory_figure: "memory_figure",
     model_changes: "model_changes",
     model_page: (
         "how_many model_cards model_checked model_intro model_sources preset_file published_origins verification"
@@ -140,9 +159,11 @@ VIEWS = {
         "common_widths config_file formula_against_parts model_link python_config scaling_table width_result "
         "widths_at_a_glance"
     ),
+    moving_bars: "moving_bars",
     notation_tables: "notation_table terms_table",
     overview: "cost costs",
     parameters: "layer_table parameter_table",
+    device_chart: "device_chart",
     parts_chart: "parts_chart",
     published_costs: "published_costs",
     python_examples: "python_example python_names",
@@ -150,9 +171,14 @@ VIEWS = {
         "attention_table layer_drawing logit_lens number_matrix number_walk real_number token_rows top_words "
         "worked_score"
     ),
+    recorded: (
+        "embedding_map recorded_engine recorded_engines recorded_layers recorded_map_figure recorded_near "
+        "recorded_next recorded_share"
+    ),
     rooms: "room rooms_picture rooms_table",
     several_devices: "message_table offload_table prefix_table traffic_table",
     size_counts: "which_number",
+    size_histograms: "size_count size_histograms",
     speculative: "speculative_table",
     stacked: "flops_chart training_chart",
     throughput_chart: "throughput_chart",
@@ -160,13 +186,14 @@ VIEWS = {
     style: "style_table",
     terminal: "terminal",
     time_bounds: "accelerator accelerator_table time_table",
-    tools: "any_config compare plan_deployment run_checkpoint what_fits what_if",
+    tools: "any_config compare plan_deployment read_log run_checkpoint what_fits what_if",
     predictions: "prediction_table",
     towers: "tower_list tower_table tower_types",
     trace_steps: "part_formula trace_steps",
     training: "training_flops training_memory",
     values: "calc params value",
     walkthrough: "recap shape_after walkthrough",
+    writing: "writing_loop",
     weight_files: "bits_per_weight_table fitting_file_table quantizer_table weights_table",
 }
 MACROS: dict[str, Callable] = {name: getattr(view, name) for view, names in VIEWS.items() for name in names.split()}
@@ -247,17 +274,16 @@ def with_arguments(function: Callable, known: dict[str, object]) -> Callable:
 
 
 def is_elsewhere(env) -> bool:
-    """Whether MkDocs builds another site: ours names the styles itself, in a published one by a moved name."""
+    """Whether MkDocs builds another site; ours names our styles itself, under a hashed path once published."""
     styles = map(str, env.conf.get("extra_css", ()))
     return not reads_sources(env) and not any(map(OUR_STYLES.fullmatch, styles))
 
 
 def prepare(env) -> None:
-    """Before a page: values that are not text are not printed as if they were; on another site, none of our macros
-    is."""
+    """Before a page: refuse to print values that are not text; on another site, only our macros."""
     theirs = env.env.finalize
     if getattr(theirs, "__module__", "") == __name__:
-        return  # since the page before
+        return  # since the previous page
 
     elsewhere = is_elsewhere(env)
 
@@ -289,15 +315,18 @@ def register(env) -> None:
     """Register every macro with mkdocs-macros or with another reader of the same settings, and the display of their
     errors."""
 
-    def place() -> str:
-        return page_errors.page_name(env)
+    def place(name: str = "", args: tuple = (), kwargs: Mapping[str, Any] | None = None) -> str:
+        return page_errors.place_of_call(env, name, (*args, *(kwargs or {}).values()))
+
+    def around(name: str, args: tuple, kwargs: Mapping[str, Any]) -> str:
+        return page_errors.around_call(env, name, (*args, *kwargs.values()))
 
     if reads_sources(env):
         env.variables["files"] = files_below(str(docs_folder(env)))
     if is_elsewhere(env):
-        from .mkdocs.other_sites import start  # there is no MkDocs where another engine builds
+        from .mkdocs.other_sites import start  # other builders do not have MkDocs
 
-        known = macros(env, start(env.conf).prefix)  # another site's glossary is not ours: no term leads there
+        known = macros(env, start(env.conf).prefix)  # our terms are not in another site's glossary
     else:
         known = {
             name: cached_on_disk(name, with_glossary_links(function, env), place)
@@ -306,7 +335,7 @@ def register(env) -> None:
         if reads_sources(env):
             known = {name: with_links_of_sources(function, env) for name, function in known.items()}
     for name, function in known.items():
-        env.macro(with_call_errors(name, function, place), name)
+        env.macro(with_call_errors(name, function, place, around), name)
     page_errors.register(set(known), env.variables, only_ours=is_elsewhere(env))
 
 
@@ -328,8 +357,8 @@ def with_glossary_links(function: Callable, env) -> Callable:
 
 
 def with_links_of_sources(function: Callable, env) -> Callable:
-    """The macro, with each link as a path between sources: for a builder that reads them, and outside what is kept on
-    the disk, which every builder shares."""
+    """The macro, with each link as a path between sources: for a builder that reads them. Not cached on disk, where
+    builders share results."""
     has_folders = env.conf.get("use_directory_urls", True)
 
     @wraps(function)
@@ -370,7 +399,9 @@ def cached_on_disk(name: str, function: Callable, place: Callable[[], str]) -> C
     return macro
 
 
-def with_call_errors(name: str, function: Callable, place: Callable[[], str]) -> Callable:
+def with_call_errors(
+    name: str, function: Callable, place: Callable[..., str], around: Callable[..., str] = lambda *call: ""
+) -> Callable:
     """The macro, with a wrong call and every `Problem` as one `Problem` that names the page and the macro; a step's old
     name gives a warning."""
     signature = inspect.signature(function)
@@ -381,8 +412,15 @@ def with_call_errors(name: str, function: Callable, place: Callable[[], str]) ->
             args, kwargs = tuple(map(hashable, args)), {key: hashable(value) for key, value in kwargs.items()}
             given, notes = page_arguments.with_todays_roles(page_arguments.check(name, signature, args, kwargs))
             for note in notes:
-                log.warning(f"{place()}: {name}: {note}")
-            return marked(function(*given.args, **given.kwargs))
+                log.warning(f"{place(name, args, kwargs)}: {name}: {note}", extra={"is_of_page": True})
+            result = function(*given.args, **given.kwargs)
+            if not isinstance(result, Html) and (beyond := page_arguments.beyond_context(given)):
+                depends_on("error")
+                wrong = Problem(beyond, "write a context that it supports", place(name, args, kwargs))
+                log.warning("%s", wrong, extra={"is_of_page": True})
+            if isinstance(result, Html) and is_block(result) and (inside := around(name, args, kwargs)):
+                raise Problem(f"a block stands inside {inside}", "write the call in a line of its own")
+            return marked(result)
         except Problem as problem:
             raise problem.at(f"{place()}: {name}({page_arguments.arguments_text(args, kwargs)})") from None
 

@@ -1,4 +1,4 @@
-"""Jinja's errors about braces and tags in plain words, with the line to mend and how; front matter that is no YAML."""
+"""Jinja's errors about braces and tags in plain words, with the line and the fix; and front matter that is not YAML."""
 
 from __future__ import annotations
 
@@ -6,17 +6,26 @@ import re
 from typing import Any, NamedTuple
 
 import yaml
+from jinja2.filters import FILTERS as DEFAULT_FILTERS
+from jinja2.tests import TESTS as DEFAULT_TESTS
 
 from ..engine.errors import nearest
 
 TAGS = "call", "elif", "else", "filter", "for", "from", "if", "import", "include", "macro", "raw", "set", "with"
+OTHERS = {
+    "elseif": "write elif",
+    "elsif": "write elif",
+    "fro": "write for",
+    "fo": "write for",
+    "ednfor": "write endfor",
+}
 DELIMITER = re.compile(r"\{\{|\{%|\}\}|%\}")
 FRONT_MATTER = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.S | re.M)
 AS_TEXT = "write {% raw %} around"
 
 
 class Mend(NamedTuple):
-    """What is wrong in which line of a text, and how to mend it."""
+    """A line of a text, its error, and the fix."""
 
     line: int
     what: str
@@ -24,7 +33,7 @@ class Mend(NamedTuple):
 
 
 def syntax_mend(message: str, text: str, line: int) -> Mend:
-    """What Jinja found, at the line that is to be mended: for a block that is not closed, the one that opens it."""
+    """Jinja's error with the line to correct, which for an unclosed block is the one that opens it."""
     lines = text.splitlines()
     source = lines[line - 1].strip() if 0 < line <= len(lines) else ""
     if block := re.search(r"^Unexpected end of template.*'(end\w+)'.*closed is '(\w+)'", message):
@@ -33,7 +42,7 @@ def syntax_mend(message: str, text: str, line: int) -> Mend:
     if unknown := re.match(r"Encountered unknown tag '(\w+)'\.(?:.*'(end\w+)'.*closed is '(\w+)')?", message):
         tag, end, opened = unknown.groups()
         if tag not in TAGS and not tag.startswith("end"):
-            how = nearest(tag, TAGS, f"{AS_TEXT} a tag that is meant as text")
+            how = OTHERS.get(tag) or nearest(tag, TAGS, f"{AS_TEXT} a tag that is meant as text")
             return Mend(line, f"there is no tag {{% {tag} %}}", how)
         if opened:
             return Mend(
@@ -47,6 +56,15 @@ def syntax_mend(message: str, text: str, line: int) -> Mend:
         return Mend(line, "{% raw %} is not closed", "add {% endraw %} behind the text")
     if message == "Missing end of comment tag":
         return Mend(line, "{# opens a comment that is not closed: #} is missing", f"close it, or {AS_TEXT} it")
+    if "{{{" in source:
+        return Mend(
+            line, f"three braces are opened: {source[:100]}", "write two in front of the call, and two behind it"
+        )
+    if quote := re.search("[“”„‘’«»]", source) if "unexpected char" in message else None:
+        return Mend(line, f"{quote[0]} is no quotation mark of a call: {source[:100]}", 'write " on both sides')
+    if unknown := re.match(r"No (filter|test) named '(\w+)'", message):
+        names = DEFAULT_FILTERS if unknown[1] == "filter" else DEFAULT_TESTS
+        return Mend(line, f"there is no {unknown[1]} {unknown[2]}", nearest(unknown[2], names, "delete it"))
     if re.match("""unexpected char ('"'|"'")""", message):
         return Mend(line, f"a text is not closed: a quotation mark is missing: {source[:100]}", "add it")
     if expected := re.fullmatch(r"unexpected '.+', expected '(.)'", message):
@@ -65,7 +83,7 @@ def syntax_mend(message: str, text: str, line: int) -> Mend:
 
 
 def unclosed(source: str) -> str:
-    """The first delimiter of a line that its own does not close; empty for none."""
+    """The first delimiter of a line that is not closed; empty if there is none."""
     found = DELIMITER.findall(source)
     for delimiter, behind in zip(found, [*found[1:], ""]):
         if behind != {"{{": "}}", "{%": "%}"}.get(delimiter, behind):
@@ -86,10 +104,10 @@ def opening_line(tag: str, text: str) -> int | None:
 
 
 def front_matter_mend(text: str) -> Mend | None:
-    """What is wrong with the metadata above a page, which MkDocs would print on it without a word."""
+    """The error in a page's metadata, which MkDocs would silently print as text."""
     head = re.match(r"---[ \t]*\n(?=[ \t]*[\w-]+:|\S.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z))", text, re.S)
     if not head:
-        return None  # a page that begins with a line across it
+        return None  # a page that begins with a horizontal rule
     found = FRONT_MATTER.match(text)
     if not found:
         return Mend(1, "the metadata above the page have no end", "write --- in a line of its own below them")
@@ -99,14 +117,22 @@ def front_matter_mend(text: str) -> Mend | None:
         mark = getattr(error, "problem_mark", None)
         line = min(mark.line, found[1].count("\n") - 1) + 2 if mark else 1
         what = getattr(error, "problem", None) or "it cannot be read"
-        return Mend(
-            line,
-            f"the metadata above the page are not YAML: {what}",
-            "write a text with a colon, a bracket or a quotation mark between quotation marks",
-        )
+        return Mend(line, f"the metadata above the page are not YAML: {what}", yaml_mend(found[1], line, what))
     if said is not None and not isinstance(said, dict):
         return Mend(2, "the metadata above the page are no list of settings", "write name: value, one a line")
     return None
+
+
+def yaml_mend(head: str, line: int, what: str) -> str:
+    """How to mend metadata that are not YAML, by the lines around the place where reading ended."""
+    if "\\t" in what:
+        return "replace the tab by spaces"
+    for written in reversed(head.split("\n")[: line - 1]):
+        if equal := re.match(r"(\w+) *= *(\S.*)", written):
+            return f"write {equal[1]}: {equal[2]}"
+        if joined := re.match(r"(\w+):([^\s:/].*)", written):
+            return f"write a space behind {joined[1]}:"
+    return "write a text with a colon, a bracket or a quotation mark between quotation marks"
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -117,6 +143,6 @@ def front_matter(text: str) -> dict[str, Any]:
 
 
 def without_front_matter(text: str) -> str:
-    """A page's text without what stands for its metadata."""
+    """A page's text without its metadata block."""
     found = FRONT_MATTER.match(text)
     return text[found.end() :] if found else text.partition("\n\n")[2]

@@ -1,8 +1,8 @@
 """A page's HTML as plain Markdown, for machines: headings, sentences, lists, tables and formulas as LaTeX, without the
 drawings.
 
-Every tag is replaced on its own, whatever surrounds it, so that hundreds of pages take a second. Elements that need
-more are rewritten first: links, code, the heads of tables, formulas.
+Every tag is replaced independently of its context, so that hundreds of pages take a second. Elements that need more are
+rewritten first: links, code, the heads of tables, formulas.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from html import unescape
 from ..views.kit.mathml import TEX
 
 _SPANNED = re.compile(r'<t([dh]) (?:[^>]* )?colspan="(\d+)"[^>]*>(.*?)</t\1>', re.S)
-# What is not read, by its first characters; of a drawing its title.
+# Skipped elements, by their first characters; a drawing becomes its title.
 _AWAY = re.compile(r'<(?:s(?:vg|cript|tyle)\b|form\b|details class="wide diagram-source")')
 _TITLE = re.compile(r"[^>]*><title>(.*?)</title>", re.S)
 _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...] = (
     (re.compile(r"\n\s*(?=</?t[dhr]\b)"), ""),  # a row is one line
     (
-        # Nothing is left of the one beside a heading; of one of many beside each other, the text.
+        # A permalink next to a heading is dropped; links in a row are reduced to their text.
         re.compile(
             r'<a\b(?: class="headerlink"[^>]*+>[^<]*| href="[^"]*" tabindex="-1">([^<]*)'
             r'|[^>]*?\shref="([^"]*)"[^>]*+>(.*?))</a>',
@@ -34,11 +34,11 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
 _TAG = re.compile(r"<[^>]+>")
 _BLANK = re.compile(r"\n{3,}")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
-_PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # tags that follow each other are one
-SHORT = 600  # characters of a part that may stand in many places
-_NO_TAG = re.compile(r"&#(?!38;|60;)\d+;")  # references to characters that begin neither a tag nor another one
+_PIECES = re.compile(r"(<[^>]++>(?:<[^>]++>)*+|&#?\w++;)")  # consecutive tags count as one
+SHORT = 600  # maximum length of a part that may recur
+_NO_TAG = re.compile(r"&#(?!38;|60;)\d+;")  # character references that begin neither a tag nor another reference
 _SAID = re.compile(rf'{TEX}="([^"]*)"')
-# What is text on the page would be a tag or a formula in its copy, but for code and formulas.
+# Text of the page that would become a tag or a formula in the copy, outside code and formulas.
 _WOULD_BE_TAG = re.compile(r"&(?:lt|#60);(?=[a-zA-Z/!?])")
 _FENCE = re.compile(r"(?m)^(`{3,})$")
 _OR_CODE = re.compile(rf"(?m:^(`{{3,}})$).*?(?m:^\1$)|<(code|tex|texblock)\b.*?</\2>|{_WOULD_BE_TAG.pattern}|\$", re.S)
@@ -93,7 +93,7 @@ def markdown(html: str) -> str:
         html = pattern.sub(replacement, html)
     if "$" in html or _WOULD_BE_TAG.search(html):
         html = _OR_CODE.sub(lambda m: f"\\{m[0]}" if m[0][0] in "&$" else m[0], html)
-    parts = html.split("</span>")  # which has no meaning here, and ends what many places say, as a tensor's shape
+    parts = html.split("</span>")  # meaningless here, and follows recurring texts such as a tensor's shape
     return _lines("".join([_plain_once(part) if len(part) < SHORT else _plain(part) for part in parts]))
 
 
@@ -123,8 +123,8 @@ def _read(html: str) -> str:
 
 
 def _replaced(html: str, name: str, write: Callable[[str, str], str]) -> str:
-    """The HTML with what `write` makes of each element of a name, of its attributes and its content: none of these is
-    in another."""
+    """The HTML with each element of this name replaced by `write`, from its attributes and content; the elements must
+    not nest."""
     first, *others = html.split(f"<{name}")
     pieces = [first]
     for one in others:
@@ -145,24 +145,24 @@ def _formula(attributes: str) -> str:
 
 
 def _fenced(code: str) -> str:
-    """Code between lines of more backticks than it has."""
+    """Code fenced with more backticks than it contains."""
     fence = max(["``", *_FENCE.findall(code)], key=len) + "`"
     return f"\n\n{fence}\n{code}\n{fence}\n\n"
 
 
 def _cells(m: re.Match[str]) -> str:
-    """A cell over several columns, and empty ones in the others."""
+    """A cell that spans columns, padded with empty cells."""
     return f"<th>{m[3]}</th>" + "<th></th>" * (int(m[2]) - 1)
 
 
 def _head(head: str) -> str:
-    """The head of a table, and the line below it."""
+    """A table's header row and the line below it."""
     head = _SPANNED.sub(_cells, head)
     return head + "\n|" + " --- |" * len(re.findall(r"<t[hd]\b", head))
 
 
 def _lines(text: str) -> str:
-    """Paragraphs a blank line apart, the rows of a table without one between, code as it is."""
+    """Separate paragraphs by a blank line, but not a table's rows; leave code unchanged."""
     written, before, blank, fence = [], "", 0, ""
     for line in text.split("\n"):
         if fence:

@@ -21,7 +21,7 @@ LICENCE = "reference/licence.md"
 
 _ENTRY = re.compile(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", re.M)
 
-Absolute = Callable[[str], str]  # from a page's source to its whole address
+Absolute = Callable[[str], str]  # from a page's source to its full address
 
 
 class Edition(NamedTuple):
@@ -34,10 +34,10 @@ class Edition(NamedTuple):
 class Listed(NamedTuple):
     """A page in llms.txt."""
 
-    part: str  # the part of the navigation that it is in; empty for a page of its own
+    part: str  # its section of the navigation; empty for a top-level page
     title: str
     description: str
-    address: str  # of its Markdown
+    address: str  # address of its Markdown
 
 
 def edition(changelog: str) -> Edition | None:

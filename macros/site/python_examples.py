@@ -15,13 +15,13 @@ from ..engine.errors import Problem
 from ..views.kit.excerpts import LINE_END, listing
 from ..views.kit.html import Html, code, html, joined, table, tag, text
 
-IMPORT = "import every_parameter as ep"  # which stands on the page; in the build it is this very package
+IMPORT = "import every_parameter as ep"  # shown on the page; in the build it is this package
 
-PUTS_TOGETHER = ast.BinOp, ast.JoinedStr  # a text, perhaps the name of a file
+PUTS_TOGETHER = ast.BinOp, ast.JoinedStr  # may build the name of a file
 
 
 def is_of_presets(lines: str) -> bool:
-    """Whether the results depend on presets alone: of all names the lines take `ep`, and no text can name a file."""
+    """Whether the results depend on presets only: the lines use no name but `ep`, and no text that may name a file."""
     try:
         nodes = list(ast.walk(ast.parse(lines)))
     except SyntaxError:
@@ -91,7 +91,7 @@ def _value(statement: ast.stmt, names: dict[str, Any]) -> object:
     return None
 
 
-HIDDEN = {"at", "table"}  # of those that make messages and tables
+HIDDEN = {"at", "table"}  # names that produce messages and tables
 FUNCTIONS = "load", "models", "compare", "fits", "run"
 
 

@@ -16,12 +16,12 @@ from ..engine.errors import Problem, shorten
 from ..views.kit.excerpts import LINE_END, listing
 from ..views.kit.html import Html, html, joined, text
 
-# What these print depends on presets alone, unless a file stands in the place of one.
+# Commands whose output depends on presets only, unless an argument is a file.
 OF_PRESETS = {"compare", "describe", "fits", "prefix", "speculative", "split", "train", "what-if"}
 
 
 def is_of_presets(call: str) -> bool:
-    """Whether the output depends on presets alone: no word is quoted, or the name of a file."""
+    """Whether the output depends on presets only: no word is quoted or names a file."""
     words = re.split(r"[\s=]", call)
     return words[0] in OF_PRESETS and not re.search(r"""["'\\]""", call) and not any(map(os.path.exists, words[1:]))
 

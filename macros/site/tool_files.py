@@ -9,14 +9,11 @@ from functools import cache, partial
 from html import unescape
 from typing import Any
 
-import msgspec
-
 from ..browser.bundle import files
 from ..cache import memory, second_process
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
-from ..catalogue import capitals, page_paths, presets, training_runs
-from ..counting import adapters
+from ..catalogue import capitals, gguf_checkpoint, gguf_types_of, page_paths, presets, training_runs
 from ..counting.accelerators import accelerators
 from ..counting.figures import FIGURES
 from ..counting.fitting import LISTED
@@ -44,15 +41,17 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
         Generated(f"{FOLDER}/capacity.json", partial(_capacities, address or _address)),
         Generated(f"{FOLDER}/keys.json", _keys),
         Generated(f"{FOLDER}/plan.json", _plan),
+        Generated(f"{FOLDER}/names.json", _names),
+        Generated(f"{FOLDER}/gguf_types.json", _gguf_types),
     )
     return [*scripts, *models, *lists, *others, *small]
 
 
 DATA = f"{FOLDER}/data.json"
-# The small model: what its page loads, and anybody may.
+# The small model's files, loaded by its page.
 SMALL = "assets/capitals"
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
-ENGINE = "engine"  # the task of a second process
+ENGINE = "engine"  # the second process's task
 
 
 @cached_on_disk
@@ -98,6 +97,7 @@ def tool_data() -> str:
             "peak_flops": a.peak_flops,
             "bytes_per_second": a.bytes_per_second,
             "memory_bytes": a.memory_bytes,
+            **({} if a.watts is None else {"watts": a.watts}),
         }
         for slug, a in accelerators().items()
     }
@@ -108,7 +108,7 @@ def tool_data() -> str:
 
 
 def _model(slug: str, address: Callable[[str], str]) -> str:
-    """What a tool needs of one model."""
+    """A tool's data of one model."""
     return _of_model(slug, address(slug))
 
 
@@ -155,8 +155,23 @@ def _keys() -> str:
     return _json({slug: presets.model(slug).raw for slug in _listed()})
 
 
+def _names() -> str:
+    """The names of every model that a page may start from."""
+    listed = set(_listed())
+    return _json({slug: list(known) for slug, known in presets.names().items() if slug in listed})
+
+
+@memoized
+@cached_on_disk
+def _gguf_types() -> str:
+    """The model types that the files of each of llama.cpp's architectures could be of, the likeliest first, and those
+    whose numbers were compared."""
+    types = {name: list(gguf_types_of.likeliest(name)) for name in gguf_types_of.names()}
+    return _json({"types": types, "compared": sorted(gguf_checkpoint.compared())})
+
+
 def _plan() -> str:
-    """The additional data for planning a deployment: the links and the stated power of accelerators, PEFT's rules."""
+    """The additional data for planning a deployment: the links and the stated power of accelerators."""
     return _json(
         {
             "links": {
@@ -165,7 +180,6 @@ def _plan() -> str:
                 if a.link is not None
             },
             "watts": {slug: watts for slug in accelerators() if (watts := training_runs.watts_of(slug)) is not None},
-            "peft": msgspec.to_builtins(adapters.facts()),
         }
     )
 

@@ -1,4 +1,4 @@
-"""A folder that is written next to the one that it replaces, and takes its place once it is complete.
+"""A folder that is written next to the one that it replaces, and replaces it once it is complete.
 
 If the process is killed, the previous folder stays; the next one removes the leftovers.
 """
@@ -19,7 +19,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-ABANDONED = 24 * 3600  # seconds after which nobody writes to a folder any more, where it cannot be asked
+ABANDONED = 24 * 3600  # seconds after which a folder counts as abandoned, if it cannot be locked
 
 
 class WholeFolder:
@@ -31,12 +31,12 @@ class WholeFolder:
         if os.path.lexists(self.target) and not self.target.is_dir():
             raise Problem("is a file, but has to be a folder", "give another path, or remove it", str(target))
         self.target.parent.mkdir(parents=True, exist_ok=True)
-        for place in {self.target, Path(os.path.abspath(target))}:  # a link may have taken a folder's place
+        for place in {self.target, Path(os.path.abspath(target))}:  # a link may have replaced the folder
             _tidy(place)
         while True:
             self.folder = self._beside("new")
             self.folder.mkdir()
-            with suppress(BlockingIOError, FileNotFoundError):  # another one tidied before it was held
+            with suppress(BlockingIOError, FileNotFoundError):  # another process removed it before it was locked
                 self.held = _hold(self.folder)
                 break
 
@@ -50,7 +50,7 @@ class WholeFolder:
                 self.target.rename(old)
             except FileNotFoundError:
                 pass
-            except OSError:  # a disk of its own is mounted there
+            except OSError:  # a mount point
                 self._put_content()
                 break
             try:
@@ -59,7 +59,7 @@ class WholeFolder:
             except OSError:
                 if not self.target.exists():
                     raise
-                _remove(old, self.target)  # another one came meanwhile, and is replaced
+                _remove(old, self.target)  # another folder appeared meanwhile, and is replaced
         _remove(old, self.target)
         self._let_go()
 
@@ -93,7 +93,7 @@ def _start(target: Path, kind: str) -> str:
 
 
 def _tidy(target: Path) -> None:
-    """Remove what killed processes left; restore a folder that one was just replacing."""
+    """Remove leftovers of killed processes, and restore a folder that one of them was replacing."""
     for path in target.parent.iterdir():
         if path.name.startswith(_start(target, "old")):
             with suppress(OSError):
@@ -101,7 +101,8 @@ def _tidy(target: Path) -> None:
                     path.rename(target)
             _remove(path, target)
         elif path.name.startswith(_start(target, "new")):
-            with suppress(BlockingIOError, FileNotFoundError):  # else another one is writing there, or tidied too
+            # otherwise another process is writing there, or has cleaned up
+            with suppress(BlockingIOError, FileNotFoundError):
                 held = _hold(path)
                 if held is not None or time.time() - path.stat().st_mtime > ABANDONED:
                     shutil.rmtree(path, ignore_errors=True)
@@ -119,8 +120,8 @@ def _remove(old: Path, target: Path) -> None:
 
 
 def _hold(folder: Path) -> int | None:
-    """Keep other processes from tidying a folder, until it is closed or this process ends; None if a disk has no locks.
-    Raises BlockingIOError if another process holds it."""
+    """Lock a folder against cleaning up by other processes, until it is closed or this process ends; None without file
+    locks. Raises BlockingIOError if another process holds it."""
     if fcntl is None:
         return None
     held = os.open(folder, os.O_RDONLY)

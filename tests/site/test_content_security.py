@@ -7,7 +7,7 @@ from hashlib import sha256
 import pytest
 from sampling import fewer
 
-from macros.site.content_security import GATE, POLICY, policy, scripts, with_policy
+from macros.site.content_security import GATE, POLICY, policy, scripts, with_gate, with_policy
 from macros.views.kit.mathml import mathml
 
 HEAD = '<head><meta charset="utf-8"><script>{}</script><script type="application/json">{{}}</script><script src="a.js">'
@@ -32,6 +32,12 @@ def test_what_runs_is_found(script):
 @pytest.mark.parametrize("script", ['<script src="x">a</script>', '<script type="application/ld+json">a</script>'])
 def test_what_does_not_run_is_not(script):
     assert scripts(script) == []
+
+
+def test_a_preview_has_the_same_policy_as_a_header():
+    page, said = with_gate(HEAD.format("let a = 1 < 2"))
+    published = with_policy(HEAD.format("let a = 1 < 2"))
+    assert META.search(published)[1] == said and META.sub("", published) == page
 
 
 @pytest.mark.parametrize("word", ["unsafe", "http:", "https:", "*"])

@@ -19,6 +19,7 @@ from sampling import fewer, sampled
 from macros.__main__ import main
 from macros.api.changes import changed
 from macros.catalogue import presets
+from macros.engine.errors import Problem
 from macros.site import data_files
 
 # Of each mechanism one, an encoder's part of several, and one that only a paper describes.
@@ -181,7 +182,16 @@ def test_engines_links_adapters_and_training_are_as_the_api_answers(files):
             (row, *_) = ep.splits(model, devices=int(devices), context=4096)
             assert (split["sent"], split["total_sent"]) == (row["decode_sent_bytes"], row["decode_total_bytes"])
             assert (split["sent"] > 0) == (int(devices) > 1)
-        for lora, options in ((costs["lora"]["default"], {}), (costs["lora"]["all_linear"], ALL_LINEAR)):
+        all_linear = ALL_LINEAR
+        if refused := presets.model(slug).architecture.peft.refused:  # a module that PEFT does not take
+            with pytest.raises(Problem, match=f"target module {refused}: PEFT refuses it"):
+                ep.train(model, method="lora", **all_linear)
+            all_linear = all_linear | {"exclude_modules": [refused]}
+        for lora, options in ((costs["lora"]["default"], {}), (costs["lora"]["all_linear"], all_linear)):
+            if lora is None:  # PEFT has no default, or refuses a module of it
+                with pytest.raises(Problem, match="no default|PEFT refuses it"):
+                    ep.train(model, method="lora", **options)
+                continue
             answer = ep.train(model, method="lora", **options)
             assert lora["parameters"] == answer.trainable and lora["rank"] == answer.adapters.adapter.rank
         answer, told = ep.train(model, devices=8, zero=3), costs["zero3_bytes"]

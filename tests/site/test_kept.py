@@ -322,9 +322,9 @@ def test_a_build_lets_go_of_models_behind_their_pages(monkeypatch):
     files = {slug: pages.Generated(f"models/any/{slug}.md", None, "site", True) for slug in slugs}
     said = {slug: data_files.model_files(slug) for slug in slugs}
     costs = {slug: costs_of(presets.model(slug).counts) for slug in slugs}
-    assert all(one.weight_bytes_read(1) and "weight_bytes_read" in vars(one) for one in costs.values())
+    assert all(one.traffic.weight_bytes_read(1) and "weight_bytes_read" in vars(one.traffic) for one in costs.values())
     pages.release_after(File("index.md", None, "site", True))
-    assert not any("weight_bytes_read" in vars(one) for one in costs.values())
+    assert not any("weight_bytes_read" in vars(one.traffic) for one in costs.values())
     pages.release_after(files["llama3-8b"])
     assert all("counts" in vars(presets.model(slug)) for slug in slugs)
     pages.release_after(files["gpt2"])

@@ -8,57 +8,73 @@ from pathlib import Path
 from urllib.parse import parse_qsl
 
 import pytest
+from compiled_questions import Compiled
 from copies import ROOT
 from sampling import fewer
+from serving import own_assets
 
-from macros.catalogue import presets
+from macros.catalogue import asked, presets
 from macros.counting.accelerators import accelerators
 from macros.counting.figures import FIGURES
 from macros.counting.formats import PUBLISHED, WEIGHTS
-from macros.site.search import asked, words
+from macros.site.search import records, words
 from macros.site.search.sections import sections
 
 ASSETS = ROOT / "docs/assets/search"
 QUESTIONS = tomllib.loads((Path(__file__).parent / "questions.toml").read_text("utf-8"))
-FIRST_LOAD = 64_000  # bytes, compressed: what is fetched before the first question, with the names of all models
+GLOSSARY = (ROOT / "docs/includes/glossary.md").read_text("utf-8")
+OPENED = 48_000  # bytes, compressed: what is fetched when the search is opened, before the first letter
+FIRST_QUESTION = 92_000  # and with the grammar, its runtime and the names of all models, which a worker fetches
 
 
 class Searching:
-    """docs/assets/search/ask.mjs in an engine of its own."""
+    """docs/assets/search/ask.mjs in an engine of its own, with the compiled grammar where there is a site."""
 
     def __init__(self, files=()):
         from py_mini_racer import MiniRacer
 
-        self.engine = MiniRacer()
-        # meant.mjs first: ask.mjs imports it.
-        texts = [(ASSETS / name).read_text("utf-8") for name in ("meant.mjs", "ask.mjs")]
-        source = "\n".join(re.sub(r"^import .*\n", "", text, flags=re.M).replace("\nexport ", "\n") for text in texts)
-        self.engine.eval(f"{source}\nconst files = {{}}, fetched = []; 0")
-        for path in files:
-            self.engine.eval(f"files[{json.dumps(path.name)}] = {json.dumps(path.read_text('utf-8'))}; 0")
+        texts = {path.name: path.read_text("utf-8") for path in files}
+        if texts:
+            core = json.loads(texts["core.json"])
+            models = dict(core["kinds"])["model"]
+            self.names = json.loads(texts["names.json"])
+            self.engine = Compiled(self.names, core["records"][:models]).engine
+        else:
+            self.engine = MiniRacer()
+        source = (ASSETS / "ask.mjs").read_text("utf-8").replace("\nexport ", "\n")
+        self.engine.eval(f"const asking = (() => {{ {source}\nreturn {{ ask, words, STOP }} }})(), files = {{}}; 0")
+        for name, text in texts.items():
+            self.engine.eval(f"files[{json.dumps(name)}] = {json.dumps(text)}; 0")
         self.engine.eval(
             "const core = JSON.parse(files['core.json'] ?? '{}')\n"
-            "const called = JSON.parse(files['names.json'] ?? '{}')\n"
-            "const load = async name => (fetched.push(name), JSON.parse(files[name]))\n"
-            "let answer; 0"
+            "const load = async name => JSON.parse(files[name])\n"
+            "let answer, before; 0"
         )
 
     def words(self, text):
-        return json.loads(self.engine.eval(f"JSON.stringify(words({json.dumps(text)}))"))
+        return json.loads(self.engine.eval(f"JSON.stringify(asking.words({json.dumps(text)}))"))
 
     def ask(self, question):
         """The results: kind, address, title, what is said."""
         # All files are there: what it waits for has come when the script ends.
         asked = json.dumps(question)
-        self.engine.eval(f"answer = null; ask({asked}, core, load).then(found => answer = found.results); 0")
+        found = f"asking.ask({asked}, core, load, async q => read(q))"
+        self.engine.eval(f"answer = null; {found}.then(found => answer = found.results); 0")
         return json.loads(self.engine.eval("JSON.stringify(answer)"))
 
     def leads(self, question, **tools):
         """What comes before what the index finds; `tools` stand at these addresses, and at no other where None."""
-        here = f"{{...called, tools: {{...called.tools, ...{json.dumps(tools)}}}}}" if tools else "called"
-        return json.loads(
-            self.engine.eval(f"JSON.stringify(leads(meant({json.dumps(question)}, core, called), {here}))")
-        )
+        if tools:
+            held = {name: address for name, address in {**self.names["tools"], **tools}.items() if address is not None}
+            return self._with(question, {**self.names, "tools": held})
+        return json.loads(self.engine.eval(f"JSON.stringify(read({json.dumps(question)}).leads)"))
+
+    def _with(self, question, names):
+        given = json.dumps(json.dumps(names))
+        self.engine.eval(f"before = grammar; prepare({given}, core.records); 0")
+        found = self.engine.eval(f"JSON.stringify(read({json.dumps(question)}).leads)")
+        self.engine.eval("grammar = before; 0")
+        return json.loads(found)
 
 
 @pytest.fixture(scope="module")
@@ -93,8 +109,8 @@ def pages_of(entry, is_built):
 @pytest.mark.processes
 def test_it_answers_as_people_ask(site_folder, searching):
     is_built = (site_folder / "tools/fits").is_dir()
-    asked_for = {**QUESTIONS["asked"], **QUESTIONS["public"]}
-    assert len(asked_for) >= 150
+    asked_for = {**QUESTIONS["asked"], **QUESTIONS["public"], **QUESTIONS["own"]}
+    assert len(asked_for) >= 320
     late, wrong = [], []
     for question, entry in fewer(asked_for.items(), 3):
         expected = pages_of(entry, is_built)
@@ -241,16 +257,32 @@ def test_what_it_shows_is_read_as_it_stands(searching):
 def test_every_address_is_in_the_site(site_folder, searching):
     core = json.loads((site_folder / "search/core.json").read_text("utf-8"))
     pages = {}
-    for address, title, _ in core["records"]:
+    for address, title, *_ in core["records"]:
         path, _, anchor = address.partition("#")
         html = pages.setdefault(path, (site_folder / path / "index.html").read_text("utf-8"))
         assert not anchor or f' id="{anchor}"' in html, (title, address)
 
 
+def test_sizes_and_terms_have_their_meanings(searching):
+    """They are in the pieces of the texts, behind the sections."""
+    explained = {r.title: r.said for r in records.symbol_records("")}
+    shown = [one for size in ("d_ff", "n_kv_heads", "vocab_size") for one in searching.ask(size)]
+    assert {one["title"] for one in shown if one["kind"] == "size"} >= {"d_ff", "n_kv_heads", "vocab_size"}
+    assert all(one["said"] == explained[one["title"]] for one in shown if one["kind"] == "size")
+    terms = [one["said"] for one in searching.ask("residual stream") if one["kind"] == "word"]
+    assert terms[0].capitalize() in GLOSSARY
+
+
 @pytest.mark.processes
 def test_the_first_question_needs_little_and_no_page_any_of_it(site_folder):
-    files = [*ASSETS.glob("*"), *(site_folder / f"search/{name}.json" for name in ("core", "names"))]
-    assert sum(len(gzip.compress(path.read_bytes())) for path in files) < FIRST_LOAD
+    def size(files):
+        return sum(len(gzip.compress(path.read_bytes())) for path in files)
+
+    engine = own_assets(site_folder) / "engine"
+    opened = size([*ASSETS.glob("*"), site_folder / "search/core.json"])
+    assert opened < OPENED
+    asked_first = [site_folder / f"search/{name}.json" for name in ("names", "others")]
+    assert opened + size([*asked_first, engine / "question.mjs", engine / "python.mjs"]) < FIRST_QUESTION
     assert all(len(gzip.compress(path.read_bytes())) < 34_000 for path in (site_folder / "search").glob("*.json"))
 
 
@@ -267,7 +299,7 @@ def test_a_browser_cuts_a_text_into_the_same_words():
     search = Searching()
     for text in TEXTS:
         assert search.words(text) == words.words(text) and words.words(text)
-    assert set(search.engine.eval("JSON.stringify([...STOP])").strip('[]"').split('","')) == words.STOP
+    assert set(search.engine.eval("JSON.stringify([...asking.STOP])").strip('[]"').split('","')) == words.STOP
     search.engine.close()
 
 

@@ -13,57 +13,12 @@ import pytest
 from copies import ROOT, build, whole
 
 from macros.catalogue import presets
+from macros.site.page_checks import numbers
 
 PAGES = sorted(p for p in (ROOT / "docs").rglob("*.md") if "overrides" not in p.parts and "vendor" not in p.parts)
 
-# What may stand in the Markdown: quoted claims, powers of two, tokens of a context. An entry that is nowhere to be
-# found is an error.
-ALLOWED = {
-    "costs/engines.md": {"256": "llama.cpp's padding", "512": "bytes that PyTorch's allocator rounds up to"},
-    "costs/formats.md": {"128": "inputs of a group, as GPTQ has them", "256": "weights of a block of llama.cpp's"},
-    "costs/training-memory.md": {"256": "numbers of a block of 8-bit optimizers"},
-    "checked-claims.md": {
-        "77.85B": "a claim, quoted; its arithmetic is in macros/views/reference/claims.toml",
-    },
-    "model-size/which-number.md": {
-        "117M": "a claim, quoted; computed in checked claims",
-    },
-    "model-size/formula.md": {
-        "256": "a multiple that makers round d_ff to, of no model in particular",
-    },
-    "costs/kv-cache.md": {
-        "256": "a context as a paper gives it, 256K",
-    },
-    "costs/memory.md": {
-        "128": "weights that share a scale",
-    },
-    "what-happens/attention-deep-dive.md": {
-        "1,000": "tokens of a made-up text",
-    },
-    "what-happens/mixture-of-experts.md": {
-        "56 billion": "a claim, quoted; its arithmetic is in macros/views/reference/claims.toml",
-    },
-    "what-happens/tokens.md": {
-        "256": "the values of a byte",
-    },
-    "reference/verification.md": {
-        "100,000": "a tolerance",
-    },
-    "model-size/index.md": {
-        "128": "a divisor, of no model in particular",
-    },
-}
-
-
-def names() -> set[str]:
-    """The sizes that stand in models' names: 8B, 410M."""
-    return {
-        word
-        for slug in presets.paths()
-        for p in [presets.preset(slug)]
-        for text in (p.name, slug)
-        for word in re.findall(r"\d[\d.]*[BbMm]\b", text)
-    }
+# What may stand in the Markdown. An entry that is nowhere to be found is an error.
+ALLOWED = numbers.exceptions()
 
 
 def sizes() -> set[str]:
@@ -75,65 +30,34 @@ def sizes() -> set[str]:
     return found
 
 
-def prose(markdown: str) -> str:
-    """A page without macro calls, code, addresses and template blocks; lines stay lines."""
-
-    def blank(m):
-        return "\n" * m[0].count("\n") + " "
-
-    markdown = re.sub(r"\{%-? *raw.*?endraw *-?%\}", blank, markdown, flags=re.S)
-    markdown = re.sub(r"^( *)(```+|~~~+).*?^\1\2", blank, markdown, flags=re.S | re.M)
-    markdown = re.sub(r"\{\{.*?\}\}|\{%.*?%\}", blank, markdown, flags=re.S)
-    markdown = re.sub(r"`[^`\n]+`", blank, markdown)
-    return re.sub(r"\]\([^)]*\)|<?https?://[^\s)>]+|\{[:#.][^}]*\}", blank, markdown)
-
-
-def typed_numbers(markdown: str, named: set[str], known: set[str]) -> list[str]:
+def typed_numbers(markdown: str, named: frozenset[str], known: set[str]) -> list[str]:
     """What looks like a model's number in a page's prose."""
-    found = []
-    text = prose(markdown)
-    for m in re.finditer(
-        r"(?<![\w.,])\d{1,3}(?:,\d{3})+(?![\d,]*\d)"
-        r"|(?<![\w.,-])\d+(?:\.\d+)?(?:[ \u00a0]?(?:billion|million|trillion)\b|[BMT]\b)"
-        r"|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)",
-        text,
-    ):
-        word = m[0]
-        if (
-            re.fullmatch(r"\d[\d.]*[BM]", word)
-            and word in named
-            and not re.match(r"\s+(?:trained |unique |active )?parameters", text[m.end() :])
-        ):
-            continue  # part of a name: Llama 3 8B
-        if word.isdecimal() and word not in known:
-            continue
-        n = int(word.replace(",", "")) if re.fullmatch(r"[\d,]+", word) else 0
-        if (
-            n >= 1024
-            and n & (n - 1) == 0
-            and (
-                re.match(r"\s+tokens\b", text[m.end() :])
-                or re.search(r"(?:texts? of|sees|context of)\s+$", text[: m.start()])
-            )
-        ):
-            continue  # a context, which a question may choose: 8,192 tokens
-        found.append(word)
-    return found
+    return [word for _, word in numbers.typed_numbers(numbers.prose(markdown), named, known)]
 
 
 @pytest.fixture(scope="module")
 def words():
-    return names(), sizes()
+    return numbers.of_names(), sizes()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda p: str(p.relative_to(ROOT / "docs")))
+OF_TODAY = [page for page in PAGES if page != ROOT / "docs" / numbers.HISTORY]
+
+
+@pytest.mark.parametrize("page", OF_TODAY, ids=lambda p: str(p.relative_to(ROOT / "docs")))
 def test_no_page_types_a_model_number(page, words):
     found = set(typed_numbers(page.read_text("utf-8"), *words))
     allowed = set(ALLOWED.get(page.relative_to(ROOT / "docs").as_posix(), ()))
     assert found <= allowed, (
         f"typed in the page: {', '.join(sorted(found - allowed))}: write a macro call, such as {{{{ value(…) }}}}"
     )
-    assert allowed <= found, f"no longer in the page, take it off ALLOWED: {', '.join(sorted(allowed - found))}"
+    assert allowed <= found, (
+        f"no longer in the page, take it off typed_numbers.toml: {', '.join(sorted(allowed - found))}"
+    )
+
+
+def test_a_calls_dictionaries_end_it_nowhere():
+    page = 'Text {{ bars({"a": {"b": "m.total"}}, by={"width": [4096]}, m="llama3-8b") }} and 4096.\n'
+    assert [word for _, word in numbers.typed_numbers(numbers.prose(page), frozenset(), {"4096"})] == ["4096"]
 
 
 def test_the_exceptions_are_of_pages_that_exist():
@@ -354,3 +278,14 @@ def test_an_edited_preset_changes_every_page_that_speaks_of_it(site_folder, tmp_
     assert showing(after, new[EDITED] - old[EDITED]).keys() >= written - {typed}, (
         "pages that lost the old figures and show none of the new"
     )
+
+
+def test_the_numbers_of_configs_are_sizes_and_names_are_those_of_presets(words):
+    """A preview reads them from the presets' text, for a save waits for it."""
+    named = {
+        word
+        for slug in presets.paths()
+        for text in (presets.preset(slug).name, slug)
+        for word in re.findall(r"\d[\d.]*[BbMm]\b", text)
+    }
+    assert numbers.of_names() == named and len(numbers.of_configs() & words[1]) > 100

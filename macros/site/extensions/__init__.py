@@ -1,1 +1,2 @@
-"""Ordinary extensions of Python-Markdown, which mkdocs.yml names. They know no macro, no page and no builder."""
+"""Ordinary extensions of Python-Markdown, which mkdocs.yml names. They are independent of macros, pages and
+builders."""

@@ -1,8 +1,8 @@
 """Large elements from macros bypass Markdown.
 
-A model's page is 100 KB of tables and diagrams around 2 KB of prose, and Markdown parses all of it to find nothing to
-do. So a macro marks its large result with an attribute. With this extension, an empty element goes through Markdown
-instead; without it, the page is the same except for the attribute, and slower to build.
+A model's page has 100 KB of tables and diagrams around 2 KB of prose, and Markdown would parse all of it in vain. So a
+macro marks its large result with an attribute. With this extension, an empty element goes through Markdown instead;
+without it, the page is the same except for the attribute, and slower to build.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from markdown.extensions import Extension
 from markdown.postprocessors import Postprocessor
 from markdown.preprocessors import Preprocessor
 
-LEAST = 500  # characters; below that there is nothing to gain
+LEAST = 500  # characters; shorter results gain nothing
 MARK = "data-ep-large"  # on a macro's result
 TAKEN = "data-ep-taken"  # on the empty element in its place: its index
-MKDOCS = "mkdocs_extract_anchors"  # what MkDocs notes the anchors of a page in
+MKDOCS = "mkdocs_extract_anchors"  # MkDocs' record of a page's anchors
 
 _ROOT = re.compile(r"<(div|figure|dl|ul|ol|table)\b")
 _FENCE = "```", "~~~"
@@ -27,6 +27,11 @@ _MARKED = re.compile(rf"<(\w+) {MARK}\b")
 _ANCHOR = re.compile(r"""[^\s"'=<>`&$\\]+""")
 _NAMED = re.compile(rf'<(\w+) {TAKEN}="?(\d+)"?>(?:<a id=[^<>]*></a>)*</\1>')  # md_in_html quotes
 _ESCAPED = re.compile(rf"&lt;(\w+) {TAKEN}=(\d+)&gt;(?:&lt;a id=\S*?&gt;&lt;/a&gt;)*&lt;/\1&gt;")
+
+
+def is_block(result: str) -> bool:
+    """Whether a macro's result begins with an element that stands between paragraphs."""
+    return bool(_ROOT.match(result))
 
 
 def marked(result: object) -> object:
@@ -41,13 +46,13 @@ class LargeBlocks(Extension):
 
     def __init__(self, **options):
         super().__init__(**options)
-        self.blocks: list[str] = []  # of the page under way; each stands in it by its index
+        self.blocks: list[str] = []  # of the current page; a placeholder has the index of its element
 
     def extendMarkdown(self, md: Markdown) -> None:
         md.registerExtension(self)
-        # Zensical's macros are written out at 35, white space is tidied at 30. What may be code in a fence has to wait
-        # until fences are gone (25), and all that is left is taken before HTML is parsed: by MkDocs for anchors (21),
-        # by Markdown (20).
+        # Zensical's macros are written out at 35, white space is tidied at 30. Elements that may be code in a fence
+        # wait until fences are gone (25); the rest is taken before HTML is parsed, by MkDocs for anchors (21) and by
+        # Markdown (20).
         md.preprocessors.register(TakeOut(self, md, until=_FENCE), "ep-large-blocks-before-fences", 34)
         md.preprocessors.register(TakeOut(self, md), "ep-large-blocks", 24)
         # After all that changes HTML, before what reads it (Zensical's search: 0).
@@ -104,7 +109,7 @@ class PutBack(Postprocessor):
             return text
         text = _NAMED.sub(lambda named: self.blocks[int(named[2])], text)
         text = _ESCAPED.sub(lambda named: escape(self.blocks[int(named[2])], quote=False), text)
-        self.blocks.clear()  # Markdown's own objects hold each other, and stay until somebody looks for garbage
+        self.blocks.clear()  # Markdown's objects form cycles, and live until the next collection
         return text
 
 

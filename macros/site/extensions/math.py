@@ -28,7 +28,7 @@ class Math(ArithmatexExtension):
         super().extendMarkdown(md)
         config = self.getConfigs()
         inline = InlineMath(md.inlinePatterns["arithmatex-inline"].pattern, config, md, self.formula)
-        md.inlinePatterns.register(inline, "arithmatex-inline", 189.9)  # in the place of arithmatex's own, as below
+        md.inlinePatterns.register(inline, "arithmatex-inline", 189.9)  # replaces arithmatex's own, as below
         theirs = md.parser.blockprocessors["arithmatex-block"]
         assert isinstance(theirs, BlockArithmatexProcessor)
         block = BlockMath(theirs.pattern.pattern, config, md, self.formula)

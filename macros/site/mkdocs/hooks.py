@@ -17,7 +17,8 @@ from mkdocs.exceptions import PluginError
 from mkdocs.plugins import CombinedEvent, event_priority
 
 if "serve" in sys.argv:
-    # A .pyc in a watched folder makes a second rebuild of every edit, and hides one of the same second and size.
+    # A .pyc in a watched folder would trigger a second rebuild for every edit, and hide an edit of the same second and
+    # size.
     sys.dont_write_bytecode = True
 
 PACKAGE = pathlib.Path(__file__).parent.parent.parent
@@ -47,12 +48,19 @@ def the_preview():
 
 
 preview = the_preview()
-logging.getLogger("mkdocs.config").addFilter(importlib.import_module("macros.site.mkdocs.preview.lines").Settings())
-ADAPTERS = "macros.site.mkdocs.markdown", "macros.site.mkdocs.pages", "macros.site.mkdocs.search"
-# And of a site to be published: not of a preview, nor of a build that is told to be as one by PUBLISHED=no.
+lines = importlib.import_module("macros.site.mkdocs.preview.lines")
+logging.getLogger("mkdocs.config").addFilter(lines.Settings())
+ADAPTERS = (
+    "macros.site.mkdocs.left_out",
+    "macros.site.mkdocs.markdown",
+    "macros.site.mkdocs.pages",
+    "macros.site.mkdocs.search",
+    "macros.site.mkdocs.settings",
+)
+# For a site to be published: neither a preview nor a build with PUBLISHED=no.
 PUBLISHED = "macros.site.mkdocs.published", "macros.site.content_security"
-SECOND = "macros.cache.second_process"  # of a build that has one
-OUTPUT = "macros.site.mkdocs.output"  # and of one that replaces what stands in its folder
+SECOND = "macros.cache.second_process"  # if the build has one
+OUTPUT = "macros.site.mkdocs.output"  # for a build that replaces the content of its folder
 is_replacing = False
 
 
@@ -67,14 +75,14 @@ def call(event, *args, **kwargs):
                 if function and (changed := function(*args, **kwargs)) is not None:
                     args, result = (changed, *args[1:]), changed
     except Exception as error:
-        if type(error).__name__ == "Problem":  # its class is a new one after each edit
+        if lines.is_problem(error):
             raise PluginError(str(error)) from None
         raise
     return result
 
 
 def handed_on(event):
-    """The event before all other plugins, among them, and after them; while the server is not up yet, nothing."""
+    """The handlers of an event before, among and after all other plugins. Until the server is up, they do nothing."""
 
     def early(*args, **kwargs):
         if preview.is_first:
@@ -98,8 +106,9 @@ def handed_on(event):
 def on_startup(command, dirty=False, **kwargs):
     global is_replacing
     is_replacing = command != "serve" and not dirty
-    logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)  # else it lists all macros each time
-    # The empty build before the server is there is none that anybody waits for.
+    # otherwise it lists all macros in every build
+    logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)
+    # Nobody waits for the empty build before the server starts.
     for name in ("mkdocs.commands.build", "mkdocs.commands.serve"):
         logging.getLogger(name).addFilter(lambda line: not preview.is_first or line.levelno > logging.INFO)
     preview.on_startup(command)
@@ -107,8 +116,9 @@ def on_startup(command, dirty=False, **kwargs):
 
 @event_priority(100)  # before the macros plugin imports the package
 def on_config(config):
-    gc.disable()  # a build makes little that is not freed without it: each look at everything costs a tenth of a second
-    if preview.is_first:  # before the server is there
+    # reference counting frees nearly everything in a build, and each full collection takes a tenth of a second
+    gc.disable()
+    if preview.is_first:  # before the server has started
         preview.on_config_first(config)
         if "macros" in config.plugins:
             # The plugin's default, for which a missing module is no error.
@@ -117,14 +127,18 @@ def on_config(config):
         return None
     if preview.serving:
         preview.on_config_early(config)
-        config.plugins["macros"].config["on_error_fail"] = False
     else:
         preview.modules.forget(None)
+        lines.begin_build(config)
+    if "macros" in config.plugins:  # a build ends when the mistakes of all pages are told, not at the first
+        options = config.plugins["macros"].config
+        preview.refuses = options["on_error_fail"] and not preview.serving
+        options["on_error_fail"] = False
     return call("on_config", config)
 
 
 def on_files(files, config):
-    """Only the theme's own files while the server is not up yet."""
+    """Only the theme's own files until the server has started."""
     if preview.is_first:
         for file in list(files):
             if file.is_documentation_page():
@@ -166,8 +180,8 @@ on_post_template = handed_on("on_post_template")
 @event_priority(-100)  # when all other plugins have written
 def on_post_build(config):
     if not preview.serving:
-        gc.freeze()  # neither the search nor the end of the process looks through all that there is
-        gc.enable()  # a live preview does so when nobody waits
+        gc.freeze()  # spares the search and the end of the process a full collection
+        gc.enable()  # a live preview collects when nobody waits
     if not preview.is_first:
         call("on_post_build", config)
         call("on_post_build_late", config)

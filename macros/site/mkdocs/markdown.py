@@ -1,44 +1,60 @@
 """The settings of the Markdown extensions under MkDocs: the place of the glossary, and the handling of a wrong formula.
 
-mkdocs.yml names the extensions of the installed package, the only ones that every builder finds. From here on they are
-those of this module's package: under live preview the one that is imported again after an edit.
+mkdocs.yml names the extensions of the installed package, which every builder finds. Here they are replaced by those of
+this module's package, which the live preview reloads after an edit.
 """
 
 from __future__ import annotations
 
 import logging
+import os
+from collections.abc import Mapping
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 from markupsafe import escape
 from mkdocs.exceptions import PluginError
 
 from ...cache.memory import depends_on
 from ...engine.errors import Problem
+from .. import page_checks, page_errors
 from ..extensions.glossary import Entry, entries, tooltips
+from ..extensions.shown_text import Shown, ShownText
+from ..page_checks import Mistake
+from ..page_checks.front_matter import KEYS, TEXT, theme_mistake
 from ..page_syntax import front_matter_mend, without_front_matter
+from .preview import preview
 
 log = logging.getLogger("mkdocs.macros.markdown")
 
 INSTALLED = "every_parameter.site.extensions."
 EXTENSIONS = f"{__name__.rpartition('.mkdocs.')[0]}.extensions."
 
-WRITTEN = {"title", "description", "author"}  # what authors write as text above a page, and themes into its head
+TEXTS = {key for key, kind in KEYS.items() if kind is TEXT}
+WRITTEN = {"title", "description", "author"}  # metadata that authors write as text and themes put into a page's head
 
-source = ""  # of the page that is being built
-lines: list[str] = []  # of its file, as it was written
-glossary: list[Entry] = []  # of this build
+source = ""  # of the current page
+lines: list[str] = []  # of its source file
+glossary: list[Entry] = []  # of the current build
+checked: list[page_checks.Source] = []  # the page under way, if somebody wrote it
+errors: list[str] = []  # of pages, in a build: it ends when all are told
+REFERENCES = "autorefs", "mkdocstrings"  # plugins that define links of their own
 
 
 def on_config(config):
     config.markdown_extensions = [own(name) for name in config.markdown_extensions]
     config.mdx_configs = {own(name): options for name, options in config.mdx_configs.items()}
     options = config.mdx_configs.get(f"{EXTENSIONS}glossary", {})
-    if "file" in options:  # read once, not for each page
+    if "file" in options:  # read once per build
         glossary[:] = entries(Path(config.config_file_path).parent / options.pop("file"))
         options["glossary"] = tooltips(glossary)
-    fails = "macros" not in config.plugins or config.plugins["macros"].config["on_error_fail"]
-    config.mdx_configs[f"{EXTENSIONS}math"] = {"on_problem": refuse if fails else tell}
+    config.mdx_configs[f"{EXTENSIONS}math"] = {"on_problem": tell}
+    extensions: list[Any] = config.markdown_extensions
+    extensions.append(ShownText(look))
+    checked.clear()
+    errors.clear()
+    page_errors.told.clear()
     return config
 
 
@@ -46,13 +62,40 @@ def own(name: str) -> str:
     return EXTENSIONS + name.removeprefix(INSTALLED) if name.startswith(INSTALLED) else name
 
 
-def refuse(problem) -> None:
-    raise PluginError(str(problem.at(place_in_docs(problem.what)))) from None
+def tell(problem: Problem) -> None:
+    """A wrong formula: a preview shows the line in its place, a build ends once all pages are read; at once, for a
+    generated page, which would be kept with it."""
+    if preview.refuses and not checked:
+        raise PluginError(str(problem.at(place_in_docs(problem.what)))) from None
+    tell_one(problem.at(place_in_docs(problem.what)), logging.ERROR)
 
 
-def tell(problem) -> None:
-    """Under live preview, show the line instead of the formula."""
-    log.error(problem.at(place_in_docs(problem.what)))
+def tell_one(problem: Problem, level: int) -> None:
+    """A mistake of an author, in the words in which a preview and a build tell it."""
+    if level >= logging.ERROR:
+        errors.append(str(problem))
+    log.log(level, "%s", problem, extra={"is_of_page": True})
+
+
+def tell_mistake(mistake: Mistake) -> None:
+    tell_one(Problem(mistake.what, mistake.mend, f"docs/{source}:{mistake.line}"), mistake.level)
+
+
+def look(shown: Shown) -> None:
+    """Markdown's own tree of a page: what is still markup in it."""
+    if checked:
+        for mistake in page_checks.of_shown(checked[0], shown):
+            tell_mistake(mistake)
+
+
+def refuse_mistakes(config, files) -> None:
+    """End a build of pages with mistakes, after what MkDocs has to tell of their links. Raises PluginError."""
+    if told := [*errors, *page_errors.told]:
+        for page in (file.page for file in files.documentation_pages()):
+            if page is not None and page.present_anchor_ids is not None:
+                page.validate_anchor_links(files=files, log_level=config.validation.links.anchors)
+        many = f"{len(told)} mistakes" if told[1:] else "a mistake"
+        raise PluginError(f"{many} on the pages, told above: nothing was built")
 
 
 def place_in_docs(what: str) -> str:
@@ -62,23 +105,77 @@ def place_in_docs(what: str) -> str:
     return f"docs/{source}" + (f":{number}" if number else "")
 
 
+def on_files(files, config):
+    """A page of another encoding is told with its line, and read as well as it can be."""
+    for file in files.documentation_pages():
+        if file.generated_by is None and file.abs_src_path and (wrong := not_text(file.abs_src_path)):
+            line, found, text = wrong
+            problem = Problem(f"the page is not UTF-8: {found} is no character", "save it as UTF-8")
+            tell_one(problem.at(f"docs/{file.src_uri}:{line}"), logging.ERROR)
+            file.content_string = text
+
+
+def not_text(path: str) -> tuple[int, str, str] | None:
+    """The line and the first byte of a file that is not UTF-8, and its text as well as it can be read."""
+    try:
+        stat = os.stat(path)
+        return _not_text(path, stat.st_mtime_ns, stat.st_size)
+    except OSError:  # MkDocs tells
+        return None
+
+
+def _not_text(path: str, written: int, size: int) -> tuple[int, str, str] | None:
+    content = Path(path).read_bytes()
+    try:
+        content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        begins_utf_16 = content[:2] in (b"\xff\xfe", b"\xfe\xff")
+        text = content.decode("utf-16" if begins_utf_16 else "latin-1", "replace")
+        return content.count(b"\n", 0, error.start) + 1, f"0x{content[error.start]:02x}", text
+    return None
+
+
 def on_page_markdown_early(markdown, page, config, files):
-    """Refuse metadata that MkDocs would print as text; under live preview, tell them above the page's text."""
+    """Tell metadata that MkDocs would print as text; under live preview, above the page's text too. What is told
+    as wrong (`page_checks`) does not end the build here, for others may be told too."""
+    for key, value in readable(page.meta).items():
+        page.meta[key] = value
     if page.meta or not (mend := front_matter_mend(page.file.content_string)):
         return None
     problem = Problem(mend.what, mend.how, f"docs/{page.file.src_uri}:{mend.line}")
-    if not config.plugins["macros"].config["on_error_fail"]:
-        depends_on("error")
-        log.error(problem)
-        return f"    {problem}\n\n{without_front_matter(page.file.content_string)}"
-    raise PluginError(str(problem))
+    depends_on("error")
+    tell_one(problem, logging.ERROR)
+    return f"    {problem}\n\n{without_front_matter(page.file.content_string)}"
 
 
 def on_page_markdown(markdown, page, config, files):
     global source
     source, lines[:] = page.file.src_uri, page.file.content_string.splitlines()
+    checked.clear()
+    if page.file.generated_by is None:  # one that somebody wrote
+        check_page(page, config, files)
     for key in WRITTEN & page.meta.keys():
-        page.meta[key] = escape(page.meta[key])  # to HTML once, however often
+        page.meta[key] = escape(page.meta[key])  # converted to HTML once
+
+
+def readable(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What MkDocs and the theme can read in place of metadata of another kind."""
+    texts = {key: str(said[key]) for key in TEXTS & said.keys() if not isinstance(said[key], str)}
+    asked = said.get("search", {})
+    is_right = isinstance(asked, dict) and isinstance(asked.get("boost", 1), int | float)
+    return texts if is_right else {**texts, "search": {}}
+
+
+def check_page(page, config, files) -> None:
+    checked[:] = [now] = [page_checks.Source(page.file.content_string)]
+    found = page_checks.of_source(now, source)
+    found += page_checks.of_addresses(now, source, page.url, lambda path: files.get_file_from_path(path) is not None)
+    for key in {"template", "icon"} & page.meta.keys():
+        if wrong := theme_mistake(now, key, list(map(Path, config.theme.dirs))):
+            found.append(wrong)
+            del page.meta[key]
+    for mistake in found:
+        tell_mistake(mistake)
 
 
 def title_text(title: object) -> str:
@@ -87,5 +184,12 @@ def title_text(title: object) -> str:
 
 
 def on_page_content(html, page, config, files):
-    """Drop the Markdown after the macros: it is as large as the HTML, and nothing reads it again."""
+    """Drop the expanded Markdown, which is as large as the HTML and no longer needed."""
     page.markdown = ""
+    checked.clear()
+
+
+def on_env(env, config, files):
+    """All pages are read, and none is written yet."""
+    if preview.refuses:
+        refuse_mistakes(config, files)

@@ -21,8 +21,8 @@ from ..editors import is_an_editors
 PLACE = "extra.every_parameter"
 EXTENSION = f"{__name__.rpartition('.mkdocs.')[0]}.extensions.large_blocks"
 
-# Styles and scripts, in the installed package or in the repository; below which folder of a site, one below its root,
-# as the scripts expect; which of them are our own site's alone; which are named by a page.
+# Styles and scripts, in the installed package or in the repository; the site's folder for them, one level below its
+# root as the scripts expect; those for our own site only; those that a page names.
 _PACKAGE = Path(__file__).parent.parent.parent
 ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / "assets") if path.is_dir())
 FOLDER = "every-parameter"
@@ -36,19 +36,19 @@ _REM = re.compile(r"(?<![\w.])(\d*\.?\d+)rem\b")
 LARGER = 1.25
 
 _TOOL = re.compile(r'class="ep-tool" data-tool="([^"]*)"')
-_tools: set[str] = set()  # that stand on the pages of this build
+_tools: set[str] = set()  # on the pages of this build
 
 
 class Options(NamedTuple):
     """The options below `extra.every_parameter`."""
 
-    presets: Path | None = None  # the folder of its own models
-    prefix: str = ""  # of every macro's name
+    presets: Path | None = None  # the folder with its own presets
+    prefix: str = ""  # prefix of every macro's name
 
 
 def start(conf: Any) -> Options:
     """Before a build: read the options and the site's presets, and add to its configuration what the macros need."""
-    from mkdocs.config.config_options import ExtraScript  # here, for our own site does without MkDocs
+    from mkdocs.config.config_options import ExtraScript  # imported here, since our own site does without it
     from mkdocs.exceptions import PluginError
 
     file = Path(conf["config_file_path"])
@@ -63,7 +63,7 @@ def start(conf: Any) -> Options:
         conf["watch"].append(str(options.presets))
     if not any(str(name).endswith(".extensions.large_blocks") for name in conf["markdown_extensions"]):
         conf["markdown_extensions"].append(EXTENSION)
-    conf["extra_css"].insert(0, f"{FOLDER}/{STYLES}")  # before the site's own, which may say otherwise
+    conf["extra_css"].insert(0, f"{FOLDER}/{STYLES}")  # before the site's own styles, which may override them
     conf["extra_javascript"] += [ExtraScript().run_validation(f"{FOLDER}/{name}") for name in SCRIPTS]
     _tools.clear()
     return options
@@ -137,8 +137,8 @@ def write_files(conf: Any, pages: Any) -> None:
 
 
 def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[str, bytes]]:
-    """The files that tools load, by their names below the site's root: the compiled engine, and the small model or what
-    the other tools ask for."""
+    """The files that tools load, by their paths below the site's root: the compiled engine, and the small model or the
+    data of the other tools."""
     for file in tool_files.tool_files(address) if tools else ():
         is_small, is_script = file.path.startswith(f"{tool_files.SMALL}/"), file.path.endswith(".mjs")
         if is_script or (tools & OF_SMALL if is_small else tools - OF_SMALL - {"run"}):

@@ -28,7 +28,7 @@ def on_config(config):
     end()
     try:
         whole = WholeFolder(config.site_dir)
-    except OSError:  # nothing can be written beside it: MkDocs builds where it stands, or says why not
+    except OSError:  # no room for a second folder: MkDocs builds in place, or reports the error
         return
     under_way.append(whole)
     logging.getLogger("mkdocs.commands.build").addFilter(in_place)
@@ -37,7 +37,7 @@ def on_config(config):
 
 def on_post_build_late(config):
     counters = [h for h in logging.getLogger("mkdocs").handlers if isinstance(h, CountHandler)]
-    if any(counter.get_counts() for counter in counters):  # a strict build, which MkDocs is about to refuse
+    if any(counter.get_counts() for counter in counters):  # a strict build that MkDocs is about to abort
         return
     for whole in under_way:
         whole.put()
@@ -52,7 +52,7 @@ def end() -> None:
 
 
 def refuse(error: BaseException) -> None:
-    """End a build in one line if a disk or a file is at fault and no line of ours: raises PluginError."""
+    """End a build with one line (a PluginError) if the cause is a disk or a file rather than our code."""
     if isinstance(error, OSError):
         place = str(error.filename or "")
         for whole in under_way:

@@ -25,7 +25,8 @@ from ...catalogue import page_paths, preset_schema, presets
 from ...catalogue.names import check_path
 from ...engine.errors import Problem
 from ...engine.files import write
-from .. import data_files, model_pages, tool_files
+from .. import data_files, model_pages, moved, page_errors, tool_files
+from ..content_security import checked_hub
 from ..editors import is_an_editors
 from ..page_frames import Frames, Rendered
 from ..search import records
@@ -41,7 +42,7 @@ SCHEMA = ".cache/preset.schema.json"
 
 
 class Generated(File):
-    """A file whose content is computed when MkDocs reads or writes it; never, for a page that is skipped."""
+    """A file whose content is computed when MkDocs reads or writes it, so never for a skipped page."""
 
     make: Callable[[], str | bytes]
 
@@ -54,39 +55,40 @@ class Generated(File):
         return made
 
     def copy_file(self, dirty: bool = False) -> None:
-        """Written, its content is not needed any more."""
+        """Once written, its content is dropped."""
         super().copy_file(dirty)
         vars(self).pop("_content", None)
 
 
 frames = [Frames()]  # of this build
 AT_ONCE = 20  # models that are released together
-counted: list[presets.Model] = []  # with a page since then
-whole: list[tuple[Section, list[StructureItem]]] = []  # of the navigation, while a page has a part of it
+counted: list[presets.Model] = []  # whose page was built since then
+whole: list[tuple[Section, list[StructureItem]]] = []  # the whole navigation, while a page shows part of it
 
 
 def on_config(config):
     """Adds the families below "Models" in the navigation, and opens the cached views of earlier builds."""
+    config.extra["hub"] = checked_hub(config.extra.get("hub"))
     inputs = preview.inputs if preview.serving else Inputs(config)
     if preview.serving:
         memory.pack_long_texts()
         memory.limit_large_results()
     elif disk.is_asked():
         inputs.begin()
-    if not (preview.serving and preview.is_complete):  # what was kept is remembered then
+    if not (preview.serving and preview.is_complete):  # cached values are loaded then
         now = None if preview.serving and preview.is_edited else inputs.read
         database = Path(config.config_file_path).parent / KEPT
         disk.open_store(database, inputs.states, now, preview.serving, config.use_directory_urls)
     if not preview.serving:
-        second_process.start({tool_files.ENGINE: tool_files.compiled})  # while this one counts the models
+        second_process.start({tool_files.ENGINE: tool_files.compiled})  # while this process counts the models
     if config.nav:
         config.nav = model_pages.with_families(config.nav, size())
     return config
 
 
 def size() -> Callable[[str], int] | None:
-    """The sort key of models of one day. A preview's build for the open pages counts none: it uses known sizes, and the
-    build of all pages corrects the rest."""
+    """The sort key of models released on the same day. A preview's build of the open pages counts no model: it uses
+    known sizes, and the build of all pages corrects the rest."""
     if not preview.serving:
         return None
     if preview.first is None:
@@ -98,25 +100,28 @@ def size() -> Callable[[str], int] | None:
 
 def on_files(files, config):
     """Adds the generated pages. A wrong preset ends the build; under live preview its page shows the error."""
-    put_back()  # after a preview's build that ended in the middle of a page
+    put_back()  # if a preview's build was interrupted in the middle of a page
     frames[:] = [Frames(word for entry in glossary for word in entry.tips)]
     for file in list(files):
         if is_an_editors(file.src_uri) and Path(file.src_dir or "").is_relative_to(config.docs_dir):
             files.remove(file)  # of a page, or of a template in a folder of `docs/`
-        elif file.src_dir == config.docs_dir:  # else it is the theme’s
+        elif file.src_dir == config.docs_dir:  # otherwise it would be the theme’s
             try:
                 check_path(file.src_uri)
             except Problem as problem:
                 raise PluginError(str(problem.at("docs"))) from None
     generated = [file_of(one, config) for one in model_pages.pages(size())]
     is_whole = preview.first is None
-    refuses = config.plugins["macros"].config["on_error_fail"]
-    tell_problems(presets.paths() if is_whole else preview.saved_presets(), refuses)
+    tell_problems(presets.paths() if is_whole else preview.saved_presets(), preview.refuses)
     if is_whole:
         preview.others = [file_of(one, config) for one in (*model_pages.data(), *tool_files.tool_files())]
+        present = {file.src_uri for file in (*files.documentation_pages(), *generated)}
+        for problem in moved.check(present):
+            log.warning(problem)
+        preview.others += [file_of(one, config) for one in moved.pages(present, config.use_directory_urls)]
     by_hand = {file.src_uri for file in files}
-    for file in (*generated, *preview.others):  # of a build for the open pages, those of the last one of all pages
-        if file.src_uri not in by_hand:  # else it stays
+    for file in (*generated, *preview.others):  # in a build of the open pages, those of the last full build
+        if file.src_uri not in by_hand:  # otherwise it would stay
             files.append(file)
     return files
 
@@ -130,8 +135,8 @@ def file_of(one: model_pages.Generated, config) -> Generated:
 
 
 def on_nav(nav, config, files):
-    """Sets the attributes that the theme asks of each entry of the navigation, and none has: otherwise Jinja takes ten
-    times as long to find that out, for each on each page."""
+    """Sets attributes that the theme looks up on every navigation entry and none has: a failed lookup takes Jinja ten
+    times as long, for every entry on every page."""
     for entry in entries(nav.items):
         for name in ("typeset", "encrypted", "pages", *(() if isinstance(entry, Page) else ("meta",))):
             setattr(entry, name, None)
@@ -139,8 +144,8 @@ def on_nav(nav, config, files):
 
 
 def within_families(items: Iterable[StructureItem]) -> None:
-    """The page before and the page after: a family's models lead to each other and to the list of all. The written
-    pages before the families lead to those behind them.
+    """The previous and next pages: a family's models link to each other and to the list of all, and hand-written pages
+    skip the families.
     """
     for models in items:
         family_entries = [one for one in models.children or () if one.children]  # pyright: ignore
@@ -181,7 +186,8 @@ def on_page_markdown_early(markdown, page, config, files):
 
 
 def written_out(markdown: str, page, config) -> str | None:
-    """A page with its macros called, if it has nothing else for Jinja: its compiler takes longer than most macros."""
+    """A page with its macros called without Jinja, whose compiler takes longer than most macros; only if it has no
+    other Jinja syntax."""
     if page.meta.keys() & RENDERING or JINJA.search(page.title or ""):
         return None
     written = with_macros_called(config.plugins["macros"], markdown, page)
@@ -191,21 +197,24 @@ def written_out(markdown: str, page, config) -> str | None:
 
 
 def pass_by(page) -> None:
-    """Tell the plugin, until `on_page_content`, that nothing of the page is for Jinja: it compiles empty pages too."""
+    """Keep the plugin from compiling the page with Jinja, which it would do even for an empty page, until
+    `on_page_content`."""
     page.meta["render_macros"] = False
     page.is_written_out = True
 
 
 def kept_page(markdown: str, page, config, files) -> str:
-    """A generated page's HTML, after a line of what rendering sets on the page."""
+    """A generated page's HTML, preceded by a line with the attributes that rendering sets."""
 
     def made() -> str:
         plugin = config.plugins["macros"]
         written = with_macros_called(plugin, markdown, page)
         if written is None:
             written = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
+            if preview.refuses and page_errors.told:  # what is kept has no error in it
+                raise PluginError(page_errors.told[-1])
         *said, html = frames[-1].render(written, page.file.src_uri, rendered)
-        return f"{json.dumps(said)}\n{html}"  # one text, for most of it is the HTML
+        return f"{json.dumps(said)}\n{html}"  # as one text, since most of it is the HTML
 
     def rendered(markdown: str) -> Rendered:
         page.markdown = markdown
@@ -218,7 +227,8 @@ def kept_page(markdown: str, page, config, files) -> str:
 
 
 def on_nav_late(nav, config, files):
-    """The generated pages, the last ones first, each with the data of its model: the same counts serve both."""
+    """The generated pages as tasks, last ones first, each with the data of its model, since both need the same
+    counts."""
     data = {file.src_uri: file for file in files if not file.is_documentation_page()}
     tasks: list[tuple[str, Callable[[], str | bytes]]] = []
     for page in reversed([file for file in files.documentation_pages() if isinstance(file, Generated)]):
@@ -226,11 +236,11 @@ def on_nav_late(nav, config, files):
         slug = Path(page.src_uri).stem
         tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
     if not second_process.start(dict([*tasks, *made_later(reversed(data.values()))])):
-        memory.pack_several_texts()  # the data of all models, which `release_after` has made with their pages
+        memory.pack_several_texts()  # the data of all models, computed by `release_after` along with their pages
 
 
 def made_later(files: Iterable[File | None]) -> list[tuple[str, Callable[[], str | bytes]]]:
-    """The generated files among these whose content is not there yet, as tasks."""
+    """The generated files without content yet, as tasks."""
     return [(one.src_uri, one.make) for one in files if isinstance(one, Generated) and "_content" not in vars(one)]
 
 
@@ -239,15 +249,15 @@ def task_of(file: File) -> str:
 
 
 def read_page(file: File, config, files) -> str:
-    """The same as `kept_page`, of a page that MkDocs has not read."""
+    """The same as `kept_page`, for a page that MkDocs has not read."""
     page = file.page or Page(None, file, config)
     page.read_source(config)
     return kept_page(page.markdown or "", page, config, files)
 
 
-RENDERING = {"render_macros", "ignore_macros"}  # metadata by which a page tells the plugin what to do
-# As `model_pages.macro_call` writes it; or text that is only shown.
-CALL = re.compile(r"\{\{ (\w+)\((.*?)\) \}\}|\{% raw %\}((?s:.*?))\{% endraw %\}")
+RENDERING = {"render_macros", "ignore_macros"}  # metadata that controls the plugin
+# A call as `model_pages.macro_call` writes it, or text in a raw block.
+CALL = re.compile(r"(?<!\{)\{\{ (\w+)\((.*?)\) \}\}(?!\})|\{% raw %\}((?s:.*?))\{% endraw %\}")
 NAME = re.compile(r'"([^"\\]*)"(?:, (.*))?')  # a model or a family, and the arguments after it
 JINJA = re.compile(r"\{[{%#]")
 
@@ -269,7 +279,7 @@ def with_macros_called(plugin, markdown: str, page) -> str | None:
                 args, named = arguments(given)
                 shown = str(plugin.env.finalize(plugin.macros[name](*args, **named)))
             pieces[n : n + 3] = "", "", shown
-    except Exception:  # which Jinja meets too, and tells with its line
+    except Exception:  # Jinja will raise it too, with its line
         return None
     return "".join(pieces)
 
@@ -286,7 +296,10 @@ def arguments(written: str) -> tuple[list, dict[str, Any]]:
 def literals(written: str) -> tuple[list, dict[str, Any]]:
     """The same, cached, since many pages have equal arguments."""
     call = cast(ast.Call, ast.parse(f"f({written})", mode="eval").body)
-    return [*map(ast.literal_eval, call.args)], {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    named = {str(one.arg): ast.literal_eval(one.value) for one in call.keywords}
+    if len(named) < len(call.keywords):
+        raise SyntaxError("keyword argument repeated")
+    return [*map(ast.literal_eval, call.args)], named
 
 
 def _entry(one: AnchorLink) -> list:
@@ -301,7 +314,7 @@ def _anchor(title: str, id: str, level: int, children: list) -> AnchorLink:
 
 
 def tell_problems(slugs: Iterable[str], refuses: bool) -> None:
-    """Wrong presets end a build, or are reported."""
+    """End a build with wrong presets, or report them."""
     wrong: list[Problem] = []
     for slug in slugs:
         preview.go_on()
@@ -322,8 +335,8 @@ def on_page_context(context, page, config, nav):
 
 
 def on_page_content(html, page, config, files):
-    """What only the plugin was to see goes; so does what was counted for the page, unless somebody waits, or a second
-    process counts the rest."""
+    """Remove metadata meant for the plugin, and release the page's counts, unless somebody waits or a second process
+    counts the rest."""
     if vars(page).pop("is_written_out", False):
         del page.meta["render_macros"]
     if preview.first is None and not second_process.is_under_way():
@@ -331,8 +344,8 @@ def on_page_content(html, page, config, files):
 
 
 def release_after(file: File) -> None:
-    """Little asks again for the costs of all models with a written page, nor for all of a model behind the next pages
-    of its family. Its data are computed from the same counts."""
+    """Release models after their pages: a hand-written page is the last use of the costs of all models, and the next
+    pages of a family the last use of a model. The model's data files are computed first, from the same counts."""
     slug = Path(file.src_uri).stem
     if not isinstance(file, Generated):
         release_costs()
@@ -346,12 +359,12 @@ def release_after(file: File) -> None:
         while counted:
             counted.pop().release()
     memory.drop_large()
-    if not preview.serving:  # which collects garbage at its own steps
-        gc.collect(1)  # of what is new: traces have references in circles
+    if not preview.serving:  # which runs its own garbage collections
+        gc.collect(1)  # of new objects: traces have reference cycles
 
 
 def release_costs() -> None:
-    """Drop the costs of all models, which are most of them in memory, and all of those that only stand in a drawing."""
+    """Drop the costs of all models, which take most memory, and models used only for drawings."""
     for model in memory.holders():
         if model.preset is None or model.folds:
             model.release()
@@ -379,7 +392,7 @@ def on_post_build_late(config):
 
 
 def keep_schema(path: Path) -> None:
-    """Editors complete and check presets by this file, which .taplo.toml names: a live preview keeps it up to date."""
+    """Keep the schema up to date with which editors complete and check presets (see .taplo.toml)."""
     text = preset_schema.schema_text()
     with suppress(OSError, Problem):
         if not path.is_file() or path.read_text("utf-8") != text:

@@ -29,14 +29,15 @@ THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
 navigation: list[Navigation] = []
 places: dict[str, int] = {}  # of the pages in the navigation
-listed: dict[int, Listed] = {}  # by these places
+listed: dict[int, Listed] = {}  # by their places
 
-# MkDocs makes the content of all pages before it writes the first: each waits in a file, for a thousand are too much.
+# MkDocs renders all pages before it writes the first, so their content waits in a file: a thousand pages take too much
+# memory.
 waiting: dict[str, tuple[int, int]] = {}
 contents = disk.SpillFile()
 
 WRITTEN = "written.html"  # the template of a page that the second process may have written
-writing: list[Callable[[], None]] = []  # until the first page is written
+writing: list[Callable[[], None]] = []  # unset until the first page is written
 
 
 def on_config(config):
@@ -54,7 +55,7 @@ def on_files(files, config):
     """One sheet of styles, and our scripts, under their hashed name; the pages' links to them."""
     for file in [file for file in files if file.src_uri.startswith(hashed.THEME_SCRIPTS)]:
         files.remove(file)
-    gc.freeze()  # modules and traces stay: no look for garbage goes through them, which took 0.4 s of 18
+    gc.freeze()  # modules and traces live to the end; excluding them from collections saves 0.4 s of 18
     ours = {path: files.get_file_from_path(path) for path in config.extra_css}
     sheets = [file for file in files if THEME.fullmatch(file.src_uri)] + [file for file in ours.values() if file]
     palettes = config.theme.get("palette") or []
@@ -89,24 +90,24 @@ def on_nav(nav, config, files):
 
 
 def on_env(env, config, files):
-    """The date of every page in the sitemap is the edition's: the same files give the same site on any day."""
+    """Date every page in the sitemap by the edition, so that builds are reproducible."""
     for file in files.documentation_pages():
         file.page.update_date = config.extra["day"] or file.page.update_date
     writing[:] = [partial(write_in_both, env, config, files)]
 
 
 def on_post_template(output, template_name, config):
-    """Templates come behind all files, and before the pages."""
+    """Templates are processed after all files and before the pages."""
     while writing:
         writing.pop()()
 
 
 def write_in_both(env, config, files) -> None:
-    """The second process, which has no page left to read, makes the index of the search, and writes generated pages,
-    the last ones first."""
+    """Use the second process, once all pages are read, to build the search index and write generated pages, last ones
+    first."""
     pages = [file for file in files.documentation_pages() if not file.inclusion.is_excluded()]
     own = [file.page for file in reversed(pages) if isinstance(file, Generated) and file.page]
-    mathml.close()  # a process with threads is not to be copied
+    mathml.close()  # a process with threads cannot be forked safely
     contents.flush()
     tasks = {task_of(page): partial(written, page, env, config, pages) for page in own}
     if second_process.start({search.INDEX: partial(indexed, config, pages), **tasks}):
@@ -142,7 +143,7 @@ def written(page, env, config, pages) -> tuple[str, int, Listed]:
 
 
 def not_written() -> tuple[str, int, Listed] | None:
-    """In place of `written`, in this process: MkDocs writes the page."""
+    """The counterpart of `written` in this process, where MkDocs writes the page."""
 
 
 def on_page_content_late(html, page, config, files):
@@ -162,7 +163,8 @@ def on_post_page_late(output, page, config):
 
 
 def on_page_context(context, page, config, nav):
-    """The page as Markdown, next to it; the page without the parts that only this needs; the metadata in its head."""
+    """Write the page's Markdown copy next to it, drop the markers that only this copy needs, and add metadata to its
+    head."""
     if "written" in context:
         return
     copy = f"{os.path.splitext(page.file.dest_uri)[0]}.md"

@@ -15,8 +15,8 @@ from ..search.sections import sections
 from .markdown import glossary, title_text
 from .preview import preview
 
-entries: list[Page] = []  # of the written pages that this build has come to; the live preview gives those that it kept
-INDEX = "search"  # the task of a second process, which finds the pages' content before they are written
+entries: list[Page] = []  # of the hand-written pages reached by this build; the live preview adds cached ones
+INDEX = "search"  # the second process's task, which reads the pages' content before they are written
 
 
 def on_pre_build(config):
@@ -32,7 +32,7 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_build(config):
-    if preview.first is not None:  # a preview's build for the open pages, which leaves the others as they are
+    if preview.first is not None:  # a preview's build of the open pages only
         return
     folder = Path(config.site_dir)
     (folder / "search").mkdir(parents=True, exist_ok=True)
@@ -43,7 +43,7 @@ def on_post_build(config):
 
 def index(config) -> dict[str, str]:
     """The files of the search, by their paths."""
-    is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or is told to be as one
+    is_preview = preview.serving or os.environ.get("PUBLISHED") == "no"  # or with PUBLISHED=no
     return index_files(
         entries,
         glossary_terms(glossary, GLOSSARY),

@@ -1,1 +1,1 @@
-"""Zensical and ProperDocs: the sources that they build as they are, and what is published of the result."""
+"""Zensical and ProperDocs: writes sources that they build unchanged, and publishes the result."""

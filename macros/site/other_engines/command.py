@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _asked(arguments: list[str]) -> tuple[Path, Callable[[Path], int], str]:
-    """The folder to write, what writes it, and what its result counts. Raises `Problem`."""
+    """The output folder, the engine that writes it, and what its exit status means. Raises `Problem`."""
     match arguments:
         case ["--finish", sources, folder] if not folder.startswith("-"):
             return Path(folder), lambda folder: finish(Path(sources), folder), "pages"

@@ -1,4 +1,4 @@
-"""A site that Zensical or ProperDocs has built, made ready to be published: what the hooks do under MkDocs.
+"""A site that Zensical or ProperDocs has built, made ready for publication, as the hooks do under MkDocs.
 
     python -m macros.site --finish SOURCES FOLDER     after `zensical build` in the folder of the sources
 
@@ -46,7 +46,7 @@ _OWN = re.compile(r'(?P<before>\b(?:href|src)="(?:[^":?#]*/)?)(?P<path>assets/[^
 
 
 class Finished(NamedTuple):
-    """A page as it is published, its Markdown, and its content for the search."""
+    """A published page, its Markdown, and its content for the search."""
 
     html: str
     copy: str

@@ -1,10 +1,10 @@
-"""The whole site as sources: a folder that Zensical and ProperDocs build as they are, without hooks.
+"""The whole site as sources that Zensical and ProperDocs build without hooks.
 
     python -m macros.site FOLDER        from the repository
     cd FOLDER && zensical build         or: properdocs build
 
-The generated pages lie among the written ones, the families stand in the navigation, and mkdocs.yml names the macros as
-a module, beside glossary, formulas and large blocks, which are Markdown extensions.
+The generated pages are saved among the written ones, the families are in the navigation, and mkdocs.yml names the
+macros as a module, beside glossary, formulas and large blocks, which are Markdown extensions.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from ..published import CHANGELOG, edition
 from ..whole_folder import WholeFolder
 
 SETTINGS, DOCS = "mkdocs.yml", "docs"
-PACKAGE = "every_parameter"  # by which builders find the macros; the extensions have it in their names
+PACKAGE = "every_parameter"  # the module in which builders find the macros; extensions have it in their names
 OF_MKDOCS = "extra", "hooks", "watch", "validation"
 TEMPLATES = "overrides"
-FOR_MKDOCS = "sitemap.xml", "written.html"  # templates of files that others write themselves
+FOR_MKDOCS = "sitemap.xml", "written.html"  # templates of files that other builders write themselves
 
 
 class _Loader(yaml.SafeLoader):
@@ -52,7 +52,7 @@ def settings(text: str, changelog: str = "") -> dict[str, Any]:
     said["theme"] |= {
         "custom_dir": TEMPLATES,
         "variant": "classic",
-    }  # Zensical's other look is not the one of our styles
+    }  # our styles do not fit Zensical's modern look
     said["extra"] = {"paths": paths, "edition": (found := edition(changelog)) and found._asdict()}
     said["nav"] = model_pages.with_families(said["nav"])
     macros = {"modules": [PACKAGE], "on_undefined": "strict", "on_error_fail": True}
@@ -70,7 +70,7 @@ def generated() -> Iterator[model_pages.Generated]:
 
 
 def _left_out(folder: str, names: list[str]) -> list[str]:
-    """The contents of a folder of `docs/` that no other builder gets."""
+    """The contents of a folder of `docs/` that other builders do not get."""
     return [name for name in names if name == TEMPLATES or is_an_editors(name)]
 
 
@@ -98,7 +98,7 @@ def _write(root: Path, folder: Path) -> int:
     files = list(generated())
     for file in files:
         path = folder / DOCS / file.path
-        if not path.exists():  # else it is written by hand
+        if not path.exists():  # otherwise it is hand-written
             path.parent.mkdir(parents=True, exist_ok=True)
             content = file.content
             path.write_bytes(content.encode() if isinstance(content, str) else content)

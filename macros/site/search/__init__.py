@@ -1,11 +1,11 @@
-"""The site's search, from what the build knows: an index in pieces, of which a browser fetches those that a question
+"""The site's search, from what the build knows: an index in pieces, of which a browser fetches those that a query
 needs.
 
-    words.py     a text as the words that it is found by; docs/assets/search/ask.mjs cuts a question the same way
+    words.py     a text as its search terms; docs/assets/search/ask.mjs splits a query the same way
     sections.py  a written page's HTML as its sections, each with its text
     records.py   what can be found: models, families, sections, words of the glossary, sizes, tensors
-    index.py     which word is in which record, and how much that counts; the files
+    index.py     the words of each record with their weights; the files
 
-No page of a model is read: its numbers, names and tensors are known. So a table that grows makes no page's first search
-slower.
+Pages of models are not indexed as text: their numbers, names and tensors are known, so growing tables do not slow down
+the first search.
 """

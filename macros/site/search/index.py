@@ -1,10 +1,11 @@
-"""The index: which word is in which record and how much that counts, cut into files of about one size.
+"""The index: the words of each record with their weights, split into files of similar size.
 
 search/core.json       what is fetched first: the records' names, and with which word each piece of the index begins
 search/words-3.json    a piece of the index: the words between two of those, each with its records
-search/names.json      what a question may name besides words of a page
+search/names.json      what a question may name besides words of a page, for the grammar of questions
+search/others.json     words that mean the same, and other names of sections
 search/tensors.json    the tensors' names and where their rows are
-search/text-7.json     the text of some sections of written pages, to show where the words stand
+search/text-7.json     what some records say, of sections, sizes and terms: fetched for those that are shown
 """
 
 from __future__ import annotations
@@ -16,15 +17,17 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 
 from ...cache.memory import go_on
-from . import asked, records
-from .records import Address, Page, Tensor, Term
+from ...catalogue import asked
+from . import records
+from .records import Address, Page, Record, Tensor, Term
 from .words import counted, words
 
-PIECE = 24_000  # characters of a piece of the index, about
-TEXT = 16_000  # and of sections' texts
+PIECE = 24_000  # approximate number of characters of a piece of the index
+TEXT = 16_000  # and of a piece of the texts
 SYMBOLS = "reference/notation.md"
+EXPLAINED = "size", "word"  # their records follow the sections, as their texts do
 
-# Words that a question about any model may have: they tell no model from another.
+# Words common to questions about any model, which distinguish none.
 OF_ANY_MODEL = (
     "model parameter size total big large number weight layer width head vocabulary context memory gb byte cache kv "
     "token release date licence license architecture attention embedding active dimension hidden config shape"
@@ -40,7 +43,7 @@ def index_files(
 ) -> dict[str, str]:
     """The files of the search, by their paths in the site; `is_built` says whether a page exists, by its source.
 
-    A preview's index says that it is one, next to its results.
+    A preview's index is marked as such, which shows next to the results.
     """
     models = records.model_records(address)
     listed = [*models.values(), *records.family_records(address)]
@@ -60,17 +63,19 @@ def index_files(
     for tensor in tensors:
         index.add([(records.NAME, tensor.name)])
     starts, pieces = index.pieces()
-    texts = _texts(pages)
+    explained = [record.said for record in listed if record.kind in EXPLAINED]
+    texts = _texts([*(section.text for page in pages for section in page.sections), *explained])
     core = {
         "starts": starts,
         "ofAnyModel": sorted({form for word in OF_ANY_MODEL for form in words(word)}),
         "kinds": list(Counter(record.kind for record in listed).items()),  # in this order
-        "records": [[record.address, record.title, record.said] for record in listed],
-        "texts": [number for number, _ in texts],  # the first section of each piece
+        "records": [_of_record(record) for record in listed],
+        "texts": [number for number, _ in texts],  # the first of each piece, counted from the first section
     }
     order = {slug: n for n, slug in enumerate(models)}
     contents = {f"search/words-{n}.json": piece for n, piece in enumerate(pieces)}
-    contents["search/names.json"] = _json({**asked.names(models, is_built, address), "topics": topics})
+    contents["search/names.json"] = _json(asked.names(models, is_built, address))
+    contents["search/others.json"] = _json({"same": asked.same(), "topics": topics})
     contents["search/tensors.json"] = _json([_of_tensor(tensor, order) for tensor in tensors])
     contents |= {f"search/text-{n}.json": _json(piece) for n, (_, piece) in enumerate(texts)}
     version = hashlib.blake2b("".join(contents.values()).encode(), digest_size=6).hexdigest()
@@ -79,16 +84,21 @@ def index_files(
     return {"search/core.json": _json({"version": version, **core}), **contents}
 
 
-def _texts(pages: list[Page]) -> list[tuple[int, list[str]]]:
-    """The texts of all sections in pieces, each with the number of its first section."""
+def _of_record(record: Record) -> list[str]:
+    """What ranks a record, and what is shown of it unless a piece of the texts has it."""
+    return [record.address, record.title, *([] if record.kind in EXPLAINED else [record.said])]
+
+
+def _texts(texts: list[str]) -> list[tuple[int, list[str]]]:
+    """The texts of all sections, sizes and terms in pieces, each with the number of its first text."""
     pieces: list[tuple[int, list[str]]] = []
     length = TEXT
-    for number, section in enumerate(section for page in pages for section in page.sections):
+    for number, text in enumerate(texts):
         if length >= TEXT:
             pieces.append((number, []))
             length = 0
-        pieces[-1][1].append(section.text)
-        length += len(section.text)
+        pieces[-1][1].append(text)
+        length += len(text)
     return pieces
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ...cache.disk import cached_on_disk
 from ...cache.memory import memoized
-from ...catalogue import page_paths, presets
+from ...catalogue import asked, page_paths, presets
 from ...engine.errors import Problem
 from ...views.kit import disclosure, rounding, values
 from ...views.models.model_page import ABBREVIATIONS, cache_growth, cache_growth_text, experts_and_attention
@@ -19,27 +19,26 @@ from ...views.trace.parts import is_sparse
 from ...views.words import notation
 from .. import model_pages
 from ..extensions.glossary import Entry
-from . import asked
 from .sections import Section
 
-# How much a word counts, by where it stands.
+# The weight of a word by its position.
 FIRST, TITLE, NAMES, NAME, ABOVE, NUMBER, SIZE, ABOUT, TEXT = 10.0, 8.0, 8.0, 5.0, 2.0, 8.0, 2.5, 1.5, 1.0
 
 USUAL = 800  # characters of a section
 
 GLOSSARY = "reference/glossary.md"  # the page that the glossary's links start from
 
-Address = Callable[[str], str]  # from a page's source to where it is served
+Address = Callable[[str], str]  # from a page's source to its address
 
 
 class Record(NamedTuple):
-    """An entry that can be found."""
+    """A search result."""
 
     kind: str
     address: str
     title: str
     said: str  # what is shown below the title
-    fields: tuple[tuple[float, str], ...]  # (how much its words count, text)
+    fields: tuple[tuple[float, str], ...]  # (weight of its words, text)
 
 
 class Page(NamedTuple):
@@ -126,7 +125,7 @@ def section_records(pages: Iterable[Page]) -> Iterable[Record]:
         for section in page.sections:
             above = page.title if section.title != page.title else ""
             where = f"{page.address}#{section.anchor}" if section.anchor else page.address
-            long = 0.5 + 0.5 * (len(section.text) / USUAL) ** 0.5  # a word in a long text says less of it
+            long = 0.5 + 0.5 * (len(section.text) / USUAL) ** 0.5  # a word counts less in a long text
             title, beside = (TITLE, ABOVE) if section.anchor else (FIRST, FIRST)
             names = ", ".join(asked.topics(page.source, section.anchor))
             weights = (title, section.title), (beside, above), (TEXT / long, section.text), (NAMES, names)
@@ -163,7 +162,8 @@ def symbol_records(address: str) -> Iterable[Record]:
 @memoized
 @cached_on_disk
 def _rows(slug: str) -> dict[str, str]:
-    """A model's tensors, layer and expert left open, each with the address of the first row of its table."""
+    """A model's tensor patterns, without layer and expert numbers, each with the address of its first row in the
+    table."""
     rows: dict[str, str] = {}
     for w in presets.model(slug).counts.weights:
         rows.setdefault(w.name, tensor_anchor(w))
@@ -171,7 +171,7 @@ def _rows(slug: str) -> dict[str, str]:
 
 
 def prepare(slug: str) -> None:
-    """Compute what the search says of a model, while it is counted. Raises `Problem`."""
+    """Compute a model's search entry while its counts are in memory. Raises `Problem`."""
     _of_model(slug)
     if presets.preset(slug).config is not None:
         _rows(slug)
@@ -185,5 +185,5 @@ def tensors(slugs: Iterable[str]) -> list[Tensor]:
             for name, anchor in _rows(slug).items() if presets.preset(slug).config is not None else ():
                 owners.setdefault(name, []).append((slug, anchor))
         except Problem:
-            pass  # a wrong preset: its page says so
+            pass  # a wrong preset, which its page reports
     return [Tensor(name, tuple(rows)) for name, rows in owners.items()]

@@ -1,4 +1,4 @@
-"""A written page's HTML as its sections: the content below each heading, as text in which words stay apart."""
+"""Splits a written page's HTML into sections: the content below each heading, as text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from html import unescape
 from typing import NamedTuple
 
 _HEADING = re.compile(r'<h([1-6])\b[^>]*\sid="([^"]+)"[^>]*>(.*?)</h\1>', re.S)
-# Drawings are also there in words; a form is no text; the catalog's rows are records of their own.
+# Skipped: drawings, which are also there in words; forms; and the catalog's rows, which are records of their own.
 _UNREAD = re.compile(
     r"<(svg|script|style|form)\b[^<]*+(?:<(?!/\1>)[^<]*+)*+</\1>"
     r'|<a class="headerlink".*?</a>'

@@ -11,7 +11,7 @@ _GROUPED = re.compile(r"(?<![\w.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?!\w)")
 _WORD = re.compile(r"\w+(?:(?<=\d)\.(?=\d)\w+)*")
 _LETTERS_AND_NUMBER = re.compile(r"([a-z]{2,})(\d.*)")
 
-# Words that say nothing about what is looked for.
+# Stop words.
 STOP = frozenset(
     "a about all an and any are as at be been both but by can did do does each for from get give has have how i if in "
     "into is it its like many may me most much my no not of on one only or other our out own s same so some such than "
@@ -51,7 +51,7 @@ def forms(word: str) -> tuple[str, ...]:
 
 
 def stem(word: str) -> str:
-    """A word without a plural ending and `ing`: the rest need not be a word, only the same for all of them."""
+    """A word without a plural ending and `ing`; the stem need not be a word, only shared by all forms."""
     if len(word) < 4 or not word.isalpha():
         return word
     if word.endswith("ies") and len(word) > 4:

@@ -1,4 +1,4 @@
-"""What a page shows of the others: their titles, their addresses, their place in the navigation."""
+"""What other pages contribute to a page: titles, addresses, navigation."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Any
 
 
 def read_elsewhere(pages: Iterable, nav: Any) -> list:
-    """What any page's template may read of these pages, as plain data, and of the navigation."""
+    """Everything that templates may read about these pages and the navigation, as plain data."""
     of_pages = [(p.title, p.url, p.canonical_url, p.edit_url, repr(metadata(p)), outline(p)) for p in pages]
     return [*of_pages, outline_of(nav)]
 
 
 def metadata(page) -> dict:
-    """The metadata that other pages may show: a description is shown on its own page alone."""
+    """The metadata that other pages may show; a description appears on its own page only."""
     return {key: value for key, value in page.meta.items() if key != "description"}
 
 

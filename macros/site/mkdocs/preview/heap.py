@@ -1,4 +1,4 @@
-"""The memory of a process that lives for hours: few gaps in it, and none that the system does not get back."""
+"""Keeps the memory of a long-lived process compact, and returns free memory to the system."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import ctypes
 import gc
 from contextlib import suppress
 
-LOOKS = 20_000, 5, 1000  # new objects between two looks at them, so many of which lead to one at those that stayed
-ARENA_MAX, MMAP_THRESHOLD = -8, -3  # of glibc's malloc.h
+LOOKS = 20_000, 5, 1000  # new objects per collection, and collections per collection of the next generation
+ARENA_MAX, MMAP_THRESHOLD = -8, -3  # from glibc's malloc.h
 
 
 def keep_memory_whole() -> None:
-    """One heap for all threads, and large texts beside it: what they no longer need does not lie between the rest.
-    Garbage goes soon, a little at a time: a save waits for the look under way."""
+    """Use one heap for all threads, with large texts outside it, so that freed texts leave no gaps. Collect garbage
+    often and in small steps, because a save waits for a running collection."""
     gc.set_threshold(*LOOKS)
     with suppress(OSError, AttributeError, TypeError):
         library = ctypes.CDLL(None)
@@ -21,6 +21,6 @@ def keep_memory_whole() -> None:
 
 
 def trim() -> None:
-    """Give the system the memory that texts no longer need, where the C library keeps it for the next ones (glibc)."""
+    """Return freed memory to the system, if the C library would keep it (glibc)."""
     with suppress(OSError, AttributeError, TypeError):
         ctypes.CDLL(None).malloc_trim(0)

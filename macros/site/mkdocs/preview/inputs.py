@@ -1,4 +1,4 @@
-"""The files that the site is made from, and those that were saved since the last build read them."""
+"""The files that the site is built from, and those saved since the last build read them."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from stat import S_ISREG
 from ...editors import is_an_editors
 from .modules import PACKAGE, ROOT
 
-# Besides macros/ and docs/: what the pages say was checked comes from here.
+# Besides macros/ and docs/: the sources of the reported checks.
 CHECKED = [ROOT / "tests/golden"]
 
-BIG = 1 << 20  # bytes: a larger file is known by its time, not by its contents
-QUIET = 2_000_000_000  # ns: what was written so long before it was read has another time if it is written again
+BIG = 1 << 20  # bytes: a larger file is identified by its modification time, not by its content
+QUIET = 2_000_000_000  # ns: a file this much older than its reading gets a new modification time if it is written again
 
 
 class Inputs:
-    """Digests of contents, not times: two saves within one tick of the clock, or of the same size, are still two."""
+    """Compares digests of contents, not times, to tell apart two saves within one tick of the clock or of equal
+    size."""
 
     def __init__(self, config):
-        self.taken: dict[Path, str] = {}  # each file's digest when it was last taken in
+        self.taken: dict[Path, str] = {}  # each file's digest at the last build
         self.states: dict[Path, tuple[str, tuple]] = {}
-        self.known: dict[Path, tuple[str, tuple]] = {}  # what was read last, and when
+        self.known: dict[Path, tuple[str, tuple]] = {}  # the last reading, and its time
         self.known_at = 0
-        self.paths: dict[str, Path] = {}  # thousands, of which each reading would make others
+        self.paths: dict[str, Path] = {}  # thousands of objects, reused between readings
         self.follow(config)
 
     def follow(self, config) -> None:
@@ -60,12 +61,12 @@ class Inputs:
         return states
 
     def begin(self, states: dict[Path, tuple[str, tuple]] | None = None) -> None:
-        """Before anything is read for a build; with what was read just now, where somebody has read it."""
+        """Begin a build before anything is read, from a reading that was just made if there is one."""
         self.states = states or self.read()
 
     @property
     def are_taken_in(self) -> bool:
-        """Whether nothing was saved between the earlier builds and the beginning of this one."""
+        """Whether nothing was saved between the earlier builds and the start of this one."""
         return self.taken == digests(self.states)
 
     def take_in(self) -> dict[Path, bool]:

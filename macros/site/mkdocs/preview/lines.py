@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import logging
+import os
 import re
+import sys
 import threading
 import traceback
 from collections.abc import Callable
@@ -13,12 +15,15 @@ from pathlib import Path
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.exceptions import PluginError
 
+from .inputs import names_below
 from .modules import PACKAGE, ROOT
 
 log = logging.getLogger("mkdocs.macros.preview")
 
-# What MkDocs says of a link, an anchor or an image.
+# MkDocs' message about a link, an anchor or an image.
 LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?P<link>[^']*)', (?:but )?(?P<why>.*)")
+IN_NAV = re.compile(r"A reference to '(?P<page>[^']*)' is included in the 'nav' configuration, which is not found")
+MACROS = "[macros] - ERROR "
 UNKNOWN = re.compile(r"Config value '.*?': Unrecognised configuration name: (?P<name>.*)")
 BUILT = "Documentation built in"
 OMITTED = 'The following pages exist in the docs directory, but are not included in the "nav" configuration:'
@@ -28,7 +33,7 @@ class Errors(logging.Handler):
     """Collects the logged lines, including warnings about settings."""
 
     def __init__(self, level: int = logging.ERROR):
-        super().__init__(logging.WARNING)
+        super().__init__(min(level, logging.WARNING))
         self.least = level
         self.lines: list[str] = []
 
@@ -48,30 +53,23 @@ class Settings(logging.Filter):
 
 class Once(logging.Filter):
     """Prints a line once per save, even if each page that uses a wrong preset has it; replaces MkDocs' lines about the
-    end of a build and about wrong links. Pages that nothing leads to are told again after a change of the settings:
-    one that is being written need not be in the navigation yet."""
+    end of a build and about wrong links. Pages outside the navigation are reported again after a change of the
+    settings."""
 
     def __init__(self, docs_dir: str = "", is_overtaken: Callable[[], bool] = lambda: False):
         super().__init__()
         self.docs_dir, self.is_overtaken = docs_dir, is_overtaken
         self.lines: set[str] = set()
-        self.errors: dict[str, str] = {}  # what is wrong with a page or a preset, by its line without the place
-        self.omitted = ""  # the pages that nothing leads to, as they were told
+        self.errors: dict[str, str] = {}  # errors by their line without the place
+        self.omitted = ""  # the last report of pages outside the navigation
 
     def filter(self, record) -> bool:
+        is_ours, omitted = rewrite(record, self.docs_dir), ""
         line = " ".join(record.getMessage().split())
-        is_ours, omitted = False, ""
-        if record.levelno >= logging.WARNING and (m := LINK.match(line)):
-            is_ours = True
-            line = wrong_link(self.docs_dir, m["page"], m["link"], m["why"])
-        elif is_ours := record.levelno >= logging.WARNING and line.startswith(OMITTED):
-            names = ", ".join(f"docs/{name}" for name in line.removeprefix(OMITTED).split(" - ")[1:])
-            line = f"mkdocs.yml: nav: {names}: nothing leads there; add it, or name it in not_in_nav"
+        if is_ours and NOWHERE in line:
             if line == self.omitted and line not in self.lines:
                 return False
             omitted = line
-        if is_ours:
-            record.msg, record.args = line, ()
         if record.name in ("mkdocs.commands.build", "mkdocs.config", "mkdocs.structure.pages") and (
             record.levelno >= logging.ERROR or line.startswith("Page skipped")
         ):
@@ -80,16 +78,18 @@ class Once(logging.Filter):
             if ": there is no such setting; " in line:
                 self.errors.setdefault(line, line)
             if threading.current_thread() is not threading.main_thread():
-                return False  # the build of the other pages: the first one told it
+                return False  # the build of the other pages: already reported by the first one
         if record.levelno == logging.INFO and line.startswith(BUILT):
-            line = BUILT  # of the open pages; that of the others tells nobody anything
-        if record.levelno >= logging.WARNING:
-            line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # what is wrong, wherever
-            if self.is_overtaken():
-                return False
+            line = BUILT  # for the open pages; not logged for the others
+        is_of_page = getattr(record, "is_of_page", False)
+        if record.levelno >= logging.WARNING and not is_of_page:
+            line = re.sub(r"^.*?docs/\S+\.md:\d+: ", "", line)  # the error without its place
+        if (is_of_page or record.levelno >= logging.WARNING) and self.is_overtaken():
+            return False
+        is_ours |= is_of_page
         is_ours |= record.levelno >= logging.WARNING and "macros" in record.name and record.name != log.name
         if is_ours and not any(shown in line for shown in self.errors):
-            self.errors[line] = re.sub(r"^\[macros\] - ERROR ", "", " ".join(record.getMessage().split()))
+            self.errors[line] = " ".join(record.getMessage().split())
         if any(told in line for told in self.lines):
             return False
         self.lines.add(line)
@@ -97,18 +97,108 @@ class Once(logging.Filter):
         return True
 
 
+NOWHERE = ": nothing leads there; add it, or name it in not_in_nav"
+
+
+def rewrite(record: logging.LogRecord, docs_dir: str) -> bool:
+    """MkDocs' and the macros plugin's messages about pages, as lines of ours; whether this is one."""
+    if record.levelno < logging.WARNING:
+        return False
+    line = " ".join(record.getMessage().split())
+    if m := LINK.match(line):
+        line = wrong_link(docs_dir, m["page"], m["link"], m["why"])
+    elif line.startswith(OMITTED):
+        names = ", ".join(f"docs/{name}" for name in line.removeprefix(OMITTED).split(" - ")[1:])
+        line = f"mkdocs.yml: nav: {names}{NOWHERE}"
+    elif m := IN_NAV.match(line):
+        line = wrong_entry(m["page"], docs_dir)
+    elif line.startswith(MACROS):
+        line = line.removeprefix(MACROS)
+        record.levelno, record.levelname = logging.ERROR, "ERROR"
+    else:
+        return False
+    record.msg, record.args = line, ()
+    return True
+
+
+class Plain(logging.Filter):
+    """Of a build: the same lines as a preview's."""
+
+    def __init__(self, docs_dir: str):
+        super().__init__()
+        self.docs_dir = docs_dir
+
+    def filter(self, record) -> bool:
+        rewrite(record, self.docs_dir)
+        return True
+
+
+def begin_build(config) -> None:
+    """A build tells what a preview tells, in the same words. `--quiet` hides no line that ends a strict build."""
+    logger = logging.getLogger("mkdocs")
+    for handler in logger.handlers:
+        if not any(isinstance(one, Plain) for one in handler.filters):
+            handler.addFilter(Plain(config.docs_dir))
+    if config.strict and logger.level > logging.WARNING:
+        logger.setLevel(logging.WARNING)
+
+
+def wrong_entry(page: str, docs_dir: str) -> str:
+    """A page of the navigation that is not there, with the line that names it."""
+    path = ROOT / "mkdocs.yml"
+    lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
+    number = next(
+        (n for n, line in enumerate(lines, 1) if re.search(rf"[\s'\"]{re.escape(page)}['\"]?\s*$", line)), None
+    )
+    known = [found.relative_to(docs_dir).as_posix() for found in Path(docs_dir).rglob("*.md")]
+    meant = difflib.get_close_matches(page, known, n=1)
+    mend = f'did you mean "{meant[0]}"?' if meant else "delete the entry, or write the page"
+    return f"mkdocs.yml{f':{number}' if number else ''}: nav: {page}: there is no such page; {mend}"
+
+
 def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
     """A missing link target, anchor or image, with the first line that names it; a generated page has none."""
     path = Path(docs_dir, page)
     lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
-    number = next(
-        (n for n, line in enumerate(lines, 1) if re.search(rf"[(<\"]\s*{re.escape(link)}[\s)>\"]", line)), None
+
+    def first(pattern: str) -> str:
+        number = next((n for n, line in enumerate(lines, 1) if re.search(pattern, line)), None)
+        return f"docs/{page}:{number}" if number else f"docs/{page}"
+
+    if note := re.fullmatch(r"#fnref:(.*)", link):
+        where = first(rf"^\s*\[\^{re.escape(note[1])}\]:")
+        return f"{where}: the footnote [^{note[1]}] is not referred to; write [^{note[1]}] in the text, or delete it"
+    where = first(rf"(?:[(<\"'=]|\]:)\s*{re.escape(link)}(?:[\s)>\"']|$)")
+    mend = meant_link(docs_dir, page, link) or "correct it"
+    return f"{where}: the link {link} leads nowhere: {why.rstrip('.')}; {mend}"
+
+
+def meant_link(docs_dir: str, page: str, link: str) -> str:
+    """The file that a link with a wrong path may mean: one of the same name, or of nearly the same path."""
+    path, _, anchor = link.partition("#")
+    if not path or not docs_dir:
+        return ""
+    if re.match(r"www\.[\w-]+\.\w+|[\w-]+\.(?:com|org|net|io|ai|dev)(?:/|$)", path):
+        return f"write https://{path}"
+    folder = Path(docs_dir, page).parent
+    if (folder / path).is_file() or path.startswith("/"):
+        return ""  # its anchor is wrong
+    known = {
+        Path(os.path.relpath(file, folder)).as_posix(): file.name
+        for file in map(Path, names_below(Path(docs_dir)))
+        if file.suffix == Path(path).suffix or not Path(path).suffix and file.suffix == ".md"
+    }
+    same = [one for one, name in known.items() if name == Path(path).name] if Path(path).suffix else []
+    near = (
+        same
+        or difflib.get_close_matches(path, known, n=1)
+        or difflib.get_close_matches(f"{path.rstrip('/')}.md", known, n=1)
     )
-    return f"docs/{page}{f':{number}' if number else ''}: the link {link} leads nowhere: {why.rstrip('.')}; correct it"
+    return f'did you mean "{near[0]}{anchor and "#"}{anchor}"?' if near else ""
 
 
 def unknown_setting(name: str) -> str:
-    """A setting that MkDocs does not know, with its line and the one that is perhaps meant."""
+    """An unknown setting, with its line and the closest known one."""
     path = ROOT / "mkdocs.yml"
     lines = path.read_text("utf-8", errors="replace").splitlines() if path.is_file() else []
     number = next((n for n, line in enumerate(lines, 1) if re.match(rf"['\"]?{re.escape(name)}['\"]?\s*:", line)), None)
@@ -133,6 +223,12 @@ def wrong_setting(logged: list[str]) -> str | None:
     return f"mkdocs.yml: {name}: {' '.join(parts).rstrip('.')}; mend the setting"
 
 
+def is_problem(error: BaseException) -> bool:
+    """Whether an error is a `Problem` of the modules as they are now: each edit has them imported again."""
+    errors = sys.modules.get("macros.engine.errors")
+    return errors is not None and isinstance(error, errors.Problem)
+
+
 def one_line(error: BaseException, logged: list[str]) -> str:
     """An error on one line: where, what, and the fix."""
     cause = error.__cause__ or error.__context__
@@ -144,7 +240,7 @@ def one_line(error: BaseException, logged: list[str]) -> str:
     if isinstance(error, SystemExit) and logged:
         return " ".join((wrong_setting(logged) or logged[0]).split())
     message = " ".join(str(error).split())
-    if isinstance(error, PluginError) or type(error).__name__ == "Problem":  # its class is a new one after each edit
+    if isinstance(error, PluginError) or is_problem(error):
         return message
     own = PACKAGE / "site" / "mkdocs" / "hooks.py", *Path(__file__).parent.glob("*.py")
     frames = [f for f in traceback.extract_tb(error.__traceback__) if Path(f.filename).is_relative_to(PACKAGE)]

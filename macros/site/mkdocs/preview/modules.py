@@ -1,4 +1,4 @@
-"""Python's modules under live preview: an edited one is imported again, with those that import it, and no other."""
+"""Python modules under live preview: an edited one is reloaded with those that import it, and no others."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ def module_name(path: Path) -> str:
 
 
 def is_kept(name: str) -> bool:
-    """Whether the process keeps a module: MkDocs keeps the hooks, the hooks keep the preview, and both keep cached
-    results."""
+    """Whether a module cannot be reloaded: MkDocs holds the hooks, the hooks hold the preview, and both hold caches."""
     return name in KEPT or f"{name}.".startswith("macros.site.mkdocs.preview.")
 
 
@@ -80,7 +79,7 @@ class Modules:
             name = module_name(path)
             self.broken.pop(name, None)
             try:
-                source = path.read_text("utf-8-sig")  # Python takes a byte-order mark
+                source = path.read_text("utf-8-sig")  # Python accepts a byte-order mark
                 self.imports[name] = imports_of(
                     name, ast.parse(source, str(path)), "import_module" in source, path.name == "__init__.py"
                 )
@@ -100,7 +99,7 @@ class Modules:
                 del sys.modules[known_as]
                 parent, _, last = known_as.rpartition(".")
                 if parent in sys.modules and hasattr(sys.modules[parent], last):
-                    delattr(sys.modules[parent], last)  # `from . import x` would find the old one there
+                    delattr(sys.modules[parent], last)  # `from . import x` would find the old one
             if close := getattr(module, "close", None):
                 close()
         importlib.invalidate_caches()

@@ -1,10 +1,10 @@
 """The server under live preview: MkDocs' own, which always has a whole site to serve, the open pages before all others.
 
-    a save  ->  the open pages are built  ->  their tabs reload
-            ->  all pages are built, in the background; who asks for one that is behind has it built at once
+a save -> the open pages are built -> their tabs reload -> all pages are built, in the background; a request for an
+outdated page has it built at once
 
-The site is built beside the one that is served. A build that fails leaves that one to browse, with the error's line on
-top of each page, and so in each open tab.
+The site is built next to the one that is served. If a build fails, the old site stays, with the error's line on top of
+each page and open tab.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from mkdocs.structure.files import File
 from watchdog.events import FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent, FileSystemEvent
 from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
 from ....cache import memory
 from .heap import keep_memory_whole, trim
-from .inputs import CHECKED, below
+from .inputs import CHECKED
 from .lines import Errors, Once, one_line
-from .modules import PACKAGE
 from .requests import Hosts, path_of
 
 log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
 
-NAMED_BY_CONTENT = re.compile(r"\.[0-9a-f]{8}\.min\.(css|js)$")  # a tab need not ask for such a file again
+NAMED_BY_CONTENT = re.compile(r"\.[0-9a-f]{8}\.min\.(css|js)$")  # cache lifetime of static files
 
-MANY = 20  # saves after which all that is in memory is looked at
-QUIET = 20  # and seconds without a save: it takes one, in which nothing else goes on
+MANY = 20  # saves between full garbage collections
+QUIET = 20  # and the idle seconds before one, which takes a second
 
-BANNER = (
-    '<p class="ep-error" role="alert" style="position:sticky;top:0;z-index:99;margin:0;padding:.6rem 1rem;'
-    'background:#b00020;color:#fff;font:.7rem/1.4 monospace">{}</p>'
+BANNER = '<div class="ep-mistakes" role="alert">{}</div>'  # its look is in docs/assets/components.css
+SHOWN = 5  # lines of mistakes on top of a page
+NOT_BUILT = (
+    "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body>"
+    "<p>This page could not be built yet.</p></body></html>"
 )
 
 
 SAVES: list[type[FileSystemEvent]] = [FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
 
-GAP = 0.1  # seconds without a request, after which a tab has what it loads
-PATIENCE = 2  # and the longest that the build of the other pages waits for that
+GAP = 0.1  # seconds without a request after which a tab counts as loaded
+PATIENCE = 2  # the maximum wait of the background build for that
 
-LOOK = 2  # seconds between two looks at all files: for a drive of another machine, of which the system is not told
-SHARE = 0.01  # the most of a core that they take
-TELLS = 0.5  # and those in which the system has told of what it tells
+LOOK = 2  # seconds between two scans of all files, for network drives without notifications
+SHARE = 0.01  # the maximum share of a core for scans
+TELLS = 0.5  # seconds within which the system reports a save
 
 
 class Abandoned(BaseException):
@@ -74,7 +74,7 @@ class Watching(PollingObserver):
 
     def schedule(self, event_handler, path, *, recursive=False, **options):
         if os.path.isdir(path):
-            with suppress(OSError):  # no more can be watched: `Served.look` finds what is saved there
+            with suppress(OSError):  # limit of watches reached: `Served.look` finds saves there
                 return self.folders.schedule(event_handler, path, recursive=recursive, event_filter=SAVES)
         return super().schedule(event_handler, path, recursive=recursive, **options)
 
@@ -94,33 +94,33 @@ class Served:
     def __init__(self, server, builder, preview, config):
         self.server, self.builder, self.preview = server, builder, preview
         self.docs_dir, self.config_file = config.docs_dir, config.config_file_path or ""
-        self.made_dir = server.root  # where MkDocs builds
-        self.emptied = f"{server.root}.emptied"  # what a build left there
+        self.made_dir = server.root  # MkDocs' build folder
+        self.emptied = f"{server.root}.emptied"  # the files of the last build
         self.site_dir = server.root = f"{server.root}.served"
         os.makedirs(self.site_dir, exist_ok=True)
-        self.is_marked = False  # with an error's line on its pages
-        self.kept: set[str] = set()  # files that the build under way did not write again
+        self.shown: list[str] = []  # the mistakes that stand on top of every page
+        self.kept: set[str] = set()  # files that the current build has not rewritten
         self.unserved: set[str] = set()  # files that are newer than what is served
-        self.open: dict[str, None] = {}  # addresses of pages, the one asked for last at the end
-        self.ready: frozenset | None = None  # those that are up to date; None: all
-        self.loading = 0.0  # when something was last asked for, or a tab told to
-        self.told_at = 0.0  # when the tabs were last told to load a page again
+        self.open: dict[str, None] = {}  # addresses of pages, most recently requested last
+        self.ready: frozenset | None = None  # those that are up to date; None for all
+        self.loading = 0.0  # time of the last request, or of the last reload of a tab
+        self.told_at = 0.0  # time of the last reload of the tabs
         self.version = 0
         self.news = threading.Condition()
         self.rest: threading.Thread | None = None
-        self.asked: set[str] = set()  # addresses that somebody waits for
-        self.tried: set[str] = set()  # and those that a build was for, since the last save
-        self.absent: frozenset[str] = frozenset()  # and that are no page
-        self.is_interruptible = False  # all pages are being built
-        self.is_looking = False  # what was saved is being read
-        self.is_stopped = False  # something was saved: what the background does is to end
-        self.state: dict = {}  # the inputs of the last save that is being built
-        self.noticed: dict = {}  # and of the last one that was noticed
-        self.told = ""  # how its build failed
+        self.asked: set[str] = set()  # addresses with waiting requests
+        self.tried: set[str] = set()  # and those built since the last save
+        self.absent: frozenset[str] = frozenset()  # and those that are no page
+        self.is_interruptible = False  # whether all pages are being built
+        self.is_looking = False  # whether saves are being read
+        self.is_stopped = False  # whether the background build is to end because of a save
+        self.state: dict = {}  # the inputs of the save that is being built
+        self.noticed: dict = {}  # and of the last noticed save
+        self.told = ""  # the error of its build
         self.tidy: threading.Timer | None = None
-        self.untidy = MANY  # saves since all that is in memory was looked at
-        self.is_cautious = False  # the build of the other pages failed: the next one is for all
-        self.is_in_doubt = False  # a file came and went since the build under way began, which may have read it
+        self.untidy = MANY  # saves since the last full collection
+        self.is_cautious = False  # the background build failed, so the next one covers all pages
+        self.is_in_doubt = False  # a file appeared and disappeared during the current build, which may have read it
         self.logged, self.once = Errors(), Once(self.docs_dir, self.is_overtaken)
         logger = logging.getLogger("mkdocs")
         for handler in logger.handlers:
@@ -130,16 +130,17 @@ class Served:
         server.set_app(self.answer)
         server.builder = self.rebuild
         keep_memory_whole()
-        sys.setswitchinterval(0.001)  # an open tab gets its files while the other pages are being built
-        # MkDocs looks for saves every 0.5 s and then waits for 0.1 s without another. A save that comes during a build
-        # leads to another build.
+        sys.setswitchinterval(0.001)  # so that open tabs are served during the background build
+        # MkDocs looks for saves every 0.5 s, and then waits for 0.1 s without another. A save during a build starts
+        # another one.
         for path in filter(None, (self.docs_dir, self.config_file)):
             server.unwatch(path)
         server.observer = Watching(timeout=0.1)
         server.build_delay = 0.02
         self.watched: set[str] = set()
         self.closed = threading.Event()
-        # A change of this file is a save, too. It has a folder of its own: looking at a file is looking at its folder.
+        # A change of this file counts as a save. It is in a folder of its own, because watching a file means watching
+        # its folder.
         self.reload = Path(f"{self.made_dir}.reload", "saves")
         self.reload.parent.mkdir()
         self.reload.touch()
@@ -170,7 +171,7 @@ class Served:
             environ = {**environ, "PATH_INFO": f"{mount}404.html"}
             start_response("404 Not Found", [("Content-Type", "text/html")])
             return self.ask(environ)[2]
-        if path.startswith("/livereload/"):  # an open tab asks for news
+        if path.startswith("/livereload/"):  # an open tab polls for changes
             self.opened(urlsplit(environ.get("HTTP_REFERER", "")).path.removeprefix(mount))
             return self.app(environ, start_response)
         page = self.opened(path.removeprefix(mount))
@@ -183,15 +184,40 @@ class Served:
             version = self.version
             status, headers, body = self.ask(environ)
             if version == self.version:
-                break  # else it may have been read before the build that ended meanwhile
-        if status.startswith("404"):  # MkDocs has its script reload such pages only that it finds
-            its_status, *instead = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
-            if its_status.startswith("200"):
-                headers, body = instead
+                break  # otherwise it may predate the build that just ended
+        if page in self.preview.asked_for.gone and status.startswith("200"):
+            status = "404 Not Found"  # its file goes with the build of all pages
+        if status.startswith("404"):  # MkDocs' script reloads only pages that it finds
+            its_status, its_headers, its_body = self.ask({**environ, "PATH_INFO": f"{mount}404.html"})
+            if str(its_status).startswith("200"):
+                headers, body = its_headers, its_body
+            elif self.shown:  # no build has come so far
+                body = [self.server._inject_js_into_html(NOT_BUILT.encode(), self.server._visible_epoch)]
+                headers = [("Content-Type", "text/html; charset=utf-8")]
+        if any(name == "Content-Type" and value.startswith("text/html") for name, value in headers):
+            gone = self.preview.asked_for.told_of_gone(page) if status.startswith("404") else ""
+            content = self.marked(b"".join(body), page, [gone] if gone else [])
+            headers = [(name, value) for name, value in headers if name != "Content-Length"]
+            if page in self.preview.asked_for.sources or status.startswith("404"):  # else it has none when published
+                content, policy = secured(content)
+                headers = [*headers, ("Content-Security-Policy", policy)]
+            headers, body = [*headers, ("Content-Length", str(len(content)))], [content]
         if status.startswith("200") and NAMED_BY_CONTENT.search(path):
             headers = [*headers, ("Cache-Control", "max-age=3600")]
         start_response(status, headers)
         return body
+
+    def marked(self, content: bytes, page: str, own: Iterable[str] = ()) -> bytes:
+        """A page with what is wrong on top: what is wrong with itself first."""
+        source = f"docs/{self.preview.asked_for.sources.get(page)}:"
+        lines = [*own, *sorted(self.shown, key=lambda line: not line.startswith(source))]
+        if not lines:
+            return content
+        told = [f"<p>{html.escape(line)}</p>" for line in lines[:SHOWN]]
+        if more := len(lines) - SHOWN if len(lines) > SHOWN else 0:
+            told.append(f"<p>and {more} more, in the terminal</p>")
+        banner = BANNER.replace("{}", "".join(told)).encode("utf-8", "replace")
+        return re.sub(rb"<body[^>]*>", lambda m: m[0] + banner, content, count=1)
 
     def ask(self, environ) -> tuple[str, list, Iterable[bytes]]:
         """The answer of MkDocs' own server, which lets a request wait for the build that it started."""
@@ -200,7 +226,7 @@ class Served:
         return *answers[-1][:2], body
 
     def opened(self, path: str) -> str:
-        """Record a page that somebody looks at; returns its address."""
+        """Record a page as open; returns its address."""
         page = address(path)
         if page == "" or page.endswith(("/", ".html")):
             self.open.pop(page, None)
@@ -212,6 +238,8 @@ class Served:
     def is_behind(self, path: str) -> bool:
         ready = self.ready
         if ready is None or path in ready or path in self.absent:
+            return False
+        if not self.preview.asked_for.may_come(path, self.preview.is_complete):
             return False
         return not (path.startswith("assets/") and self.has(path))
 
@@ -230,7 +258,7 @@ class Served:
     # Builds
 
     def begin(self) -> None:
-        """The first builds, while the server begins to answer."""
+        """Run the first builds while the server starts."""
         self.state = self.noticed = self.preview.inputs.read()
         self.build_in_background()
         threading.Thread(target=self.look, daemon=True).start()
@@ -258,7 +286,7 @@ class Served:
 
     def rebuild(self) -> None:
         """The function that MkDocs calls at a save; it then has the open tabs reload."""
-        self.is_looking = True  # thousands of files, before each of which a thread that computes would run
+        self.is_looking = True  # thousands of files, each a chance for a computing thread to take over
         try:
             state = self.noticed = self.preview.inputs.read()
         finally:
@@ -266,14 +294,14 @@ class Served:
         is_saved = state != self.state
         if not is_saved and not self.is_cautious and not self.told:
             self.is_in_doubt = True
-            return  # the tabs are to reload, it was one save that looked like two, or one that was taken back
+            return  # reload unless the save was spurious or was undone
         if is_saved:
             self.once.lines.clear()
             config_file = Path(self.config_file)
             if state.get(config_file) != self.state.get(config_file):
                 self.once.omitted = ""
         self.stop()
-        if is_saved:  # until it ended, the build of the other pages could tell what was wrong before
+        if is_saved:  # until it ends, the background build may report outdated errors
             self.once.errors.clear()
             self.told = ""
         self.state = state
@@ -295,7 +323,7 @@ class Served:
         self.rest.start()
 
     def tidy_up(self) -> None:
-        """Clear up after builds while nobody waits: an author who is at it saves again soon."""
+        """Clean up after builds while the author is idle."""
         self.untidy += 1
         threading.Thread(target=shutil.rmtree, args=(self.emptied, True), daemon=True).start()
         self.tidy = threading.Timer(QUIET, self.clear_up)
@@ -303,11 +331,11 @@ class Served:
         self.tidy.start()
 
     def clear_up(self) -> None:
-        if not (self.rest and self.rest.is_alive()):  # else it ends in this
+        if not (self.rest and self.rest.is_alive()):  # otherwise it would end in this one
             self.collect()
 
     def tidy_all(self) -> None:
-        """After a build of all pages: give back the memory that nothing needs."""
+        """Return unused memory to the system after a full build."""
         memory.release()
         if self.untidy >= MANY or self.preview.is_imported_anew:
             self.collect()
@@ -315,7 +343,7 @@ class Served:
             trim()
 
     def collect(self) -> None:
-        """Look for garbage among all objects, and exclude what is left from the collections after the next saves."""
+        """Collect garbage among all objects, and exclude the rest from the collections after the next saves."""
         gc.unfreeze()
         gc.collect()
         gc.freeze()
@@ -323,9 +351,8 @@ class Served:
         trim()
 
     def build_rest(self, shown: dict, errors: list) -> None:
-        """All pages, and before them any that somebody requests. If that changes an open one (by another page's title,
-        say), its tab reloads once more. First, what was saved during the build before is looked for: its tabs are
-        told."""
+        """Build all pages, requested ones first. If an open page changes (through another page's title, say), its tab
+        reloads again. First look for saves during the previous build."""
         self.preview.inputs.end()
         while True:
             with self.news:
@@ -348,7 +375,7 @@ class Served:
                 return
         if worked:
             self.tidy_all()
-        elif not self.is_cautious:  # and it was told
+        elif not self.is_cautious:  # and it was reported
             return
         now = self.preview.outputs() if worked else {}
         if not worked or {address: now.get(address) for address in shown} != shown or list(self.once.errors) != errors:
@@ -360,29 +387,25 @@ class Served:
         self.logged.lines.clear()
         self.kept.clear()
         self.is_in_doubt = False
-        with suppress(OSError):  # else MkDocs deletes hundreds of empty folders one by one, before all
+        with suppress(OSError):  # otherwise MkDocs first deletes hundreds of empty folders one by one
             os.rename(self.made_dir, self.emptied)
         try:
             with self.preview.building(first, state):
                 self.builder()
             self.take_over(first is None)
-            if errors := list(self.once.errors.values()):
-                self.show(errors[0] + (f" (and {len(errors) - 1} more, in the terminal)" if errors[1:] else ""))
+            self.shown = list(self.once.errors.values())
         except Abandoned:
             self.preview.is_abandoned = True
             return False
         except (Exception, SystemExit) as error:
-            if self.rest and (self.ready or self.is_in_doubt):  # the build that follows tells it, to the open tabs too
+            if self.rest and (self.ready or self.is_in_doubt):  # the next build reports it, to the open tabs too
                 self.is_cautious = True
                 return False
             line = one_line(self.preview.error or error, self.logged.lines)
             if line != self.told:
                 log.error(line)
             self.told = line
-            try:
-                self.show(line)
-            except OSError as full:  # the pages stay as they are, and are served
-                log.error(f"{line}; nor can it be shown on the pages: {full.strerror}")
+            self.shown = [line]
             self.release(None)
             return False
         self.absent |= (first or frozenset()) - self.preview.outputs().keys()
@@ -390,8 +413,7 @@ class Served:
         return True
 
     def give_way(self) -> None:
-        """While a save is looked at, and while tabs load a page that was just built, the build of the other pages
-        waits."""
+        """Pause the background build while a save is being examined and while tabs load a new page."""
         if threading.current_thread() is not self.rest:
             return
         while self.is_looking and not self.preview.is_abandoned:
@@ -430,7 +452,7 @@ class Served:
         path = os.path.join(self.site_dir, os.path.normpath(uri))
         if not is_same:
             self.unserved.add(path)
-        if self.is_marked or path in self.unserved or not os.path.isfile(path):
+        if path in self.unserved or not os.path.isfile(path):
             return False
         self.kept.add(path)
         return True
@@ -458,39 +480,16 @@ class Served:
                         os.unlink(path)
                 if not os.listdir(folder) and folder != self.site_dir:
                     os.rmdir(folder)
-            self.is_marked = False
             self.preview.saved.clear()
         self.unserved -= new
 
-    def show(self, line: str) -> None:
-        """Show the line at the top of each page of the last good site, and on each page that no build has reached."""
-        sources = [p.relative_to(self.docs_dir).as_posix() for p in below(Path(self.docs_dir)) if p.suffix == ".md"]
-        sources += pages_of_presets()
-        for source in ("404.html", *sources):
-            path = Path(File(source, None, self.site_dir, True).abs_dest_path)
-            if not path.exists():
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_text(
-                    "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body></body></html>"
-                )
-        self.is_marked = True
-        old, new = (BANNER.replace("{}", x) for x in ("\0", html.escape(line)))
-        old = re.compile(re.escape(old).replace("\0", ".*?"))
-        for path in Path(self.site_dir).rglob("*.html"):
-            text = old.sub("", path.read_text("utf-8", errors="surrogateescape"), count=1)
-            marked = path.with_suffix(".marked")
-            marked.write_text(
-                re.sub(r"<body[^>]*>", lambda m: m[0] + new, text, count=1), "utf-8", errors="surrogateescape"
-            )
-            marked.replace(path)
 
+def secured(content: bytes) -> tuple[bytes, str]:
+    """A page as it is when published: with the gate for scripts, and the policy, which is sent as a header here."""
+    from ...content_security import with_gate  # which is imported again after an edit
 
-def pages_of_presets() -> list[str]:
-    """The paths of `catalogue.page_paths`, which the preview cannot import: it imports nothing that an edit may have
-    broken."""
-    return [
-        f"models/{path.parent.name}/{path.stem}.md" for path in below(PACKAGE / "presets") if path.suffix == ".toml"
-    ]
+    page, policy = with_gate(content.decode("utf-8", "surrogateescape"))
+    return page.encode("utf-8", "surrogateescape"), policy
 
 
 def address(path: str) -> str:

@@ -1,5 +1,5 @@
-"""Replacements for MkDocs' and Jinja's own objects, which record who asks for them, and compile or list things once;
-and what has Markdown stop where nobody waits for a page any more."""
+"""Replacements for objects of MkDocs and Jinja that record lookups and compile or list things once; and hooks that let
+Markdown stop on an obsolete page."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Unknown:
 
 
 class Later(Mapping):
-    """What a page may ask for and hardly any does, computed when one asks: git runs a dozen times for it."""
+    """Values that pages rarely use, computed on demand, since they take a dozen runs of git."""
 
     def __init__(self, compute: Callable[[], Mapping]):
         self.compute = compute
@@ -86,8 +86,8 @@ class Later(Mapping):
 
 
 class Interruptible(Extension):
-    """Has Markdown call a function before each block and each text: a long page takes seconds, which nobody may wait
-    for any more."""
+    """Has Markdown call a function before each block and each text, so that an obsolete build of a long page can end
+    early."""
 
     def __init__(self, go_on: Callable[[], None]):
         super().__init__()
@@ -99,7 +99,7 @@ class Interruptible(Extension):
 
 
 class EachBlock(BlockProcessor):
-    """Called before each block, of which it is none."""
+    """A block processor that matches nothing and is called before each block."""
 
     def __init__(self, parser: BlockParser, go_on: Callable[[], None]):
         super().__init__(parser)
@@ -111,7 +111,7 @@ class EachBlock(BlockProcessor):
 
 
 class EachText(InlineProcessor):
-    """Asked for before each text, in which it finds nothing."""
+    """An inline pattern that matches nothing and is called before each text."""
 
     def __init__(self, go_on: Callable[[], None]):
         super().__init__("(?!)")
@@ -150,8 +150,8 @@ class Templates(jinja2.FileSystemLoader):
 
 
 def spare(macros, plugins) -> None:
-    """Have the macros plugin not ask git for what no page shows, nor write all it has as JSON, for a log that is off:
-    both take longer than the page that was saved."""
+    """Keep the macros plugin from asking git for unused values, and from dumping everything as JSON for a disabled log:
+    both take longer than building the saved page."""
     context: Any = sys.modules[type(macros).__module__.replace(".plugin", ".context")]
     if not isinstance(context.get_git_info, partial):
         context.get_git_info = partial(Later, context.get_git_info)

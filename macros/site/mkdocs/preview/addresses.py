@@ -1,0 +1,54 @@
+"""The addresses of the site that is served: those that a build gives something for, and those that are gone."""
+
+from __future__ import annotations
+
+import sys
+
+from mkdocs.structure.files import File, Files
+
+from .server import address
+
+# In the addresses of files that no list of MkDocs' names, and of those that the build of all pages lists.
+WRITTEN_LATE = "search/", "sitemap.xml", "404.html"
+GENERATED_LATE = "data/", "assets/engine/", "assets/capitals/"
+
+
+class Addresses:
+    """What requests may ask for."""
+
+    def __init__(self):
+        self.known: frozenset[str] | None = None  # the addresses of all pages and files, once they are listed
+        self.gone: frozenset[str] = frozenset()  # and those that were there before
+        self.sources: dict[str, str] = {}  # of the pages
+        self.first: dict[str, str] = {}  # of those that were there at the start
+
+    def take_in(self, files: Files) -> None:
+        """The files of a build."""
+        self.sources = {address_of(f): f.src_uri for f in files.documentation_pages()}
+        self.first = self.first or self.sources
+        others = {f.dest_uri for f in files if not f.is_documentation_page()}
+        known = others | {path.removesuffix("index.html") for path in others} | self.sources.keys()
+        self.gone = (self.gone | (self.known or frozenset())) - known
+        self.known = frozenset(known)
+
+    def may_come(self, path: str, is_complete: bool) -> bool:
+        """Whether a build gives something at this address, so that a request waits for it; `is_complete`: there was
+        one of all pages."""
+        late = WRITTEN_LATE if is_complete else (*WRITTEN_LATE, *GENERATED_LATE)
+        return self.known is None or path in self.known or path.startswith(late)
+
+    def told_of_gone(self, path: str) -> str:
+        """The message about a page that existed when the preview started and whose address now leads nowhere; empty for
+        any other.
+        """
+        source = self.first.get(path)
+        table = sys.modules.get("macros.site.moved")  # imported anew after an edit
+        if not source or path not in self.gone or table is None:
+            return ""
+        line = table.guess(source, set(self.sources.values()))
+        return f"docs/{source} is gone, and its address leads nowhere; write {line} into macros/site/moved.toml"
+
+
+def address_of(file: File) -> str:
+    """The address of a page, as in requests."""
+    return address("" if file.url in (".", "./") else file.url)

@@ -1,0 +1,65 @@
+"""What is wrong with a written page, before and after Markdown: each mistake with its line and its mend.
+
+source          a page's lines, and which of them are Markdown
+front_matter    the metadata above the page, by a schema
+tables          their heads, rules and rows
+lists           what is inside of an item, and from which number a list counts
+boxes           admonitions, folds, tabs and footnotes: what is indented below them
+blocks          fences, headings, ids, formulas, characters
+shown           what Markdown left as text, although somebody meant it as markup
+markup          how such text looks
+html            HTML that the policy of a published page blocks, or that is not closed
+addresses       links and images in HTML that lead nowhere
+numbers         figures that a macro computes, typed by hand
+
+No module knows MkDocs: they take a page's text and give `Mistake`s. The rules are few, and each is about something that
+breaks or misleads; what is a matter of taste has none.
+"""
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+
+from ..extensions.shown_text import Shown
+from ..page_syntax import front_matter_mend
+from .mistakes import Level, Mistake
+from .source import Source
+
+__all__ = ["Level", "Mistake", "Source", "of_addresses", "of_shown", "of_source"]
+
+
+def of_source(source: Source, path: str) -> list[Mistake]:
+    """The mistakes of a page of `docs/` that its own text has, whatever Markdown makes of it, by line."""
+    return list(_of_text(source.text, path))
+
+
+@lru_cache(maxsize=512)
+def _of_text(text: str, path: str) -> tuple[Mistake, ...]:
+    from . import blocks, front_matter, html, numbers
+
+    source = Source(text)
+    if re.match(r"\s+---", text) and (wrong := tuple(front_matter.mistakes(source))):
+        return wrong  # what follows is read as no author meant it
+    if front_matter_mend(text):
+        return ()  # which the page tells
+    found = [
+        *front_matter.mistakes(source),
+        *blocks.mistakes(source),
+        *html.mistakes(source),
+        *numbers.mistakes(source, path),
+    ]
+    return tuple(sorted(set(found)))
+
+
+def of_addresses(source: Source, path: str, url: str, has: Callable[[str], bool]) -> list[Mistake]:
+    """Addresses in the HTML of a page that lead nowhere; `has` says whether the site has a file of `docs/`."""
+    from .addresses import mistakes
+
+    return list(mistakes(source, path, url, has)) if "<" in source.text else []
+
+
+def of_shown(source: Source, seen: Shown) -> list[Mistake]:
+    """The mistakes that are seen in what Markdown gave: markup that readers would see as text."""
+    from .shown import mistakes
+
+    return sorted(set(mistakes(source, seen)))
