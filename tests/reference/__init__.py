@@ -17,7 +17,7 @@ from macros.catalogue.presets import Model, make
 from macros.engine.architectures import architectures, find
 from macros.engine.architectures.gemma4 import seen_by
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.predictions import MODULES, forward
+from macros.engine.predictions import forward
 from macros.engine.steps import Holds, Role
 
 from .packing import unfuse
@@ -107,7 +107,7 @@ def drafted(model, ids):
     tables = dict.fromkeys(("model.embed_tokens.weight", "lm_head.weight"), (c.vocab_size, c.d_model))
     arrays = drawn(dict(counts.tensors()) | dict(counts.tensors(counts.buffers)) | tables)
     states = drawn({"states": (len(ids), c.d_model)})["states"]
-    scores = forward(Arrays(arrays), ids, c, Cache(states=states), MODULES[model.model_type], model.raw, 1)
+    scores = forward(Arrays(arrays), ids, c, Cache(states=states), model.architecture.predicts, model.raw, 1)
     return arrays, scores, states
 
 

@@ -1,6 +1,6 @@
 """Assistants of Gemma 4 as transformers' class computes them: `python -m tests.reference.assistants`.
 
-From the repository. transformers 5.23 refuses to list which layers keep keys and values where none does, as in every
+From the repository. transformers 5.24 refuses to list which layers keep keys and values where none does, as in every
 assistant: here all of them read the target's. Its class runs for one token at a time, as its drafting loop calls it,
 with the rows that the target keeps at that token, and for all tokens at once with a mask of each, which is what is
 counted; both have to say the same.

@@ -10,8 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from macros.catalogue.presets import Model, make
+from macros.catalogue.presets import Model, make, paths, preset
 from macros.engine.architectures import architectures
+from macros.engine.files import PACKAGE
 
 from . import golden, goldens
 
@@ -67,23 +68,43 @@ OF_OTHERS = {
     ),
 }
 
-# Keys with which transformers 5.23 computes something else than we do, by the type; `variants.py` runs both.
+# Keys with which transformers 5.24 computes something else than we do, by the type; `variants.py` runs both.
 READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
-    "bailing_hybrid": [{"q_lora_rank": 22}, {"gated_attention_proj_granularity_type": "element_wise"}],
+    "dbrx": [{"attn_config": {"clip_qkv": 1.5, "kv_n_heads": 1, "rope_theta": 20000.0}}],
+    "mpt": [{"attn_config": {"alibi": True, "alibi_bias_max": 16}}],
+    "gemma3n_text": [
+        {"rope_scaling": {"factor": 2.0, "type": "linear"}},
+        {"rope_parameters": {"rope_theta": 500.0, "rope_type": "default"}},
+    ],
+    **{
+        name: [{"is_encoder_decoder": False}] for name in ("t5", "mt5", "umt5", "longt5", "udop", "switch_transformers")
+    },
+    "bailing_hybrid": [{"gated_attention_proj_granularity_type": "element_wise"}],
+    "cohere2_moe": [{"rope_scaling": {"rope_type": "linear", "factor": 2.0}}],
     "cosmos3_edge_text": [{"tie_word_embeddings": True}],
     "gemma3_text": [
         {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
         {"rope_parameters": {"rope_theta": 5e4}},
+        {"rope_scaling": {"type": "linear", "factor": 2.0}},
     ],
     "glm4_moe_lite": [{"first_k_dense_replace": 2}],
     "glm5_next_text": [{"hidden_act": "gelu"}, {"index_kpool_always_select_tail": False}],
     "hy_v4": [{"hidden_act": "relu"}],
+    "hy_v4_vl_text": [{"hidden_act": "relu"}],
+    "longcat_flash": [{"head_dim": 2}],
     "muse_spark_text": [{"rope_theta": 1e4, "rope_parameters": None}, {"tie_word_embeddings": True}],
     "nemotron_h": [{"tie_word_embeddings": True}],
     "olmo3": [
         {"rope_parameters": {"rope_type": "linear", "factor": 2.0}},
         {"rope_theta": 1e4, "rope_parameters": None},
+        {"rope_scaling": {"type": "linear", "factor": 2.0}},
     ],
+    "nllb-moe": [{"moe_eval_capacity_token_fraction": 0.5}],
+    "pix2struct_text_model": [{"is_decoder": False}, {"is_encoder_decoder": False}],
+    "qwen3_omni_moe_text": [{"sliding_window": 4}],
+    "step3p5": [{"num_local_experts": 6, "n_routed_experts": None}],
+    "zamba": [{"tie_word_embeddings": False}],
+    "xglm": [{"pad_token_id": 3}],
     "xlstm": [{"tie_word_embeddings": True}],
     "zamba2": [{"tie_word_embeddings": False}],
 }
@@ -91,7 +112,7 @@ READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
 # Tokens of the first step: more than the windows, chunks, blocks and picked tokens of the small configs.
 PROMPT = 10
 
-# Types that transformers does not have, and why nothing stands beside them.
+# Types that are not compared with transformers, most because it does not have them, and why.
 ABSENT = {
     "bailing_moe": "remote code, not in transformers: DeepSeekMoE’s packed, compared as deepseek_ocr2_text",
     "baichuan": "remote code, not in transformers: Llama’s packed, compared as llama; not its ALiBi",
@@ -106,7 +127,7 @@ ABSENT = {
     "new": "remote code, not in transformers: GTE’s packed, which is compared as gte",
     "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
     "orion": "remote code, not in transformers: StableLM’s with whole heads turning, compared as stablelm",
-    "exaone": "remote code, not in transformers: Llama’s under other names, which is compared as llama",
+    "exaone": "transformers 5.24 makes Llama’s class of it, which is compared as llama",
     "minicpm": "remote code, not in transformers: Granite’s with other words for its multipliers, compared as granite",
     "deepseek": "remote code, not in transformers: the text model of DeepSeek-OCR 2, compared as deepseek_ocr2_text",
     "kimi_k2": "remote code, not in transformers: DeepSeek-V3’s, which is compared as deepseek_v3",
@@ -118,12 +139,12 @@ ABSENT = {
     "PanguProMoE": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "TeleFLM": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "pangu_ultra_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
-    "sarvam_mla": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
-    "sarvam_moe": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "sarvam_mla": "in transformers 5.24, with another epsilon: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "sarvam_moe": "in transformers 5.24, under other names: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "rnj1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "alice_ai": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
-    "dory": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "dory": "in transformers 5.24, with other kinds of layers: compared with vLLM’s (tests/reference/vllm_models.py)",
     "nanbeige": "remote code: compared with the maker’s (tests/reference/own.py)",
     "step5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step4": "a name in published files: vLLM has it as step5, which is compared",
@@ -145,6 +166,7 @@ ABSENT = {
     "Dream": "remote code: compared with the maker’s (tests/reference/own.py)",
     "llada": "remote code: compared with the maker’s (tests/reference/own.py)",
     "phi3_v": "remote code, not in transformers: Phi-3’s with a tower beside it, compared as phi3",
+    "deepseek_v41_text": "not in transformers: compared with mlx-vlm’s (tests/reference/deepseek_v41.py)",
     "deci": "remote code: Llama-Nemotron’s, which is compared as nemotron-nas",
 }
 
@@ -225,6 +247,17 @@ def all_configs() -> dict[str, dict]:
 def configs() -> dict[str, dict]:
     """The config of each registered type that transformers has."""
     return {t: raw for t, raw in all_configs().items() if t not in ABSENT}
+
+
+@cache
+def every_type() -> dict[str, dict]:
+    """A config of each registered type: its small one, else that of a model, else of another type of its class."""
+    drawn = json.loads((PACKAGE / "catalogue/small_configs.json").read_bytes())
+    models = (preset(slug).config for slug in paths())
+    found = {raw["model_type"]: dict(raw) for raw in models if raw is not None} | drawn | all_configs()
+    alike = {architectures()[name].config: raw for name, raw in found.items()}
+    types = {name: found.get(name) or alike.get(one.config) for name, one in architectures().items()}
+    return {name: raw | {"model_type": name} for name, raw in types.items() if raw}  # others' tests name one without
 
 
 def small_config(name: str) -> dict:

@@ -65,8 +65,14 @@ def every_expert(ours: Model, new: int, context: int) -> int:
 
 def rows_cut_off(ours: Model, new: int, context: int) -> int:
     """Rows of a convolution besides those of the new tokens: of the padding, or of what was kept."""
-    if ours.model_type == "zaya":
-        return 0
+    if ours.model_type == "zaya":  # what its second convolution reads of the first, made again
+        first = [
+            (node, layers)
+            for node, layers in steps(ours, Role.CAUSAL_CONV)
+            if any("depthwise" in w.name for w in node.all_weights())
+        ]
+        rows = int(ours.config.d_head_conv) - 1
+        return sum(layers * flops(ours, node, new, context) * rows // new for node, layers in first)
     rows = 1 if context > new else int(getattr(ours.config, "d_conv", 1)) - 1
     cut = [
         (node, layers)
@@ -88,19 +94,19 @@ def row_of_zeros(ours: Model, new: int, context: int) -> int:
 
 def written_out(ours: Model, new: int, context: int) -> int:
     """Our own second form of latent attention in the place of the first."""
-    return costs_of(ours.counts).expanded_flops(new, context) - ours.counts.flops_at(new, context)
+    return costs_of(ours.counts).compute.expanded_flops(new, context) - ours.counts.flops_at(new, context)
 
 
 def not_picked(ours: Model, new: int, context: int) -> int:
     """Scores and averages over the tokens, entries or blocks that the indexer did not pick; of latents, written out."""
     costs, values = costs_of(ours.counts), ours.counts.values(T=new, S=context)
     more = 0
-    for p in costs.pair_contractions:
-        layer = next((layer for layer in costs.latents if layer in p.leaf.path()), None)
-        latent = costs.latents[layer] if layer else None
+    for p in costs.compute.pair_contractions:
+        layer = next((layer for layer in costs.compute.latents if layer in p.leaf.path()), None)
+        latent = costs.compute.latents[layer] if layer else None
         picked, theirs = p.keys.at(values), p.flops(values)
         if latent and not p.leaf.is_inside(Role.INDEXER):
-            every = costs.latent_rows(layer, new, context)
+            every = costs.compute.latent_rows(layer, new, context)
             if (width := latent.written_out(p.leaf)) is not None:
                 theirs = theirs * int(width) // int(latent.rank)
         elif isinstance(p.mask, (Compressed, PickedBlocks, PickedPools)):
@@ -159,7 +165,7 @@ def pools_ahead(ours: Model, new: int, context: int) -> int:
     if ours.model_type != "qwen4_exp_text":
         return 0
     more, values = 0, ours.counts.values(T=new, S=context)
-    for p in costs_of(ours.counts).pair_contractions:
+    for p in costs_of(ours.counts).compute.pair_contractions:
         if isinstance(p.mask, Compressed):
             more -= int(p.flops(values) * (1 - Fraction(*p.share(values))))
     return more
@@ -370,9 +376,13 @@ def rows_for_keys(ours: Model, new: int, context: int) -> int:
     )
 
 
+# Types whose windows are masks alone there.
+WHOLE_TEXT = "gpt_neo", "minimax"
+
+
 def window(ours: Model, new: int, context: int) -> int:
     """The row of the newest token but W − 1."""
-    if ours.model_type in ("gpt_neo", "blt"):
+    if ours.model_type in (*WHOLE_TEXT, "blt"):
         return 0
     masks = ((k, getattr(k.mask, "mask", k.mask)) for k in ours.counts.kept)
     return -sum(
@@ -384,9 +394,16 @@ def window(ours: Model, new: int, context: int) -> int:
 
 def whole_text(ours: Model, new: int, context: int) -> int:
     """The rows that a window no longer reaches."""
-    if ours.model_type != "gpt_neo":
+    if ours.model_type not in WHOLE_TEXT:
         return 0
     return sum(rows * int(k.row[0]) * int(k.row[1]) for rows, k in rows_outside(ours, context) if k.row)
+
+
+def of_a_text_at_once(ours: Model, new: int, context: int) -> int:
+    """A key and a value of each token in each layer."""
+    if ours.model_type != "xlm" or ours.config.causal:
+        return 0
+    return 2 * int(ours.config.n_layers) * int(ours.config.d_model) * context
 
 
 def heads_repeated(ours: Model, new: int, context: int) -> int:
@@ -454,8 +471,8 @@ FLOPS = {
         "transformers’ code of Llama 4 runs each token through every expert, chosen or not.", every_expert
     ),
     "cut off": Convention(
-        "transformers computes rows of a convolution that it then cuts off: those of the padding, or of the cached "
-        "inputs.",
+        "transformers computes rows of a convolution that this site does not count: those of the padding, or of "
+        "inputs of earlier tokens.",
         rows_cut_off,
     ),
     "before the text": Convention(
@@ -578,7 +595,8 @@ CACHE = {
         kept_twice,
     ),
     "whole text": Convention(
-        "transformers’ code of GPT-Neo keeps every row, even in layers with a sliding window.", whole_text
+        "transformers’ code of GPT-Neo and MiniMax keeps every row, even in layers with a sliding window.",
+        whole_text,
     ),
     "local rows": Convention(
         "transformers’ code of BLT keeps every row of its two local stacks, and nothing of patches and of the patcher.",
@@ -599,6 +617,15 @@ CACHE = {
     "repeated": Convention(
         "transformers’ code of Falcon keeps the keys and values of every query head, even where several share them.",
         heads_repeated,
+    ),
+}
+
+# Of the cache, too: where keys have other values than in the small configs (every_key.py).
+CACHE_OF_OTHERS = {
+    "nothing follows": Convention(
+        "transformers’ code of XLM keeps the keys and values of a model that is not causal, too, which reads a text at "
+        "once.",
+        of_a_text_at_once,
     ),
 }
 

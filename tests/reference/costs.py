@@ -22,13 +22,15 @@ from .configs import model as our_model
 from .conventions import CACHE, FLOPS, differences, kept
 from .models import build, run, source, token_ids
 
-CACHES = ("past_key_values", "cache_params", "state", "mems")  # what models call theirs
+CACHES = ("past_key_values", "cache", "cache_params", "state", "mems")  # what models call theirs
+OLDER = ("xlm", "flaubert")  # whose `cache` is handed in, and not out, and is read where they are causal alone
 WHOLE_TEXT = ("cpmant", "xlm")  # whose code leaves out itself what the cache has
 
 
 def cache_name(model: torch.nn.Module) -> str | None:
     """What a model calls its cache; None where it has none."""
-    names = (*CACHES, "cache") if getattr(model.config, "causal", False) else CACHES
+    is_older = model.config.model_type in OLDER and not getattr(model.config, "causal", False)
+    names = [name for name in CACHES if name != "cache" or not is_older]
     inner = model.model if model.config.model_type == "evolla" else model  # whose head hands it on
     return next((name for name in names if name in inspect.signature(inner.forward).parameters), None)
 
@@ -43,7 +45,9 @@ def step(
     """
     name, read = cache_name(model), source(model)
     is_blt = model.config.model_type == "blt"
-    if (name == "cache" or is_blt) and cache is None:  # XLM's is handed in, and not out; BLT's is not made
+    if (
+        (name == "cache" and model.config.model_type in OLDER) or is_blt
+    ) and cache is None:  # XLM's is handed in, and not out; BLT's is not made
         cache = EncoderDecoderCache(DynamicCache(), DynamicCache())
     if is_blt:
         model.model.patcher.patch_lengths_from_entropies = of_one_size
@@ -65,7 +69,7 @@ def step(
             again = BaseModelOutput(last_hidden_state=encoded)
             again.router_logits = again.attention_mask = None  # Switch and UDOP ask for them
             out = model(encoder_outputs=again, decoder_input_ids=ids, **more)
-    cache = getattr(out, name, cache if name == "cache" else None) if name else None
+    cache = getattr(out, name, cache if model.config.model_type in OLDER else None) if name else None
     return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)
 
 

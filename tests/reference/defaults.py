@@ -33,9 +33,12 @@ SAID = {"q_lora_rank", "layers_block_type"}
 # Why a type has no row.
 LEFT_OUT = {
     "t5gemma": "its class says its sizes in two tables",
+    "t5gemma2": "the same",
+    "encoder-decoder": "the same",
     "cohere_compass_text": "its class says nothing of the positions of its layers",
     "deepseek_v2": "its class does not say how many experts a token uses",
-    "longcat_flash": "transformers 5.23 keeps matrices of the experts that are nothing, which no published file has",
+    "inkling2_text": "transformers 5.24 leaves the padded rows of the head out, which the published file has",
+    "longcat_flash": "transformers 5.24 keeps matrices of the experts that are nothing, which no published file has",
 }
 
 

@@ -79,6 +79,7 @@ TYPES = {
     "GteNewForSequenceClassification": "new",
     "InternLM2ForCausalLM": "internlm2",
     "K2HorizonForCausalLM": "k2_horizon",
+    "DeepseekV41ForCausalLM": "deepseek_v41/text_config/deepseek_v41_text",
     "KimiK3ForConditionalGeneration": "kimi_k3/text_config/kimi_linear",
     "LLaMAForCausalLM": "llama",
     "MiniCPMForCausalLM": "minicpm",
@@ -156,7 +157,7 @@ REASONS = {
     """,
     "no language model": "Alpamayo2Super CLIPModel OpenVLAForActionPrediction SiglipModel Terratorch",
     "no config.json": "MistralLarge3ForCausalLM PixtralForConditionalGeneration",
-    "no reference to compare with": "DeepseekV41ForCausalLM DeepseekV4ForConditionalGeneration",
+    "no reference to compare with": "DeepseekV4ForConditionalGeneration",
 }
 
 

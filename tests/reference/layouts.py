@@ -68,6 +68,7 @@ WHOLES = {
 # Types whose files hold what no layout of ours describes: their tensors are read under transformers' names alone.
 UNREAD = {
     "ernie4_5_vl_moe_text": "the files hold the routers' matrices transposed",
+    "lara_mini": "the files hold the inputs of the delta rule, of unequal widths, in one tensor",
     "molmo2_text": "the files hold queries, keys and values, of unequal widths, in one tensor",
 }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping
 from types import MethodType, SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from transformers import (
     PPFormulaNetForConditionalGeneration,
     VoxtralRealtimeForConditionalGeneration,
 )
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutput, MoeCausalLMOutputWithPast
 from transformers.models.nllb_moe.modeling_nllb_moe import NllbMoeExperts
 from transformers.utils import ModelOutput
 
@@ -41,6 +42,8 @@ TOWERS = {
     "qwen3_vl_moe": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 40},
     "step3p7": {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28},
     "glm5_next": {"depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 2, "out_hidden_size": 8},
+    "hy_v4_vl": {"hidden_size": 8, "intermediate_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2}
+    | {"out_hidden_size": 36},
     "mistral_large4": {
         "model_type": "pixtral",
         "hidden_size": 8,
@@ -140,7 +143,7 @@ AROUND = (
             *("qwen2_vl", "qwen2_5_vl", "glm4v", "glm4v_moe", "glm_ocr", "hunyuan_vl"),
             *("paddleocr_vl", "granite_docling", "granite4_vision", "cosmos3_edge", "deepseek_ocr2", "molmo2"),
             *("unlimited_ocr", "voxtral_realtime", "diffusion_gemma"),
-            "ernie4_5_vl_moe",
+            *("ernie4_5_vl_moe", "hy_v4_vl"),
         )
     }
     | {"qwen2_5_omni_text": "qwen2_5_omni_thinker", "qwen3_omni_moe_text": "qwen3_omni_moe_thinker"}
@@ -180,7 +183,18 @@ OF_TOWERS = (
 )
 # Of an embedding that is the head's matrix too, the name that transformers tells first.
 SAME = {"lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight"}
-PLACES = "embeddings.position_embeddings.weight"  # which stands beside it
+NORM = "embeddings.LayerNorm.weight"  # which stands beside it
+# transformers 5.24 has parts of Inkling 2's attention within others; ours are called as in 5.23.
+WITHIN = {
+    "k_proj.sconv.": "k_sconv.",
+    "v_proj.sconv.": "v_sconv.",
+    "q_proj.norm.": "q_l2_clip.",
+    "o_proj.gate_proj.": "gate_proj.",
+    "relative_position_bias.linear.": "r_proj.",
+    "relative_position_bias.norm.": "rel_l2_clip.",
+    "relative_position_bias.proj": "rel_logits_proj.proj",
+    **{f"{part}_proj.linear.": f"{part}_proj." for part in "qkvo"},
+}
 WHOLE = "language_model."  # what it puts before both that and the head, in Llama 4
 
 
@@ -291,7 +305,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
         model = DiffusionGemmaForBlockDiffusion._from_config(config, attn_implementation="eager", **options).eval()
         model.forward = MethodType(a_step_of_diffusion, model)
         return model
-    if model_type == "blt":  # transformers 5.23 makes no cache of its config
+    if model_type == "blt":  # transformers 5.24 makes no cache of its config
         keys["use_cache"] = False
     if model_type == "t5gemma2":
         keys["encoder"] = keys["encoder"] | {"vision_config": TOWERS["gemma3"]}
@@ -300,7 +314,7 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     if model_type in TOWERLESS or model_type == "udop":
         make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)
-    # The plain products of transformers 5.23's Falcon add ALiBi twice: to the scores, and with the mask.
+    # The plain products of transformers 5.24's Falcon add ALiBi twice: to the scores, and with the mask.
     attention = "sdpa" if keys.get("alibi") else "eager"
     if make is AutoModelForCausalLM and type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING:
         name = CLASSES.get(model_type) or type(config).__name__.removesuffix("Config") + "ForCausalLM"
@@ -320,6 +334,9 @@ def unsaved(model: torch.nn.Module) -> torch.nn.Module:
             del module._parameters[last]
             module.register_buffer(last, table.data, persistent=False)
     for module in model.modules():
+        if type(module).__name__ == "MistralLarge4TextRotaryEmbedding" and "alpha" in module._parameters:
+            # a factor of its rotary embedding, in 5.24 a parameter; here it is a buffer of the file, as before
+            module.register_buffer("alpha", module._parameters.pop("alpha").data)
         if type(module).__name__ == "SinusoidalPositionalEmbedding" and "weight" in module._parameters:
             module.register_buffer("weight", module._parameters.pop("weight").data, persistent=False)  # FSMT's
         if type(module).__module__.endswith("ibert.quant_modules"):  # whole numbers, of weights that are fractions
@@ -356,7 +373,7 @@ def fill(model: torch.nn.Module) -> torch.nn.Module:
 def run_chosen(self: torch.nn.Module, x: torch.Tensor, first: torch.Tensor, shares: torch.Tensor) -> torch.Tensor:
     """NLLB-MoE's experts, each with the tokens that chose it, as in transformers 4 and in fairseq.
 
-    transformers 5.23 takes the 0 or 1 of each token and expert for an expert's number, and so runs the first two alone.
+    transformers 5.24 takes the 0 or 1 of each token and expert for an expert's number, and so runs the first two alone.
     """
     total = torch.zeros_like(x)
     for number in range(self.num_experts):
@@ -367,6 +384,8 @@ def run_chosen(self: torch.nn.Module, x: torch.Tensor, first: torch.Tensor, shar
 
 
 NllbMoeExperts.forward = run_chosen
+# transformers 5.24's whole Llama 4 asks its text model what an image gave.
+MoeCausalLMOutputWithPast.image_outputs = None
 
 
 def token_ids(model: torch.nn.Module, tokens: int) -> torch.Tensor:
@@ -432,7 +451,7 @@ def run(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor | None, **
         return model(input_ids=read[..., 0].long(), bbox=read[..., 1:], decoder_input_ids=ids, **more)
     if read.ndim == 3:
         return model(input_features=read.transpose(1, 2), decoder_input_ids=ids, **more)
-    if model.config.model_type == "prophetnet" and "past_key_values" not in more:
+    if model.config.model_type == "prophetnet" and not {"past_key_values", "cache"} & more.keys():
         return one_by_one(model, ids, read, **more)
     if model.config.model_type == "fsmt":  # with a cache, its code takes one token at a time and hides none
         more = {"use_cache": False} | more
@@ -443,7 +462,7 @@ def looking(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **mor
     """What IDEFICS says of a text whose tokens all look at one image. Of the first layer, transformers tells what comes
     after its look."""
     name = "perceiver_embeddings" if model.config.use_resampler else "image_encoder_embeddings"
-    image = {name: read[None], "image_attention_mask": torch.ones((1, ids.shape[1], 1))}
+    image = {name: read, "image_attention_mask": torch.ones((1, ids.shape[1], 1))}
     out = model(ids, **image, **more)
     if out.get("hidden_states"):
         out["hidden_states"] = (model.model.embed_tokens(ids), *out["hidden_states"][1:])
@@ -453,7 +472,7 @@ def looking(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **mor
 def one_by_one(model: torch.nn.Module, ids: torch.Tensor, read: torch.Tensor, **more: object) -> ModelOutput:
     """What ProphetNet says of tokens that come one after the other, in the stream of the next token.
 
-    transformers 5.23 mixes up the distances of the tokens of a prompt in the streams ahead, but not those of one token.
+    transformers 5.24 mixes up the distances of the tokens of a prompt in the streams ahead, but not those of one token.
     """
     first = model(input_ids=read, decoder_input_ids=ids[:, :1], use_cache=True, **more)
     more["encoder_outputs"] = BaseModelOutput(last_hidden_state=first.encoder_last_hidden_state)
@@ -476,12 +495,14 @@ def saved_buffers(model: torch.nn.Module) -> dict[str, torch.Tensor]:
 
 def text_part(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
     """The tensors of the text model, under the names that they have without the rest."""
+    if any(".relative_position_bias.norm." in name for name in tensors):
+        tensors = {re.sub("|".join(map(re.escape, WITHIN)), lambda at: WITHIN[at[0]], n): t for n, t in tensors.items()}
     tensors = {
         name.replace(".encoder.language_model.", ".decoder."): t
         for name, t in tensors.items()
         if ".encoder.language_model." not in name or not name.endswith(".layer_scalar")
     }
-    untold = {n for n, same in SAME.items() if same not in tensors and f"{same.partition('.')[0]}.{PLACES}" in tensors}
+    untold = {n for n, same in SAME.items() if same not in tensors and f"{same.partition('.')[0]}.{NORM}" in tensors}
     tensors = {
         SAME[n] if n in untold else n: t for n, t in tensors.items() if not any(part in f".{n}" for part in OF_TOWERS)
     }

@@ -4,7 +4,7 @@ From the repository. For each type whose modules transformers' `MtpModel` reads,
 becomes a model with random weights; ours has to have the same tensors and scores. Its list of tensors is written into
 `tests/golden/predictions.json`, against which the tests hold ours.
 
-transformers 5.23 differs from vLLM, which reads the files, in a few things: Step 3.5's modules share the model's LM
+transformers 5.24 differs from vLLM, which reads the files, in a few things: Step 3.5's modules share the model's LM
 head there and have the heads of layers that see everything; of Inkling's it leaves out the norm of the embedding and,
 in a prompt, the window.
 """
@@ -20,8 +20,10 @@ from transformers.cache_utils import MtpCache
 from transformers.modeling_layers import MtpModel
 
 from macros.catalogue.presets import Model, make
+from macros.engine.architectures import find
+from macros.engine.architectures.predicted import Module
 from macros.engine.loaded import Arrays, Cache
-from macros.engine.predictions import MODULES, Module, forward
+from macros.engine.predictions import forward
 
 from . import TESTS, close, digest, models
 from .configs import PROMPT, configs
@@ -62,7 +64,7 @@ def raw_of(model_type: str) -> dict[str, Any]:
 
 def published(ours: Model, modules: MtpModel) -> dict[str, np.ndarray]:
     """The tensors of the modules under the published names, without those of the model."""
-    module = MODULES[ours.model_type]
+    module = ours.architecture.predicts
     assert isinstance(module, Module)
     found: dict[str, np.ndarray] = {}
     for name, tensor in modules.state_dict().items():
@@ -97,7 +99,7 @@ def compare(model_type: str) -> dict[str, Any]:
     the scores."""
     ours, main, modules = build(model_type)
     assert ours.prediction is not None
-    weights, module, n = published(ours, modules), MODULES[model_type], len(modules.layers)
+    weights, module, n = published(ours, modules), find(model_type).predicts, len(modules.layers)
     assert isinstance(module, Module)
     counts = ours.prediction.counts
     buffers = {name for name, _ in counts.tensors(counts.buffers)}

@@ -61,7 +61,7 @@ TOGETHER: dict[str, list[tuple[str, ...]]] = {
 # Further ones, and why.
 FIXED: dict[str, str] = dict.fromkeys(
     [f"{name} audio_config.n_window" for name in ("qwen3_omni_audio", "qwen3_asr")],
-    "transformers 5.23 keeps as many vectors of any piece as of one of a second",
+    "transformers 5.24 keeps as many vectors of any piece as of one of a second",
 )
 
 

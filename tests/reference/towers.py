@@ -28,13 +28,12 @@ from transformers import AutoConfig, AutoModelForImageTextToText
 
 from macros.catalogue import presets
 from macros.catalogue.components import components_of
-from macros.counting.parameters import Counts
 from macros.engine.errors import Problem
-from macros.engine.loaded import Arrays, Cache
-from macros.engine.towers import WITHOUT_TABLE, Grid, find, read_config, table_around, trace
+from macros.engine.towers import Grid, find, read_config, table_around, without_table
 
-from . import changed, close
+from . import changed
 from .configs import small_config
+from .held_towers import BOUNDS, compare
 from .models import BESIDE, SEED, fill, saved_buffers
 from .models import TOWERS as TOWER_BESIDE
 
@@ -1681,7 +1680,7 @@ def seamless(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
 
 
 def seamless_in_chunks(model: Any, x: torch.Tensor, grid: Grid) -> list[torch.Tensor]:
-    """With a mask of numbers: transformers 5.23's plain products add a mask of what is allowed to the scores."""
+    """With a mask of numbers: transformers 5.24's plain products add a mask of what is allowed to the scores."""
     encoder = model.speech_encoder.encoder
     allowed = type(encoder)._apply_chunk_attention
     encoder._apply_chunk_attention = lambda *given: torch.where(allowed(encoder, *given), 0.0, -torch.inf).to(x.dtype)
@@ -1897,7 +1896,6 @@ MORE["dots3_note"] = lambda grid, c: sum(
     for n in c["pyramid_num_routed"][: c["num_hidden_layers"]]
     if n > 0
 )
-BOUNDS = ("_min", "_max")  # of clipped products: no published total counts them
 # Wholes that are not among the models for images and text, and their classes.
 CLASSES = {
     "phi4_multimodal": "Phi4MultimodalForCausalLM",
@@ -2019,40 +2017,12 @@ def tower(
     )
 
 
-def compare(held: dict[str, Any]) -> float:
-    """The largest difference of our vectors, as a share of the largest number or 1. Raises AssertionError for any
-    other difference: of names, shapes, FLOPs."""
-    raw, part = json.loads(str(held["config_json"])), str(held["part"])
-    around, grid = table_around(raw, part), Grid(*map(int, held["grid"]))
-    ours = find(*around)
-    config, unknown = read_config(ours, *around)
-    assert not unknown, unknown
-    counts = Counts(trace(ours, config, grid))
-    for kind, tensors in ("w/", counts.weights), ("b/", counts.buffers):
-        theirs = {n[2:]: list(a.shape) for n, a in held.items() if n.startswith(kind) and not n.endswith(BOUNDS)}
-        here = {name: list(shape) for name, shape in counts.tensors(tensors)}
-        assert here == theirs, {
-            n: (here.get(n), theirs.get(n)) for n in {*here, *theirs} if here.get(n) != theirs.get(n)
-        }
-    assert counts.flops_at(1, 1) == int(held["flops"]), f"{counts.flops_at(1, 1)} {held['flops']}"
-    stored = {name[2:]: a for name, a in held.items() if name[:2] in ("w/", "b/")}
-    read = ours.forward(Arrays(stored), held["input"], grid, config, Cache())
-    order = [name for name in held if name.startswith("read/")]
-    assert len(read) == len(order)
-    assert [int(d) for d in counts.trace.root.outputs[0].shape] == list(held["read/0"].shape)
-    for name, here in zip(order, read):
-        close(here, held[name])
-    return max(
-        float(np.abs(here - held[name]).max() / max(1, np.abs(held[name]).max())) for name, here in zip(order, read)
-    )
-
-
 def at_full_size(slug: str) -> int:
     """The number of tensors of a model's towers in the catalog. Raises AssertionError unless names and shapes are those
     that transformers makes of the same keys, on the meta device."""
     model = presets.model(slug)
     whole = json.loads(json.dumps(model.whole))
-    if (own := WITHOUT_TABLE.get(whole["model_type"])) in whole:
+    if (own := without_table(whole["model_type"])) in whole:
         whole = whole["text_config"] | whole[own] | {"model_type": whole["model_type"]}
     else:
         whole["text_config"] |= {"num_hidden_layers": 1, "vocab_size": 50, "pad_token_id": None}

@@ -1,0 +1,140 @@
+"""The names that transformers still takes: `python -m tests.reference.names`, from the repository.
+
+Written to `macros/engine/names_there.json`: older names of types, those of layers; other spellings of keys, which go
+before the key itself (`attribute_map`); the type of a whole's text model where its table says none, or whatever it
+says; the covered types that it has; those of them whose plain rotary embedding turns a share of a head; by types, keys
+beside the table of a rotary embedding that its class does not read; encoders that a key makes decoders, and what it
+calls those; types that a key gives attention to what an encoder read.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+from dataclasses import fields
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import transformers
+from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig, PreTrainedConfig
+from transformers.configuration_utils import _LEGACY_LAYER_TYPE_REMAP
+
+from macros.engine.architectures import is_known
+from macros.engine.keys import OF_TWO_MODELS
+from macros.engine.names_there import FILE
+
+from . import ENCODERS, WITH_ENCODER
+from .models import DECODERS
+
+MODELS = Path(transformers.__file__).parent / "models"
+# In the code of a config: a type, perhaps beside a key, that becomes another.
+RENAMED = re.compile(r'\["model_type"\] == "(\w+)"(?: and "(\w+)" in \w+)?[^=]*?\["model_type"\] = "(\w+)"', re.S)
+# transformers leaves their share of a turned head unread, and vLLM, with which they are compared, reads it.
+READ_ELSEWHERE = {"dory"}
+
+
+def classes() -> dict[str, type[PreTrainedConfig]]:
+    """The config class of each type; not of one whose library is not there."""
+    found = {}
+    for name in CONFIG_MAPPING:
+        try:
+            found[name] = CONFIG_MAPPING[name]
+        except (AttributeError, ImportError):
+            continue
+    return found
+
+
+@cache
+def code(cls: type[PreTrainedConfig]) -> str:
+    """The code of the model of a config; of that in its folder where no class is told."""
+    try:
+        model = MODEL_MAPPING[cls]
+        path = Path(inspect.getfile(model[0] if isinstance(model, tuple) else model))
+        return path.read_text("utf-8")
+    except (KeyError, ValueError):
+        folder = Path(inspect.getfile(cls)).parent
+        return "".join(path.read_text("utf-8") for path in sorted(folder.glob("modeling_*.py")))
+
+
+def renamed() -> tuple[dict[str, str], dict[str, list[str]]]:
+    """Types that are read as others: always, and beside a key."""
+    always, beside = {}, {}
+    for path in sorted(MODELS.glob("*/configuration_*.py")):
+        for old, key, new in RENAMED.findall(path.read_text("utf-8")):
+            if not is_known(new) or is_known(old) != bool(key):
+                continue  # a tower's
+            if key:
+                beside[old] = [key, new]
+            else:
+                always[old] = new
+    return always, beside
+
+
+def unread_beside(cls: type[PreTrainedConfig]) -> list[str]:
+    """The keys beside a table of a rotary embedding that a class with an own reader of it takes no notice of."""
+    reader = inspect.getsource(cls.convert_rope_params_to_dict)
+    if "convert_rope_params_to_dict" not in vars(cls) or "super()" in reader:
+        return []
+    own = {f.name for f in fields(cls)}
+    text = "".join(inspect.getsource(one) for one in cls.__mro__ if one in PreTrainedConfig.__subclasses__())
+    text += inspect.getsource(cls)
+    return [
+        name
+        for name in ("partial_rotary_factor", "rope_theta")
+        if name not in own and not re.search(rf'kwargs\.(?:pop|get|setdefault)\(\s*"{name}"', text)
+    ]
+
+
+def main() -> None:
+    found = classes()
+    always, beside = renamed()
+    always |= {
+        name: cls.model_type for name, cls in found.items() if cls.model_type != name and is_known(cls.model_type)
+    }
+    keys: dict[str, list[str]] = {}
+    parts, fixed, shares, decoding, looking = {}, {}, [], [], []
+    for name, cls in found.items():
+        spec = cls.sub_configs_defaults.get("text_config")
+        if spec is not None and is_known(spec.model_type) and name not in OF_TWO_MODELS:
+            (parts if spec.config_class is AutoConfig else fixed)[name] = spec.model_type
+        if not is_known(name):
+            continue
+        own = {f.name for f in fields(cls)}
+        said = {other: key for other, key in cls.attribute_map.items() if other not in own and other != key}
+        if said:
+            keys.setdefault(json.dumps(said, sort_keys=True), []).append(name)
+        if name in READ_ELSEWHERE or "partial_rotary_factor" in code(cls):
+            shares.append(name)
+    spellings = [[names, json.loads(said)] for said, names in sorted(keys.items(), key=lambda one: one[1])]
+    for name, cls in found.items():
+        if not is_known(name) or name in WITH_ENCODER or getattr(cls, "add_cross_attention", False):
+            continue
+        if "config.add_cross_attention" in code(cls):
+            looking.append(name)
+        if name in ENCODERS and "config.is_decoder" in code(cls):
+            decoding.append(name)
+    rows = {
+        "version": version("transformers"),
+        "layer_types": dict(_LEGACY_LAYER_TYPE_REMAP),
+        "types": dict(sorted(always.items())),
+        "types_beside": beside,
+        "text_types": dict(sorted(parts.items())),
+        "only_text_types": dict(sorted(fixed.items())),
+        "known": sorted(name for name in found if is_known(name)),
+        "shares": sorted(shares),
+        "unread": {
+            name: unread for name, cls in sorted(found.items()) if is_known(name) and (unread := unread_beside(cls))
+        },
+        "decoders": DECODERS,
+        "decoding": sorted(decoding),
+        "looking": sorted(looking),
+    }
+    lines = [f"{json.dumps(name)}: {json.dumps(row)}" for name, row in rows.items()]
+    lines.append('"keys": [\n' + ",\n".join(map(json.dumps, spellings)) + "\n]")
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+
+
+if __name__ == "__main__":
+    main()
