@@ -2,6 +2,7 @@
 // What is chosen stands in the address. Without this script every drawing stands there.
 
 const AT_A_TIME = 24 // cards that get their box between two frames
+const ON_A_PHONE = 17 // cards that a phone shows at first, and more at each press; as in the style sheet
 const number = new Intl.NumberFormat("en")
 const plain = (/** @type {string?} */ s) =>
   (s ?? "")
@@ -17,7 +18,16 @@ function mount(/** @type {HTMLUListElement} */ list) {
   choosing(list, cards)
   if (!form) return
   /** @type {ReturnType<typeof factsOf>[]} */
-  let facts = []
+  let facts = [],
+    room = ON_A_PHONE
+  const more = button("", () => {
+    const next = cards.filter(card => !card.hidden)[room]
+    room += ON_A_PHONE
+    later()
+    next?.querySelector("a")?.focus()
+  })
+  more.className = "ep-more-cards"
+  list.after(more)
   /** @returns {Record<string, string>} */
   const values = () => Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
 
@@ -38,7 +48,17 @@ function mount(/** @type {HTMLUListElement} */ list) {
       )
       if (!card.hidden) shown++
     })
+    room = ON_A_PHONE
+    later()
     say(shown)
+  }
+
+  // A phone shows the first of those that fit.
+  function later() {
+    const fitting = cards.filter(card => !card.hidden)
+    fitting.forEach((card, i) => card.classList.toggle("ep-later", i >= room))
+    more.hidden = fitting.length <= room
+    more.textContent = `Show ${Math.min(ON_A_PHONE, fitting.length - room)} more of ${number.format(fitting.length)}`
   }
 
   function say(/** @type {number} */ shown) {
@@ -61,12 +81,22 @@ function mount(/** @type {HTMLUListElement} */ list) {
     filter()
     remember()
   }
+  const filters = form.querySelector(".ep-more"),
+    open = (/** @type {boolean} */ is) => {
+      form.toggleAttribute("data-more", is)
+      filters?.setAttribute("aria-expanded", `${is}`)
+    }
+  filters?.addEventListener("click", () => open(!form.hasAttribute("data-more")))
+  if (Object.keys(values()).some(name => name !== "find")) open(true)
   form.addEventListener("submit", event => event.preventDefault())
   form.addEventListener("input", changed)
   form.addEventListener("reset", () => setTimeout(changed))
   form.hidden = false
   if (Object.keys(values()).length) filter()
-  else say(cards.length)
+  else {
+    later()
+    say(cards.length)
+  }
 }
 
 // What a card says of its type, and all in which a word is looked for: the address has the family.

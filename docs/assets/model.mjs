@@ -20,14 +20,21 @@ const isOneLine = (/** @type {unknown} */ error) => py.isinstance(error, [Proble
  * @type {Engine.Dict<Engine.Json | undefined, string[]>}
  */
 let classes
+/**
+ * Names that transformers still takes.
+ * @type {Engine.Keys}
+ */
+let there
 async function loadHeads() {
-  classes = new py.Dict(Object.entries((await script("heads")).CLASSES))
+  const loaded = await script("heads")
+  classes = new py.Dict(Object.entries(loaded.CLASSES))
+  there = loaded.THERE
   return M["engine.architectures.heads"]
 }
-const headOf = (/** @type {string} */ name, /** @type {Engine.Keys} */ raw) =>
+const headOf = (/** @type {Engine.Architecture} */ architecture, /** @type {Engine.Keys} */ raw) =>
   raw.read("architectures", null) === null
     ? null
-    : M["engine.architectures.heads"].find_head(name, raw, classes.read(raw.read("model_type"), []))
+    : M["engine.architectures.heads"].find_head(architecture, raw, classes.read(raw.read("model_type"), []))
 
 /**
  * The language model's keys of a reader's config.json, which can be counted; throws what is wrong with it.
@@ -35,15 +42,16 @@ const headOf = (/** @type {string} */ name, /** @type {Engine.Keys} */ raw) =>
  */
 export async function described(raw) {
   const heads = await loadHeads()
-  const [keys, , strange] = heads.described(raw, Object.keys(MODULES), classes),
-    type = keys.read("model_type", null)
+  const [read, , strange] = heads.described(raw, Object.keys(MODULES), classes, there),
+    type = read.read("model_type", null)
   try {
     if (typeof type === "string" && !ofText(type)) {
       await Promise.all([...new Set(Object.values(MODULES)), "likeness"].map(script))
-      throw M["engine.architectures.likeness"].unknown_type(keys, M["engine.architectures"]._registered)
+      throw M["engine.architectures.likeness"].unknown_type(read, M["engine.architectures"]._registered)
     }
     await load(type)
-    const { sizes } = model(keys)
+    const keys = M["engine.architectures.otherwise"].with_rounded_head(read, architectureOf(read).rounds_heads),
+      { sizes } = model(keys)
     if (strange === null || !sizes.length) return keys
     throw Problem(`unknown keys that name a size: ${sizes.map(name => py.repr(name)).join(", ")}`)
   } catch (error) {
@@ -52,22 +60,34 @@ export async function described(raw) {
 }
 
 /**
+ * A file whose tensors decide about bytes: the keys that it has, as JSON, and its tensors by the weights of a trace.
+ * @typedef {object} Stored
+ * @property {number} id
+ * @property {string} json
+ * @property {(raw: Engine.Keys, trace: Engine.Trace) => Engine.FileWeights} weights
+ */
+/**
  * A model by its keys; the forward pass of its type is loaded. Throws a problem that names the key.
  * @param {Engine.Keys} raw
+ * @param {Stored?} stored
+ * @param {boolean} decides whether the sizes are those of the file
  * @returns {Engine.Model}
  */
-export function model(raw) {
+export function model(raw, stored = null, decides = true) {
   const architecture = architectureOf(raw)
   const [config, unread] = architecture.config.read(raw),
-    head = headOf(architecture.name, raw)
+    head = headOf(architecture, raw)
   const trace = M["engine.forward"].trace(architecture, config, head),
-    counts = M["counting.parameters"].Counts(trace, raw, architecture)
+    file = stored?.weights(raw, trace),
+    counts = M["counting.parameters"].Counts(trace, raw, architecture, ...(file ? [() => file] : []))
+  if (file) file.decides = decides
   const sizes = M["engine.keys"].sizes_among(unread, raw),
     unknown = unread.filter(name => !sizes.includes(name))
   return {
     raw,
     config,
     head,
+    file,
     sizes,
     unknown,
     otherwise: [...architecture.config.read_otherwise(raw)],

@@ -60,15 +60,25 @@ export async function arraysOf(tensors, came = () => {}) {
   const arrays = new py.Dict()
   for (const [name, { file, dtype, shape, start, end }] of tensors) {
     if (!Object.hasOwn(TYPES, dtype)) arrayOf(name, dtype, shape, new ArrayBuffer(0))
-    const bytes = new Uint8Array(end - start)
-    for (let at = start; at < end; at += SLICE) {
-      const slice = new Uint8Array(await file.slice(at, Math.min(at + SLICE, end)).arrayBuffer())
-      bytes.set(slice, at - start)
-      came(slice.length)
-    }
-    arrays.put(name, arrayOf(name, dtype, shape, bytes.buffer))
+    arrays.put(name, arrayOf(name, dtype, shape, (await bytesOf(file, start, end, came)).buffer))
   }
   return arrays
+}
+/**
+ * Bytes of a file, read in slices.
+ * @param {Blob} file
+ * @param {number} start
+ * @param {number} end
+ * @param {(bytes: number) => void} came hears of each slice
+ */
+export async function bytesOf(file, start, end, came) {
+  const bytes = new Uint8Array(end - start)
+  for (let at = start; at < end; at += SLICE) {
+    const slice = new Uint8Array(await file.slice(at, Math.min(at + SLICE, end)).arrayBuffer())
+    bytes.set(slice, at - start)
+    came(slice.length)
+  }
+  return bytes
 }
 
 export class Checkpoint {

@@ -115,16 +115,27 @@ export function mount(walk, number) {
     if (top < middle && bottom > middle) keys(event)
   }
 
+  // The boxes of a step: its own, or that of the last step before it in its section which has one, since a diagram has
+  // none for what only rearranges numbers.
+  function boxesOf(/** @type {Element[]} */ boxes, /** @type {HTMLElement} */ step) {
+    const where = step.parentElement?.closest("li.ep-layer") ?? null
+    for (const one of steps.slice(0, steps.indexOf(step) + 1).reverse()) {
+      if ((one.parentElement?.closest("li.ep-layer") ?? null) !== where) break
+      const found = boxes.filter(box => nameOf(box) === (one.dataset.box ?? titleOf(one)))
+      if (found.length) return found
+    }
+    return []
+  }
+
   // The diagram of the layer that the step is in, or of the whole model: the step's box lit, and in view. A page may
   // have diagrams of other models, too.
-  function light(/** @type {Element} */ step, /** @type {Element?} */ where) {
+  function light(/** @type {HTMLElement} */ step, /** @type {Element?} */ where) {
     /** @type {NodeListOf<HTMLElement>} */
     const figures = document.querySelectorAll("figure.diagram")
     const diagrams = [...figures]
       .filter(figure => figure.dataset.model === walk.dataset.model)
       .flatMap(figure => figure.querySelector(".ep-drawing") ?? [])
-    const layers = [...walk.querySelectorAll("li.ep-layer")],
-      title = titleOf(step)
+    const layers = [...walk.querySelectorAll("li.ep-layer")]
     const ofLayers = diagrams.length > 1 ? diagrams.slice(1) : diagrams
     const source = where ? ofLayers[Math.min(layers.indexOf(where), ofLayers.length - 1)] : diagrams[0]
     if (!source) return drawn.remove()
@@ -134,7 +145,7 @@ export function mount(walk, number) {
       for (const link of drawn.querySelectorAll("a")) link.setAttribute("tabindex", "-1")
     }
     const boxes = [...drawn.querySelectorAll(".node")]
-    const lit = boxes.filter(box => nameOf(box) === title)
+    const lit = boxesOf(boxes, step)
     for (const box of boxes) box.classList.toggle("lit", lit.includes(box))
     if (!lit[0]) return
     const box = lit[0].getBoundingClientRect(),
@@ -166,8 +177,10 @@ function scaled(/** @type {Element} */ step) {
     isWeight: span.classList.contains("weight"),
     sizes: (span.textContent.match(/\d+/g) ?? []).map(Number),
   }))
+  const isEmpty = (/** @type {{ sizes: number[] }} */ { sizes }) => sizes.includes(0)
+  const empty = shapes.filter(isEmpty).map(({ sizes }) => `[${sizes.join(", ")}]`)
   const matrices = shapes
-    .filter(({ sizes }) => sizes.length > 1)
+    .filter(shape => shape.sizes.length > 1 && !isEmpty(shape))
     .map(shape => {
       const [rows, columns] = shape.sizes.slice(-2)
       return { ...shape, rows, columns }
@@ -201,7 +214,8 @@ function scaled(/** @type {Element} */ step) {
     make(
       "p",
       { class: "ep-conventions" },
-      `Drawn to the same scale${thin ? "; sides too thin to see are drawn thicker" : ""}. The last one is the output.`,
+      `Drawn to the same scale${thin ? "; sides too thin to see are drawn thicker" : ""}. The last one is the output.` +
+        (empty.length ? ` Not drawn, since it holds nothing: ${empty.join(", ")}.` : ""),
     ),
   )
 }

@@ -8,14 +8,28 @@ const TOOLS = {
   compare: "compare",
   fits: "fits",
   plan: "plan",
+  log: "log",
   capitals: "capitals",
   run: "run",
   station: "stations",
+  attention: "attention",
+  recorded: "recorded",
+  memory: "memory",
+  bars: "bars",
+  growing: "growing",
+  stepped: "stepped",
 }
 
 // What counts is many modules; each runs by itself, so that the page answers in between.
 /** @type {Record<string, string>} */
-const COUNTS = { "what-if": "counting", config: "counting", compare: "counting", plan: "counting", fits: "fitting" }
+const COUNTS = {
+  "what-if": "counting",
+  config: "counting",
+  compare: "counting",
+  plan: "counting",
+  log: "counting",
+  fits: "fitting",
+}
 async function begin(/** @type {string} */ name) {
   const [{ M }, { paced }] = await Promise.all([
     import("./engine/base.mjs"),

@@ -3,8 +3,8 @@
 import random
 
 import pytest
-from conftest import own_assets
 from fuzz import addresses, tried
+from serving import own_assets
 
 pytestmark = pytest.mark.browser
 

@@ -6,8 +6,9 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, overflow, own_assets, until
+from chromium import accessibility, overflow, until
 from reference import close
+from serving import own_assets
 
 from macros.catalogue import capitals
 from macros.catalogue.checkpoints import checkpoint

@@ -3,12 +3,12 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import overflow
+from chromium import overflow
 
 pytestmark = pytest.mark.browser
 
 
-@pytest.mark.parametrize("path", ["costs/kv-cache/", "what-happens/kv-cache/"])
+@pytest.mark.parametrize("path", ["costs/kv-cache/", "what-happens/recurrent-layers/"])
 def test_on_a_phone_the_chart_fits_and_names_its_lines_below(open_page, site, path):
     for width in (390, 1280):
         page = open_page(urljoin(site, path), viewport={"width": width, "height": 844})

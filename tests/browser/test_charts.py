@@ -3,7 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import until
+from chromium import until
 
 from macros.catalogue import presets
 

@@ -6,7 +6,8 @@ import random
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
-from conftest import accessibility, ignored, overflow, own_assets, until
+from chromium import accessibility, ignored, overflow, until
+from serving import own_assets
 
 from macros.api.fits import fits
 from macros.catalogue import presets
@@ -23,7 +24,7 @@ pytestmark = pytest.mark.browser
 MOST_BYTES = 150_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
     *("problems.mjs", "conditions.mjs", "fitting.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs"),
-    *("tools/find.mjs", "tools/kit.mjs", "tools/fits.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("tools/kit.mjs", "tools/fits.mjs", "engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/data.json", "engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
 )
 

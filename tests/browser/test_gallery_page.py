@@ -3,7 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import accessibility, overflow
+from chromium import accessibility, overflow
 
 pytestmark = pytest.mark.browser
 
@@ -34,6 +34,7 @@ def test_two_drawings_stand_beside_or_over_each_other(open_page, site, width):
     page = open_page(urljoin(site, "models/gallery/"), viewport={"width": width, "height": 844})
     assert overflow(page) == 0
     for name in ("Llama 2 70B", "GPT-2 Small", "Gemma 3 4B"):
+        page.get_by_label("Find").fill(name)
         page.get_by_label(f"Compare {name}", exact=True).check()
     assert not page.get_by_label("Compare Llama 2 70B", exact=True).is_checked()  # the third took its place
     page.get_by_role("button", name="Compare", exact=True).click()
@@ -59,3 +60,20 @@ def test_without_scripts_every_drawing_is_there_and_leads_to_its_model(open_page
     page.mouse.click(*(lambda b: (b["x"] + b["width"] / 2, b["y"] + b["height"] / 2))(card.bounding_box()))
     page.wait_for_url("**/models/gpt/gpt2/")
     assert box
+
+
+def test_a_phone_shows_a_part_and_more_at_a_press(open_page, site):
+    page = open_page(urljoin(site, "models/gallery/"), viewport={"width": 390, "height": 844})
+    more = page.get_by_role("button", name="more of")
+    more.wait_for()
+    assert shown(page).count() == 17 and page.evaluate("document.documentElement.scrollHeight") <= 12_000
+    assert page.get_by_label("Find").is_visible() and page.get_by_label("Find").bounding_box()["y"] < 1200
+    more.click()
+    assert shown(page).count() == 34 and page.evaluate("document.activeElement.closest('li') !== null")
+    page.get_by_role("button", name="Filters").click()
+    page.get_by_label("Year").select_option("2019")
+    assert 0 < shown(page).count() < 17 and not more.is_visible()
+    page.set_viewport_size({"width": 1280, "height": 900})
+    page.get_by_role("button", name="Show all").click()
+    page.wait_for_function("document.querySelectorAll('.ep-gallery > li:not([hidden])').length > 90")
+    assert shown(page).count() > 90 and not more.is_visible()

@@ -6,8 +6,9 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, moving, overflow, own_assets, until
+from chromium import accessibility, ignored, moving, overflow, until
 from reference import close
+from serving import own_assets
 from test_running import assert_made
 
 from macros.catalogue.checkpoints import checkpoint

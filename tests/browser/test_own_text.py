@@ -6,7 +6,8 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, overflow, own_assets, until
+from chromium import accessibility, overflow, until
+from serving import own_assets
 
 from macros.catalogue import capitals
 from macros.catalogue.checkpoints import checkpoint
@@ -108,7 +109,7 @@ def test_a_sentence_of_ones_own(choose):
     field.fill('<img src=x onerror="alert(1)">')
     page.get_by_text("“<” is unknown").wait_for()
     assert said(page) == "Write a word that the model knows."
-    page.get_by_label("Country").select_option("Peru")
+    page.locator("select[name=country]").select_option("Peru")
     until(page, "document.querySelector('.ep-answer').textContent.startsWith('The capital of Peru is')")
     assert field.input_value() == "The capital of Peru is" and "text=" not in page.url
 

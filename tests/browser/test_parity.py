@@ -3,14 +3,15 @@
 import json
 
 import pytest
-from conftest import served, until, write_engine
+from chromium import until
 from own_machines import OWN, WRONG
 from quantizations import LLAMA, SAID, UNKNOWN
 from random_models import cases
 from reference import TESTS, draft, drafts
-from reference.configs import READ_OTHERWISE, all_configs, configs
+from reference.configs import READ_OTHERWISE, all_configs, configs, every_type
 from reference.rounded import small as rounded
 from sampling import sampled
+from serving import served, write_engine
 
 from macros.catalogue import presets
 from macros.catalogue.checks import expand
@@ -187,6 +188,18 @@ def described(raw):
         return [said, one.unknown_sizes, list(one.read_otherwise), shapes, str(one.counts.decode_flops(64))]
     except Problem as problem:
         return f"{problem.what}; {problem.mend}"
+
+
+def test_every_type_is_counted_as_python_counts_it(open_page, engine):
+    """Also types that no model of the catalog has: each with its small config."""
+    given = list(every_type().values())
+    page = open_page(engine)
+    until(page, "globalThis.ready")
+    answers = page.evaluate("configs => described(configs)", json.dumps(given))
+    there = [described(raw) for raw in given]
+    wrong = [raw["model_type"] for raw, here, said in zip(given, answers, there, strict=True) if here != said]
+    assert wrong == []
+    assert all(isinstance(answer, list) for answer in there)
 
 
 def test_a_config_of_ones_own_is_read_and_refused_as_python_does(open_page, engine):

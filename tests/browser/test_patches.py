@@ -6,8 +6,9 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, overflow, own_assets, until
+from chromium import accessibility, ignored, overflow, until
 from reference import close
+from serving import own_assets
 
 from macros.catalogue.checkpoints import checkpoint
 from macros.engine import numbers

@@ -9,9 +9,11 @@ from dataclasses import replace
 from urllib.parse import parse_qs, urljoin, urlsplit
 
 import pytest
-from conftest import accessibility, ignored, overflow, own_assets
+from chromium import accessibility, ignored, overflow
+from serving import own_assets
 
 from macros.api import parallel
+from macros.api.bills import prices_of
 from macros.api.engines import engine_fit
 from macros.api.fits import memory
 from macros.api.offloading import offload, offloaded
@@ -21,11 +23,13 @@ from macros.catalogue import presets
 from macros.counting import engines, training_plan
 from macros.counting.accelerators import accelerators
 from macros.counting.adapters import BIASES
-from macros.counting.asked import share
+from macros.counting.asked import share, whole
+from macros.counting.bill import Request, bill
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.formats import CACHE_BYTES, WEIGHTS
 from macros.counting.prefix import shared_prefix
+from macros.counting.training_plan import Narrowing
 from macros.counting.training_setup import GRADIENTS, METHODS, OPTIMIZERS, RECOMPUTED
 from macros.engine.errors import Problem
 from macros.views.kit import rounding
@@ -43,7 +47,11 @@ TASKS = {  # what each loads besides
     "devices": ("spreads", "links", "prefix"),
     "offload": ("offload",),
     "speculative": ("speculative",),
-    "training": ("training_plan", "training_compute", "training_setup", "adapters"),
+    "bill": ("bill",),
+    "training": (
+        *("training_plan", "training_compute", "training_setup", "adapters"),
+        *("adapter_choice", "module_tree", "weightless", "patterns"),
+    ),
 }
 MODELS = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 MACHINES = ["24GB", "80GB", "12GB,300GB/s", "64GB,2xDDR5-5600", "24GB,1008GB/s,165TFLOPS,link:64GB/s"]
@@ -89,7 +97,7 @@ async ([task, cases]) => {
   const { givenOf, loaded } = await import(new URL("tools/plan.mjs", source))
   const tasks = await import(new URL(`tools/plan/${task}.mjs`, source))
   const site = await loaded()
-  for (const name of ["gguf", "llama_server"]) await import(new URL(`engine/${name}.mjs`, source))
+  for (const name of ["gguf", "llama_server", "vllm_server"]) await import(new URL(`engine/${name}.mjs`, source))
   const text = x => (x === null || x === undefined ? null : py.str(x))
   const terms = dict => py.entries(dict).map(([name, n]) => [name, text(n)])
   const limits = l => l && [l.compute, l.memory, l.links, l.limited_by].map(text)
@@ -128,8 +136,14 @@ async ([task, cases]) => {
       return [s.drafted, s.tokens, s.draft_seconds, s.verify.seconds, s.seconds_per_token, s.plain.seconds, s.speedup]
         .map(text)
     },
+    bill(model, given, on, state) {
+      const { watts, lines } = tasks.counted(model, given, state)
+      return [text(watts), lines.map(l =>
+        [l.name, l.tokens, l.compute_seconds, l.memory_seconds, l.seconds, l.joules, l.money].map(text)
+      )]
+    },
     training(model, given, on, state) {
-      const planned = tasks.counted(model, state, site.peft), run = tasks.runOf(planned, state, on, site.watts)
+      const planned = tasks.counted(model, state), run = tasks.runOf(planned, state, on, site.watts)
       const { adapters: a } = planned
       return [
         terms(planned.terms), text(planned.trainable), text(planned.flops_per_token), planned.setup.said,
@@ -198,8 +212,7 @@ def of_devices(case):
     model, given, _ = given_of(case)
     prefix = case["prefix"]
     if prefix:
-        if prefix >= given.tokens:
-            raise Problem(f"prefix = {prefix}: expected a whole number from 1 to {given.tokens - 1:,}")
+        whole("prefix", prefix, given.tokens - 1)
         saved = shared_prefix(costs_of(model.counts), prefix, given)
         prefix = [str(n) for n in (saved.cache_bytes, saved.shared_cache_bytes, saved.flops, saved.shared_flops)]
 
@@ -237,7 +250,7 @@ def of_speculative(case):
 def of_training(case):
     model, _, on = given_of(case)
     is_full = case["method"] == "full"
-    numbers = {name: int(case[name]) for name in ("devices", "sequence", "micro_batch", "tensor", "pipeline")}
+    numbers = {name: int(case[name]) for name in ("devices", "sequence", "micro_batch", "tensor", "pipeline", "expert")}
     same = {name: case[name] for name in ("method", "optimizer", "zero", "recompute", "gradients")}
     of_adapters = {
         "rank": None if is_full or not case["rank"] else int(case["rank"]),
@@ -250,6 +263,8 @@ def of_training(case):
     tokens = training_plan.amount_of_tokens(case["tokens"]) if case["tokens"] else None
     watts = int(case["watts"]) if case["watts"] else None
     setup, adapter = training_plan.asked(options)
+    narrowing = Narrowing(*[None if is_full else case[name] or None for name in Narrowing._fields])
+    adapter = training_plan.narrowed(adapter, narrowing)
     t = plan(model, setup, adapter, on, case["on"], tokens, float(case["utilization"]), watts)
     a, run = t.adapters, t.run
     return [
@@ -261,6 +276,42 @@ def of_training(case):
         a and [list(a.targets), [[m.module.name, str(m.count)] for m in a.modules], str(a.biases), str(a.saved)],
         run and [text(n) for n in (run.flops, run.seconds, run.device_hours, run.joules)],
     ]
+
+
+def of_bill(case):
+    model, given, _ = given_of(case)
+    request = Request(int(case["input"]), int(case["output"]), int(case["cached"] or 0), given.batch)
+    prices = prices_of(*(case[name] or None for name in ("price_per_hour", "purchase", "years", "electricity")))
+    costs_of(model.counts).devices.check_split(given)
+    found = bill(costs_of(model.counts), given, request, share("utilization", case["utilization"]), prices)
+    return [
+        text(found.watts),
+        [
+            [l.name, *map(text, (l.tokens, l.compute_seconds, l.memory_seconds, l.seconds, l.joules, l.money))]
+            for l in found.lines
+        ],
+    ]
+
+
+def bill_cases(rng):
+    able = [name for name in MACHINES if memory(name).accelerator]
+    for _ in range(60):
+        rented = ("", "", ""), ("1.99", "", ""), ("", "700", "4"), ("", "30000", "2.5"), ("", "", "")
+        wrong = ("1.99", "9", "1"), ("", "9", ""), ("x", "", ""), ("1.2.3", "", "")
+        per_hour, purchase, years = rng.choice(rented * 3 + wrong)
+        yield drawn(
+            rng,
+            on=rng.choice((*able, "24GB")),
+            devices=str(rng.choice((1, 1, 1, 2, 8))),
+            input=str(rng.choice((1, 1000, 4097))),
+            cached=str(rng.choice(("", "", 1, 3000))),
+            output=str(rng.choice((1, 1000))),
+            utilization=rng.choice(("1", "1", "0.4", "0.123", "0.5", "2")),
+            price_per_hour=per_hour,
+            purchase=purchase,
+            years=years,
+            electricity=rng.choice(("", "", "0.3", "0.1", "0.25", "0")),
+        )
 
 
 def engine_cases(rng):
@@ -303,13 +354,20 @@ def training_cases(rng):
             devices=str(rng.choice((8, 8, 16, 64))),
             method=method,
             rank=rng.choice(("", "1", "16", "64")),
-            target_modules=rng.choice(("", "", "all-linear", "all-linear", "q_proj,v_proj", "zzz")),
+            target_modules=rng.choice(("", "all-linear", "all-linear", "q_proj,v_proj", r".*\.[qv]_proj", "zzz")),
+            target_parameters=rng.choice(("", "", "", "experts.gate_up_proj", "down_proj")),
+            exclude_modules=rng.choice(("", "", "v_proj", r"^(?!.*layers\.\d\.).*", "out_proj")),
+            layers_to_transform=rng.choice(("", "", "", "0-3", "1,2")),
+            layers_pattern=rng.choice(("", "", "", "layers")),
+            rank_pattern=rng.choice(("", "", "q_proj=32", r".*\.1\..*=2")),
+            alpha_pattern=rng.choice(("", "", "zzz=32")),
             bias=rng.choice(["none", "none", *BIASES]),
             modules_to_save=rng.choice(("", "", "", "", "lm_head")),
             optimizer=rng.choice(list(OPTIMIZERS)),
             zero=rng.choice(list(training_plan.ZERO)),
             tensor=rng.choice(degrees),
             pipeline=rng.choice(degrees[:3]),
+            expert=rng.choice(degrees[:3]),
             sequence_parallel=rng.choice(("no", "yes")),
             recompute=rng.choice(list(RECOMPUTED)),
             gradients=rng.choice(list(GRADIENTS)),
@@ -327,6 +385,7 @@ COUNTED = {
     "devices": (devices_cases, of_devices),
     "offload": (offload_cases, of_offload),
     "speculative": (speculative_cases, of_speculative),
+    "bill": (bill_cases, of_bill),
     "training": (training_cases, of_training),
 }
 
@@ -431,7 +490,7 @@ HOSTILE = [
     ("?task=offload&host=zzz&gpu_layers=1e3", "host = 'zzz': neither an accelerator nor a size"),
     ("?task=speculative&acceptance=2&draft=zzz", "acceptance = '2': expected a share from 0 to 1"),
     ("?task=training&tokens=many&utilization=0", "tokens = 'many' is not a number of tokens"),
-    ("?task=training&method=lora&target_modules=zzz", "target modules 'zzz': no linear layer"),
+    ("?task=training&method=lora&target_modules=zzz", "target modules 'zzz': no module that is left"),
 ]
 
 

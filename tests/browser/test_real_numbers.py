@@ -8,8 +8,9 @@ from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, moving, overflow, own_assets
+from chromium import accessibility, ignored, moving, overflow
 from reference import close
+from serving import own_assets
 
 from macros.catalogue import capitals
 from macros.catalogue.checkpoints import checkpoint
@@ -58,7 +59,7 @@ def test_a_reader_chooses_and_goes_on(choose):
     asked = []
     page = choose()
     page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
-    page.get_by_label("Country").select_option("Japan")
+    page.locator("select[name=country]").select_option("Japan")
     page.get_by_text("Most likely next words").wait_for()
     assert "model.safetensors" in asked and text(page) == "The capital of Japan is …"
     page.get_by_role("button", name="Next word").click()
@@ -112,6 +113,25 @@ def test_one_step_at_a_time(open_page, site):
     assert page.locator("ol.ep-walk").is_visible() and "step=" not in page.url
     page.get_by_role("button", name="One step at a time").click()
     assert panel.get_by_text("Step 1 of ").is_visible()
+
+
+def test_each_step_lights_a_box_and_draws_to_its_scale(open_page, site):
+    """Of all steps none is without a box; what only rearranges has that before it; what is empty is not drawn."""
+    page = open_page(urljoin(site, "real-numbers/step-by-step/"))
+    panel = page.locator(".ep-stepper")
+    lit, n = {}, int(panel.locator(".ep-stepper-place").inner_text().split(" of ")[1])
+    for step in range(1, n + 1):
+        title = panel.locator(".ep-what strong").first.inner_text()
+        boxes = panel.locator(".node.lit").evaluate_all("all => all.map(box => box.ariaLabel ?? box.textContent)")
+        assert boxes, (step, title)
+        lit.setdefault(title, boxes[0])
+        if title == "Append to the KV cache (k)":
+            drawn = panel.locator(".ep-stepper-scale")
+            assert drawn.locator("svg").count() == 2 and "holds nothing: [0, 4, 12]" in drawn.inner_text()
+        panel.press("ArrowRight")
+    assert "keys" in lit["Append to the KV cache (k)"] and "values" in lit["Append to the KV cache (v)"]
+    assert lit["Split into heads (q)"] == lit["Fused QKV projection"]
+    assert lit["Token embedding"] and lit["LM head (unembedding)"]
 
 
 def test_every_model_can_be_stepped_through(open_page, site):

@@ -7,7 +7,8 @@ from urllib.parse import urljoin
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import accessibility, ignored, moving, overflow, until
+from chromium import accessibility, ignored, moving, overflow, until
+from gguf_files import METADATA, QUANTIZED, tensors, write
 from random_checkpoints import byte_pairs, gpt2, save
 from reference import golden
 from safetensors.numpy import save_file
@@ -50,6 +51,29 @@ def read(number):
 def words(page):
     rows = page.get_by_role("group", name=re.compile("Most likely next tokens")).get_by_role("row")
     return [row.split("\t") for row in rows.all_inner_texts()[1:]]
+
+
+def test_the_small_model_runs_at_a_press(open_page, site):
+    page = open_page(urljoin(site, "tools/run/"))
+    page.get_by_role("button", name="Run this site’s small model").click()
+    page.get_by_text("tokens. The last step took").wait_for()
+    assert words(page)[0][0] == "Paris" and "text=The+capital+of+France+is" in page.url
+    assert page.get_by_label("Text", exact=True).input_value() == TEXT
+
+
+def test_a_gguf_file_runs_as_in_python(open_page, site, tmp_path):
+    """Chosen as a file; its weights are in 8 bits, and the panel of a number leads to them."""
+    path = tmp_path / "small.gguf"
+    write(path, METADATA | {"tokenizer.ggml.model": "plamo2"}, tensors(), QUANTIZED)
+    page = open_page(urljoin(site, "tools/run/"))
+    page.get_by_label("Or files").set_input_files(path)
+    page.get_by_text("Ready.").wait_for()
+    page.get_by_text("Q8_0, F32").wait_for()
+    page.get_by_text("this kind of tokenizer is not read").wait_for()
+    page.get_by_label("Token ids").fill("1, 2, 3")
+    press(page, "Run")
+    for row, known in zip(words(page), ep.run(path, tokens=[1, 2, 3], top=10).rows(), strict=True):
+        assert int(row[1]) == known["token"] and row[3] == f"{100 * known['probability']:.1f}%"
 
 
 def test_a_folder_answers_as_in_python(opened, tmp_path):
@@ -275,7 +299,7 @@ def without_head(data):
 
 NAME = "<img src=x onerror=alert(1)>"
 BROKEN = [
-    (lambda folder: (folder / "config.json").unlink(), "no config.json here"),
+    (lambda folder: (folder / "config.json").unlink(), "no config.json and no GGUF file here"),
     (lambda folder: (folder / "model.safetensors").unlink(), "no *.safetensors here"),
     (rewritten("config.json", lambda _: b"{"), "config.json"),
     (keys(model_type=NAME), "is not known"),

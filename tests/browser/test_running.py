@@ -7,11 +7,12 @@ import re
 import ml_dtypes
 import numpy as np
 import pytest
-from conftest import served, until, write_engine
+from chromium import until
 from random_checkpoints import save
 from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, TOLERANCE, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
+from serving import served, write_engine
 
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays

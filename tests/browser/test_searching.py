@@ -3,7 +3,8 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import accessibility, overflow, own_assets, until
+from chromium import accessibility, overflow, until
+from serving import own_assets
 
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
@@ -29,7 +30,7 @@ def test_it_comes_when_asked_and_leads_by_keyboard_to_a_page_and_a_row(open_page
     page.keyboard.type(question)
     if box.input_value() != question:  # a busy machine may lose a key
         box.fill(question)
-    first = page.get_by_role("option").first
+    first = page.locator(".ep-search").get_by_role("option").first
     first.filter(has_text="8,030,261,248 parameters").wait_for()
     assert box.get_attribute("aria-activedescendant") == first.get_attribute("id")
     assert (
@@ -38,7 +39,9 @@ def test_it_comes_when_asked_and_leads_by_keyboard_to_a_page_and_a_row(open_page
     )
     assert not accessibility(page)
     page.keyboard.press("ArrowDown")
-    assert box.get_attribute("aria-activedescendant") == page.get_by_role("option").nth(1).get_attribute("id")
+    assert box.get_attribute("aria-activedescendant") == page.locator(".ep-search").get_by_role("option").nth(
+        1
+    ).get_attribute("id")
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
     page.wait_for_url("**/models/llama/llama3-8b/#every-parameter")
@@ -146,7 +149,7 @@ def test_an_answer_comes_late_and_the_list_at_once(open_page, site):
     box.fill("kv cache")
     page.get_by_role("option").first.wait_for()
     page.wait_for_timeout(600)
-    assert not [url for url in fetched if "answers" in url or "/engine/" in url]
+    assert not [url for url in fetched if "computed" in url or "/engine/counting" in url]
     page.evaluate(
         "window.long = []; new PerformanceObserver(list => long.push(...list.getEntries().map(e => e.duration)))"
         ".observe({ type: 'longtask', buffered: false })"
@@ -155,22 +158,50 @@ def test_an_answer_comes_late_and_the_list_at_once(open_page, site):
     page.keyboard.type("tensor parallelism sums", delay=90)  # the same typing, of what has no answer
     page.wait_for_timeout(300)
     alone = max(page.evaluate("long.splice(0)"), default=0)
-    assert not [url for url in fetched if "answers" in url or "/engine/" in url]
+    assert not [url for url in fetched if "computed" in url or "/engine/counting" in url]
     box.fill("")
     page.keyboard.type("llama 3.3 70b int4 24 gb", delay=90)
     page.get_by_role("option").first.filter(has_text="does not fit on 24 GB").wait_for()
-    assert [url for url in fetched if "/search/answers.mjs" in url]
+    assert [url for url in fetched if "/search/computed.mjs" in url]
     # Alone on a machine none is over 50 ms; where others run beside, the list itself takes long.
     assert max(page.evaluate("long"), default=0) < max(200, 3 * alone)
     with page.expect_event("framenavigated"):
         page.keyboard.press("Enter")
-    assert "model=llama3.3-70b&weights=int4&on=24GB&context=8192" in page.url
+    assert "model=llama3.3-70b&weights=int4&context=8192&on=24GB" in page.url
     page.locator(".ep-tool").wait_for()
 
 
-def test_without_its_worker_an_answer_is_still_a_way(open_page, site):
+def test_without_its_worker_the_index_still_answers(open_page, site):
     page = open_page(site)
     page.route("**/search/answers.mjs", lambda route: route.fulfill(status=404, body=""))
+    page.keyboard.press("/")
+    page.get_by_role("combobox", name="Search").fill("how many parameters has qwen3 8b")
+    page.get_by_role("option").first.filter(has_text="8,190,735,360 parameters").wait_for()
+    open_page.complaints.clear()
+
+
+def test_an_absent_model_a_correction_and_what_is_not_used_are_said(open_page, site):
+    page = open_page(site)
+    page.keyboard.press("/")
+    box = page.get_by_role("combobox", name="Search")
+    box.fill("Gemma 5 12B on a 4090")
+    first = page.get_by_role("option").first
+    first.filter(has_text="Gemma 5 12B is not in the catalog").wait_for()
+    assert first.get_attribute("href").endswith("tools/config/")
+    assert "Nearest in the catalog" in page.get_by_role("option").nth(1).inner_text()
+    box.fill("mistrall 7b 24gb temperature 7")
+    status = page.locator(".ep-search [role=status]")
+    status.filter(has_text="Read as mistral for “mistrall”. Not used: temperature 7.").wait_for()
+    box.fill("two rtx 3090 llama 70b 16k")
+    page.get_by_role("option").first.filter(has_text="Q4_K_M fits on 2 × GeForce RTX 3090, with up to").wait_for()
+    page.get_by_role("option").nth(1).filter(has_text="The same in Q4_K_M").wait_for()
+    assert "weights=Q4_K_M" in page.get_by_role("option").nth(1).get_attribute("href")
+    assert not accessibility(page)
+
+
+def test_without_the_engine_an_answer_is_still_a_way(open_page, site):
+    page = open_page(site)
+    page.route("**/search/computed.mjs", lambda route: route.fulfill(status=404, body=""))
     page.keyboard.press("/")
     page.get_by_role("combobox", name="Search").fill("how many parameters has qwen3 8b")
     first = page.get_by_role("option").first
@@ -200,5 +231,5 @@ def test_a_piece_that_did_not_come_is_asked_for_again(open_page, site):
     page.get_by_text("The search index could not be loaded.").wait_for()
     page.unroute("**/search/words-*")
     box.fill("embedding")
-    page.get_by_role("option").first.wait_for()
+    page.locator(".ep-search").get_by_role("option").first.wait_for()
     open_page.complaints.clear()

@@ -5,9 +5,11 @@ import shutil
 from urllib.parse import urljoin
 
 import pytest
-from conftest import ROOT, accessibility, overflow, served, until
+from chromium import accessibility, overflow, until
+from copies import ROOT
 from mkdocs.commands.build import build
 from mkdocs.config import load_config
+from serving import served
 
 from macros.catalogue import presets
 from macros.views.diagrams import model_diagrams
@@ -158,14 +160,9 @@ def test_no_library_is_fetched_and_no_math_font_without_a_formula(open_page, she
     assert asked and vendored <= {"source-sans-3-latin-wght-normal.woff2", "source-sans-3-latin-400-italic.woff2"}
 
 
-def test_what_the_templates_leave_to_a_script(open_page, site):
+def test_what_the_templates_leave_to_a_script(open_watched, site):
     """Everything is loaded once; colors, header, headings, frames, copies, the drawer, keys and folded parts."""
-    asked = []
-    page = open_page(
-        urljoin(site, "reference/publishing/"),
-        before=lambda page: page.on("request", lambda one: asked.append(one.url)),
-        viewport={"width": 1280, "height": 800},
-    )
+    page, asked = open_watched(urljoin(site, "reference/publishing/"), viewport={"width": 1280, "height": 800})
     page.wait_for_load_state("networkidle")
     loaded = [address for address in asked if address.endswith((".css", ".woff2", ".js", ".mjs"))]
     assert len(loaded) == len(set(loaded)) > 5, loaded
@@ -249,6 +246,26 @@ def test_scripts_come_too_where_no_paint_is_told(open_page, shell, hidden):
     page = open_page(shell, before=lambda page: page.add_init_script(where))
     until(page, "document.documentElement.classList.contains('js')")
     assert page.evaluate("delays.includes(3000)") == (hidden == "false")
+
+
+def test_with_storage_blocked_no_script_fails(open_page, shell):
+    """The theme’s own scripts ask for the chosen palette in their first line, and keep it for the page."""
+    blocked = """
+        for (const name of ["localStorage", "sessionStorage"])
+            Object.defineProperty(window, name, { configurable: true, get() { throw new DOMException(name) } })
+    """
+    errors: list[str] = []
+
+    def before(page):
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.add_init_script(blocked)
+
+    page = open_page(shell, before=before)
+    until(page, "document.documentElement.classList.contains('js')")
+    assert page.evaluate("__md_get('__palette') === null")
+    page.locator("label[for^=__palette]:visible").first.click()
+    until(page, "__md_get('__palette') !== null")
+    assert not errors
 
 
 def test_a_walk_lights_no_diagram_of_another_model(open_page, shell):

@@ -3,7 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import Tab
+from chromium import Tab
 from playwright.sync_api import Error
 
 pytestmark = pytest.mark.browser

@@ -5,7 +5,7 @@ import io
 from urllib.parse import urljoin
 
 import pytest
-from conftest import accessibility
+from chromium import accessibility
 
 from macros.catalogue import presets
 

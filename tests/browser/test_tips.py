@@ -3,7 +3,8 @@
 from urllib.parse import urljoin
 
 import pytest
-from conftest import ROOT, until
+from chromium import until
+from copies import ROOT
 
 from macros.site.extensions import glossary
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from urllib.parse import urljoin
 
 import pytest
-from conftest import overflow, until
+from chromium import overflow, until
 from sampling import sampled
 
 pytestmark = pytest.mark.browser
@@ -60,7 +60,7 @@ MEASURE = """whole => {
     }
     const walker = document.createTreeWalker(content, NodeFilter.SHOW_TEXT), range = document.createRange()
     for (let text = walker.nextNode(); text; text = walker.nextNode()) {
-        if (!text.data.trim() || text.parentElement.closest("svg, math, pre, script, style")) continue
+        if (!text.data.trim() || text.parentElement.closest("svg, math, pre, script, style, .ep-hidden")) continue
         range.selectNodeContents(text)
         if (range.getClientRects().length < 2) continue
         for (const word of text.data.matchAll(/[\\p{L}\\p{N}_,’]{2,}/gu)) {

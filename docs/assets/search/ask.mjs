@@ -1,21 +1,22 @@
 // A question asked of the index that macros/site/search writes; it knows nothing of the page. `words` cuts a text as
 // words.py does: a test holds both to the same words.
 
-import { leads, meant } from "./meant.mjs"
-
 /**
  * @typedef {object} Core what core.json has
  * @property {string} version
  * @property {boolean} [isPreview]
- * @property {[address: string, title: string, said: string][]} records
+ * @property {[address: string, title: string, said?: string][]} records
  * @property {[kind: string, n: number][]} kinds how many records are of each, in their order; the rest are tensors
  * @property {string[]} starts the first word of each piece of the index
- * @property {number[]} texts the first section of each piece of the texts
+ * @property {number[]} texts the first of each piece of the texts, counted from the first section
  * @property {string[]} ofAnyModel
  *
  * @typedef {[name: string, models: number[], others?: Record<number, string>]} Tensor
  * @typedef {(name: string) => Promise<any>} Load gives the content of a file of search/
- * @typedef {import("./meant.mjs").Names} Names
+ * @typedef {import("./answers.mjs").Read} Read
+ * @typedef {object} Others other names, by which the index is asked
+ * @property {string[][]} same words that mean the same
+ * @property {Record<number, string[]>} topics other names of a section, by its record
  * @typedef {object} Term a word of a question; all of its parts may stand for it, and other words that mean the same
  * @property {string} whole
  * @property {string[]} parts
@@ -34,7 +35,7 @@ import { leads, meant } from "./meant.mjs"
  * @property {string} title
  * @property {string} [above]
  * @property {string} said
- * @property {import("./meant.mjs").Computed} [compute] what its answer is computed from
+ * @property {boolean} [isComputed] whether its answer is computed
  */
 
 const GROUPED = /(?<![\p{L}\p{N}_.,])\d{1,3}(?:[,_\u2009\u202f]\d{3})+(?![\p{L}\p{N}_])/gu
@@ -55,6 +56,7 @@ const STOP = new Set(
 const SHOWN = 12,
   LOOKED_AT = 80,
   PARTS = 0.6, // how much all parts of a word count for it
+  OF_SIZES = 0.4, // how much a size of the notation counts that was not asked for by its name
   ALSO = 0.8 // how much a word counts that means the same as one that was asked for
 
 export function stem(/** @type {string} */ word) {
@@ -88,12 +90,12 @@ function terms(/** @type {string} */ question) {
 }
 
 const wholes = (/** @type {string} */ text) => cut(text.toLowerCase()).flatMap(word => forms(word).slice(0, 1))
-/** @type {WeakMap<Names, string[][][]>} */
+/** @type {WeakMap<Others, string[][][]>} */
 const groups = new WeakMap()
 /**
  * Gives words that others mean the same as those others; the words of a phrase each a part of them.
  * @param {Term[]} wanted
- * @param {Names} names
+ * @param {Others} names
  */
 function withOthers(wanted, names) {
   const all = groups.get(names) ?? names.same.map(group => group.map(wholes))
@@ -112,16 +114,16 @@ function withOthers(wanted, names) {
  * @param {string} question
  * @param {Core} core
  * @param {Load} load
- * @returns {Promise<{ wanted: Term[], results: Shown[], more: boolean }>}
+ * @param {(question: string) => Promise<Read>} read reads it by the grammar
+ * @returns {Promise<{ wanted: Term[], results: Shown[], more: boolean, note: string }>}
  */
-export async function ask(question, core, load) {
-  const wanted = terms(question)
-  if (!wanted.length) return { wanted, results: [], more: false }
-  /** @type {Names} */
-  const called = await load("names.json")
+export async function ask(question, core, load, read) {
+  if (!terms(question).length) return { wanted: [], results: [], more: false, note: "" }
+  /** @type {[Others, Read]} */
+  const [called, meaning] = await Promise.all([load("others.json"), read(question)])
+  const wanted = terms(corrected(question, meaning.corrected)),
+    first = meaning.leads
   withOthers(wanted, called)
-  const meaning = meant(question, core, called),
-    first = leads(meaning, called)
   const last = wanted.at(-1)
   const open = /[\p{L}\p{N}_]$/u.test(question) ? last : null // still being typed: what begins with it is meant, too
   const weighed = await Promise.all(wanted.map(term => find(term, term === open, core, load)))
@@ -150,11 +152,15 @@ export async function ask(question, core, load) {
   for (const result of best) {
     const named = names(result, wanted, core, called)
     result.score *= (0.7 + 0.6 * named) * (named === 1 ? (NAMED[result.kind] ?? 1) : 1)
+    if (result.kind === "size" && named < 1) result.score *= OF_SIZES
     result.isNamed = named === 1 && result.kind === "section"
     if (result.isNamed) result.score *= wanted.length / result.of.size // the rest of the question says little
   }
   const most = Math.max(0, ...best.map(({ of }) => of.size))
-  const kept = best.sort(order).filter(({ of, isNamed }) => isNamed || of.size === most || of.size > wanted.length / 2)
+  const kept = best
+    .sort(order)
+    .filter(({ of, isNamed }) => isNamed || of.size === most || of.size > wanted.length / 2)
+    .filter(({ kind }) => !meaning.isAbsent || kind !== "model") // the nearest are named as such
   // The page of a model that was named stands high, whatever else was asked of it.
   const [named] = meaning.models.length === 1 && meaning.models[0].isSure ? meaning.models : []
   const at = named ? kept.findIndex(({ record }) => record === named.record) : -1
@@ -167,8 +173,17 @@ export async function ask(question, core, load) {
     wanted,
     results: [...first, ...found.filter(({ address }) => first.every(one => one.address !== address))],
     more: kept.length > SHOWN,
+    note: meaning.note,
   }
 }
+
+/**
+ * A question with the known words in place of the misspelled ones.
+ * @param {string} question
+ * @param {[typed: string, meant: string][]} words
+ */
+const corrected = (question, words) =>
+  words.reduce((text, [typed, meant]) => text.toLowerCase().replaceAll(typed, meant), question)
 
 const order = (/** @type {Found} */ a, /** @type {Found} */ b) => b.score - a.score || a.record - b.record
 
@@ -190,7 +205,7 @@ const isGiven = (kind, word, core) =>
  * @param {Found} result
  * @param {Term[]} wanted
  * @param {Core} core
- * @param {Names} called
+ * @param {Others} called
  */
 function names({ record, kind }, wanted, core, { topics }) {
   const [address, title, said] = core.records[record] ?? []
@@ -336,8 +351,10 @@ function isNear(a, b) {
 async function shown({ record, kind, model }, wanted, core, load) {
   if (kind === "tensor") return ofTensor((await load("tensors.json"))[record - core.records.length], model, core)
   const [address, title, said] = core.records[record]
-  if (kind !== "section") return { kind, address, title, said }
-  return { kind, address, title, above: said, said: excerpt(await textOf(record, core, load), wanted) }
+  if (kind === "section") {
+    return { kind, address, title, above: said, said: excerpt(await textOf(record, core, load), wanted) }
+  }
+  return { kind, address, title, said: said ?? (await textOf(record, core, load)) }
 }
 
 /**

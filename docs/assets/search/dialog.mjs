@@ -6,7 +6,8 @@ import { ask, marked } from "./ask.mjs"
  * @typedef {import("./ask.mjs").Core} Core
  * @typedef {import("./ask.mjs").Shown} Shown
  * @typedef {import("./ask.mjs").Term} Term
- * @typedef {import("./meant.mjs").Computed} Computed
+ * @typedef {import("./answers.mjs").Answer} Answer
+ * @typedef {import("./answers.mjs").Read} Read
  */
 
 /** @type {Record<string, string>} */
@@ -19,6 +20,7 @@ const KINDS = {
   tensor: "Tensor",
   tool: "Tool",
   answer: "Answer",
+  absent: "Not in the catalog",
 }
 const PAUSE = 300 // ms without a key before an answer is computed
 
@@ -56,36 +58,67 @@ function loader(/** @type {URL} */ root) {
   return { core, load }
 }
 
-// Computes answers beside the page. The worker, the engine and a model's file come with the first that is asked for.
-function computer() {
+// Reads questions and computes answers beside the page. The grammar comes when the search is opened, the engine and a
+// model's file with the first question that has an answer.
+function reader(/** @type {URL} */ root, /** @type {Promise<Core>} */ core) {
   /** @type {Worker | undefined} */
   let worker
   let number = 0
-  /** @type {Map<string, Promise<{ title?: string, said?: string, problem?: string }>>} */
+  /** @type {Map<string, Promise<any>>} */
   const known = new Map()
-  return (/** @type {Computed} */ asked) => {
-    const key = JSON.stringify(asked),
+  /** @type {Map<number, [resolve: (result: any) => void, reject: (error: Error) => void]>} */
+  const waiting = new Map()
+  const end = (/** @type {string} */ problem) => {
+    worker?.terminate()
+    worker = undefined // another try begins anew
+    known.clear()
+    for (const [, reject] of waiting.values()) reject(new Error(problem))
+    waiting.clear()
+  }
+  async function made() {
+    const { version, records, kinds } = await core
+    if (worker) return worker
+    worker = new Worker(new URL("answers.mjs", import.meta.url), { type: "module" })
+    worker.addEventListener("message", ({ data: { number, result, problem } }) => {
+      const [resolve, reject] = waiting.get(number) ?? []
+      waiting.delete(number)
+      if (problem === undefined) resolve?.(result)
+      else reject?.(new Error(problem))
+    })
+    worker.addEventListener("error", () => end("The answer could not be computed."))
+    const models = kinds.find(([kind]) => kind === "model")?.[1] ?? 0
+    const names = `${new URL(`search/names.json?${version}`, root)}`
+    worker.postMessage({ number: 0, names, records: records.slice(0, models) })
+    return worker
+  }
+  const ask = (/** @type {string} */ question, isAnswer = false) => {
+    const key = `${Number(isAnswer)}${question}`,
       before = known.get(key)
     if (before) return before
-    worker ??= new Worker(new URL("answers.mjs", import.meta.url), { type: "module" })
-    const its = worker,
-      mine = ++number
-    const answer = new Promise((resolve, reject) => {
-      its.addEventListener("message", function take({ data }) {
-        if (data.number !== mine) return
-        its.removeEventListener("message", take)
-        resolve(data)
-      })
-      its.addEventListener("error", () => {
-        worker = undefined // another try begins anew
-        known.clear()
-        reject(new Error("The answer could not be computed."))
-      })
-      its.postMessage({ number: mine, asked })
-    })
-    known.set(key, answer)
-    return answer
+    const found = made().then(
+      worker =>
+        new Promise((resolve, reject) => {
+          waiting.set(++number, [resolve, reject])
+          worker.postMessage({ number, question, isAnswer })
+        }),
+    )
+    known.set(key, found)
+    found.catch(() => known.delete(key))
+    return found
   }
+  return {
+    prepare: () => made().catch(() => undefined),
+    /** Without its worker, the index alone answers. @returns {Promise<Read>} */
+    read: (/** @type {string} */ question) => ask(question).catch(unread),
+    /** @returns {Promise<Answer?>} */
+    answer: (/** @type {string} */ question) => ask(question, true),
+  }
+}
+/** @type {Read} */
+const UNREAD = { leads: [], note: "", corrected: [], models: [], isAbsent: false }
+function unread(/** @type {unknown} */ error) {
+  console.warn(error)
+  return UNREAD
 }
 
 const styled = () =>
@@ -103,7 +136,8 @@ const styled = () =>
  */
 export async function make(root, catalogue) {
   const { core, load } = loader(root),
-    compute = computer()
+    reading = reader(root, core)
+  reading.prepare()
   await styled()
   const input = element("input", {
     type: "search",
@@ -177,7 +211,7 @@ export async function make(root, catalogue) {
       question = input.value
     clearTimeout(waiting)
     try {
-      const { wanted, results, more } = await ask(question, await core, load)
+      const { wanted, results, more, note } = await ask(question, await core, load, reading.read)
       const where = (await core).isPreview ? " among the pages that the preview has built so far" : ""
       if (number !== asked) return // something else was typed meanwhile
       list.replaceChildren(...results.map((result, n) => option(result, wanted, n)))
@@ -192,8 +226,9 @@ export async function make(root, catalogue) {
             : `No results${where}. `,
       )
       if (wanted.length && !results.length) status.append(instead("All models"))
-      const at = results.findIndex(result => result.compute)
-      if (at >= 0) waiting = setTimeout(() => answered(results[at], list.children[at], wanted), PAUSE)
+      if (note) status.append(`. ${note}`)
+      const at = results.findIndex(result => result.isComputed)
+      if (at >= 0) waiting = setTimeout(() => answered(question, results[at], list.children[at], wanted), PAUSE)
     } catch (error) {
       console.warn(error)
       list.replaceChildren()
@@ -205,24 +240,25 @@ export async function make(root, catalogue) {
 
   /**
    * Puts the answer where its question's result stands, and says it.
+   * @param {string} question
    * @param {Shown} result
    * @param {Element} place
    * @param {Term[]} wanted
    */
-  async function answered({ title, compute: asked }, place, wanted) {
-    if (!asked) return
+  async function answered(question, result, place, wanted) {
+    /** @type {Answer?} */
     let found
     try {
-      found = await compute(asked)
+      found = await reading.answer(question)
     } catch (error) {
       console.warn(error)
-      found = { problem: "" }
+      found = null
     }
     if (!place.isConnected) return // something else was typed meanwhile
-    const { problem, said = problem || "Opens with these values filled in." } = found
-    const [heading, line] = [found.title ?? title, said]
+    const [heading, line] = [found?.title ?? result.title, found?.said ?? "Opens with these values filled in."]
     place.querySelector("strong")?.replaceChildren(...text(heading, wanted))
     place.querySelector(".ep-said")?.replaceChildren(line)
+    if (found?.fitting) place.after(option({ ...found.fitting }, wanted, list.children.length))
     spoken.replaceChildren(`${heading}. ${line}`)
   }
 

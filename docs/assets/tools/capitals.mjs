@@ -1,11 +1,10 @@
 // The small model, asked: any sentence of its words, word by word, with its attention, its cache, and the logits after
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
-import { accepted, labelled, make, refusals, replace, select, steps, table } from "./elements.mjs"
-import { combobox } from "./find.mjs"
-import { allHeads, contributions } from "./capitals/heads.mjs"
-import { numberOf, panel } from "./capitals/asked.mjs"
-import { bar, matrix, percent, reach, small, two } from "./capitals/matrices.mjs"
+import { accepted, steps } from "./address.mjs"
+import { labelled, make, refusals, replace, select } from "./elements.mjs"
+import { combobox } from "./combobox.mjs"
+import { percent, two } from "./capitals/numbers.mjs"
 import { LONGEST, oneOf, quoted, short, within } from "./capitals/rules.mjs"
 
 const FOLDER = new URL("../capitals/", import.meta.url),
@@ -17,7 +16,7 @@ const FOLDER = new URL("../capitals/", import.meta.url),
  * @typedef {Record<Field | Chosen, string>} State
  * @typedef {typeof import("./capitals/inside.mjs") & typeof import("./capitals/small.mjs") &
  *   typeof import("./capitals/patching.mjs") & typeof import("./capitals/lines.mjs") &
- *   typeof import("./capitals/designs.mjs")} Inside
+ *   typeof import("./capitals/designs.mjs") & typeof import("./capitals/shown.mjs")} Inside
  * @typedef {import("./capitals/small.mjs").Small} Small
  * @typedef {import("./run/seen.mjs").Seen} Run
  * @typedef {Small & { inside: Inside }} Known
@@ -93,6 +92,7 @@ async function load() {
     import("./capitals/patching.mjs"),
     import("./capitals/lines.mjs"),
     import("./capitals/designs.mjs"),
+    import("./capitals/shown.mjs"),
   ])
   const inside = /** @type {Inside} */ (Object.assign({}, ...insides))
   return { ...(await inside.smallModel()), inside }
@@ -374,7 +374,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     back.disabled = !added().length
     if (!now) {
       said.textContent = state.text ? "Write a word that the model knows." : ""
-      return replace(results)
+      return drawn(null, (await theModel()).inside)
     }
     const { config, text } = now,
       isFull = text.length >= config.n_positions
@@ -398,32 +398,39 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const at = document.activeElement instanceof HTMLElement ? document.activeElement.dataset.key : undefined,
       isOf = (/** @type {string[]} */ ...kinds) => kinds.includes(began.split("/")[0]),
       found = state.number ? now.session.origin(state.number, now.how) : null,
-      origin = found && panel(found, { ...asking, isExact })
+      origin = found && now.inside.panel(found, { ...asking, isExact })
     pair = found?.pair ?? []
-    replace(
-      results,
-      words(now, isFull),
-      isOf("logit", "chance", "left") ? origin : null,
-      layers(now),
-      isOf("lens") ? origin : null,
-      allHeads({
-        one: "word",
-        layers: now.run.layers.map((_, i) => ({ number: i, heads: config.n_head, hasFeedForward: true })),
-        off: now.run.off,
-        open: { layer: Number(state.layer), head: Number(state.head) },
-        set,
-        picture: (layer, head) => small(rowsOf(now.run, layer, head)),
-      }),
-      now.inside.designs(now.run.without, set),
-      attention(now),
-      !isOf("logit", "chance", "left", "lens", "part") ? origin : null,
-      now.inside.patching(now, state, set),
-      parts(now),
-      isOf("part") ? origin : null,
-      cache(now),
+    drawn(
+      [
+        words(now, isFull),
+        isOf("logit", "chance", "left") ? origin : null,
+        layers(now),
+        isOf("lens") ? origin : null,
+        now.inside.allHeads({
+          one: "word",
+          layers: now.run.layers.map((_, i) => ({ number: i, heads: config.n_head, hasFeedForward: true })),
+          off: now.run.off,
+          open: { layer: Number(state.layer), head: Number(state.head) },
+          set,
+          picture: (layer, head) => now.inside.small(rowsOf(now.run, layer, head)),
+        }),
+        now.inside.designs(now.run.without, set),
+        attention(now),
+        !isOf("logit", "chance", "left", "lens", "part") ? origin : null,
+        now.inside.patching(now, state, set),
+        parts(now),
+        isOf("part") ? origin : null,
+        cache(now),
+      ],
+      now.inside,
     )
-    results.querySelectorAll("table[role=grid]").forEach(table => reach(table))
     if (at) focus(at)
+  }
+  let isDrawn = false // in place of the static example
+  function drawn(/** @type {import("./view.mjs").Child} */ all, /** @type {Inside} */ { render }) {
+    if (!isDrawn) replace(results)
+    isDrawn = true
+    render(all, results)
   }
   const set = (/** @type {Partial<State>} */ chosen) => {
     Object.assign(state, chosen)
@@ -458,7 +465,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
   // What the numbers are compared with, if something was changed.
   const unchanged = () => (state.without || state.patch ? "Without the changes" : "With everything on")
 
-  function words(/** @type {Now} */ { all, whole, vocabulary, config }, /** @type {boolean} */ isFull) {
+  function words(/** @type {Now} */ { all, whole, vocabulary, config, inside }, /** @type {boolean} */ isFull) {
+    const { bar, html, numberOf, table } = inside
     const left = all.filter(one => one.left),
       isCut = left.length < all.length
     const rows = all.slice(0, SHOWN).map(({ id, score, share, left, by }) => {
@@ -466,11 +474,9 @@ export async function mount(/** @type {HTMLElement} */ place) {
       return [
         isFull
           ? word
-          : make(
-              "button",
-              { type: "button", class: "ep-word", onclick: () => add(word), title: `Append ${word}` },
-              word,
-            ),
+          : html`<button type="button" class="ep-word" onclick=${() => add(word)} title=${`Append ${word}`}>
+              ${word}
+            </button>`,
         numberOf(`Logit of ${word}`, `logit/${id}`, two(score), asking),
         numberOf(`Probability of ${word}`, `chance/${id}`, percent(share), asking),
         ...(whole ? [percent(whole.find(one => one.id === id)?.share ?? 0)] : []),
@@ -502,21 +508,21 @@ export async function mount(/** @type {HTMLElement} */ place) {
         ],
         rows,
       ),
-      whole && make("p", { class: "ep-conventions" }, instead(unchanged(), all, whole, vocabulary)),
+      whole && html`<p class="ep-conventions">${instead(unchanged(), all, whole, vocabulary)}</p>`,
       isCut &&
-        make(
-          "p",
-          { class: "ep-conventions" },
-          `With ${cuts.join(" and ")}, the choice is from ${left.length} of ${config.vocab_size} words, which have `,
-          `${percent(kept)} of the probability. Their shares are scaled up to 100%; “Draw a word” draws one of them.`,
-        ),
-    ].filter(part => part instanceof Node)
+        html`<p class="ep-conventions">
+          ${
+            `With ${cuts.join(" and ")}, the choice is from ${left.length} of ${config.vocab_size} words, which have ` +
+            `${percent(kept)} of the probability. Their shares are scaled up to 100%; “Draw a word” draws one of them.`
+          }
+        </p>`,
+    ]
   }
 
   function layers(/** @type {Now} */ { inside, run, all, vocabulary }) {
     const shown = all.slice(0, COMPARED),
       scores = inside.endings(run)
-    return matrix(
+    return inside.matrix(
       "Logits of these words if the model ended there",
       scores.map((_, i) => (i ? `After layer ${i - 1}` : "Before the first layer")),
       shown.map(({ id }) => vocabulary.words[id]),
@@ -530,6 +536,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   }
 
   function attention(/** @type {Now} */ { text, run, inside }) {
+    const { html, matrix } = inside
     const rows = rowsOf(run, Number(state.layer), Number(state.head)),
       name = `Attention weights, layer ${state.layer}, head ${state.head}`
     return [
@@ -544,24 +551,17 @@ export async function mount(/** @type {HTMLElement} */ place) {
           lit: lit(2),
         },
       ),
-      make(
-        "label",
-        { class: "ep-on" },
-        make("input", {
-          type: "checkbox",
-          "data-key": "lines",
-          checked: state.lines === "1",
-          onchange: () => set({ lines: state.lines ? "" : "1" }),
-        }),
-        "Lines from word to word",
-      ),
+      html`<label class="ep-on">
+        <input type="checkbox" data-key="lines" checked=${state.lines === "1"}
+          onchange=${() => set({ lines: state.lines ? "" : "1" })} />Lines from word to word
+      </label>`,
       state.lines ? inside.lines(text, rows, name) : null,
     ]
   }
 
-  function parts(/** @type {Now} */ { session, all, vocabulary }) {
+  function parts(/** @type {Now} */ { session, all, vocabulary, inside }) {
     const chosen = all.find(({ id }) => vocabulary.words[id] === state.word) ?? all[0]
-    return contributions({
+    return inside.contributions({
       one: "word",
       words: [...new Set([...all.slice(0, SHOWN), chosen])].map(({ id }) => {
         const word = vocabulary.words[id]
@@ -578,7 +578,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
   const lit = (/** @type {2 | 3} */ of) =>
     `${pair.slice(0, 2)}` === `${state.layer},${state.head}` ? pair[of] : undefined
 
-  function cache(/** @type {Now} */ { text, session, config }) {
+  function cache(/** @type {Now} */ { text, session, config, inside }) {
+    const { html, matrix } = inside
     const rows = session.keys(Number(state.layer), Number(state.head)) ?? []
     const numbers = 2 * config.n_layer * config.n_embd
     return [
@@ -594,13 +595,13 @@ export async function mount(/** @type {HTMLElement} */ place) {
           lit: lit(3),
         },
       ),
-      make(
-        "p",
-        { class: "ep-conventions" },
-        `Each word adds a key and a value in every head of every layer: ${numbers} numbers. For ${text.length} words, `,
-        `the cache holds ${grouped(numbers * text.length)}. Only the last row is new; the others were `,
-        "already cached.",
-      ),
+      html`<p class="ep-conventions">
+        ${
+          `Each word adds a key and a value in every head of every layer: ${numbers} numbers. For ${text.length} ` +
+          `words, the cache holds ${grouped(numbers * text.length)}. Only the last row is new; the others were ` +
+          "already cached."
+        }
+      </p>`,
     ]
   }
 
@@ -636,7 +637,7 @@ function ownText(typed) {
     note = make("p", { id: "ep-own-text", class: "ep-own-note" })
   /** @type {{ start: number, words: string[] }} */
   let offered = { start: 0, words: [] }
-  /** @type {import("./find.mjs").Moves | undefined} */
+  /** @type {import("./combobox.mjs").Moves | undefined} */
   let moves
   function offer(/** @type {boolean} */ isOpen) {
     const words = isOpen ? offered.words : []

@@ -10,7 +10,7 @@ export { pause, said }
  * @param {string} name
  * @returns {Promise<any>}
  */
-const fetched = name =>
+export const fetched = name =>
   fetch(new URL(`../engine/${name}`, import.meta.url))
     .then(answer => answer.text())
     .then(py.parse)
@@ -23,6 +23,7 @@ const fetched = name =>
  * @property {string[]} [default_sizes] the sizes that are defaults of a class
  * @property {string[]} [default_figures] the figures that rest on such a size
  * @property {string} [defaults] what is to be said of them
+ * @property {import("../model.mjs").Stored} [stored] the reader's file that it is in
  */
 /** @type {Map<string, Promise<Listed>>} */
 const files = new Map()
@@ -59,22 +60,23 @@ const kept = new Map()
 /**
  * A model by its keys, kept while the page lives: most changes are of conditions and not of the model.
  * @param {Engine.Keys} keys
+ * @param {import("../model.mjs").Stored?} stored the file that they are of, maybe with changes
  */
-export async function modelOf(keys) {
-  const name = json(keys)
+export async function modelOf(keys, stored = null) {
+  const name = `${json(keys)}${stored?.id ?? ""}`
   let one = kept.get(name)
   if (!one) {
     if (kept.size > 20) kept.clear()
-    kept.set(name, (one = counted(keys)))
+    kept.set(name, (one = counted(keys, stored)))
     one.catch(() => kept.delete(name))
   }
   return one
 }
-async function counted(/** @type {Engine.Keys} */ keys) {
+async function counted(/** @type {Engine.Keys} */ keys, /** @type {import("../model.mjs").Stored?} */ stored) {
   const { load, model } = await import("../model.mjs")
   await load(keys.read("model_type", null))
   await pause()
-  return model(keys)
+  return model(keys, stored, stored?.json === json(keys))
 }
 
 /**

@@ -1,4 +1,5 @@
-// What fits: the models that fit on a machine, best first; or the formats of a model, and the machines that it fits on.
+// What fits: the models that fit on a machine, the largest first; or the formats of a model, and the machines that it
+// fits on.
 // The rule is the engine's, compiled from the Python that `fits` runs.
 
 import {
@@ -44,7 +45,7 @@ import {
   show,
   stateIn,
   steps,
-} from "./kit.mjs"
+} from "./forms.mjs"
 
 const AT_ONCE = 30 // milliseconds of counting, before a browser may paint
 const AT_FIRST = 16,
@@ -362,7 +363,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       "Kind",
     ]
     const atFirst = state.sort ? ordered.length : AT_FIRST
-    show(first, "Models that fit, best first", columns, rows(ordered.slice(0, atFirst)))
+    show(first, "Models that fit, the largest first", columns, rows(ordered.slice(0, atFirst)))
     sorted()
     replace(second)
     const caveats = new Set(shown.flatMap(({ able }) => able.caveat ?? []))
@@ -432,8 +433,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     if (!costs.is_there(wanted))
       throw Problem(`weights = ${wanted}: ${nameOf(state.model)} has no such format`, "choose another")
     const here = answer(sized, at(wanted), on)
-    if (!here) throw costs.without_split(given.devices, given.batch)
-    const enough = costs.least_split(at(wanted), on.memory_bytes),
+    if (!here) throw costs.devices.without_split(given.devices, given.batch)
+    const enough = costs.devices.least_split(at(wanted), on.memory_bytes),
       fits = here.left >= 0n
     const made = one.context !== null && (here.longest_context === null || here.longest_context > one.context)
     replace(
@@ -466,7 +467,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const rows = formats.flatMap(format => {
       const said = answer(sized, at(format), on)
       if (!said) return []
-      const devices = costs.least_split(at(format), on.memory_bytes)
+      const devices = costs.devices.least_split(at(format), on.memory_bytes)
       const cells = [
         link(formatSaid(one, format), { weights: format }),
         sortedBy(make("span", {}, py.float(said.bits_per_weight).toFixed(2)), py.float(said.bits_per_weight)),
@@ -526,7 +527,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const answers = [...accelerators].map(([slug, accelerator]) => {
       const on = machine(slug, accelerators),
         said = fitting(sized, state.weights, given, on),
-        enough = costs.least_split(at, on.memory_bytes)
+        enough = costs.devices.least_split(at, on.memory_bytes)
       return { slug, accelerator, said, enough, order: [...order_of_machines(said, enough, on)] }
     })
     answers.sort((a, b) => {

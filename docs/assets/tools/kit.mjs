@@ -1,27 +1,12 @@
-// What the tools' pages share, besides elements and figures: conditions, their fields, and tables of results.
+// What the tools compute with, besides figures: conditions and what there is to choose from. Nothing of a page.
 
-import {
-  asked,
-  BOUNDS,
-  CACHE_BYTES,
-  cacheMeant,
-  WEIGHTS,
-  formatMeant,
-  isProblem,
-  machine,
-  OWN_MACHINE,
-  Problem,
-  py,
-  said,
-  shorten,
-} from "../conditions.mjs"
-import { mount, order } from "../tables.mjs"
-import { labelled, lines, make, put, replace, select, table } from "./elements.mjs"
-import { bytes, grouped, written } from "./figures.mjs"
+import { asked, BOUNDS, CACHE_BYTES, cacheMeant, conditions, formatMeant, isProblem, machine } from "../conditions.mjs"
+import { Problem, py, said, shorten, WEIGHTS } from "../conditions.mjs"
+import { bytes } from "./figures.mjs"
 
-export * from "./elements.mjs"
-export { finder } from "./find.mjs"
 export * from "./figures.mjs"
+
+/** @typedef {[value: string, text: string]} Option */
 
 // Conditions
 
@@ -50,7 +35,7 @@ export function oneMachine(name, text, known) {
 }
 /**
  * @param {Map<string, Engine.Accelerator>} accelerators
- * @returns {Record<"context" | "batch" | "weights" | "cache" | "on" | "devices", import("./elements.mjs").Rule>}
+ * @returns {Record<"context" | "batch" | "weights" | "cache" | "on" | "devices", import("./address.mjs").Rule>}
  */
 export const conditionRules = accelerators => ({
   context: text => `${asked.whole("context", text, BOUNDS.MOST_TOKENS)}`,
@@ -61,11 +46,25 @@ export const conditionRules = accelerators => ({
   devices: text => `${asked.whole("devices", text, BOUNDS.MOST_DEVICES)}`,
 })
 /**
+ * The conditions of an answer on a machine; a batch and devices where they are asked for.
+ * @param {Record<string, string>} values
+ * @param {Engine.Machine} on
+ */
+export const givenOf = ({ context, batch = "1", weights, cache, devices = "1" }, on) =>
+  conditions({
+    context: BigInt(context),
+    batch: BigInt(batch),
+    format: weights,
+    dtype: cache,
+    devices: BigInt(devices),
+    accelerator: on.accelerator,
+  })
+/**
  * @param {import("./figures.mjs").Models} models
- * @returns {[family: string, models: import("./elements.mjs").Option[]][]}
+ * @returns {[family: string, models: Option[]][]}
  */
 export function modelsByFamily(models) {
-  /** @type {Map<string, import("./elements.mjs").Option[]>} */
+  /** @type {Map<string, Option[]>} */
   const families = new Map()
   for (const [slug, m] of models) {
     const family = m.read("family")
@@ -82,127 +81,14 @@ export function modelsByFamily(models) {
 export const one = (on, name, known) => (known.has(on) ? `one ${name}` : name)
 /** The accelerators to choose from, vendor by vendor. @param {Map<string, Engine.Accelerator>} accelerators */
 export function machinesByVendor(accelerators) {
-  /** @type {Map<string, import("./elements.mjs").Option[]>} */
+  /** @type {Map<string, Option[]>} */
   const vendors = new Map()
   for (const [slug, a] of accelerators)
     vendors.set(a.vendor, [...(vendors.get(a.vendor) ?? []), [slug, `${a.name}, ${bytes(a.memory_bytes)}`]])
   return [...vendors]
 }
-/**
- * The fields for a machine: one of a list, named "on", or the reader's own, as text, which the list takes as its value.
- * @param {Map<string, Engine.Accelerator>} accelerators
- */
-export function machineFields(accelerators) {
-  const own = /** @type {HTMLOptionElement} */ (make("option", { value: OWN_MACHINE }, "Custom"))
-  const chosen = /** @type {HTMLSelectElement} */ (
-    select("on", machinesByVendor(accelerators), "", { oninput: () => show(chosen.value) })
-  )
-  const text = /** @type {HTMLInputElement} */ (
-    make("input", {
-      name: "machine",
-      size: 28,
-      spellcheck: "false",
-      autocomplete: "off",
-      oninput: () => take(text.value),
-    })
-  )
-  const written = labelled("Memory, bandwidth, peak FLOPS", text)
-  chosen.prepend(own)
-  function take(/** @type {string} */ on) {
-    own.value = on
-    chosen.selectedIndex = 0
-  }
-  function show(/** @type {string} */ on) {
-    written.hidden = accelerators.has(on)
-    if (written.hidden) chosen.value = on
-    else {
-      text.value = on
-      take(on)
-    }
-  }
-  return { fields: [labelled("Machine", chosen), written], show }
-}
 export const pairs = (/** @type {Iterable<string>} */ texts) =>
   [...texts].map(text => /** @type {[string, string]} */ ([text, text]))
-export const numberField = (/** @type {string} */ name, /** @type {bigint} */ most, value = "") =>
-  make("input", { type: "number", name, min: 1, max: most, step: 1, value, inputmode: "numeric" })
-/**
- * The fields for what a model is run under; `best` goes before the formats.
- * @param {import("./elements.mjs").Option[]} best
- */
-export const conditionFields = (best = []) => ({
-  devices: labelled("Devices", numberField("devices", BOUNDS.MOST_DEVICES)),
-  context: labelled("Context, tokens", numberField("context", BOUNDS.MOST_TOKENS)),
-  batch: labelled("Batch size", numberField("batch", BOUNDS.MOST_TEXTS)),
-  weights: labelled(
-    "Weights",
-    select("weights", [...best, ["published", "as published"], ...pairs([...WEIGHTS].slice(1))], ""),
-  ),
-  cache: labelled("KV cache", select("cache", pairs(CACHE_BYTES), "")),
-})
-/** @typedef {Record<string, import("./elements.mjs").Rule>} Rules */
-/**
- * A form whose fields hold a state, and the line that says what is invalid.
- * @param {HTMLFormElement} form
- * @param {{ show: (on: string) => void }} machines
- */
-export function stateIn(form, machines) {
-  const problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
-  const fieldOf = (/** @type {string} */ name) =>
-    /** @type {HTMLInputElement | HTMLSelectElement | null} */ (form.elements.namedItem(name))
-  return {
-    problem,
-    fieldOf,
-    write(/** @type {Record<string, string>} */ state) {
-      for (const [name, value] of Object.entries(state)) put(fieldOf(name), value)
-      machines.show(state.on)
-    },
-    /**
-     * Takes the fields' values; throws the problem of an invalid one.
-     * @param {Record<string, string>} state
-     * @param {Record<string, string>} defaults
-     * @param {Rules} rules
-     */
-    read(state, defaults, rules) {
-      for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid")
-      for (const [name, rule] of Object.entries(rules)) {
-        const { value, validity } = fieldOf(name) ?? { value: state[name] }
-        state[name] = rule(validity?.badInput ? "…" : value || defaults[name])
-      }
-    },
-    /** Shows an error, and returns it if it is the reader's. @param {unknown} error */
-    refuse(error) {
-      const isMistake = !isProblem(error)
-      problem.hidden = false
-      problem.textContent = `${isMistake ? "internal error: " : ""}${said(error)}. The figures below are unchanged.`
-      fieldOf(said(error).split(" = ")[0])?.setAttribute("aria-invalid", "true")
-      if (isMistake) reportError(error)
-      return isMistake ? "" : said(error)
-    },
-  }
-}
-/**
- * Shows a table in its place. If the same table is there already, only its rows are replaced, and it stays sorted.
- * @param {HTMLElement} place
- * @param {string} caption
- * @param {string[]} head
- * @param {import("./elements.mjs").Row[]} rows
- */
-export function show(place, caption, head, rows) {
-  const name = [caption, ...head].join("|"),
-    there = place.dataset.table === name && place.querySelector("table")
-  if (!there) {
-    place.dataset.table = name
-    const made = table(caption, head, rows),
-      inside = made.querySelector("table")
-    replace(place, made)
-    if (inside) mount(inside)
-    return
-  }
-  there.tBodies[0].replaceChildren(...lines(head, rows))
-  if (there.tHead?.querySelector("[aria-sort]")) order(there)
-}
-
 /**
  * The titles of figures whose values carry a unit.
  * @type {Record<string, string>}
@@ -231,11 +117,3 @@ export const withWindows = (names, values) => {
 // The first letter in lower or upper case; the rest may be a name.
 export const lower = (/** @type {string} */ text) => text[0].toLowerCase() + text.slice(1)
 export const upper = (/** @type {string} */ text) => text[0].toUpperCase() + text.slice(1)
-
-/**
- * A number in a readable unit, with the exact one as its title.
- * @param {Engine.Exact?} value
- * @param {string} unit
- */
-export const exact = (value, unit) =>
-  make("span", { title: typeof value === "bigint" ? `${grouped(value)} ${unit}` : null }, written(value, unit))

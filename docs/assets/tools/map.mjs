@@ -1,10 +1,11 @@
 // The area map of a model: the boxes and what is written in them are those of the pages' own drawing, compiled;
-// elements are made of them here.
+// elements are drawn of them here.
 
 import { M } from "../engine/base.mjs"
 import "../engine/treemap.mjs"
 import { groupsOf, py } from "../model.mjs"
-import { count, grouped, make, percent, short } from "./kit.mjs"
+import { count, grouped, percent, short } from "./kit.mjs"
+import { Component, html } from "./view.mjs"
 
 const treemap = M["views.charts.treemap"]
 
@@ -18,70 +19,59 @@ const GAP = 16,
  */
 
 /**
- * One map, or that of before and of now beside each other: what is twice as large has twice the area.
- * @param {Engine.Model} now
- * @param {Engine.Model} before
- * @param {Titles} titles
- * @param {Colours} colours
+ * One map, or that of before and of now beside each other: what is twice as large has twice the area. The one for
+ * another window, or paper, comes a moment later.
+ * @typedef {{ now: Engine.Model, before: Engine.Model, titles: Titles, colours: Colours }} Mapped
+ * @extends {Component<Mapped, { isBoth: boolean }>}
  */
-export function areaMap(now, before, titles, colours) {
-  /** @type {[title: string, model: Engine.Model][]} */
-  const maps =
-    now === before
-      ? [["", now]]
-      : [
-          ["As published: ", before],
-          ["Now: ", now],
-        ]
-  const most = Math.max(...maps.map(([, m]) => Number(m.counts.total)))
-  /**
-   * @param {string} cls
-   * @param {number[]} size
-   * @param {boolean} isRow
-   */
-  const drawing = (cls, [width, height], isRow) => {
-    const room = maps.length === 1 ? [width, height] : isRow ? [(width - GAP) / 2, height] : [width, height * 0.6]
-    const above = maps.length === 1 ? 0 : ABOVE
-    const parts = maps.flatMap(([title, m], i) => {
-      const side = Math.sqrt(Number(m.counts.total) / most) || 0
-      const left = isRow ? i * (room[0] + GAP) : 0,
-        top = above + (isRow ? 0 : i * (room[1] + above + 4))
-      const said = above ? [text(left, top - 6, title + count(m.counts.total), 11.5)] : []
-      return [...said, ...map(areasOf(m, titles), [left, top, left + side * room[0], top + side * room[1]], colours)]
-    })
-    const tall = isRow || maps.length === 1 ? above + room[1] : 2 * (above + room[1]) + 4
-    return shape(
-      "svg",
-      {
-        class: `ep-svg ${cls}`,
-        viewBox: `0 0 ${width} ${tall}`,
-        role: "img",
-        "aria-label": `Where the parameters are: ${said(now, titles)}`,
-      },
-      ...parts,
-    )
+export class AreaMap extends Component {
+  state = { isBoth: false }
+  isNarrow = matchMedia(PHONE).matches
+  componentDidMount() {
+    setTimeout(() => this.setState({ isBoth: true }), 100)
   }
-  const used = now.counts.active !== now.counts.total ? " The stronger color marks those that one token uses." : ""
-  const scale = maps.length > 1 ? " Both maps have the same scale." : ""
-  const drawings = [
-    () => drawing("wide", treemap.WIDE.map(Number), true),
-    () => drawing("narrow", treemap.NARROW.map(Number), false),
-  ]
-  const [seen, other] = matchMedia(PHONE).matches ? drawings.reverse() : drawings
-  const figure = make(
-    "figure",
-    { class: "ep-map" },
-    seen(),
-    make(
-      "figcaption",
-      {},
-      `The area of each box is proportional to its share of the ${grouped(now.counts.total)} parameters.`,
-      used,
-      scale,
-    ),
-  )
-  setTimeout(() => figure.isConnected && figure.prepend(other()), 100) // for another window, or paper
-  return figure
+  shouldComponentUpdate(/** @type {Mapped} */ { now, before }, /** @type {{ isBoth: boolean }} */ { isBoth }) {
+    return now !== this.props.now || before !== this.props.before || isBoth !== this.state.isBoth
+  }
+  render() {
+    const { now, before } = this.props,
+      { isBoth } = this.state
+    const used = now.counts.active !== now.counts.total ? " The stronger color marks those that one token uses." : "",
+      scale = now === before ? "" : " Both maps have the same scale."
+    return html`<figure class="ep-map">
+      ${(isBoth || !this.isNarrow) && drawing(this.props, "wide", treemap.WIDE.map(Number), true)}
+      ${(isBoth || this.isNarrow) && drawing(this.props, "narrow", treemap.NARROW.map(Number), false)}
+      <figcaption>
+        ${`The area of each box is proportional to its share of the ${grouped(now.counts.total)} parameters.`}
+        ${used}${scale}
+      </figcaption>
+    </figure>`
+  }
+}
+/**
+ * @param {Mapped} of
+ * @param {string} cls
+ * @param {number[]} size
+ * @param {boolean} isRow
+ */
+function drawing({ now, before, titles, colours }, cls, [width, height], isRow) {
+  /** @type {[title: string, model: Engine.Model][]} */
+  const maps = now === before ? [["", now]] : [["As published: ", before], ["Now: ", now]] // prettier-ignore
+  const most = Math.max(...maps.map(([, m]) => Number(m.counts.total))),
+    room = maps.length === 1 ? [width, height] : isRow ? [(width - GAP) / 2, height] : [width, height * 0.6],
+    above = maps.length === 1 ? 0 : ABOVE
+  const parts = maps.map(([title, m], i) => {
+    const side = Math.sqrt(Number(m.counts.total) / most) || 0,
+      left = isRow ? i * (room[0] + GAP) : 0,
+      top = above + (isRow ? 0 : i * (room[1] + above + 4))
+    return [
+      above > 0 && text(left, top - 6, title + count(m.counts.total), 11.5),
+      map(areasOf(m, titles), [left, top, left + side * room[0], top + side * room[1]], colours),
+    ]
+  })
+  const tall = isRow || maps.length === 1 ? above + room[1] : 2 * (above + room[1]) + 4
+  return html`<svg key=${cls} class=${`ep-svg ${cls}`} viewBox=${`0 0 ${width} ${tall}`} role="img"
+    aria-label=${`Where the parameters are: ${said(now, titles)}`}>${parts}</svg>`
 }
 
 /**
@@ -123,8 +113,8 @@ const said = (/** @type {Engine.Model} */ m, /** @type {Titles} */ titles) =>
  * @param {Engine.Box} box
  * @param {Colours} colours
  */
-function map(areas, box, colours) {
-  return treemap
+const map = (areas, box, colours) =>
+  treemap
     .drawn(
       areas.map(({ area }) => area),
       box,
@@ -132,19 +122,15 @@ function map(areas, box, colours) {
     .map(drawn => {
       const { area, category } = areas[Number(drawn.place)],
         fill = colours.read(category)
-      return shape(
-        "g",
-        {},
-        shape("title", {}, `${area.title}: ${grouped(area.parameters)} parameters, ${area.share}`),
-        shape("path", { d: path([drawn.box]), fill, "fill-opacity": treemap.IDLE }),
-        shape("path", { d: path(drawn.used), fill, "fill-opacity": treemap.USED }),
-        shape("path", { d: path(drawn.inner), class: "inner", fill: "none" }),
-        shape("path", { d: path(drawn.outer), class: "outer", fill: "none" }),
-        ...drawn.lines.map(line => text(line.x, line.y, line.content, line.size, line.weight)),
-      )
+      return html`<g>
+        <title>${`${area.title}: ${grouped(area.parameters)} parameters, ${area.share}`}</title>
+        <path d=${path([drawn.box])} fill=${fill} fill-opacity=${`${treemap.IDLE}`} />
+        <path d=${path(drawn.used)} fill=${fill} fill-opacity=${`${treemap.USED}`} />
+        <path d=${path(drawn.inner)} class="inner" fill="none" />
+        <path d=${path(drawn.outer)} class="outer" fill="none" />
+        ${drawn.lines.map(line => text(line.x, line.y, line.content, line.size, line.weight))}
+      </g>`
     })
-}
-
 const path = (/** @type {Engine.Box[]} */ boxes) =>
   boxes
     .map(box => box.map(x => Number(x).toFixed(1)))
@@ -158,26 +144,5 @@ const path = (/** @type {Engine.Box[]} */ boxes) =>
  * @param {Engine.Length?} [weight]
  */
 const text = (x, y, content, size, weight) =>
-  shape(
-    "text",
-    {
-      x: Number(x).toFixed(1),
-      y: Number(y).toFixed(1),
-      "font-size": size,
-      ...(weight ? { "font-weight": weight } : {}),
-      fill: "currentColor",
-    },
-    content,
-  )
-
-/**
- * @param {string} name
- * @param {Record<string, string | Engine.Length>} attributes
- * @param {...(Node | string)} children
- */
-function shape(name, attributes, ...children) {
-  const element = document.createElementNS("http://www.w3.org/2000/svg", name)
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`)
-  element.append(...children)
-  return element
-}
+  html`<text x=${Number(x).toFixed(1)} y=${Number(y).toFixed(1)} font-size=${`${size}`}
+    font-weight=${weight ? `${weight}` : undefined} fill="currentColor">${content}</text>`

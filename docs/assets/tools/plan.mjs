@@ -22,7 +22,7 @@ import {
   show,
   stateIn,
   steps,
-} from "./kit.mjs"
+} from "./forms.mjs"
 
 /**
  * @typedef {Record<string, string>} State what is chosen, by the names of the fields
@@ -30,7 +30,6 @@ import {
  * @property {import("./figures.mjs").Models} models
  * @property {Map<string, Engine.Accelerator>} accelerators with their links
  * @property {Map<string, bigint>} watts the power that a maker states, by accelerator
- * @property {Engine.Dict<string, any>} peft which modules PEFT adapts
  * @property {(slug: string) => string} nameOf a model
  * @property {(slug: string) => Promise<Engine.Model>} modelOf
  * @typedef {object} Asked
@@ -60,6 +59,7 @@ const TASKS = {
   devices: { title: "Several devices", load: () => import("./plan/devices.mjs") },
   offload: { title: "Offload to the host", load: () => import("./plan/offload.mjs") },
   speculative: { title: "Speculative decoding", load: () => import("./plan/speculative.mjs") },
+  bill: { title: "What a token costs", load: () => import("./plan/bill.mjs") },
   training: { title: "Training", load: () => import("./plan/training.mjs") },
 }
 /** @type {State} */
@@ -89,7 +89,6 @@ export async function loaded() {
     models,
     accelerators: new Map([...accelerators].map(([slug, one]) => [slug, linked(one, links.read(slug, null))])),
     watts: new Map(py.entries(more.read("watts"))),
-    peft: more.read("peft"),
     nameOf: slug => models.get(slug)?.read("name") ?? slug,
     modelOf: async slug => modelOf((await about(slug)).keys),
   }
@@ -294,7 +293,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
 }
 
 const { Accelerator, Link } = M["counting.accelerators"]
-const STATED = /** @type {const} */ (["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops"])
+const STATED = /** @type {const} */ (["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops", "watts"])
 /**
  * An accelerator with what it talks to others by.
  * @param {Engine.Accelerator} one

@@ -1,8 +1,9 @@
 // A station of the guide, tried by the reader: a sentence of the small model's words, or two vectors that RoPE turns.
 // Until the button is pressed, the page shows its static figure and loads nothing more.
 
-import { labelled, make, replace, select, table } from "./elements.mjs"
-import { bar, matrix, percent, reach, two } from "./capitals/matrices.mjs"
+import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
+import { notKnown, offered, unknown } from "./own_words.mjs"
+import { alert, html, labelled, render, select, table } from "./view.mjs"
 
 const TEXT = "The capital of France is",
   SHOWN = 6, // words, neurons
@@ -34,32 +35,23 @@ const theModel = () =>
 /**
  * What a station asks for besides the text, and what it shows.
  * @typedef {[name: string, label: string, values: number]} Field
- * @typedef {{ text?: string, fields?: (small: Small) => Field[], show: (now: Now) => Node[] }} Station
+ * @typedef {{ text?: string, fields?: (small: Small) => Field[], show: (now: Now) => Child }} Station
+ * @typedef {import("./view.mjs").Child} Child
  */
-const layerAndHead = (/** @type {Small} */ { config }) =>
-  /** @type {[string, string, number][]} */ ([
-    ["layer", "Layer", config.n_layer],
-    ["head", "Head", config.n_head],
-  ])
 /**
  * A number as a link to where it says what it was made of.
  * @param {Now} now
  * @param {string} place
  * @param {string} said
  */
-const linked = ({ there }, place, said) => (there(place) ? make("a", { href: there(place) }, said) : said)
+const linked = ({ there }, place, said) => (there(place) ? html`<a href=${there(place)}>${said}</a>` : said)
 /** @type {Record<string, Station>} */
 const STATIONS = {
   tokens: {
-    show: ({ pieces }) => [
-      make(
-        "ol",
-        { class: "ep-tokens", "aria-label": "Tokens" },
-        pieces.map(({ text, id }) =>
-          make("li", {}, make("span", {}, text), make("small", {}, id === undefined ? "unknown" : `${id}`)),
-        ),
-      ),
-    ],
+    show: ({ pieces }) =>
+      html`<ol class="ep-tokens" aria-label="Tokens">
+        ${pieces.map(({ text, id }) => html`<li><span>${text}</span><small>${id ?? "unknown"}</small></li>`)}
+      </ol>`,
   },
   embedding: {
     text: "France",
@@ -74,29 +66,6 @@ const STATIONS = {
           there("")
             ? { place: (t, i) => `token/${t}/${i}`, ask: { chosen: "", open: place => location.assign(there(place)) } }
             : {},
-        ),
-      ]
-    },
-  },
-  scores: {
-    fields: layerAndHead,
-    show(now) {
-      const { words, number } = now,
-        { layer, head } = now.chosen,
-        last = words.length - 1
-      return [
-        table(
-          `“${words[last]}” looks at each word, layer ${layer}, head ${head}`,
-          ["Word", "#Score", "#Attention weight", ""],
-          words.map((word, i) => {
-            const [score, share] = ["score", "share"].map(kind => `${kind}/${layer}/${head}/${last}/${i}`)
-            return [
-              word,
-              linked(now, score, two(number(score))),
-              linked(now, share, percent(number(share))),
-              bar(number(share)),
-            ]
-          }),
         ),
       ]
     },
@@ -121,7 +90,9 @@ const STATIONS = {
             linked(now, `active/${layer}/${last}/${i}`, two(after[i])),
           ]),
         ),
-        make("p", { class: "ep-conventions" }, `${before.filter(x => x > 0).length} of ${before.length} are above 0.`),
+        html`<p class="ep-conventions">
+          ${`${before.filter(x => x > 0).length} of ${before.length} are above 0.`}
+        </p>`,
       ]
     },
   },
@@ -164,149 +135,158 @@ const STATIONS = {
 
 const BUTTONS = { rope: "Turn them yourself", embedding: "Look up words of your own" }
 
-export function mount(/** @type {HTMLElement} */ place) {
+/** @param {HTMLElement} place */
+export function mount(place) {
   const name = place.dataset.station ?? "",
-    still = make("div", {}, ...place.childNodes),
-    problem = make("p", { class: "ep-problem", role: "alert", hidden: true })
-  const begin = make(
-    "button",
-    {
-      type: "button",
-      async onclick() {
-        begin.disabled = true
-        try {
-          replace(place, name === "rope" ? turned() : ofText(STATIONS[name], await theModel(), place.dataset))
-          place.querySelector("input")?.focus()
-        } catch (error) {
-          loaded = undefined
-          begin.disabled = problem.hidden = false
-          problem.textContent = error instanceof Error ? error.message : String(error)
-        }
-      },
-    },
-    BUTTONS[/** @type {keyof typeof BUTTONS} */ (name)] ?? "Try a sentence of your own",
-  )
-  replace(place, still, make("div", { class: "ep-whatif" }, make("div", { class: "ep-row" }, begin), problem))
+    box = document.createElement("div")
+  const draw = (isBusy = false, problem = "") =>
+    render(
+      html`<div class="ep-whatif">
+        <div class="ep-row">
+          <button type="button" disabled=${isBusy} onclick=${begin}>
+            ${BUTTONS[/** @type {keyof typeof BUTTONS} */ (name)] ?? "Try a sentence of your own"}
+          </button>
+        </div>
+        ${alert(problem)}
+      </div>`,
+      box,
+    )
+  async function begin() {
+    draw(true)
+    try {
+      const of = place.dataset,
+        small = name === "rope" ? null : await theModel()
+      place.replaceChildren()
+      if (small) ofText(place, STATIONS[name], small, of)
+      else turned(place)
+      place.querySelector("input")?.focus()
+    } catch (error) {
+      loaded = undefined
+      draw(false, error instanceof Error ? error.message : String(error))
+    }
+  }
+  const still = document.createElement("div")
+  still.append(...place.childNodes)
+  draw()
+  place.append(still, ...box.childNodes)
 }
 
+const stay = (/** @type {Event} */ event) => event.preventDefault()
 /**
+ * A field that moves along a line.
+ * @param {string} name
+ * @param {string} label
+ * @param {Record<string, number>} of its least, most and step
+ * @param {number} value
+ */
+const slider = (name, label, { min, max, step }, value) =>
+  labelled(
+    label,
+    html`<input type="range" name=${name} min=${`${min}`} max=${`${max}`} step=${`${step}`} value=${value} />`,
+  )
+
+/**
+ * @param {HTMLElement} place
  * @param {Station} station
  * @param {Small} small
  * @param {DOMStringMap} of the layer and the head of the static figure, and the page where its numbers answer
  */
-function ofText(station, small, of) {
-  const text = make("input", {
-      type: "text",
-      maxlength: LONGEST,
-      value: station.text ?? TEXT,
-      autocomplete: "off",
-      spellcheck: "false",
-    }),
-    note = make("p", { class: "ep-own-note", role: "status" }),
-    results = make("div")
+function ofText(place, station, small, of) {
+  let text = station.text ?? TEXT
   /** @type {Record<string, number>} */
   const chosen = { layer: Number(of.layer ?? 0), head: Number(of.head ?? 0), temperature: 1 }
-  const fields = (station.fields?.(small) ?? []).map(([name, label, values]) =>
-    labelled(
-      label,
-      select(
-        name,
-        Array.from({ length: values }, (_, i) => [`${i}`, `${i}`]),
-        `${chosen[name]}`,
-      ),
-    ),
-  )
-  if (station === STATIONS.next)
-    fields.push(
-      labelled(
-        "Temperature",
-        make("input", { type: "range", name: "temperature", min: 0.1, max: 3, step: 0.1, value: 1 }),
-      ),
-    )
-  const form = make(
-    "form",
-    { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
-    make("div", { class: "ep-own" }, labelled("Sentence", text), note),
-    fields.length ? make("div", { class: "ep-row" }, fields) : null,
-  )
-  form.addEventListener("input", ({ target }) => {
-    if (target !== text) {
-      const { name, value } = /** @type {HTMLInputElement} */ (target)
-      chosen[name] = Number(value)
-    }
-    show()
-  })
-  function show() {
-    const pieces = small.vocabulary.cut(text.value),
-      strange = pieces.findIndex(({ id }) => id === undefined),
-      known = pieces.slice(0, strange < 0 ? pieces.length : strange).slice(0, small.config.n_positions)
-    replace(
-      note,
-      strange < 0
-        ? `Any of the ${small.vocabulary.words.length} words that the small model knows.`
-        : `“${pieces[strange].text}” is not one of the ${small.vocabulary.words.length} words that the model knows.`,
-    )
-    if (!known.length) return replace(results)
-    small.session.run(known.map(({ id }) => /** @type {number} */ (id)))
-    const words = known.map(({ text }) => text)
-    const there = (/** @type {string} */ number) => {
-      if (!of.choose) return ""
-      const given = { text: words.join(" "), temperature: `${chosen.temperature}`, number }
-      return `${of.choose}${new URLSearchParams(given)}`
-    }
-    const number = (/** @type {string} */ place) => small.session.number(place)
-    replace(results, station.show({ pieces, words, number, small, chosen, there }))
-    for (const grid of results.querySelectorAll("table[role=grid]")) reach(grid)
+  const there = (/** @type {string[]} */ words, /** @type {string} */ number) => {
+    if (!of.choose) return ""
+    const given = { text: words.join(" "), temperature: `${chosen.temperature}`, number }
+    return `${of.choose}${new URLSearchParams(given)}`
   }
-  show()
-  return [form, results]
+  /**
+   * What the station shows of the words that the model knows.
+   * @param {Piece[]} pieces
+   * @param {string[]} words
+   * @param {number[]} ids
+   */
+  function shown(pieces, words, ids) {
+    if (!words.length) return null
+    small.session.run(ids)
+    const number = (/** @type {string} */ place) => small.session.number(place)
+    return station.show({ pieces, words, number, small, chosen, there: number => there(words, number) })
+  }
+  const take = (/** @type {string} */ given) => {
+    text = given
+    draw()
+  }
+  function typed(/** @type {{ target: HTMLInputElement }} */ { target: { name, value } }) {
+    if (name === "text") text = value
+    else chosen[name] = Number(value)
+    draw()
+  }
+  const fields = () => [
+    ...(station.fields?.(small) ?? []).map(([name, label, values]) => {
+      const all = Array.from({ length: values }, (_, i) => /** @type {[string, string]} */ ([`${i}`, `${i}`]))
+      return labelled(label, select(name, all, `${chosen[name]}`))
+    }),
+    station === STATIONS.next &&
+      slider("temperature", "Temperature", { min: 0.1, max: 3, step: 0.1 }, chosen.temperature),
+  ]
+  function draw() {
+    const { vocabulary } = small,
+      pieces = vocabulary.cut(text),
+      own = html`<input type="text" name="text" maxlength=${LONGEST} value=${text} autocomplete="off"
+        spellcheck=${false} />`
+    const known = unknown(small, text)
+    const note = known.strange
+      ? notKnown(known.strange, offered(small, known, TEXT.split(" ")[0]), take)
+      : `Any of the ${vocabulary.words.length} words that the small model knows.`
+    render(
+      html`<form class="ep-whatif" onsubmit=${stay} oninput=${typed}>
+          <div class="ep-own">${labelled("Sentence", own)}<p class="ep-own-note" role="status">${note}</p></div>
+          ${fields().some(Boolean) && html`<div class="ep-row">${fields()}</div>`}
+        </form>
+        <div>${shown(pieces, known.words, known.ids)}</div>`,
+      place,
+    )
+  }
+  draw()
 }
 
 const FAR = 12 // positions
-// Two vectors of two numbers, each turned by its position, and their product.
-function turned() {
-  const results = make("div")
-  const slider = (/** @type {string} */ name, /** @type {string} */ label, /** @type {number} */ value) =>
-    labelled(label, make("input", { type: "range", name, min: 0, max: FAR, step: 1, value }))
-  const form = make(
-    "form",
-    { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault(), oninput: show },
-    make(
-      "div",
-      { class: "ep-row" },
-      slider("query", "Position of the query", 5),
-      slider("key", "Position of the key", 3),
-      labelled(
-        "Angle per position",
-        make("input", { type: "range", name: "angle", min: 0, max: 1, step: 0.05, value: 0.25 }),
-      ),
-    ),
-  )
-  function show() {
-    const value = (/** @type {string} */ name) =>
-      Number(/** @type {HTMLInputElement} */ (form.elements.namedItem(name)).value)
-    const [q, k, angle] = ["query", "key", "angle"].map(value),
+/** Two vectors of two numbers, each turned by its position, and their product. @param {HTMLElement} place */
+function turned(place) {
+  /** @type {Record<string, number>} */
+  const chosen = { query: 5, key: 3, angle: 0.25 }
+  function typed(/** @type {{ target: HTMLInputElement }} */ { target: { name, value } }) {
+    chosen[name] = Number(value)
+    draw()
+  }
+  function draw() {
+    const { query: q, key: k, angle } = chosen,
       at = (/** @type {number} */ position) => [Math.cos(position * angle), Math.sin(position * angle)],
       [a, b] = [at(q), at(k)],
-      said = (/** @type {number[]} */ [x, y]) => `(${two(x)}, ${two(y)})`
-    replace(
-      results,
-      table(
-        "The vector (1, 0) as query and as key",
-        ["", "#Position", "#Angle", "#Turned"],
-        [
-          ["Query", `${q}`, two(q * angle), said(a)],
-          ["Key", `${k}`, two(k * angle), said(b)],
-        ],
-      ),
-      make(
-        "p",
-        { role: "status" },
-        `Their score: ${two(a[0] * b[0] + a[1] * b[1])}, the cosine of ${two((q - k) * angle)}. `,
-        `Move both by the same amount: the distance stays ${q - k}, and so does the score.`,
-      ),
+      said = (/** @type {number[]} */ [x, y]) => `(${two(x)}, ${two(y)})`,
+      position = { min: 0, max: FAR, step: 1 }
+    const rows = [
+      ["Query", `${q}`, two(q * angle), said(a)],
+      ["Key", `${k}`, two(k * angle), said(b)],
+    ]
+    render(
+      html`<form class="ep-whatif" onsubmit=${stay} oninput=${typed}>
+          <div class="ep-row">
+            ${slider("query", "Position of the query", position, q)}${slider("key", "Position of the key", position, k)}
+            ${slider("angle", "Angle per position", { min: 0, max: 1, step: 0.05 }, angle)}
+          </div>
+        </form>
+        <div>
+          ${table("The vector (1, 0) as query and as key", ["", "#Position", "#Angle", "#Turned"], rows)}
+          <p role="status">
+            ${
+              `Their score: ${two(a[0] * b[0] + a[1] * b[1])}, the cosine of ${two((q - k) * angle)}. ` +
+              `Move both by the same amount: the distance stays ${q - k}, and so does the score.`
+            }
+          </p>
+        </div>`,
+      place,
     )
   }
-  show()
-  return [form, results]
+  draw()
 }

@@ -3,7 +3,8 @@
 
 import { BOUNDS, layoutOf, named, Problem, tensorsOf, textOf } from "../model.mjs"
 import { entriesOf, headerOf, isTable, shapeOf } from "../safetensors.mjs"
-import { grouped, make } from "./kit.mjs"
+import { grouped } from "./kit.mjs"
+import { html } from "./view.mjs"
 
 const MOST_NAMES = 20
 
@@ -56,36 +57,31 @@ export function reconciled(model, listed) {
       its = place && layout.shape(place)
     return its && its.join() !== shape.join() ? [`${name}: [${its.join(", ")}] instead of [${shape.join(", ")}]`] : []
   })
+  return differences(ours.length - missing.length, ours.length, { missing, more, other })
+}
+
+/**
+ * How the tensors of a file differ from those that a model asks for.
+ * @param {number} found
+ * @param {number} asked
+ * @param {Record<"missing" | "more" | "other", string[]>} names
+ */
+export function differences(found, asked, { missing, more, other }) {
+  const number = (/** @type {number} */ n) => grouped(BigInt(n))
   const part = (/** @type {string} */ title, /** @type {string[]} */ names) =>
-    names.length
-      ? make(
-          "details",
-          { open: true },
-          make("summary", {}, `${title}: ${grouped(BigInt(names.length))}`),
-          make(
-            "ul",
-            {},
-            names.slice(0, MOST_NAMES).map(n => make("li", {}, make("code", {}, named(n, 300n)))),
-            names.length > MOST_NAMES ? make("li", {}, `and ${grouped(BigInt(names.length - MOST_NAMES))} more`) : null,
-          ),
-        )
-      : null
-  return make(
-    "section",
-    { class: "ep-reconciled", "aria-label": "The file’s tensors" },
-    make(
-      "p",
-      {},
-      make(
-        "strong",
-        {},
-        `${grouped(BigInt(ours.length - missing.length))} of ${grouped(BigInt(ours.length))} tensors of this config `,
-        "are in the file",
-      ),
-      missing.length || more.length || other.length ? ":" : ", which has no others.",
-    ),
-    part("Missing from the file", missing),
-    part("Only in the file", more),
-    part("Different shape", other),
-  )
+    names.length > 0 &&
+    html`<details open>
+      <summary>${title}: ${number(names.length)}</summary>
+      <ul>
+        ${names.slice(0, MOST_NAMES).map(name => html`<li><code>${named(name, 300n)}</code></li>`)}
+        ${names.length > MOST_NAMES && html`<li>and ${number(names.length - MOST_NAMES)} more</li>`}
+      </ul>
+    </details>`
+  const held = `${number(found)} of ${number(asked)} tensors of this config are in the file`
+  return html`<section class="ep-reconciled" aria-label="The file’s tensors">
+    <p>
+      <strong>${held}</strong>${missing.length || more.length || other.length ? ":" : ", which has no others."}
+    </p>
+    ${part("Missing from the file", missing)}${part("Only in the file", more)}${part("Different shape", other)}
+  </section>`
 }

@@ -1,6 +1,6 @@
 // The panel that says what a number was made of.
 
-import { make, table } from "../elements.mjs"
+import { html, table } from "../view.mjs"
 
 /**
  * @typedef {{ value: number, of?: string }} Part a number, and its place if it can be asked for in turn
@@ -25,17 +25,8 @@ import { make, table } from "../elements.mjs"
  * @param {Pick<Doing, "open">} doing
  */
 export const numberOf = (name, place, said, { open }) =>
-  make(
-    "button",
-    {
-      type: "button",
-      class: "ep-word",
-      "data-key": `cell ${place}`,
-      "aria-label": `${name}: ${said}`,
-      onclick: () => open(place),
-    },
-    said,
-  )
+  html`<button type="button" class="ep-word" data-key=${`cell ${place}`} aria-label=${`${name}: ${said}`}
+    onclick=${() => open(place)}>${said}</button>`
 
 /**
  * @param {Origin} origin
@@ -46,66 +37,35 @@ export function panel({ title, how, head, rows, then, value, next, isList }, { o
   const number = (/** @type {Part} */ { value, of }) =>
     of === undefined
       ? said(value)
-      : make(
-          "button",
-          { type: "button", class: "ep-word", "data-key": `of ${of}`, onclick: () => open(of) },
-          said(value),
-        )
-  const last = rows.map(row => /** @type {Part} */ (row[row.length - 1]).value),
-    sum = last.reduce((all, x) => all + x, 0)
-  return make(
-    "section",
-    {
-      class: "ep-origin",
-      tabindex: -1,
-      "data-key": "origin",
-      "aria-label": "What this number is made of",
-      onkeydown: (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close(),
-    },
-    make(
-      "p",
-      { class: "ep-what" },
-      make("strong", {}, title),
-      " = ",
-      make("output", { "data-value": value }, said(value)),
-    ),
-    make("p", {}, how),
-    rows.length
-      ? table(
-          "Its terms",
-          head.map((name, i) => (i ? `#${name}` : name)),
-          rows.map(([label, ...parts]) => [label, ...parts.map(number)]),
-        )
-      : null,
-    (rows.length && !isList) || then.length
-      ? make(
-          "dl",
-          { class: "ep-then" },
-          rows.length && !isList
-            ? [make("dt", {}, "Sum of the last column"), make("dd", { "data-sum": sum }, said(sum))]
-            : [],
-          then.flatMap(([label, part]) => [
-            make("dt", {}, label),
-            make("dd", { "data-then": part.value }, number(part)),
-          ]),
-        )
-      : null,
-    make(
-      "p",
-      { class: "ep-row" },
-      next.map(([label, place]) =>
-        make(
-          "button",
-          { type: "button", "data-key": `next ${place}`, onclick: () => open(place) },
-          `Goes into ${label}`,
-        ),
-      ),
-      make(
-        "button",
-        { type: "button", "data-key": "exact", "aria-pressed": `${isExact}`, onclick: toggle },
-        "Full precision",
-      ),
-      make("button", { type: "button", "data-key": "close", onclick: close }, "Close"),
-    ),
-  )
+      : html`<button type="button" class="ep-word" data-key=${`of ${of}`} onclick=${() => open(of)}>
+          ${said(value)}
+        </button>`
+  const sum = rows.map(row => /** @type {Part} */ (row[row.length - 1]).value).reduce((all, x) => all + x, 0),
+    isSum = rows.length > 0 && !isList,
+    heads = head.map((name, i) => (i ? `#${name}` : name)),
+    escaped = (/** @type {KeyboardEvent} */ event) => event.key === "Escape" && close()
+  const terms = rows.map(([label, ...parts]) => [label, ...parts.map(number)])
+  return html`<section key=${`origin ${title}`} class="ep-origin" tabindex="-1" data-key="origin"
+    aria-label="What this number is made of" onkeydown=${escaped}>
+    <p class="ep-what"><strong>${title}</strong>${" = "}<output data-value=${value}>${said(value)}</output></p>
+    <p>${how}</p>
+    ${rows.length > 0 && table("Its terms", heads, terms)}
+    ${
+      (isSum || then.length > 0) &&
+      html`<dl class="ep-then">
+      ${isSum && html`<dt>Sum of the last column</dt><dd data-sum=${sum}>${said(sum)}</dd>`}
+      ${then.map(([label, part]) => html`<dt>${label}</dt><dd data-then=${part.value}>${number(part)}</dd>`)}
+    </dl>`
+    }
+    <p class="ep-row">
+      ${next.map(
+        ([label, place]) =>
+          html`<button type="button" data-key=${`next ${place}`} onclick=${() => open(place)}>
+            ${`Goes into ${label}`}
+          </button>`,
+      )}
+      <button type="button" data-key="exact" aria-pressed=${isExact} onclick=${toggle}>Full precision</button>
+      <button type="button" data-key="close" onclick=${close}>Close</button>
+    </p>
+  </section>`
 }

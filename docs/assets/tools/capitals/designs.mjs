@@ -1,6 +1,6 @@
 // Designs of the forward pass that can be left out: what they are for shows in what becomes of the numbers.
 
-import { make } from "../elements.mjs"
+import { html } from "../view.mjs"
 
 /** By their names for `Ablation`. */
 export const DESIGNS = {
@@ -19,24 +19,18 @@ export const DESIGNS = {
  * @param {Record<string, string>} [all]
  */
 export const designs = (without, set, all = DESIGNS) =>
-  make(
-    "fieldset",
-    { class: "ep-designs" },
-    make("legend", {}, "Why it is made so: leave one out"),
-    Object.entries(all).map(([name, title]) =>
-      make(
-        "label",
-        { class: "ep-on" },
-        make("input", {
-          type: "checkbox",
-          "data-key": `design ${name}`,
-          checked: !without.includes(name),
-          onchange: () =>
-            set({
-              without: [...new Set([...without, name])].filter(n => n !== name || !without.includes(n)).join("|"),
-            }),
-        }),
-        title,
-      ),
-    ),
-  )
+  html`<fieldset class="ep-designs">
+    <legend>Why it is made so: leave one out</legend>
+    ${Object.entries(all).map(
+      ([name, title]) =>
+        html`<label class="ep-on">
+          <input type="checkbox" data-key=${`design ${name}`} checked=${!without.includes(name)}
+            onchange=${() => set({ without: turned(without, name) })} />${title}
+        </label>`,
+    )}
+  </fieldset>`
+/** These with the one, or without it if it is among them. @param {Iterable<string>} those @param {string} one */
+export function turned(those, one) {
+  const all = new Set(those)
+  return [...(all.delete(one) ? all : all.add(one))].join("|")
+}

@@ -1,7 +1,8 @@
 // All heads of a model at a glance, what is switched off, and what each part adds to a word's score.
 
-import { labelled, make, select } from "../elements.mjs"
+import { html, labelled, select } from "../view.mjs"
 import { numberOf } from "./asked.mjs"
+import { turned } from "./designs.mjs"
 import { matrix, tableOfHeads, two } from "./matrices.mjs"
 
 /**
@@ -12,7 +13,7 @@ import { matrix, tableOfHeads, two } from "./matrices.mjs"
  * @property {Set<string>} off
  * @property {{ layer: number, head: number }} open
  * @property {(chosen: { off: string } | { layer: string, head: string }) => void} set
- * @property {(layer: number, head: number) => Element} picture
+ * @property {(layer: number, head: number) => import("../view.mjs").Child} picture
  */
 
 /**
@@ -23,31 +24,15 @@ export function allHeads({ one, layers, off, open, set, picture }) {
   const most = Math.max(...layers.map(({ heads }) => heads), 0),
     heads = [...Array(most).keys()]
   const toggle = (/** @type {string} */ part, /** @type {string} */ name) =>
-    make(
-      "label",
-      { class: "ep-on" },
-      make("input", {
-        type: "checkbox",
-        "data-key": part,
-        "aria-label": `${name} on`,
-        checked: !off.has(part),
-        onchange: () => set({ off: [...new Set([...off, part])].filter(p => p !== part || !off.has(part)).join("|") }),
-      }),
-      "on",
-    )
+    html`<label class="ep-on">
+      <input type="checkbox" data-key=${part} aria-label=${`${name} on`} checked=${!off.has(part)}
+        onchange=${() => set({ off: turned(off, part) })} />on
+    </label>`
   const map = (/** @type {number} */ layer, /** @type {number} */ head) =>
-    make(
-      "button",
-      {
-        type: "button",
-        class: off.has(`${layer}.${head}`) || off.has(`${layer}.layer`) ? "ep-head ep-off" : "ep-head",
-        "data-key": `map ${layer}.${head}`,
-        "aria-label": `Layer ${layer}, head ${head}`,
-        "aria-pressed": `${open.layer === layer && open.head === head}`,
-        onclick: () => set({ layer: `${layer}`, head: `${head}` }),
-      },
-      picture(layer, head),
-    )
+    html`<button type="button" data-key=${`map ${layer}.${head}`} aria-label=${`Layer ${layer}, head ${head}`}
+      class=${off.has(`${layer}.${head}`) || off.has(`${layer}.layer`) ? "ep-head ep-off" : "ep-head"}
+      aria-pressed=${open.layer === layer && open.head === head}
+      onclick=${() => set({ layer: `${layer}`, head: `${head}` })}>${picture(layer, head)}</button>`
   const titles = [...heads.map(head => `Head ${head}`), "Feed-forward", "Whole layer"]
   return tableOfHeads(
     one,
@@ -66,7 +51,7 @@ export function allHeads({ one, layers, off, open, set, picture }) {
 /**
  * @typedef {object} Contributions
  * @property {string} one what the text has
- * @property {import("../elements.mjs").Option[]} words to choose from
+ * @property {[value: string, text: string][]} words to choose from
  * @property {{ id: number, value: string }} chosen
  * @property {(chosen: { word: string }) => void} set
  * @property {import("../run/seen.mjs").Parts | string} parts or why they are not told
@@ -79,7 +64,7 @@ export function allHeads({ one, layers, off, open, set, picture }) {
  */
 export function contributions({ one, words, chosen: { id, value: chosen }, set, parts, ask }) {
   if (typeof parts === "string")
-    return [make("p", { class: "ep-conventions" }, `${parts} What each part adds to a logit is not told.`)]
+    return html`<p class="ep-conventions">${parts} What each part adds to a logit is not told.</p>`
   const { layers, embedding, between, shift, before, isNormed, isNormedWithin, factor, caps } = parts,
     most = Math.max(...layers.map(({ heads }) => heads.length)),
     names = [...Array(most).keys(), ...(most ? ["bias", "mlp"] : []), "whole"],
@@ -98,54 +83,42 @@ export function contributions({ one, words, chosen: { id, value: chosen }, set, 
     capped = cap * Math.tanh(capped / cap)
     return ` Then the cap of ${cap} makes ${cap} · tanh(${before} / ${cap}) = ${two(capped)} of it.`
   })
-  return [
-    make(
-      "div",
-      { class: "ep-whatif" },
-      make(
-        "div",
-        { class: "ep-row" },
-        labelled(
-          "Logit of",
-          select("word", words, chosen, {
-            "data-key": "word",
-            onchange: (/** @type {Event} */ event) =>
-              set({ word: /** @type {HTMLSelectElement} */ (event.target).value }),
-          }),
-        ),
-      ),
-    ),
-    matrix(
+  const chosenWord = select("word", words, chosen, {
+    "data-key": "word",
+    onchange: (/** @type {any} */ { target }) => set({ word: target.value }),
+  })
+  const columns = [
+    ...Array.from({ length: most }, (_, head) => `Head ${head}`),
+    ...(most ? ["Bias", "Feed-forward"] : []),
+    "Whole layer",
+  ]
+  const rows = layers.map(({ heads, bias, feedForward, whole }) => [
+    ...Array.from({ length: most }, (_, head) => heads[head] ?? null),
+    ...(most ? (heads.length ? [bias, feedForward] : [null, null]) : []),
+    whole,
+  ])
+  return html`
+    <div class="ep-whatif"><div class="ep-row">${labelled("Logit of", chosenWord)}</div></div>
+    ${matrix(
       `What each part adds to the logit of ${word}`,
       layers.map((_, layer) => `Layer ${layer}`),
-      [
-        ...Array.from({ length: most }, (_, head) => `Head ${head}`),
-        ...(most ? ["Bias", "Feed-forward"] : []),
-        "Whole layer",
-      ],
-      layers.map(({ heads, bias, feedForward, whole }) => [
-        ...Array.from({ length: most }, (_, head) => heads[head] ?? null),
-        ...(most ? (heads.length ? [bias, feedForward] : [null, null]) : []),
-        whole,
-      ]),
+      columns,
+      rows,
       { place: (layer, j) => `part/${layer}/${names[j]}/${id}`, ask },
-    ),
-    make(
-      "p",
-      { class: "ep-conventions" },
-      `The last ${one}’s embedding adds `,
-      other("embedding", "Its embedding", embedding),
-      ", the shift of the last norm and the bias ",
-      other("shift", "The shift and the bias", shift),
-      Math.abs(between) > 1e-6
-        ? [", what comes between layers ", other("between", "What comes between layers", between)]
-        : null,
-      ". Together: ",
-      make("output", { "data-total": total, "data-logit": before }, two(total)),
-      `, the logit of ${word}${caps.length ? " before the cap" : ""}. ${held}`,
-      factor === 1 ? null : ` This model multiplies its logits by ${short(factor)}; each part is already multiplied.`,
-      last,
-    ),
-  ]
+    )}
+    <p class="ep-conventions">
+      ${`The last ${one}’s embedding adds `}${other("embedding", "Its embedding", embedding)}
+      , the shift of the last norm and the bias${" "}${other("shift", "The shift and the bias", shift)}
+      ${
+        Math.abs(between) > 1e-6 && [
+          ", what comes between layers ",
+          other("between", "What comes between layers", between),
+        ]
+      }
+      . Together:${" "}<output data-total=${total} data-logit=${before}>${two(total)}</output>
+      ${`, the logit of ${word}${caps.length ? " before the cap" : ""}. ${held}`}
+      ${factor !== 1 && ` This model multiplies its logits by ${short(factor)}; each part is already multiplied.`}
+      ${last}
+    </p>`
 }
 const short = (/** @type {number} */ x) => `${Number(x.toPrecision(6))}`

@@ -1,38 +1,21 @@
 // Numbers as a reader sees them: rounded, as shares, as bars, in matrices with shaded cells and in small maps.
 
-import { make } from "../elements.mjs"
+import { html } from "../view.mjs"
+import { two } from "./numbers.mjs"
 
-export const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
-export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`
-export const wholePercent = (/** @type {number} */ x) => `${Math.round(100 * x)}%`.replace(/^-(?=[1-9])/, "−")
+export * from "./numbers.mjs"
 
-const SVG = "http://www.w3.org/2000/svg"
-/**
- * @param {string} name
- * @param {Record<string, string | number>} attributes
- * @param {...(Element | string)} children
- */
-export function drawn(name, attributes, ...children) {
-  const element = document.createElementNS(SVG, name)
-  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`)
-  element.append(...children)
-  return element
-}
 export const bar = (/** @type {number} */ share) =>
-  drawn(
-    "svg",
-    { viewBox: "0 0 100 8", preserveAspectRatio: "none", class: "ep-share", "aria-hidden": "true" },
-    drawn("rect", { width: 100 * share, height: 8 }),
-  )
+  html`<svg viewBox="0 0 100 8" preserveAspectRatio="none" class="ep-share" aria-hidden="true">
+    <rect width=${100 * share} height="8" />
+  </svg>`
 /** A small map of shares: a square for each row and column, the darker the larger. */
 export const small = (/** @type {number[][]} */ rows) =>
-  drawn(
-    "svg",
-    { viewBox: `0 0 ${rows.length} ${rows.length}`, class: "ep-thumb", "aria-hidden": "true" },
-    ...rows.flatMap((row, y) =>
-      row.map((share, x) => drawn("rect", { x, y, width: 1, height: 1, "fill-opacity": share.toFixed(3) })),
-    ),
-  )
+  html`<svg viewBox=${`0 0 ${rows.length} ${rows.length}`} class="ep-thumb" aria-hidden="true">
+    ${rows.map((row, y) =>
+      row.map((share, x) => html`<rect x=${x} y=${y} width="1" height="1" fill-opacity=${share.toFixed(3)} />`),
+    )}
+  </svg>`
 
 /** @typedef {{ chosen: string | Set<string>, open(place: string): void }} Ask which is asked for, and how to ask */
 
@@ -57,55 +40,44 @@ export function matrix(name, heads, columns, rows, { newest, lit, place, ask, sa
     const steps = Math.ceil((4 * Math.abs(x)) / largest - 1e-9)
     return steps ? `${x < 0 ? "minus" : "plus"}-${steps}` : ""
   }
-  return make(
-    "div",
-    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": name },
-    make(
-      "table",
-      { class: "ep-table ep-matrix", ...(place && ask ? asking(ask) : {}) },
-      make("caption", {}, name),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          make("td"),
-          columns.map(title => make("th", { scope: "col", class: "num" }, title)),
-          after && make("th", { scope: "col" }, after[0]),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        rows.map((row, i) =>
-          make(
-            "tr",
-            { class: i === newest ? "newest" : i === lit ? "lit" : null },
-            make("th", { scope: "row" }, heads[i]),
-            row.map((x, j) => {
-              const of = x === null || !place ? null : place(i, j) || null
-              return make("td", { class: `num ${shade(x)}`, ...asked(of, ask) }, x === null ? "–" : said(x))
-            }),
-            after && make("td", {}, after[1][i]),
-          ),
-        ),
-      ),
-    ),
-  )
+  const cell = (/** @type {number?} */ x, /** @type {number} */ i, /** @type {number} */ j) => {
+    const of = x === null || !place ? null : place(i, j) || null
+    return html`<td class=${`num ${shade(x)}`} ...${asked(of, ask)}>${x === null ? "–" : said(x)}</td>`
+  }
+  return html`<div class="ep-scroll" tabindex="0" role="group" aria-label=${name}>
+    <table class="ep-table ep-matrix" ...${place && ask ? asking(ask) : {}}>
+      <caption>${name}</caption>
+      <thead>
+        <tr>
+          <td></td>${columns.map(title => html`<th scope="col" class="num">${title}</th>`)}
+          ${after && html`<th scope="col">${after[0]}</th>`}
+        </tr>
+      </thead>
+      <tbody>
+        ${rows.map(
+          (row, i) =>
+            html`<tr class=${i === newest ? "newest" : i === lit ? "lit" : undefined}>
+              <th scope="row">${heads[i]}</th>${row.map((x, j) => cell(x, i, j))}
+              ${after && html`<td>${after[1][i]}</td>`}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`
 }
 
 // A cell that can be asked for: one of a table is reached by Tab, the others by the arrow keys.
 const asked = (/** @type {string?} */ of, /** @type {Ask | undefined} */ ask) =>
   of === null || !ask
     ? {}
-    : { "data-place": of, "data-key": `cell ${of}`, tabindex: -1, "aria-selected": `${isChosen(ask, of)}` }
+    : { "data-place": of, "data-key": `cell ${of}`, tabindex: "-1", "aria-selected": isChosen(ask, of) }
 const isChosen = (/** @type {Ask} */ { chosen }, /** @type {string} */ of) =>
   typeof chosen === "string" ? chosen === of : chosen.has(of)
 /** @returns {Record<string, any>} */
 const asking = (/** @type {Ask} */ ask) => ({
   role: "grid",
-  "aria-multiselectable": typeof ask.chosen === "string" ? null : "true",
+  "aria-multiselectable": typeof ask.chosen === "string" ? undefined : "true",
+  ref: (/** @type {Element?} */ table) => table && reach(table),
   onclick: (/** @type {MouseEvent} */ event) => {
     const cell = cellOf(event.target)
     if (cell) ask.open(cell.dataset.place ?? "")
@@ -153,40 +125,20 @@ export function reach(/** @type {Element} */ table, /** @type {Element?} */ cell
  * A table of small maps, one of each head in each layer, and of what stands beside them.
  * @param {string} one what a row and a column of a map is for
  * @param {string[]} titles of the columns after that of the layers
- * @param {[layer: string, ...cells: import("../elements.mjs").Children[]][]} rows
+ * @param {[layer: string, ...cells: import("../view.mjs").Child[]][]} rows
  */
-export const tableOfHeads = (one, titles, rows) =>
-  make(
-    "div",
-    { class: "ep-scroll", tabindex: 0, role: "group", "aria-label": "All heads" },
-    make(
-      "table",
-      { class: "ep-table ep-heads" },
-      make(
-        "caption",
-        {},
-        `All heads: a row for each ${one}, a column for each ${one} that it looks at. Press one to open it.`,
-      ),
-      make(
-        "thead",
-        {},
-        make(
-          "tr",
-          {},
-          ["Layer", ...titles].map(title => make("th", { scope: "col" }, title)),
-        ),
-      ),
-      make(
-        "tbody",
-        {},
-        rows.map(([layer, ...cells]) =>
-          make(
-            "tr",
-            {},
-            make("th", { scope: "row" }, layer),
-            cells.map(cell => make("td", {}, cell)),
-          ),
-        ),
-      ),
-    ),
-  )
+export const tableOfHeads = (one, titles, rows) => {
+  const caption = `All heads: a row for each ${one}, a column for each ${one} that it looks at. Press one to open it.`
+  return html`<div class="ep-scroll" tabindex="0" role="group" aria-label="All heads">
+    <table class="ep-table ep-heads">
+      <caption>${caption}</caption>
+      <thead><tr>${["Layer", ...titles].map(title => html`<th scope="col">${title}</th>`)}</tr></thead>
+      <tbody>
+        ${rows.map(
+          ([layer, ...cells]) =>
+            html`<tr key=${layer}><th scope="row">${layer}</th>${cells.map(cell => html`<td>${cell}</td>`)}</tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`
+}

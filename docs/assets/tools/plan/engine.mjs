@@ -3,17 +3,38 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
 import { asked, loadGguf } from "../../conditions.mjs"
-import { bytes, choice, exact, grouped, make, pause, py } from "./fields.mjs"
+import { bytes, choice, exact, grouped, make, pause, Problem, py, written } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
 const UNUSED = "what its blocks hold beyond the rows of the tokens"
-const titled = (/** @type {string} */ name) => TITLES.read(name, name)
+// Engines that take their own options, and several devices: their rules are scripts of their own.
+/** @type {Record<string, string>} */
+const OTHERS = { sglang: "SGLang", ollama: "Ollama", "tensorrt-llm": "TensorRT-LLM" }
+const WITH_OPTIONS = ["vllm", "llama.cpp", ...Object.keys(OTHERS)]
+const ALL = [...ENGINES, ...Object.keys(OTHERS)]
+const titled = (/** @type {string} */ name) => OTHERS[name] ?? TITLES.read(name, name)
 
 export const SHARED = ["model", "on", "context", "batch", "weights", "cache"]
-export const DEFAULTS = { engine: "vllm" }
-export const fields = () => [choice("Engine", "engine", ENGINES, DEFAULTS.engine, titled)]
+export const DEFAULTS = { engine: "vllm", options: "", cards: "", version: "" }
+export const fields = () => [
+  choice("Engine", "engine", ALL, DEFAULTS.engine, titled),
+  written("Its options", "options", { size: 44, placeholder: "--tensor-parallel-size 2" }),
+  written("Several devices", "cards", { size: 24, placeholder: "rtx-4090,free:20GB+rtx-5090" }),
+  written("Version", "version", { size: 8 }),
+]
+const short = (/** @type {string} */ name) => (/** @type {string} */ text) => {
+  if (text.length > 2000) throw Problem(`${name}: more than 2,000 characters`, "shorten it")
+  return text
+}
 /** @returns {Record<string, import("../elements.mjs").Rule>} */
-export const rules = () => ({ engine: text => asked.oneOf("engine", text, ENGINES, "engine") })
+export const rules = () => ({
+  engine: text => asked.oneOf("engine", text, new py.Dict(ALL.map(name => [name, name])), "engine"),
+  options: short("options"),
+  cards: short("cards"),
+  version: short("version"),
+})
+/** Fields that do nothing for an engine that takes no options. @param {import("../plan.mjs").State} state */
+export const idle = ({ engine }) => (WITH_OPTIONS.includes(engine) ? [] : ["options", "cards", "version"])
 
 /**
  * The terms, and what is possible at most.
@@ -31,8 +52,13 @@ export async function counted({ costs }, given, on, engine) {
   return { serving, context, batch: largest_batch(engine, costs, given, ...how) }
 }
 
-/** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
-export async function answer({ state, model, name, given, on }) {
+/** @param {import("../plan.mjs").Asked} all @returns {Promise<import("../plan.mjs").Answer>} */
+export async function answer(all) {
+  const { state, model, name, given, on } = all
+  if (WITH_OPTIONS.includes(state.engine) && (state.options || state.cards || state.version || state.engine in OTHERS))
+    return (await import("./deployed.mjs")).answer(all)
+  if (state.engine === "vllm" && py.has("mxfp4", model.counts.formats.names))
+    await import("../../engine/vllm_server.mjs")
   if (state.engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
   const { serving, context, batch } = await counted(model, given, on, state.engine),
     { least, most, pool } = serving,
@@ -58,8 +84,13 @@ export async function answer({ state, model, name, given, on }) {
       `at ${sequences(given)}. ${longest(context)}`,
       batch ? ` The largest batch size that is certain to fit is ${grouped(batch)}.` : "",
       pool
-        ? ` The cache pool gets ${rangeSaid(...two(pool.room))}: room for ${times(pool.texts[0])} to ` +
-          `${times(pool.texts[1])} sequences of ${grouped(given.context)} tokens.`
+        ? ` The cache pool gets ${rangeSaid(...two(pool.room))}: ` +
+          (py.truth(pool.texts[1])
+            ? `room for ${times(pool.texts[0])} to ${times(pool.texts[1])} sequences ` +
+              `of ${grouped(given.context)} tokens.`
+            : pool.is_used
+              ? `no room for a sequence of ${grouped(given.context)} tokens.`
+              : "the model keeps no cache, and does not use it.")
         : "",
     ],
     tables: [

@@ -6,7 +6,7 @@ import { labelled, make, select } from "../elements.mjs"
 export { BOUNDS, Problem, py, shorten }
 export * from "../elements.mjs"
 export * from "../figures.mjs"
-export { exact, finder, modelsByFamily, oneListed, oneMachine } from "../kit.mjs"
+export { exact, finder, modelsByFamily, oneListed, oneMachine } from "../forms.mjs"
 
 /**
  * A choice of names, with what each is where that is known.

@@ -56,7 +56,7 @@ const TERMS = { weights: "Weights", cache: "KV cache", activations: "Largest ope
 export async function answer({ state, model, name, given, on, site }) {
   const host = machine(state.host, site.accelerators),
     { offload, there } = counted(model, given, on, orNull(state.gpu_layers), orNull(state.n_cpu_moe)),
-    every = model.costs.n_layers,
+    every = model.costs.devices.n_layers,
     fits = there.fits(on.memory_bytes, host.memory_bytes),
     together = (/** @type {Engine.Dict<string, bigint>} */ terms) => py.sum(py.entries(terms).map(([, n]) => n)),
     [computed, moved] = timesOf(there, on, host)

@@ -6,9 +6,11 @@ import { architectureOf, asked as among, isProblem } from "../../model.mjs"
 import { bytes, choice, exact, grouped, make, orNull, Problem, py, said } from "./fields.mjs"
 import { BOUNDS, percent, shorten, written } from "./fields.mjs"
 
-const { asked, plan, run, amount_of_tokens, names, ZERO, UTILIZATION, MOST_WATTS } = M["counting.training_plan"]
+const { asked, narrowed, Narrowing, plan, run, amount_of_tokens, named, names, ZERO, UTILIZATION, MOST_WATTS } =
+  M["counting.training_plan"]
 const { GRADIENTS, METHODS, OPTIMIZERS, RECOMPUTED } = M["counting.training_setup"]
-const { BIASES, Facts, MOST_RANK, RANK, Stacked } = M["counting.adapters"]
+const { Adapter, RANK } = M["counting.adapter_choice"]
+const { BIASES, MOST_RANK } = M["counting.adapters"]
 
 export const SHARED = ["model", "on", "devices"]
 export const DEFAULTS = {
@@ -18,12 +20,19 @@ export const DEFAULTS = {
   method: "full",
   rank: "",
   target_modules: "",
+  target_parameters: "",
+  exclude_modules: "",
+  layers_to_transform: "",
+  layers_pattern: "",
+  rank_pattern: "",
+  alpha_pattern: "",
   bias: "none",
   modules_to_save: "",
   optimizer: "adamw",
   zero: "3",
   tensor: "1",
   pipeline: "1",
+  expert: "1",
   sequence_parallel: "no",
   recompute: "selective",
   gradients: "bfloat16",
@@ -57,12 +66,19 @@ export const fields = () => [
   choice("Method", "method", METHODS, DEFAULTS.method, titled),
   written("Rank", "rank", { inputmode: "numeric", placeholder: String(RANK), size: 5 }),
   written("Target modules", "target_modules", { placeholder: "PEFT’s default", size: 20 }),
+  written("Target parameters", "target_parameters", { placeholder: "experts.gate_up_proj", size: 20 }),
+  written("Exclude modules", "exclude_modules", { placeholder: "none", size: 14 }),
+  written("Layers to transform", "layers_to_transform", { placeholder: "all, or 0-7", size: 10 }),
+  written("Layers pattern", "layers_pattern", { placeholder: "layers", size: 10 }),
+  written("Rank pattern", "rank_pattern", { placeholder: "q_proj=32", size: 14 }),
+  written("Alpha pattern", "alpha_pattern", { placeholder: "q_proj=32", size: 14 }),
   choice("Biases", "bias", BIASES, DEFAULTS.bias),
   written("Modules to save", "modules_to_save", { placeholder: "none", size: 14 }),
   choice("Optimizer", "optimizer", OPTIMIZERS, DEFAULTS.optimizer, titled),
   choice("Sharding", "zero", ZERO, DEFAULTS.zero, titled),
   written("Tensor parallel", "tensor", { ...number, max: BOUNDS.MOST_DEVICES }),
   written("Pipeline stages", "pipeline", { ...number, max: BOUNDS.MOST_DEVICES }),
+  written("Expert parallel", "expert", { ...number, max: BOUNDS.MOST_DEVICES }),
   choice("Sequence parallel", "sequence_parallel", ["no", "yes"], DEFAULTS.sequence_parallel),
   choice("Recompute", "recompute", RECOMPUTED, DEFAULTS.recompute),
   choice("Gradients", "gradients", GRADIENTS, DEFAULTS.gradients),
@@ -85,17 +101,33 @@ const yesOrNo = (/** @type {string} */ name) => (/** @type {string} */ text) => 
 }
 const listed = (/** @type {string} */ name) => (/** @type {string} */ text) =>
   text === "" ? "" : [...names(name, text)].join(",")
+// PEFT's further options: whatever their text, the engine says whether it can be read.
+const OF_PEFT = [
+  "exclude_modules",
+  "layers_to_transform",
+  "layers_pattern",
+  "rank_pattern",
+  "alpha_pattern",
+  "target_parameters",
+]
+const narrowing = (/** @type {string} */ name) => (/** @type {string} */ text) => {
+  narrowed(Adapter(), Narrowing(...OF_PEFT.map(one => (one === name && text) || null)))
+  return text
+}
 /** @returns {Record<string, import("../elements.mjs").Rule>} */
 export const rules = () => ({
   method: oneOf("method", METHODS, "method"),
   rank: text => text && whole("rank", MOST_RANK)(text),
-  target_modules: listed("target_modules"),
+  target_modules: text =>
+    text && typeof named("target_modules", text) === "string" ? text : listed("target_modules")(text),
+  ...Object.fromEntries(OF_PEFT.map(name => [name, narrowing(name)])),
   bias: oneOf("bias", BIASES, "choice"),
   modules_to_save: listed("modules_to_save"),
   optimizer: oneOf("optimizer", OPTIMIZERS, "optimizer"),
   zero: oneOf("zero", ZERO, "stage of ZeRO"),
   tensor: whole("tensor", BOUNDS.MOST_DEVICES),
   pipeline: whole("pipeline", BOUNDS.MOST_DEVICES),
+  expert: whole("expert", BOUNDS.MOST_DEVICES),
   sequence_parallel: yesOrNo("sequence_parallel"),
   recompute: oneOf("recompute", RECOMPUTED, "recomputation"),
   gradients: oneOf("gradients", GRADIENTS, "type"),
@@ -116,27 +148,15 @@ export const rules = () => ({
   watts: text => text && whole("watts", MOST_WATTS)(text),
 })
 
-const OF_ADAPTERS = ["rank", "target_modules", "bias", "modules_to_save"]
+const OF_ADAPTERS = ["rank", "target_modules", "bias", "modules_to_save", ...OF_PEFT]
 export const idle = (/** @type {import("../plan.mjs").State} */ { method }) => (method === "full" ? OF_ADAPTERS : [])
-
-/** What PEFT adapts, as the Python reads it. @param {Engine.Dict<string, any>} peft */
-export const factsOf = peft =>
-  py.apply(Facts, [], {
-    defaults: peft.read("defaults"),
-    stacked: peft
-      .read("stacked")
-      .map((/** @type {Engine.Dict<string, unknown>} */ one) =>
-        py.apply(Stacked, [], Object.fromEntries(py.entries(one))),
-      ),
-  })
 
 /**
  * What it takes.
  * @param {Engine.Model} model
  * @param {import("../plan.mjs").State} state
- * @param {Engine.Dict<string, any>} peft
  */
-export function counted(model, state, peft) {
+export function counted(model, state) {
   const isFull = state.method === "full"
   const [setup, adapter] = asked({
     devices: BigInt(state.devices),
@@ -149,6 +169,7 @@ export function counted(model, state, peft) {
     zero: state.zero,
     tensor: BigInt(state.tensor),
     pipeline: BigInt(state.pipeline),
+    expert: BigInt(state.expert),
     sequence_parallel: state.sequence_parallel === "yes",
     recompute: state.recompute,
     sequence: BigInt(state.sequence),
@@ -156,7 +177,8 @@ export function counted(model, state, peft) {
     gradients: state.gradients,
     no_master_weights: state.master_weights === "no",
   })
-  return plan(model.costs, architectureOf(model.raw), model.raw.read("model_type"), setup, adapter, factsOf(peft))
+  const options = Narrowing(...OF_PEFT.map(name => (isFull ? null : state[name] || null)))
+  return plan(model.costs, architectureOf(model.raw), setup, narrowed(adapter, options))
 }
 /**
  * The run of so many tokens; null where none are given.
@@ -171,12 +193,12 @@ export const runOf = (planned, state, on, watts) =>
     on.accelerator,
     state.tokens === "" ? null : amount_of_tokens(state.tokens),
     Number(state.utilization),
-    orNull(state.watts) ?? watts.get(state.on) ?? null,
+    orNull(state.watts) ?? watts.get(state.on) ?? on.accelerator?.watts ?? null,
   )
 
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, on, site }) {
-  const planned = counted(model, state, site.peft),
+  const planned = counted(model, state),
     went = runOf(planned, state, on, site.watts),
     { adapters, trainable, total, setup } = planned,
     left = on.memory_bytes - total,
@@ -248,6 +270,9 @@ export async function answer({ state, model, name, on, site }) {
         : []),
     ],
     notes: [
+      adapters && adapters.unmatched.length
+        ? `Names that are no module’s: ${[...adapters.unmatched].slice(0, 9).map(shorten).join(", ")}. `
+        : "",
       `${setup.devices > 1n ? `Split: ${setup.said}. ` : ""}Weights and gradients in 16 bits unless stated otherwise.`,
       went === null ? "Give the number of tokens to get the time of the run." : "Energy is that of the devices alone.",
     ],

@@ -3,7 +3,7 @@
 /** @typedef {import("./folder.mjs").Given} Given */
 
 /** What of a folder is read. */
-export const KEPT = /(^|\/)(config\.json|tokenizer\.json|model\.safetensors\.index\.json|[^/]+\.safetensors)$/
+export const KEPT = /(^|\/)(config\.json|tokenizer\.json|model\.safetensors\.index\.json|[^/]+\.(safetensors|gguf))$/i
 
 /**
  * The files that were dropped, also those in folders.

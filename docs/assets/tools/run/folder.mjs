@@ -29,6 +29,10 @@ export async function of(name, task) {
   }
 }
 
+/** The GGUF files, where there is no config.json beside which they are another form. @param {Given[]} given */
+export const ggufsOf = given =>
+  given.some(({ path }) => path.endsWith("config.json")) ? [] : given.filter(({ path }) => /\.gguf$/i.test(path))
+
 /**
  * The files of the folder that holds the config.json, the uppermost one if there are several.
  * @param {Given[]} given
@@ -38,7 +42,7 @@ export async function opened(given) {
   if (given.length > MOST_FILES) throw Problem(`there are more than ${MOST_FILES} files`, "choose the model’s folder")
   const parts = (/** @type {string} */ path) => path.split("/").filter(Boolean)
   const configs = given.filter(({ path }) => parts(path).at(-1) === "config.json")
-  if (!configs.length) throw Problem("no config.json here", "choose the folder that holds it, or all of its files")
+  if (!configs.length) throw Problem("no config.json and no GGUF file here", "choose the folder, or all of its files")
   const first = configs.sort((a, b) => parts(a.path).length - parts(b.path).length)[0],
     folder = parts(first.path).slice(0, -1).join("/")
   const files = new Map(

@@ -14,7 +14,7 @@ import {
 import { M } from "../../engine/base.mjs"
 import { adds_its_branches, arraysOf, Checkpoint, ROLES, STORED } from "../../running.mjs"
 import "../../engine/published.mjs"
-import { of, opened } from "./folder.mjs"
+import { ggufsOf, of, opened } from "./folder.mjs"
 import { Session } from "./session.mjs"
 import { tokenizerOf } from "./tokens.mjs"
 
@@ -68,22 +68,21 @@ class Weights {
 }
 
 /**
- * Opens a folder and reads its weights.
+ * Opens a folder, or a GGUF file, and reads its weights.
  * @param {Given[]} given
  * @param {(progress: Progress) => void} [came]
  * @returns {Promise<Session<import("./session.mjs").About>>}
  */
 export async function open(given, came = () => {}) {
+  const ggufs = ggufsOf(given)
+  return ggufs.length ? (await import("./gguf.mjs")).open(ggufs, came) : ofFolder(given, came)
+}
+/** @param {Given[]} given @param {(progress: Progress) => void} came */
+async function ofFolder(given, came) {
   const { config, tokenizer, tensors } = await opened(given),
     raw = await of("config.json", async () => described(keysOf(parsed(config)))),
-    counted = modelOf(raw)
-  if (counted.head)
-    throw Problem(`${counted.head.name} (${counted.head.said}) scores no next token`, "choose one with its own head")
-  const sizes = counted.config.symbols,
-    size = (/** @type {string} */ name) => Number(sizes.read(name, undefined) ?? 0)
-  const hasSource = sizes.has("n_source")
-  if (hasSource && counted.config.source_shape !== null)
-    throw Problem("reads a spectrogram or an image beside the text", "run it in a terminal: every-parameter run")
+    counted = runnable(raw),
+    sizes = counted.config.symbols
   const shapes = new Map([...tensors].map(([name, { shape }]) => [name, shape])),
     layout = layoutOf(counted, shapes),
     ours = tensorsOf(counted),
@@ -104,11 +103,7 @@ export async function open(given, came = () => {}) {
       used.has(name) || (Object.hasOwn(STORED, dtype) && shape.reduce((n, size) => n * size, 1) < SMALL),
     read = new Map([...tensors].filter(([name, tensor]) => isRead(name, tensor))),
     bytes = [...read.values()].reduce((all, { start, end }) => all + end - start, 0)
-  if (bytes > MOST_BYTES)
-    throw Problem(
-      `its weights have ${gb(bytes)}, and this page reads at most ${gb(MOST_BYTES)}`,
-      "run it in a terminal",
-    )
+  checkBytes(bytes)
   let done = 0
   const arrays = await arraysOf(read, slice => came({ done: (done += slice), of: bytes }))
   const arrayOf = (/** @type {string} */ name) => {
@@ -122,24 +117,53 @@ export async function open(given, came = () => {}) {
   const d_head = sizes.read("d_head", undefined) ?? null,
     published = Published(files, new py.Dict([...shapes].map(([n, s]) => [n, s.map(BigInt)])), architectureOf(raw))
   published.d_head = d_head
-  const vocabulary = size("vocab_size")
+  const vocabulary = Number(sizes.read("vocab_size", undefined) ?? 0)
   return new Session(
     new Checkpoint(raw, new Weights(published, py.entries(arrays))),
     tokenizer && (await tokenizerOf(tokenizer, vocabulary)),
-    {
-      architecture: counted.architecture,
-      parameters: py.format(counted.counts.total, ","),
-      bytes,
-      types: [...new Set([...read.values()].map(({ dtype }) => dtype))],
-      layers: size("n_layers"),
-      vocabulary,
-      longest: Math.min(MOST_TOKENS, size("n_positions") || MOST_TOKENS),
+    aboutOf(counted, {
+      ...{ bytes, types: [...new Set([...read.values()].map(({ dtype }) => dtype))], warnings: [] },
       hasTokenizer: tokenizer !== null,
-      hasSource,
-      isSum: layersOf(counted.counts.trace).every(adds_its_branches),
-      warnings: [...counted.otherwise, ...counted.sizes.map(name => `${name} is not known`)],
-    },
+    }),
   )
+}
+
+/**
+ * The model of a config; throws a problem if it predicts no next token of a text.
+ * @param {Engine.Keys} raw
+ */
+export function runnable(raw) {
+  const counted = modelOf(raw)
+  if (counted.head)
+    throw Problem(`${counted.head.name} (${counted.head.said}) scores no next token`, "choose one with its own head")
+  if (counted.config.symbols.has("n_source") && counted.config.source_shape !== null)
+    throw Problem("reads a spectrogram or an image beside the text", "run it in a terminal: every-parameter run")
+  return counted
+}
+export function checkBytes(/** @type {number} */ bytes) {
+  if (bytes <= MOST_BYTES) return
+  throw Problem(`its weights have ${gb(bytes)}, and this page reads at most ${gb(MOST_BYTES)}`, "run it in a terminal")
+}
+/**
+ * What is said of a checkpoint, and bounds its texts.
+ * @param {Engine.Model} counted
+ * @param {Pick<import("./session.mjs").OfFiles, "bytes" | "types" | "hasTokenizer" | "warnings" | "unpacked">} files
+ * @returns {import("./session.mjs").About}
+ */
+export function aboutOf(counted, files) {
+  const sizes = counted.config.symbols,
+    size = (/** @type {string} */ name) => Number(sizes.read(name, undefined) ?? 0)
+  return {
+    ...files,
+    architecture: counted.architecture,
+    parameters: py.format(counted.counts.total, ","),
+    layers: size("n_layers"),
+    vocabulary: size("vocab_size"),
+    longest: Math.min(MOST_TOKENS, size("n_positions") || MOST_TOKENS),
+    hasSource: sizes.has("n_source"),
+    isSum: layersOf(counted.counts.trace).every(adds_its_branches),
+    warnings: [...counted.otherwise, ...counted.sizes.map(name => `${name} is not known`), ...files.warnings],
+  }
 }
 
 const layersOf = (/** @type {any} */ trace) =>

