@@ -41,6 +41,7 @@ def small_site(folder: Path, presets: tuple[str, ...] = PRESETS, pages: dict[str
     for name, text in pages.items():
         (folder / "docs" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "docs" / name).write_text(text, "utf-8")
+    (folder / "macros/site/moved.toml").write_text("")  # leads to pages that are not there
     config = (ROOT / "mkdocs.yml").read_text("utf-8")
     (folder / "mkdocs.yml").write_text(config[: config.index("\nnav:")] + nav, "utf-8")
     return folder

@@ -1,6 +1,7 @@
 """What sentences with “all”, “most”, “only”, “no”, “largest” … say about models, as assertions over the catalogue.
 
-`statements.toml` says which sentence is held by which claim. A claim's docstring is what it holds.
+A sentence is marked where it is written: `{# claim: its-name #}` on a page, `# claim: its-name` in a
+module, a preset or a page's head. A claim's docstring is what it holds.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def shapes_of(layer: Node) -> list[tuple[str, tuple[int, ...]]]:
     return sorted((w.name, tuple(map(int, w.shape))) for w in layer.all_weights())
 
 
-NO_STATES = {Holds.CONVOLUTION, Holds.ATTENTION_SHIFT, Holds.FEED_FORWARD_SHIFT}
+NO_STATES = {Holds.TOKEN_IDS, Holds.CONVOLUTION, Holds.ATTENTION_SHIFT, Holds.FEED_FORWARD_SHIFT}
 
 
 def comes_from(a: ShapeArray, origin: ShapeArray) -> bool:
@@ -143,7 +144,7 @@ def drafts_of_mixtures() -> None:
         assert speculation(one, None, half, k, Conditions(4096, accelerator=h200)).speedup < 1
     given = Conditions(4096, 256, "fp8", devices=8, accelerator=h200)
     assert speculation(many, None, half, 1, given).speedup > 1
-    assert many.weight_bytes_read(1, 256, "fp8") > many.weight_bytes("fp8") * 95 // 100
+    assert many.traffic.weight_bytes_read(1, 256, "fp8") > many.weight_bytes("fp8") * 95 // 100
 
 
 @claim
@@ -225,7 +226,7 @@ def lengths_of_encoders():
             assert steps_of(m, Role.RELATIVE_BIAS)
             longer = presets.make("longer", {**m.raw, "n_positions": 2 * sizes["n_source"]})
             assert longer.counts.total == m.counts.total
-        elif m.model_type != "seamless_m4t_v2":  # whose positions are computed
+        elif m.model_type not in ("seamless_m4t_v2", "mllama_text_model"):  # computed there, of an image here
             assert any(int(w.shape[0]) - sizes["n_source"] in (0, 2) for w in tables), slug
 
 
@@ -319,10 +320,11 @@ def width_is_a_side():
     """Matrices without a side of d_model have a few percent of the parameters at most, more in OPT 350M and ELECTRA
     small (their tables), MiniCPM3 and Youtu-LLM (the maps out of their latents). Not counted: a second table by token
     or by n-grams, which is looked up and never multiplied. Experts that work on latents are apart."""
+    latents = ("moe_latent_size", "routed_expert_hidden_size", "moe_hidden_size")
     for m in every():
-        if m.raw.get("moe_latent_size") or m.raw.get("routed_expert_hidden_size"):
+        if any(m.raw.get(key) for key in latents):
             continue
-        looked_up = re.compile(r"embed_tokens_per_layer\.weight$|ngram_embedding")
+        looked_up = re.compile(r"embed_tokens_per_layer\.weight$|ngram_embedding|engram\.embed\.weight$")
         matrices = [w for w in matrices_of(m) if not looked_up.search(w.name)]
         other = [w for w in matrices if width(m) not in map(int, w.shape)]
         most = {"opt-350m": 0.1, "minicpm3-4b": 0.1, "youtu-llm-2b": 0.12, "electra-small": 0.3}.get(m.slug, 0.05)
@@ -409,6 +411,13 @@ def widths_are_round():
     """More than nine in ten widths are divisible by 128."""
     divisible = sum(width(m) % 128 == 0 for m in every())
     assert divisible > 0.9 * len(SLUGS)
+
+
+@claim
+def three_and_a_half_is_no_law():
+    """Fewer than one in five dense models have d_ff = 3.5·d_model."""
+    dense = [m.counts.values() for m in every() if catalogue_entries.feed_forward_matrices(m) in (2, 3)]
+    assert 0 < sum(2 * s["d_ff"] == 7 * s["d_model"] for s in dense) < len(dense) / 5
 
 
 @claim
@@ -514,10 +523,13 @@ def gpt2_sizes_are_one_design():
 
 @claim
 def formula_ends():
-    """12·L·D² finds least of a mixture of experts, and most of a model without a feed-forward part of its own."""
+    """12·L·D² finds least of a mixture of experts, and most of a model no layer of which has both attention and a
+    feed-forward part."""
     given = sorted(claims.results("12LD2"), key=lambda result: result.ratio)
     assert not is_dense(of(given[0].entry.slug))
-    assert not by_category(of(given[-1].entry.slug).counts.parts)[Category.FEED_FORWARD]
+    for layer in layers_of(of(given[-1].entry.slug)):
+        roles = {node.role for node in layer.walk()}
+        assert not (roles & FEED_FORWARDS and Role.SCORES in roles)
 
 
 @claim
@@ -549,7 +561,11 @@ def feed_forward_is_most_of_the_layers():
     """In each dense model with feed-forward parts these are more than half of the layers; of GPT-2 as a whole they
     are less. Three are of another kind: attention and Mamba side by side, one feed-forward part for many layers, and
     more layers with Mamba than with a feed-forward part."""
-    apart = {"falcon-h1-0.5b", "zamba2-7b", "nemotron-nano-9b-v2"}
+    apart = {m.slug for m in every() if m.model_type == "falcon_h1"} | {
+        "zamba2-7b",
+        "nemotron-nano-9b-v2",
+        "nemotron-3-nano-4b",
+    }
     dense = [m for m in every() if is_dense(m) and feed_forward_share(m) and m.slug not in apart]
     assert all(feed_forward_share(m, of_layers=True) > 0.5 for m in dense) and len(dense) > 100
     assert feed_forward_share(of("gpt2")) < 0.5
@@ -779,7 +795,7 @@ def deepseek_v3_where_flops_go():
     costs = costs_of(of("deepseek-v3").counts)
     for new, largest in ((4096, "experts"), (1, "scores")):
         shares = Counter()
-        for part in costs.flops_by_part(new, 4096):
+        for part in costs.compute.flops_by_part(new, 4096):
             shares["scores"] += part.causal_pairs
             shares["experts" if part.node.role is Role.MIXTURE_OF_EXPERTS else part.name] += (
                 part.causal - part.causal_pairs
@@ -795,10 +811,10 @@ def deepseek_paper_counts_causal():
     assert len(stated) >= 2
     for c in stated:
         costs = costs_of(of(c.model).counts)
-        latents_read = 3 * Fraction(costs.causal_flops(c.context, c.context), c.context)
+        latents_read = 3 * Fraction(costs.compute.causal_flops(c.context, c.context), c.context)
         for figure, is_it in (
-            (costs.training_flops_per_token(c.context, causal=True), True),
-            (costs.training_flops_per_token(c.context), False),
+            (costs.compute.training_flops_per_token(c.context, causal=True), True),
+            (costs.compute.training_flops_per_token(c.context), False),
             (latents_read, False),
         ):
             assert (abs(figure / c.scale - c.stated) <= c.tolerance) == is_it, c.model
@@ -812,7 +828,7 @@ def dense_models_of_deepseeks_table():
     stated = {c.model: c for c in published_costs.claims() if "V3, table 2 " in c.source}
     for slug, is_explained in (("llama3.1-405b", True), ("qwen2.5-72b", False)):
         model, claim = of(slug), stated[slug]
-        full = costs_of(model.counts).training_flops_per_token(claim.context, causal=True)
+        full = costs_of(model.counts).compute.training_flops_per_token(claim.context, causal=True)
         key_value = sum(
             int(w.count) for w in model.counts.weights if w.name.endswith(("k_proj.weight", "v_proj.weight"))
         )
@@ -839,7 +855,7 @@ def six_n_counts_and_leaves_out():
 def six_n_is_lucky_for_llama_8b():
     """6 × all parameters of Llama 3 8B is what training takes at 4,096 tokens, causal, and at no other power of two."""
     costs, rule = costs_of(of("llama3-8b").counts), 6 * size("llama3-8b", "total")
-    off = {n: abs(costs.training_flops_per_token(n, causal=True) / rule - 1) for n in (1024, 2048, 4096, 8192)}
+    off = {n: abs(costs.compute.training_flops_per_token(n, causal=True) / rule - 1) for n in (1024, 2048, 4096, 8192)}
     assert off.pop(4096) < 0.002 < 0.02 < min(off.values())
 
 
@@ -880,6 +896,8 @@ def constant_bytes_per_token():
 def windows_add_nothing():
     """At long context the cache grows by the rows of layers that see everything, and by no others."""
     for m in every():
+        if m.trace.symbols.get("sliding_window", 0) >= (m.longest_context[0] or 2**40):
+            continue  # its context does not fill the window
         grown = m.counts.cache_bytes(2**24 + 2**20) - m.counts.cache_bytes(2**24)
         assert grown == 2**20 * m.counts.cache_bytes_per_token(), m.slug
         full = filter(keeps_everything, m.counts.kept)
@@ -930,7 +948,7 @@ def gqa_names():
 def latents_are_not_divided():
     """Split over devices, DeepSeek-V3's cache is as large on each as on one."""
     costs = costs_of(of("deepseek-v3").counts)
-    assert costs.split_cache_bytes(8192, 8) == costs.split_cache_bytes(8192, 1)
+    assert costs.devices.split_cache_bytes(8192, 8) == costs.devices.split_cache_bytes(8192, 1)
 
 
 @claim
@@ -938,10 +956,10 @@ def deepseek_v3_is_not_split_over_nine():
     """Neither DeepSeek-V3's heads nor its layers divide by the nine H100 that its bytes in FP8 would need; the next
     split is tensor parallel, with whole experts on each device."""
     given = Conditions(32768, format="fp8")
-    needed = -(-sum(costs_of(of("deepseek-v3").counts).inference_bytes(1, given).values()) // (80 * 10**9))
+    needed = -(-sum(costs_of(of("deepseek-v3").counts).memory.inference_bytes(1, given).values()) // (80 * 10**9))
     assert needed == 9 and size("deepseek-v3", "n_heads") % 9 and size("deepseek-v3", "n_layers") % 9
-    assert not costs_of(of("deepseek-v3").counts).splits(9)
-    least = costs_of(of("deepseek-v3").counts).least_split(given, 80 * 10**9)
+    assert not costs_of(of("deepseek-v3").counts).devices.splits(9)
+    least = costs_of(of("deepseek-v3").counts).devices.least_split(given, 80 * 10**9)
     assert least and least.tensor == least.expert == least.devices
 
 
@@ -953,7 +971,7 @@ def one_tokens_arrays_are_small():
     """The arrays of one new token of 16 texts are small beside weights and cache: below a hundredth, in large
     models."""
     for slug in ("llama3-8b", "llama3-70b", "gemma3-27b", "mixtral-8x7b", "deepseek-v3"):
-        terms = costs_of(of(slug).counts).inference_bytes(1, Conditions(8192, 16))
+        terms = costs_of(of(slug).counts).memory.inference_bytes(1, Conditions(8192, 16))
         assert terms["activations"] < (terms["weights"] + terms["cache"]) / 100, slug
 
 
@@ -964,9 +982,9 @@ def experts_read_by_a_batch():
     costs = costs_of(m.counts)
     routed = sum(2 * int(w.count) for w in m.counts.weights if w.routed)
     idle = 2 * (m.counts.total - m.counts.active)
-    all_read = costs.weight_bytes_read(1, 10**6)
-    assert abs(all_read - costs.weight_bytes_read(1, 1) - idle) < 0.02 * routed
-    assert all_read - costs.weight_bytes_read(1, 512) < 0.01 * routed
+    all_read = costs.traffic.weight_bytes_read(1, 10**6)
+    assert abs(all_read - costs.traffic.weight_bytes_read(1, 1) - idle) < 0.02 * routed
+    assert all_read - costs.traffic.weight_bytes_read(1, 512) < 0.01 * routed
 
 
 @claim
@@ -974,14 +992,14 @@ def a_step_reads_all_but_the_input_table():
     """One token of Llama 3 8B reads all weights, of the input table one row."""
     m = of("llama3-8b")
     table = size("llama3-8b", "vocab_size") * width(m)
-    assert costs_of(m.counts).weight_bytes_read(1) == 2 * (m.counts.total - table + width(m))
+    assert costs_of(m.counts).traffic.weight_bytes_read(1) == 2 * (m.counts.total - table + width(m))
 
 
 @claim
 def no_batch_is_enough_for_llama_8b():
     """Each text of 4,096 brings Llama 3 8B fewer FLOPs for a byte of its cache than any accelerator has time for."""
     m = of("llama3-8b")
-    per_byte = m.counts.decode_flops(4096) / costs_of(m.counts).cache_bytes_read(1, 4096)
+    per_byte = m.counts.decode_flops(4096) / costs_of(m.counts).traffic.cache_bytes_read(1, 4096)
     for a in accelerators().values():
         assert (peak := a.peak()) is None or per_byte < peak / a.bytes_per_second
         assert costs_of(m.counts).critical_batch(Conditions(4096, accelerator=a)) is None

@@ -10,9 +10,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from conftest import served
 from copies import ROOT
 from playwright.sync_api import sync_playwright
+from serving import served
 
 PAGE = "models/llama/llama3-8b/"
 SIZE = {"width": 1240, "height": 720}

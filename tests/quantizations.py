@@ -82,6 +82,7 @@ UNKNOWN = [
     ({"quant_method": "fp8", "weight_block_size": [128, 0]}, "weight_block_size"),
     ({"quant_method": "fp8", "modules_to_not_convert": "lm_head"}, "expected a list"),
     ({"quant_method": "gptq", "bits": 5}, "bits = 5"),
-    (compressed({"num_bits": 6, "type": "int"}), "6 bits"),
+    (compressed({"num_bits": 9, "type": "int"}), "num_bits = 9"),
+    (compressed({"num_bits": 5, "type": "float"}), "5 bits of type float"),
     ({**compressed(GROUPS["weights"]), "ignore": ["re:(a+)+$"]}, "not understood"),
 ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parent.parent / "macros"
-PURE = {"cache", "lru_cache", "cached_property"}
+PURE = {"cache", "cached_method", "cached_property", "lru_cache"}
 ROOM = {"memoized", "cached_on_disk"}
 LIKE_A_CACHE = ("cache", "memo", "once", "remember", "kept", "keep")
 
@@ -22,14 +22,19 @@ WITHOUT_PRESETS = {"cache", "engine", "counting", "browser"}
 # What is pure besides: a function of plain values, or of files that the preview takes in by building anew.
 OF_PLAIN_VALUES = set(
     """
+    catalogue/gguf_checkpoint:compared
+    site/page_checks/__init__:_of_text site/page_checks/blocks:languages site/page_checks/tables:rows
+    site/page_checks/numbers:_texts site/page_checks/numbers:exceptions
+    site/page_checks/numbers:of_configs site/page_checks/numbers:of_names
+    catalogue/recordings:recorded
     catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
     catalogue/independent:comparison catalogue/presets:goldens catalogue/published_costs:claims
-    catalogue/engine_records:logs catalogue/engine_records:of_each_architecture catalogue/engine_records:recorded
-    catalogue/measurements:published catalogue/training_runs:stated
+    catalogue/engine_records:of_each_architecture catalogue/engine_records:recorded
+    catalogue/measurements:published catalogue/served_runs:published catalogue/training_runs:stated
     catalogue/small_configs:small_configs catalogue/transformers_types:mappings
     catalogue/transformers_types:vllm_classes
-    catalogue/transformers_types:vllm_recipes
-    site/search/asked:_topics site/search/asked:asked
+    catalogue/transformers_types:vllm_recipes catalogue/watch:last_look
+    catalogue/asked:all_topics catalogue/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:page_address
     site/links:relative_link
     site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_formula
@@ -86,6 +91,8 @@ BY_HAND = {
     "counting/gguf:self._of_matrix": "pure: the kinds of a file's tensors, which all formats ask for",
     "counting/gguf:self._terms": "pure: what decides the types of a file's tensors, which all formats ask for",
     "engine/architectures/__init__:_registered": "what `@architecture` lists",
+    "engine/towers/__init__:_registered": "what `@tower` lists",
+    "engine/architectures/tasks:NONE": "a constant: no tasks",
     "engine/array:self._flops": "pure: with slots there is no cached_property",
     "engine/array:self._walked": "pure: with slots there is no cached_property",
     "engine/array:self._weights": "pure: with slots there is no cached_property",
@@ -96,6 +103,8 @@ BY_HAND = {
     "engine/dims:self._text": "pure: with slots there is no cached_property",
     "engine/trace:here.weights": "the trace itself: the weights that a call has asked for",
     "site/mkdocs/other_sites:_tools": "of the build under way",
+    "site/mkdocs/markdown:checked": "of the build under way",
+    "site/mkdocs/markdown:errors": "of the build under way",
     "site/mkdocs/markdown:glossary": "of the build under way",
     "site/mkdocs/markdown:lines": "of the page under way",
     "site/mkdocs/output:under_way": "of the build under way",
@@ -107,6 +116,7 @@ BY_HAND = {
     "site/mkdocs/published:waiting": "of the build under way",
     "site/mkdocs/published:writing": "of the build under way",
     "site/mkdocs/search:entries": "of the build under way",
+    "site/page_errors:told": "of the build under way",
     "site/page_frames:self.rendered": "of the build under way",
     "views/diagrams/dataflow:self.outside": "the drawing itself: an item is drawn in one place",
     "views/diagrams/dataflow:self.states": "the drawing itself: an item is drawn in one place",
@@ -138,6 +148,11 @@ def assigned(node: ast.stmt) -> list[ast.expr]:
     return node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
 
 
+def keeps(function: ast.FunctionDef) -> bool:
+    """Whether something is put under a key."""
+    return any(isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) for node in ast.walk(function))
+
+
 EMPTY = {"{}", "[]", "dict()", "list()", "set()", "OrderedDict()", "WeakKeyDictionary()", "WeakValueDictionary()"}
 
 
@@ -151,7 +166,7 @@ def by_hand(tree: ast.Module) -> set[str]:
         for target in assigned(node)
     }
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == "__missing__":
+        if isinstance(node, ast.FunctionDef) and node.name == "__missing__" and keeps(node):
             found.add("__missing__")
         if isinstance(node, ast.If):
             asked = {

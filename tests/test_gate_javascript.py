@@ -128,7 +128,12 @@ TREES = """
 import { parse } from "espree"
 let texts = ""
 for await (const piece of process.stdin) texts += piece
+// A template of the views means what htm reads of it: of a break between lines only that it is there.
+const lines = value => value.replace(/\\s*\\n\\s*/g, "\\n")
 const plain = (name, value) => {
+  if (value?.type === "TaggedTemplateExpression" && value.tag.name === "html")
+    for (const { value: text } of value.quasi.quasis)
+      Object.assign(text, { raw: lines(text.raw), cooked: lines(text.cooked) })
   if (!["start", "end"].includes(name)) return typeof value === "bigint" ? `${value}n` : value
 }
 const tree = text => JSON.stringify(parse(text, { ecmaVersion: "latest", sourceType: "module" }), plain)

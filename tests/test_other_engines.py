@@ -157,7 +157,7 @@ def assert_finished(site: Path, ours: Path, pages: set[str]) -> None:
     for page in [*pages, "404.html"]:
         html = (site / page).read_text("utf-8")
         assert html.count('rel="stylesheet"') == 1 and f"{assets.name}/styles.css" in html, page
-        assert 'http-equiv="Content-Security-Policy"' in html and "data-tex" not in html, page
+        assert 'http-equiv="Content-Security-Policy"' in html and " data-tex=" not in html, page
         assert 'class="ep-search-link"' in html and "md-search" not in html, page
         for address in re.findall(r'(?:href|src)="((?:\.\./|\./|/)*assets[^"?#]*)"', html):
             place = site / address.lstrip("/") if page == "404.html" else site / page / ".." / address

@@ -45,9 +45,9 @@ BUILDERS = {  # and who may import them: modules of `site`, or all of a folder
     "mkdocs": ("mkdocs.",),
     "mkdocs_macros": ("page_errors",),
     "material": (),
-    "jinja2": ("page_arguments", "page_errors", "mkdocs.preview."),
-    "markdown": ("extensions.", "page_frames", "mkdocs.preview."),
-    "pymdownx": ("extensions.",),
+    "jinja2": ("page_arguments", "page_errors", "page_syntax", "mkdocs.preview."),
+    "markdown": ("extensions.", "page_checks.", "page_frames", "mkdocs.preview."),
+    "pymdownx": ("extensions.", "page_checks."),
 }
 
 # Imports that are not yet as they should be, and circles that are still there. An entry that is no longer needed fails
@@ -186,7 +186,7 @@ def test_the_page_says_of_each_room_what_it_imports():
         read.setdefault(room(module), set()).update(
             room(other) if other.partition(".")[0] == "macros" else other.partition(".")[0] for other in imported
         )
-    ours = {"macros", "every_parameter", "", "ml_dtypes", "tokenizers", *sys.stdlib_module_names}  # three by a string
+    ours = {"macros", "every_parameter", "", "ml_dtypes", "tokenizers", "gguf", *sys.stdlib_module_names}  # by a string
     for one in rooms.rooms():
         of_ours = read[one.name] & ROOMS.keys() - {one.name}
         assert (one.imports, set(one.libraries)) == (of_ours, read[one.name] - ROOMS.keys() - ours), one.name
@@ -360,3 +360,43 @@ def test_what_is_right_is_not_told_and_a_stale_exception_is(tmp_path):
         "macros.engine.dims no longer imports macros.counting.costs",
         "no circle any longer: ['macros.engine.dims', 'macros.engine.trace']",
     ]
+
+
+# --- the rooms of the tests -------------------------------------------------------------------------------------------
+
+TESTS = ROOT / "tests"
+# What is tested from outside: pages in a browser, whatever computes them; a page's or a command's answer to a program.
+FROM_OUTSIDE = {
+    "api/test_one_package.py": "asks for `every_parameter` in processes of its own",
+    "api/test_python_page.py": "runs the examples of the page on the API",
+    "catalogue/test_hub.py": "by the command, with a hub of its own",
+    "catalogue/test_new_presets.py": "adds presets to a copy",
+    "cli/test_parallel.py": "by the command's arguments",
+    "cli/test_training.py": "by the command's arguments",
+    "counting/test_closed_forms.py": "counts of a trace, against closed forms",
+    "counting/test_predictions.py": "counts of a model's further modules",
+    "site/test_approved.py": "by the calls of pages",
+    "site/test_documents.py": "reads the built site",
+    "site/test_hostile_text.py": "builds a small site",
+    "site/test_reproducible.py": "builds the site twice",
+    "site/test_second_process.py": "builds with a second process",
+}
+OWN_ROOMS = {"browser"}  # of pages in Chromium, with the compiled engine
+
+
+def test_each_room_of_tests_is_of_a_room_of_the_package():
+    """Mend: move the file into the room of what it tests; what is of the whole project stands above the rooms."""
+    rooms_of_tests = {path.parent.name for path in TESTS.glob("*/test_*.py")}
+    assert rooms_of_tests <= {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").is_file()}
+
+
+def test_each_file_of_tests_imports_the_room_that_it_is_for():
+    """Mend: move the file into the room of what it tests, or say in FROM_OUTSIDE how it reaches it."""
+    elsewhere = set()
+    for path in sorted(TESTS.glob("*/test_*.py")):
+        name = path.parent.name
+        read = imports(f"tests.{name}.{path.stem}", path, modules(PACKAGE))
+        if name not in OWN_ROOMS and not any(f"{one}.".startswith(f"macros.{name}.") for one in read):
+            elsewhere.add(f"{name}/{path.name}")
+    assert elsewhere - FROM_OUTSIDE.keys() == set()
+    assert FROM_OUTSIDE.keys() - elsewhere == set(), "they import their room: take them out"

@@ -23,8 +23,8 @@ from urllib.parse import urljoin
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from conftest import Handler, served
 from kinds import KINDS
+from serving import Handler, served
 
 LIGHTHOUSE = "lighthouse@12.8.2"
 RUNS = 3

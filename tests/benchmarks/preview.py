@@ -1,11 +1,12 @@
 """From a save to the new content, painted in an open tab: the live preview beside plain `mkdocs serve`, alternately on
 two copies of the whole site.
 
-    python tests/benchmarks/preview.py [--rounds 3] [--saves 200]
+    python tests/benchmarks/preview.py [--rounds 3] [--saves 200] [--mistakes 20]
 
 The tab is Chromium's. `whole` is the time until a page that no tab has open is new, too. Plain means: the same hooks
 and modules, without macros/site/mkdocs/preview/, not published. `--saves` saves that often in a row and prints the
-memory and the open files of the process.
+memory and the open files of the process. `--mistakes` saves a good text, a mistake and its mend in turns, that
+often for each kind of mistake.
 """
 
 import argparse
@@ -67,6 +68,15 @@ KINDS = {  # what is saved, the text before and after in round n, the page that 
         "Every Parameter {n}",
     ),
 }
+MISTAKES = {  # what is written at the end of a page, and what its tab says then
+    "a macro that there is not": ('{{ parms("gpt2") }}', "parms"),
+    "a model that there is not": ('{{ params("gpt-22") }}', "gpt-22"),
+    "Jinja": ("{% if %}", "docs/costs/kv-cache.md:"),
+    "an image that is missing": ("![A picture](missing-{n}.png)", "missing-{n}.png leads nowhere"),
+    "an anchor that is missing": ("[There](#missing-{n})", "missing-{n}"),
+    "a box of no kind": ("!!! nothing{n}\n    Text.", "nothing{n}"),
+}
+PAGE = "costs/kv-cache/"
 OTHER = "data/v1/gpt2.json"  # waits for its build like a page, and does not count as one that is open
 
 
@@ -94,27 +104,36 @@ def seen(server: Serve, tab, kind: str, n: int) -> tuple[float, float]:
     page, shown = KINDS[kind][3:]
     tab.goto(server.address + page)
     time.sleep(1)  # the tab asks for news
-    tab.evaluate(
-        "shown => { sessionStorage.shown = shown; delete sessionStorage.painted }", shown.replace("{n}", str(n))
-    )
     before, start = server.epoch(), time.time()
-    save(server, kind, n)
+    painted = until_painted(tab, shown.replace("{n}", str(n)), lambda: save(server, kind, n))
+    server.epoch(before)
+    server.get(OTHER)
+    return painted, time.time() - start
+
+
+def until_painted(tab, shown: str, save) -> float:
+    """Seconds from a save until the open tab has painted a text."""
+    tab.evaluate("shown => { sessionStorage.shown = shown; delete sessionStorage.painted }", shown)
+    start = time.time()
+    save()
     painted = None
     while not painted:
         time.sleep(0.05)
         with suppress(Error):  # it is being loaded
             painted = tab.evaluate("sessionStorage.painted")
-    server.epoch(before)
-    server.get(OTHER)
-    return float(painted) / 1000 - start, time.time() - start
+    return float(painted) / 1000 - start
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--saves", type=int, default=0)
+    parser.add_argument("--mistakes", type=int, default=0)
     options = parser.parse_args()
-    with started(("preview",) if options.saves else ("preview", "plain")) as (servers, tabs):
+    is_alone = options.saves or options.mistakes
+    with started(("preview",) if is_alone else ("preview", "plain")) as (servers, tabs):
+        if options.mistakes:
+            return mistakes(servers["preview"], tabs["preview"], options.mistakes)
         if options.saves:
             return many(servers["preview"], options.saves)
         print(f"{'saved':40}{'preview':>10}{'(whole)':>10}{'plain':>10}{'ratio':>8}")
@@ -161,6 +180,24 @@ def ratios(kinds: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
             for kind in kinds
         }
     return {kind: [plain / fast for plain, fast in both] for kind, both in times.items()}
+
+
+def mistakes(server: Serve, tab, rounds: int) -> None:
+    """Seconds until a tab has painted a good text, a mistake and its mend, median and most, in turns."""
+    path = server.folder / "docs/costs/kv-cache.md"
+    text = path.read_text("utf-8")
+    tab.goto(server.address + PAGE)
+    print(f"{'saved':40}{'good':>16}{'told':>16}{'mended':>16}")
+    for kind, (written, told) in MISTAKES.items():
+        times: list[list[float]] = [[], [], []]
+        for n in range(rounds):
+            turns = (f"Good {n}.", f"Good {n}."), (written, told), (f"Mended {n}.", f"Mended {n}.")
+            for seconds, (line, shown) in zip(times, turns, strict=True):
+                time.sleep(1)  # the tab asks for news
+                line, shown = line.replace("{n}", str(n)), shown.replace("{n}", str(n))
+                seconds.append(until_painted(tab, shown, lambda now=f"{text}\n{line}\n": path.write_text(now, "utf-8")))
+        columns = (f"{statistics.median(seconds):7.2f} ({max(seconds):4.2f}) s" for seconds in times)
+        print(f"{kind:40}{''.join(columns)}", flush=True)
 
 
 def many(server: Serve, saves: int) -> None:

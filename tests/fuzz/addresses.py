@@ -88,7 +88,7 @@ NAMES = {
             "rank",
         ),
         *("target_modules", "bias", "modules_to_save", "optimizer", "zero", "tensor", "pipeline", "recompute"),
-        *("sequence", "micro_batch", "tokens", "utilization", "watts"),
+        *("expert", "sequence", "micro_batch", "tokens", "utilization", "watts"),
     ),
     "capitals": (
         *("country", "sentence", "text", "added", "temperature", "top_k", "top_p", "layer", "head", "off", "word"),
@@ -346,10 +346,10 @@ MOUNT = """async ({ tool, module, address, file, mark }) => {
             const bytes = Uint8Array.from(atob(file.bytes), c => c.charCodeAt(0))
             given.items.add(new File([bytes], file.name))
             input.files = given.files
-            for (const line of place.querySelectorAll("[role=alert]")) line.hidden = true
+            const before = lines().join("\\n") // an element of a line is used again for the next
             delete place.dataset.milliseconds
             input.dispatchEvent(new Event("change"))
-            await until(() => place.dataset.milliseconds || lines().length)
+            await until(() => place.dataset.milliseconds || lines().join("\\n") !== before)
         }
     } catch (error) {
         errors.push(`${error?.stack ?? error}`)
@@ -429,8 +429,9 @@ def _folder() -> Path:
 
 def _own() -> None:
     """A browser of our own, whose page has the tools."""
-    from conftest import chromium_path, served
+    from chromium import chromium_path
     from playwright.sync_api import sync_playwright
+    from serving import served
 
     server = served(_folder())
     address = server.__enter__()

@@ -39,7 +39,7 @@ class Env:
 def macros() -> dict[str, Any]:
     """Every macro as pages call it."""
     return {
-        name: page_macros.with_call_errors(name, f, lambda: "docs/a.md")
+        name: page_macros.with_call_errors(name, f, lambda *call: "docs/a.md")
         for name, f in page_macros.macros(Env()).items()
     }
 

@@ -168,6 +168,7 @@ def _of_training(wanted: Any) -> Iterator[tuple[str, Any]]:
         ("devices", DEVICES, 0.6),
         ("tensor", DEVICES, 0.0 if is_adapted else 0.25),
         ("pipeline", DEVICES, 0.0 if is_adapted else 0.25),
+        ("expert", DEVICES, 0.0 if is_adapted else 0.15),
         ("sequence-parallel", None, 0.2),
         ("no-master-weights", None, 0.2),
         ("recompute", tuple(RECOMPUTED), 0.5),

@@ -1,6 +1,6 @@
 """Mutants of modules, by hand: each is a module with one thing changed, in a copy where a test should then fail.
 
-python tests/mutation.py macros/engine/dims.py ... [--every 10] prints each mutant that survives, then how many do not.
+python tests/mutation/modules.py macros/engine/dims.py ... [--every 10] prints each mutant that survives.
 The tests named after the module come first, then the quick ones of the rooms that compute; the first failure ends them.
 """
 
@@ -21,6 +21,8 @@ from queue import SimpleQueue
 import hypothesis  # noqa: F401  (imported once, before the processes are forked)
 import numpy  # noqa: F401
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))
 from copies import ROOT, whole
 
 ROOMS = ("tests/engine", "tests/counting", "tests/catalogue")

@@ -1,0 +1,21 @@
+"""`python -m tests.approved [MACRO ...]` writes down what macros show now; `few` what those show that go
+through the catalog. Read the difference before you commit it."""
+
+import sys
+import time
+
+from . import TEXTS, calls, few, write
+
+if __name__ == "__main__":
+    known = calls()
+    if not sys.argv[1:] or "few" in sys.argv[1:]:
+        few.write()
+    for name in [name for name in sys.argv[1:] if name != "few"] or ([] if sys.argv[1:] else known):
+        began = time.monotonic()
+        write(name, known[name])
+        if (seconds := time.monotonic() - began) > 2:
+            print(f"{name}: {seconds:.1f} s", file=sys.stderr)
+    if not sys.argv[1:]:
+        for path in TEXTS.glob("*.txt"):
+            if path.stem not in known:
+                path.unlink()
