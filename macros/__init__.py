@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 from .api import one_package
 
 if TYPE_CHECKING:
+    from .api.bills import TokenBill, bill
     from .api.catalogue import models
     from .api.choices import Choices
     from .api.comparison import Comparison, compare
+    from .api.deployments import Served, as_printed
     from .api.engines import EngineFit
     from .api.fits import Fit, fits
-    from .api.model import Formula, Model, Parameters, load
+    from .api.logs import LogReading, read_log
+    from .api.model import Formula, Model, load
     from .api.offloading import Offloaded, offload
     from .api.parallel import splits, traffic
+    from .api.parameters import Parameters
     from .api.pictures import Picture
     from .api.running import Prediction, run
     from .api.sharing import Speculative, shared_prefix, speculative
@@ -33,13 +37,17 @@ _PLACES = {
     "api.catalogue": ("models",),
     "api.choices": ("Choices",),
     "api.comparison": ("Comparison", "compare"),
+    "api.deployments": ("Served", "as_printed"),
     "api.engines": ("EngineFit",),
     "api.fits": ("Fit", "fits"),
-    "api.model": ("Formula", "Model", "Parameters", "load"),
+    "api.logs": ("LogReading", "read_log"),
+    "api.model": ("Formula", "Model", "load"),
     "api.offloading": ("Offloaded", "offload"),
     "api.parallel": ("splits", "traffic"),
+    "api.parameters": ("Parameters",),
     "api.pictures": ("Picture",),
     "api.running": ("Prediction", "run"),
+    "api.bills": ("TokenBill", "bill"),
     "api.sharing": ("Speculative", "shared_prefix", "speculative"),
     "api.tables": ("Quantity", "Table"),
     "api.training": ("Training", "train"),
@@ -51,12 +59,14 @@ __all__ = [
     "models",
     "compare",
     "fits",
+    "read_log",
     "splits",
     "traffic",
     "offload",
     "shared_prefix",
     "speculative",
     "train",
+    "as_printed",
     "run",
     "Model",
     "Parameters",
@@ -68,6 +78,8 @@ __all__ = [
     "Choices",
     "Fit",
     "EngineFit",
+    "Served",
+    "LogReading",
     "Offloaded",
     "Speculative",
     "Training",
@@ -91,7 +103,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *__all__, "__version__"])
+    return sorted([*__all__, "__version__"])
 
 
 def define_env(env):
