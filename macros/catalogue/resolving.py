@@ -171,6 +171,8 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
     called = reference(text)
     table = by_words(names) if known is None else known
     pieces, tag = pieces_of_file(called.name), pieces_of(called.tag)
+    if not called.organization:
+        tag = _of_ollama(tag)
     if not pieces:
         return Meant("")
     taken = "the same shapes"
@@ -202,6 +204,12 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
     elif said[:3] in ("awq", "gpt") and not any(map(_group, (*behind, *of_place))):
         why.append("groups of 128 assumed")
     return Meant(slug, said, ", ".join(why))
+
+
+def _of_ollama(tag: list[str]) -> list[str]:
+    """A tag of Ollama's library, whose base models are called `text` or `code`, and whose files are all GGUF."""
+    tag = [piece for piece in tag if piece not in ("code", "text")]
+    return [*tag, "gguf"] if any(piece in _WHOLE for piece in tag) else tag
 
 
 def pieces_of_file(name: str) -> list[str]:
@@ -304,7 +312,7 @@ def _of_size(
     `qwen3-coder:30b`: only the active size is missing, and no other model has this size.
     """
     cut = next(n for n in range(1, len(tag) + 1) if _may_follow(tag[n:], formats))
-    family, size, more = words_of(pieces), words_of(tag[:1]), words_of(tag[1:cut])
+    family, size, more = words_of(pieces), words_of(tag[:1]), _plain(words_of(tag[1:cut]))
     sure: dict[str, None] = {}
     could: dict[str, None] = {}
     for words, slug in table.items():
@@ -315,14 +323,19 @@ def _of_size(
         if at < 0 and headline != tag[:1]:
             continue
         left = words if at < 0 else words[:at] + words[at + len(size) :]
-        if left[: len(family)] != family or not set(more) <= set(left[len(family) :]):
+        rest = _plain(left[len(family) :])
+        if left[: len(family)] != family or not set(more) <= set(rest):
             continue
         could[slug] = None
-        rest = left[len(family) :]
         if sorted(rest) == sorted(more) or (rest[:1] == ("a",) and rest[2:] in (("b",), ("m",)) and not more):
             sure[slug] = None
     exact = len(sure) == 1 and (more or len(could) == 1 or table.get(family) in sure)
     return (next(iter(sure)), tag[cut:], ()) if exact else ("", [], tuple(sorted(could)))
+
+
+def _plain(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Words without those of variants, and without the v of a version."""
+    return tuple(word for word in words if word not in _VARIANTS and word != "v")
 
 
 def _may_follow(rest: Sequence[str], formats: Sequence[str]) -> bool:
