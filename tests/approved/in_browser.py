@@ -41,17 +41,19 @@ ADDRESSES = {
 }
 WAITS = 1200  # milliseconds without a change, after which a page is taken to have its answer
 # Waits until nothing in the page has changed for so long, or for 20 seconds; then everything that is shown, without
-# what is hidden, with the values of its fields.
+# what is hidden, with the values of its fields, of each tool in the page.
 READ = """async waits => {
-    const place = document.querySelector(".ep-tool") ?? document.querySelector(".md-content")
+    const page = document.querySelector(".md-content")
     await new Promise(done => {
         let timer = setTimeout(done, waits)
         new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(done, waits) })
-            .observe(place, { subtree: true, childList: true, characterData: true, attributes: true })
+            .observe(page, { subtree: true, childList: true, characterData: true, attributes: true })
         setTimeout(done, 20000)
     })
-    const fields = [...place.querySelectorAll("input, select, textarea")]
-    fields.forEach(field => {
+    const tools = [...page.querySelectorAll(".ep-tool")].filter(one => !one.parentElement.closest(".ep-tool"))
+    const places = tools.length ? tools : [page]
+    const within = selector => places.flatMap(place => [...place.querySelectorAll(selector)])
+    within("input, select, textarea").forEach(field => {
         if (["checkbox", "radio"].includes(field.type)) field.setAttribute("value", field.checked ? "on" : "off")
         else if (field.localName === "select")
             for (const one of field.options) {
@@ -60,11 +62,14 @@ READ = """async waits => {
             }
         else if (field.type !== "file") field.setAttribute("value", field.value)
     })
-    const copy = place.cloneNode(true)
-    const shown = [...place.querySelectorAll("*")], copies = [...copy.querySelectorAll("*")]
-    shown.forEach((one, n) => { if (one.hidden || getComputedStyle(one).display === "none") copies[n].remove() })
-    for (const one of copy.querySelectorAll(".ep-cite, .headerlink, nav")) one.remove()
-    return copy.innerHTML
+    const seen = one => !one.hidden && getComputedStyle(one).display !== "none"
+    return places.map(place => {
+        const copy = place.cloneNode(true)
+        const shown = [...place.querySelectorAll("*")], copies = [...copy.querySelectorAll("*")]
+        shown.forEach((one, n) => { if (!seen(one)) copies[n].remove() })
+        for (const one of copy.querySelectorAll(".ep-cite, .headerlink, nav")) one.remove()
+        return copy.innerHTML
+    }).join("")
 }"""
 
 
