@@ -100,9 +100,9 @@ class _Reading:
                 if tokens[start + 1].text == "it":
                     continue  # `gemma-3-4b-it`
             key = joined(tokens[start : start + n])
-            found = self.grammar.find(kind, key)
+            found = self.grammar.find(kind, key, n)
             if found is None and len(key) > 2:
-                found = self.grammar.find(kind, key.removesuffix("s"))
+                found = self.grammar.find(kind, key.removesuffix("s"), n)
             if found is not None:
                 return found, n
         return None, 0
@@ -144,9 +144,9 @@ class _Reading:
                 continue
             if parts[-1] in OF_FILES or self.grammar.models.is_first(parts[0]) or all(len(part) < 3 for part in parts):
                 continue
-            key = key_of(chunk)
+            key, n = key_of(chunk), len(tokens_of(chunk))
             known = [
-                self.grammar.find(kind, key) for kind in ("figure", "size", "value", "format", "engine", "machine")
+                self.grammar.find(kind, key, n) for kind in ("figure", "size", "value", "format", "engine", "machine")
             ]
             if all(name is None for name in known) and chunk != "config.json":
                 return True
@@ -247,7 +247,7 @@ class _Reading:
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
-            is_amount = self._is(i + 1, "token", "tokens") and self._phrase("figure", i + 1)[1] < 2  # not `tokens/s`
+            is_amount = self._is(i + 1, "token", "tokens") and self._phrase("figure", i + 1)[0] is None  # not `tokens/s`
             if number is not None and number.suffix in ("b", "t") and is_amount:
                 said.tokens = number.times(TOKENS[number.suffix])
                 self._take(i, i + 2)

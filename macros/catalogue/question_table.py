@@ -55,6 +55,8 @@ class Grammar:
         self.names = names
         self.kinds: dict[str, dict[str, str]] = {}
         self.sections: dict[str, str] = {}
+        self.alone: dict[str, list[str]] = {}  # a key that is a word -> its kinds
+        self.apart: dict[str, list[str]] = {}  # a key of several words -> its kinds
         for name in names["formats"]:
             self._add("format", name, [*names["formats"][name], name])
         for name, words, section in names["figures"]:
@@ -86,8 +88,18 @@ class Grammar:
     def _add(self, kind: str, name: str, words: Sequence[str]) -> None:
         table = self.kinds.setdefault(kind, {})
         for word in words:
-            table.setdefault(key_of(word), name)
+            key = key_of(word)
+            table.setdefault(key, name)
+            self._written(len(tokens_of(word))).setdefault(key, []).append(kind)
 
-    def find(self, kind: str, key: str) -> str | None:
+    def _written(self, n: int) -> dict[str, list[str]]:
+        return self.alone if n == 1 else self.apart
+
+    def find(self, kind: str, key: str, n: int) -> str | None:
+        """The name of a kind's phrase of `n` tokens. `tokens` and `token/s` run together alike and stay apart."""
         table = self.kinds[kind]
-        return table[key] if key in table else None
+        if key not in table:
+            return None
+        if key in self.alone and key in self.apart and kind not in self._written(n).get(key, []):
+            return None
+        return table[key]

@@ -83,6 +83,14 @@ def test_words_written_together_and_apart_are_the_same():
     assert is_near("mistrall", "mistral") and is_near("lama", "llama") and not is_near("llama", "gemma")
 
 
+def test_tokens_are_a_number_and_tokens_a_second_a_speed():
+    assert read("llama 3 8b tokens").figure is None
+    for speed in ("token/s", "tokens/s", "tokens per second"):
+        meaning = read(f"8b {speed} rtx 4090")
+        assert (meaning.figure, meaning.tokens) == ("tokens_per_second", None), speed
+    assert read("train 8b tokens").tokens == 8 * 10**9
+
+
 @pytest.mark.parametrize("question", QUESTIONS["values"])
 def test_each_value_is_read(question):
     [lead, *_] = leads(read(question), grammar())
