@@ -247,7 +247,8 @@ class _Reading:
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
-            is_amount = self._is(i + 1, "token", "tokens") and self._phrase("figure", i + 1)[0] is None  # not `tokens/s`
+            is_speed = self._phrase("figure", i + 1)[0] is not None  # `8b tokens/s`
+            is_amount = self._is(i + 1, "token", "tokens") and not is_speed
             if number is not None and number.suffix in ("b", "t") and is_amount:
                 said.tokens = number.times(TOKENS[number.suffix])
                 self._take(i, i + 2)

@@ -143,81 +143,7 @@ class _Leads:
         return [Lead("absent", page, f"{one.title} is not in the catalog", said, "", None), *nearest]
 
     def _of_model(self, model: Named) -> list[Lead]:
-        said = self.said
-        if said.is_training:
-            return self._of_training(model)
-        row = self.names["models"][model.record]
-        of_architecture = row[3] if len(row) > 3 else {}
-        usual = self.names["keys"]
-        keys = [
-            (name, of_architecture[name] if name in of_architecture else usual[name], value)
-            for name, value in said.changes
-            if name in of_architecture or name in usual
-        ]
-        choices = {
-            "model": model.slug,
-            "weights": said.format,
-            "cache": said.cache,
-            "context": said.context,
-            "batch": said.batch,
-            "on": said.on,
-            "devices": said.devices,
-        }
-        in_what_if = {**choices, **{f"set.{key}": value for _, key, value in keys}}
-        what_if = _link(self.pages["whatIf"], in_what_if) if "whatIf" in self.pages else None
-        named = f"{model.title}{conditions_of(said)}"
-
-        def computed(what: str | None, size: str | None = None) -> Asked:
-            return Asked(
-                model.slug,
-                model.title,
-                what,
-                size,
-                said.format,
-                said.cache,
-                said.on,
-                said.context or CONTEXT,
-                said.batch or 1,
-                said.devices or 1,
-                keys,
-            )
-
-        def lead(address: str | None, title: str, asked: Asked | None = None) -> list[Lead]:
-            if address is None:
-                return []
-            return [Lead("answer", address, title, model.known, "", asked)] if asked else [_tool(address, title)]
-
-        if keys:
-            changed = ", ".join([f"{name} = {value:,}" for name, _, value in keys])
-            what = "total" if said.figure in ("size", None) else said.figure
-            return lead(what_if, f"{model.title} with {changed}", computed(what))
-        if said.on is not None:
-            title = f"{named} on {said.on_name}"
-            if said.figure == "tokens_per_second" or not model.is_sure:
-                return lead(what_if, title, computed(said.figure) if model.is_sure else None)
-            first = {**choices, "context": said.context or CONTEXT, "devices": None}
-            # Several devices are What if's: it splits the model over them.
-            is_one = "fits" in self.pages and (said.devices or 1) == 1
-            address = _link(self.pages["fits"], first) if is_one else what_if
-            return lead(address, title, computed(None))
-        if said.why_on and "fits" in self.pages:
-            return [_tool(_link(self.pages["fits"], {"model": model.slug}), f"What holds {named}")]
-        if not model.is_sure:
-            is_asked = said.figure or said.size or not (said.format or said.context)
-            return [] if is_asked else lead(what_if, named)
-        is_length = said.size == "context" or said.figure == "largest_context"
-        if is_length and said.context is None:
-            return lead(f"{model.page}#{WHOLE}", f"{model.title}: context", computed(None, "context"))
-        if said.size and not is_length:
-            return lead(f"{model.page}#{WHOLE}", f"{model.title}: {said.size}", computed(None, said.size))
-        what = said.figure if said.figure and not is_length else "weight_bytes" if said.format else None
-        if what is None:
-            return lead(what_if, named, computed("cache_bytes")) if said.context else []
-        is_file = said.format is not None and (what == "size" or (what == "device_bytes" and not said.context))
-        section = "memory" if is_file or not said.figure or is_length else said.section
-        asked = ("weight_bytes" if is_file else "total") if what == "size" else what
-        more = lead(what_if, f"What if: {named}") if said.format or said.context else []
-        return [*lead(f"{model.page}#{section}", named, computed(asked)), *more]
+        return self._of_training(model) if self.said.is_training else _OfModel(self.said, self.names, model).found()
 
     def _of_training(self, model: Named | None) -> list[Lead]:
         """The plan of a training run, and the page that derives its memory."""
@@ -280,6 +206,98 @@ class _Leads:
             title, address = self.names["engine_pages"][said.engine]
             return [Lead("section", address, title, "What the engine adds in memory, term by term.", "", None)]
         return []
+
+
+class _OfModel:
+    """The results for one model: a figure to compute, or a tool that opens with the question's values."""
+
+    def __init__(self, meaning: Meaning, names: Mapping[str, Any], model: Named) -> None:
+        self.said, self.model = meaning, model
+        self.pages: Mapping[str, str] = names["tools"]
+        row = names["models"][model.record]
+        of_architecture = row[3] if len(row) > 3 else {}
+        usual = names["keys"]
+        self.keys = [
+            (name, of_architecture[name] if name in of_architecture else usual[name], value)
+            for name, value in meaning.changes
+            if name in of_architecture or name in usual
+        ]
+        self.choices: dict[str, Value] = {
+            "model": model.slug,
+            "weights": meaning.format,
+            "cache": meaning.cache,
+            "context": meaning.context,
+            "batch": meaning.batch,
+            "on": meaning.on,
+            "devices": meaning.devices,
+        }
+        filled_in = {**self.choices, **{f"set.{key}": value for _, key, value in self.keys}}
+        self.what_if = _link(self.pages["whatIf"], filled_in) if "whatIf" in self.pages else None
+        self.named = f"{model.title}{conditions_of(meaning)}"
+
+    def found(self) -> list[Lead]:
+        said, model = self.said, self.model
+        if self.keys:
+            changed = ", ".join([f"{name} = {value:,}" for name, _, value in self.keys])
+            what = "total" if said.figure in ("size", None) else said.figure
+            return self._lead(self.what_if, f"{model.title} with {changed}", self._computed(what))
+        if said.on is not None:
+            return self._on_machine()
+        if said.why_on and "fits" in self.pages:
+            return [_tool(_link(self.pages["fits"], {"model": model.slug}), f"What holds {self.named}")]
+        if not model.is_sure:
+            is_asked = said.figure or said.size or not (said.format or said.context)
+            return [] if is_asked else self._lead(self.what_if, self.named)
+        is_length = said.size == "context" or said.figure == "largest_context"
+        if is_length and said.context is None:
+            return self._lead(f"{model.page}#{WHOLE}", f"{model.title}: context", self._computed(None, "context"))
+        if said.size and not is_length:
+            return self._lead(f"{model.page}#{WHOLE}", f"{model.title}: {said.size}", self._computed(None, said.size))
+        return self._figure(is_length)
+
+    def _on_machine(self) -> list[Lead]:
+        """The model on the machine that the question names."""
+        said = self.said
+        title = f"{self.named} on {said.on_name}"
+        if said.figure == "tokens_per_second" or not self.model.is_sure:
+            return self._lead(self.what_if, title, self._computed(said.figure) if self.model.is_sure else None)
+        first = {**self.choices, "context": said.context or CONTEXT, "devices": None}
+        # Several devices are What if's: it splits the model over them.
+        is_one = "fits" in self.pages and (said.devices or 1) == 1
+        return self._lead(_link(self.pages["fits"], first) if is_one else self.what_if, title, self._computed(None))
+
+    def _figure(self, is_length: bool) -> list[Lead]:
+        """A figure of the model by itself, derived on its page."""
+        said = self.said
+        what = said.figure if said.figure and not is_length else "weight_bytes" if said.format else None
+        if what is None:
+            return self._lead(self.what_if, self.named, self._computed("cache_bytes")) if said.context else []
+        is_file = said.format is not None and (what == "size" or (what == "device_bytes" and not said.context))
+        section = "memory" if is_file or not said.figure or is_length else said.section
+        asked = ("weight_bytes" if is_file else "total") if what == "size" else what
+        more = self._lead(self.what_if, f"What if: {self.named}") if said.format or said.context else []
+        return [*self._lead(f"{self.model.page}#{section}", self.named, self._computed(asked)), *more]
+
+    def _computed(self, what: str | None, size: str | None = None) -> Asked:
+        said = self.said
+        return Asked(
+            self.model.slug,
+            self.model.title,
+            what,
+            size,
+            said.format,
+            said.cache,
+            said.on,
+            said.context or CONTEXT,
+            said.batch or 1,
+            said.devices or 1,
+            self.keys,
+        )
+
+    def _lead(self, address: str | None, title: str, asked: Asked | None = None) -> list[Lead]:
+        if address is None:
+            return []
+        return [Lead("answer", address, title, self.model.known, "", asked)] if asked else [_tool(address, title)]
 
 
 def conditions_of(said: Meaning, has_devices: bool = True) -> str:
