@@ -5,8 +5,19 @@ import { BOUNDS, asked, conditions, isProblem, machine, paced, Problem, py, said
 import { M } from "./engine/base.mjs"
 import "./engine/fitting.mjs"
 
-export const { answer, BEST, fitting, in_order, in_words, LADDER, LISTED, order_of_machines, smallest, chosen } =
-  M["counting.fitting"]
+export const {
+  answer,
+  BEST,
+  DIVIDED_ON_SITE,
+  fitting,
+  in_order,
+  in_words,
+  LADDER,
+  LISTED,
+  order_of_machines,
+  smallest,
+  chosen,
+} = M["counting.fitting"]
 
 /**
  * @typedef {object} Able a model of the site
@@ -92,6 +103,36 @@ export async function capacitiesIn(format) {
   added.set(format, adding)
   await adding
   return all
+}
+
+/** @type {Map<bigint, Promise<Map<string, Engine.Divided>>>} */
+const divided = new Map()
+/**
+ * The models on several devices; null where the build has no data of so many, or of this format.
+ * @param {bigint} devices
+ * @param {string} format
+ */
+export async function capacitiesOn(devices, format) {
+  if (![...DIVIDED_ON_SITE].includes(devices) || (format !== BEST && ![...LADDER].includes(format))) return null
+  const made = divided.get(devices) ?? allDivided(devices)
+  divided.set(devices, made)
+  return made
+}
+async function allDivided(/** @type {bigint} */ devices) {
+  const [file, all] = await Promise.all([
+    fetch(new URL(`engine/divided/${devices}.json`, import.meta.url)),
+    capacities(),
+    import("./engine/divided.mjs"),
+  ])
+  /** @type {Map<string, Engine.Divided>} */
+  const found = new Map(),
+    rest = paced(8)
+  for (const [slug, data] of modelByModel(await file.text())) {
+    const one = all.get(slug)
+    if (one) found.set(slug, M["counting.divided"].Divided(one.sized, data))
+    await rest()
+  }
+  return found
 }
 
 /** The keys of every model's config, of models that are traced. @returns {Promise<Engine.Dict<string, Engine.Keys>>} */

@@ -12,10 +12,21 @@ from ..catalogue.models import Model
 from ..counting.accelerators import accelerators
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
-from ..counting.fitting import BEST, LADDER, Fitting, Sized, chosen, fitting, in_order, order_of_machines, smallest
+from ..counting.fitting import (
+    BEST,
+    DIVIDED,
+    LADDER,
+    Fitting,
+    Sized,
+    chosen,
+    fitting,
+    in_order,
+    order_of_machines,
+    smallest,
+)
 from ..counting.formats import PUBLISHED
 from ..counting.own_machine import Machine
-from ..data.listed import listed
+from ..data.listed import divided, listed
 from ..views.kit.rounding import decimal_bytes
 from .tables import Row, Table, Tabular, table_of
 
@@ -65,15 +76,18 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(weights: str, given: Conditions, memory_bytes: int) -> Iterable[_Candidate]:
-    """Every model of the catalog with a config: without its trace on one device and in the formats of the ladder, and
-    where the weights alone are too large."""
+    """Every model of the catalog with a config: without its trace in the formats of the ladder on one device or as many
+    as `DIVIDED` has, and where the weights alone are too large."""
     is_kept = weights in (BEST, *LADDER)
+    several = divided(given.devices) if is_kept and given.devices in DIVIDED else {}
     for one in listed():
         sized: Sized = one.capacity
         said: Callable[[str], str] = partial(_in_words, one.said)
         formats = one.capacity.weights if weights == BEST else [name for name in (weights,) if sized.is_there(name)]
         is_large = not any(sized.weight_bytes(name) <= memory_bytes * given.devices for name in formats)
-        if not (is_kept and (given.devices == 1 or is_large)):
+        if one.slug in several:
+            sized = several[one.slug]
+        elif not (is_kept and (given.devices == 1 or is_large)):
             counts = presets.model(one.slug).counts
             sized, said = costs_of(counts), counts.formats.said
         yield _Candidate(one.slug, one.name, one.family, one.context, sized, said)

@@ -23,7 +23,7 @@ PACKAGE = Path(__file__).parent.parent
 # forward passes; for counting. They include whatever their modules import, except code that reads files.
 LAYERS = {
     "base": ("engine.bounds", "engine.json_data", "engine.tensors"),
-    "conditions": ("counting.conditions", "counting.own_machine", "counting.asked", "counting.splits"),
+    "conditions": ("counting.conditions", "counting.own_machine", "counting.asked", "counting.splits", "counting.room"),
     "engine": ("engine.forward", "engine.architectures.config", "engine.keys", "engine.layouts"),
     "counting": ("counting.figures",),
 }
@@ -31,7 +31,7 @@ LAYERS = {
 OF_ONE_TOOL = (
     *("counting.gguf", "counting.differing", "engine.variations", "views.charts.treemap"),
     *("views.charts.memory_areas", "views.charts.bar_values"),
-    *("counting.capacity", "counting.fitting", "counting.answering"),
+    *("counting.capacity", "counting.divided", "counting.fitting", "counting.answering"),
     *(
         "counting.peak",
         "counting.serving",

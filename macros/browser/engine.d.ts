@@ -54,6 +54,7 @@ declare module "*/engine/differing.mjs"
 declare module "*/engine/variations.mjs"
 declare module "*/engine/published.mjs"
 declare module "*/engine/fitting.mjs"
+declare module "*/engine/divided.mjs"
 declare module "*/engine/engines.mjs"
 declare module "*/engine/llama_server.mjs"
 declare module "*/engine/vllm_server.mjs"
@@ -222,6 +223,7 @@ declare namespace Engine {
         most: bigint,
       ): bigint
     }
+    "counting.divided": { Divided(whole: Capacity, data: Dict<string, unknown>): Divided }
     "counting.costs": { of(counts: Counts): Costs }
     "counting.conditions": { Conditions(): Conditions }
     "counting.differing": {
@@ -234,6 +236,7 @@ declare namespace Engine {
       BEST: string
       LADDER: string[]
       LISTED: string[]
+      DIVIDED_ON_SITE: bigint[]
       fitting(sized: Sized, weights: string, given: Conditions, machine: Machine): Fitting | null
       answer(sized: Sized, given: Conditions, machine: Machine): Fitting | null
       chosen(sized: Sized, weights: string, given: Conditions, memory_bytes: bigint): string | null
@@ -485,7 +488,12 @@ declare namespace Engine {
     is_there(format: string): boolean
     add(format: string, data: unknown): void
   }
-  type Sized = Costs | Capacity
+  /** A model without its trace, on several devices. */
+  interface Divided {
+    total: bigint
+    is_there(format: string): boolean
+  }
+  type Sized = Costs | Capacity | Divided
   /** A model in a format on a machine. */
   interface Fitting {
     format: string

@@ -100,9 +100,12 @@ class Capacity:
         """Bytes per sequence: its cache, and its share of the largest operation."""
         key = (context, item_bytes)
         if key not in self._bytes_at:
-            largest = max(value_of(operation, context) for operation in self.operations)
-            self._bytes_at[key] = (kept_bytes(self.kept, context, item_bytes), largest * 2)
+            self._bytes_at[key] = (kept_bytes(self.kept, context, item_bytes), self.operation_bytes(context))
         return self._bytes_at[key]
+
+    def operation_bytes(self, context: int) -> int:
+        """Bytes of the largest operation of one sequence's decode step."""
+        return max(value_of(operation, context) for operation in self.operations) * 2
 
     def device_bytes(self, given: Conditions, memory_bytes: int | None = None) -> dict[str, int]:
         """Memory per device during decode, as in `Costs.split_bytes`."""

@@ -174,7 +174,7 @@ class Devices:
         """Bytes of one sequence's cache on each device of each stage."""
         totals = [0] * split.pipeline
         for (k, size), (part, whole, layers) in zip(
-            self.cache.cache_by_entry(context, item_bytes), self._cut_cache(split)
+            self.cache.cache_by_entry(context, item_bytes), self.cuts_by_stage(split)
         ):
             each = -(-size * part // whole) // len(k.layers)
             for stage, here in enumerate(layers):
@@ -183,10 +183,10 @@ class Devices:
 
     def cut_cache(self, split: Split) -> list[tuple[int, int]]:
         """For each cache entry, a device's part and the whole of the size along which it is cut."""
-        return [(part, whole) for part, whole, _ in self._cut_cache(split)]
+        return [(part, whole) for part, whole, _ in self.cuts_by_stage(split)]
 
     @cached_method
-    def _cut_cache(self, split: Split) -> list[tuple[int, int, list[int]]]:
+    def cuts_by_stage(self, split: Split) -> list[tuple[int, int, list[int]]]:
         """The same with the number of the entry's layers in each stage."""
         cuts, _ = self._local(_of_stage(split))
         axes = [(k.shape, cut_axis(k.shape)) for k in self.counts.kept]

@@ -16,6 +16,7 @@ from .splits import MOST_TRIED, Split
 
 if TYPE_CHECKING:
     from .costs import Costs
+    from .divided import Divided
 
 BEST = "best"  # requests the first format of the ladder that fits
 # The formats to try: the published one first, then from most to fewest bits per weight.
@@ -26,8 +27,10 @@ LISTED = (
     *("float16", "int8", "mxfp4", "nvfp4", "gptq-4bit-g128", "awq-4bit-g128", "fp8-block", "w8a8", "llm.int8"),
     *("nf4", "nf4-dq", "mlx-4bit", "mlx-8bit", "Q5_K_S", "Q4_K_S", "Q4_0", "IQ4_XS", "IQ3_M", "IQ2_M"),
 )
+# The numbers of devices for which a list of all models needs no traces; those of the site.
+DIVIDED, DIVIDED_ON_SITE = (2, 4, 8), (2,)
 
-Sized: TypeAlias = "Costs | Capacity"
+Sized: TypeAlias = "Costs | Capacity | Divided"
 
 
 @dataclass(frozen=True)

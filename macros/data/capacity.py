@@ -15,6 +15,7 @@ from ..counting.compute import Pairs
 from ..counting.costs import Costs, of
 from ..counting.fitting import LADDER, LISTED
 from ..counting.formats import FORMATS, GGUF_TYPES, Format
+from ..engine.bounds import MOST_TEXTS
 from ..engine.dims import Call, Dim, Poly, smallest_poly
 from ..engine.ops import PickedBlocks, PickedPools
 from ..engine.steps import OF_SOURCE
@@ -36,6 +37,13 @@ def other_weights(slug: str) -> dict[str, list[Any]]:
     return {name: said for name in LISTED if (said := packing.weights_in(name)) is not None}
 
 
+@memoized
+@cached_on_disk
+def divided(slug: str, devices: int) -> dict[str, Any]:
+    """The splits of a model over this many devices: the data of a `Divided`."""
+    return Packing(of(presets.model(slug).counts)).divided(devices)
+
+
 class Packing:
     """A model's costs for one new token per sequence on one device, as polynomials in the context."""
 
@@ -53,6 +61,34 @@ class Packing:
             "operations": self._largest(),
             "forms": [[self._terms(poly) for poly in form] for form in self._forms()],
             "weights": there,
+        }
+
+    def divided(self, devices: int) -> dict[str, Any]:
+        """The data of a `Divided`; entries of the cache that are cut alike are one, with the layers of all."""
+        costs = self.costs.devices
+        splits = costs.splits(devices, MOST_TEXTS)
+        formats = [name for name in LADDER if self.costs.is_there(name)]
+        cuts = [costs.cuts_by_stage(split) for split in splits]
+        found: dict[str, tuple[list[Any], list[list[Any]]]] = {}
+        for at, k in enumerate(self.counts.kept):
+            entry = [k.item_bytes or 0, self._terms(k.elements), len(k.layers)]
+            parts = [(of_split[at][0], of_split[at][1]) for of_split in cuts]
+            here = [list(of_split[at][2]) for of_split in cuts]
+            _, alike = found.setdefault(
+                repr((entry, parts)), (entry, [[*part, [0] * len(h)] for part, h in zip(parts, here)])
+            )
+            for one, layers in zip(alike, here):
+                one[2] = [a + b for a, b in zip(one[2], layers)]
+        return {
+            "entries": [entry for entry, _ in found.values()],
+            "splits": [
+                [
+                    [split.tensor, split.expert, split.pipeline, split.data],
+                    {name: costs.split_weights(split, name) for name in formats},
+                    [alike[n] for _, alike in found.values()],
+                ]
+                for n, split in enumerate(splits)
+            ],
         }
 
     def weights_in(self, format: str) -> list[Any] | None:

@@ -9,6 +9,7 @@ from ..cache.disk import cached_on_disk, for_commands
 from ..cache.memory import memoized
 from ..catalogue import presets
 from ..counting.capacity import Capacity
+from ..counting.divided import Divided
 from . import capacity
 
 
@@ -33,12 +34,26 @@ def listed() -> list[Listed]:
     ]
 
 
+def divided(devices: int) -> dict[str, Divided]:
+    """Every model with a config on several devices, by its slug. Raises `Problem` as `listed` does."""
+    with nullcontext() if presets.also else for_commands():
+        known = _divided(devices)
+    return {one.slug: Divided(one.capacity, known[one.slug]) for one in listed()}
+
+
 @memoized
 @cached_on_disk
 def _packed() -> list[list[Any]]:
     """The same as data."""
     slugs = [slug for slug in presets.readable() if presets.preset(slug).config is not None]
     return [[slug, *_of_model(slug)] for slug in slugs]
+
+
+@memoized
+@cached_on_disk
+def _divided(devices: int) -> dict[str, dict[str, Any]]:
+    """The same as data."""
+    return {slug: capacity.divided(slug, devices) for slug, *_ in _packed()}
 
 
 def _of_model(slug: str) -> list[Any]:

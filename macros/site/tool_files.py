@@ -16,7 +16,7 @@ from ..cache.memory import memoized
 from ..catalogue import capitals, gguf_checkpoint, gguf_types_of, page_paths, presets, training_runs
 from ..counting.accelerators import accelerators
 from ..counting.figures import FIGURES
-from ..counting.fitting import LISTED
+from ..counting.fitting import DIVIDED_ON_SITE, LISTED
 from ..data import capacity
 from ..views.charts.parts_chart import PARTS
 from ..views.kit.conventions import defaults_note
@@ -35,6 +35,7 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
         Generated(f"{FOLDER}/models/{slug}.json", partial(_model, slug, address or _address)) for slug in _listed()
     )
     others = (Generated(f"{FOLDER}/weights/{name}.json", partial(_weights, name)) for name in LISTED)
+    divided = (Generated(f"{FOLDER}/divided/{n}.json", partial(_divided, n)) for n in DIVIDED_ON_SITE)
     small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes) for name in OF_SMALL)
     lists = (
         Generated(DATA, tool_data),
@@ -44,7 +45,7 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
         Generated(f"{FOLDER}/names.json", _names),
         Generated(f"{FOLDER}/gguf_types.json", _gguf_types),
     )
-    return [*scripts, *models, *lists, *others, *small]
+    return [*scripts, *models, *lists, *others, *divided, *small]
 
 
 DATA = f"{FOLDER}/data.json"
@@ -188,6 +189,11 @@ def _weights(format: str) -> str:
     """The weights of every model in a rare format; models without it are left out."""
     of_each = {slug: capacity.other_weights(slug) for slug in _listed()}
     return _json({slug: weights[format] for slug, weights in of_each.items() if format in weights})
+
+
+def _divided(devices: int) -> str:
+    """Every model on several devices."""
+    return _json({slug: capacity.divided(slug, devices) for slug in _listed()})
 
 
 def _json(what: object) -> str:

@@ -246,16 +246,18 @@ MODELS = [slug for slug in presets.paths() if presets.preset(slug).config is not
 ANSWERS = """
 async cases => {
   const source = [...document.scripts].find(s => s.src.includes("/tools.mjs")).src
-  const { capacitiesIn, fitting } = await import(new URL("fitting.mjs", source))
+  const { capacitiesIn, capacitiesOn, fitting } = await import(new URL("fitting.mjs", source))
   const { conditions, machine, py } = await import(new URL("model.mjs", source))
   const { data } = await import(new URL("tools/kit.mjs", source))
   const { accelerators } = await data()
   const answers = []
-  for (const { on, weights, context, batch, cache, slugs } of cases) {
-    const all = await capacitiesIn(weights)
-    const given = conditions({ context: BigInt(context), batch: BigInt(batch), dtype: cache })
+  for (const { on, weights, context, batch, cache, devices, slugs } of cases) {
+    const all = await capacitiesIn(weights), several = devices > 1 && (await capacitiesOn(BigInt(devices), weights))
+    const given = conditions({
+      context: BigInt(context), batch: BigInt(batch), dtype: cache, devices: BigInt(devices),
+    })
     for (const slug of slugs) {
-      const said = fitting(all.get(slug).sized, weights, given, machine(on, accelerators))
+      const said = fitting(several ? several.get(slug) : all.get(slug).sized, weights, given, machine(on, accelerators))
       answers.push(said && [
         said.format, ...[...said.terms].map(name => `${said.terms.read(name)}`), `${said.left}`,
         `${said.longest_context}`, `${said.largest_batch}`, said.seconds && py.str(said.seconds),
@@ -276,10 +278,11 @@ def test_the_browser_fits_what_python_fits(tool):
     cases = [
         {
             "on": rng.choice(machines),
-            "weights": rng.choice(formats),
+            "weights": (weights := rng.choice(formats)),
             "context": rng.choice((1, 2, 129, 4097, 8192, 32_768, 131_072, rng.randrange(1, 10**6))),
             "batch": rng.choice((1, 1, 3, 64)),
             "cache": rng.choice(list(CACHE_BYTES)),
+            "devices": 1 if weights in fitting.LISTED else rng.choice((1, *fitting.DIVIDED_ON_SITE)),
             "slugs": rng.sample(MODELS, 12),
         }
         for _ in range(24)
@@ -287,7 +290,7 @@ def test_the_browser_fits_what_python_fits(tool):
     here = tool().evaluate(ANSWERS, cases)
     there = []
     for case in cases:
-        given = Conditions(case["context"], case["batch"], dtype=case["cache"])
+        given = Conditions(case["context"], case["batch"], dtype=case["cache"], devices=case["devices"])
         for slug in case["slugs"]:
             said = fitting.fitting(
                 costs_of(presets.model(slug).counts), case["weights"], given, named(case["on"], accelerators())

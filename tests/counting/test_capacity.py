@@ -12,9 +12,10 @@ from macros.counting.accelerators import accelerators
 from macros.counting.capacity import Capacity, value_of
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
+from macros.counting.divided import Divided
 from macros.counting.formats import CACHE_BYTES
 from macros.counting.own_machine import named
-from macros.data.capacity import Packing, capacity
+from macros.data.capacity import Packing, capacity, divided
 
 MODELS = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
 MACHINES = ("8GB", "24GB,1008GB/s,165TFLOPS", "64GB,2xDDR5-5600", "h100", "b200")
@@ -30,14 +31,15 @@ def test_every_model_answers_as_its_trace_does():
         for context in (1, 8, 4099):  # in blocks and pools that the newest token begins, fills and is within
             forms = sorted((value_of(maps, context), value_of(pairs, context)) for maps, pairs in sized.forms)
             assert forms == sorted(costs.compute.forms(1, context)), (slug, context)
-        for _ in range(6):
+        on = {1: sized, (n := rng.choice((2, 3))): Divided(sized, json.loads(json.dumps(divided(slug, n))))}
+        for devices in (1, n) * 3:
             context = rng.choice((1, 2, 129, 4097, 32_768, rng.randrange(1, 10**6)))
             format, cache = rng.choice([*data["weights"]]), rng.choice([*CACHE_BYTES])
-            given = Conditions(context, rng.choice((1, 2, 200)), format, cache)
+            given = Conditions(context, rng.choice((1, 2, 200)), format, cache, devices)
             machine = named(rng.choice(MACHINES), accelerators())
-            here, there = (fitting.answer(one, given, machine) for one in (sized, costs))
+            here, there = (fitting.answer(one, given, machine) for one in (on[devices], costs))
             assert here == there, (slug, given)
-            best, other = (fitting.chosen(one, "best", given, machine.memory_bytes) for one in (sized, costs))
+            best, other = (fitting.chosen(one, "best", given, machine.memory_bytes) for one in (on[devices], costs))
             assert best == other, (slug, given)
             fitted += best is not None
     assert fitted > len(slugs)

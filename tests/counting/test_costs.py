@@ -22,10 +22,11 @@ from macros.catalogue import presets
 from macros.catalogue import published_costs as claims
 from macros.counting import accelerators
 from macros.counting.conditions import Conditions
-from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs, last_with_room
+from macros.counting.costs import COMPUTE, MEMORY, Bound, Costs
 from macros.counting.figures import ALIASES, FIGURES
 from macros.counting.formats import CACHE_BYTES, FORMATS
 from macros.counting.parts import Category, by_category
+from macros.counting.room import last_with_room
 from macros.engine.errors import Problem
 from macros.engine.ops import Chunked, Full, NoPE, SlidingWindow
 from macros.engine.steps import OF_SOURCE, Role

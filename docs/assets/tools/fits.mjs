@@ -7,6 +7,7 @@ import {
   answer,
   BEST,
   capacitiesIn,
+  capacitiesOn,
   isListed,
   chosen,
   fitting,
@@ -48,6 +49,7 @@ import {
 } from "./forms.mjs"
 
 const AT_ONCE = 30 // milliseconds of counting, before a browser may paint
+const BETWEEN = 250 // milliseconds between two drawings of what is counted so far
 const AT_FIRST = 16,
   AT_A_TIME = 12 // rows of a long table
 const DEFAULTS = {
@@ -280,19 +282,27 @@ export async function mount(/** @type {HTMLElement} */ place) {
       if (one.context !== null && one.context < given.context) shorter++
       else found.push({ slug, able: one, said: fits })
     }
-    if (given.devices === 1n) {
+    const drawn = () => draw(found, shorter, number, able.size, given, on),
+      divided = given.devices === 1n ? null : await capacitiesOn(given.devices, state.weights)
+    if (mine !== turn) return
+    if (given.devices === 1n || divided) {
       const rest = paced(AT_ONCE)
+      let last = performance.now()
       for (const [slug, one] of able) {
-        add(slug, one, fitting(one.sized, state.weights, given, on))
+        add(slug, one, fitting(divided?.get(slug) ?? one.sized, state.weights, given, on))
         await rest()
         if (mine !== turn || !place.isConnected) return
+        if (divided && performance.now() - last > BETWEEN) {
+          drawn()
+          last = performance.now()
+        }
       }
-    } else await counted(able, given, on, mine, add, () => draw(found, shorter, number, able.size, given, on))
+    } else await counted(able, given, on, mine, add, drawn)
     await pause()
     if (mine === turn) await draw(found, shorter, number, able.size, given, on)
   }
 
-  // For several devices each model is traced, which takes a while: results so far are drawn now and then.
+  // For more devices each model is traced, which takes a while: results so far are drawn now and then.
   /**
    * @param {Map<string, Able>} able
    * @param {Engine.Conditions} given
@@ -311,7 +321,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         if (mine !== turn || !place.isConnected) return
         add(slug, one, fitting(costs, state.weights, given, on))
       }
-      if (performance.now() - last > 250) {
+      if (performance.now() - last > BETWEEN) {
         drawn()
         await new Promise(resolve => setTimeout(resolve))
         if (mine !== turn) return
