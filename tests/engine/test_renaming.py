@@ -18,6 +18,12 @@ def raw_of(slug):
     return dict(model(slug).raw)
 
 
+def test_the_tables_of_names_have_every_type_that_transformers_has():
+    """Mend: `python -m tests.reference.names`, after a type was added."""
+    there = names_there()
+    assert {name for name in configs() if name not in there["decoders"]} <= {*there["known"], *there["types"]}
+
+
 def test_the_other_spelling_of_a_key_goes_before_the_key():
     gpt2 = raw_of("gpt2")
     assert total(gpt2) == 124_439_808

@@ -98,6 +98,8 @@ def drawn(shapes):
         rng = np.random.default_rng(list(name.encode()))
         near = 1 if len(size) == 1 and name.endswith("norm.weight") else 0
         arrays[name] = (near + rng.normal(size=size) / (3 if len(size) == 1 else size[-1] ** 0.5)).astype(np.float32)
+        if name.endswith("vocab_sizes"):  # of tables, of which none is empty
+            arrays[name] = np.ones(size, np.float32)
     return arrays
 
 

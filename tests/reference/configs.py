@@ -91,7 +91,13 @@ READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
     "glm5_next_text": [{"hidden_act": "gelu"}, {"index_kpool_always_select_tail": False}],
     "hy_v4": [{"hidden_act": "relu"}],
     "hy_v4_vl_text": [{"hidden_act": "relu"}],
-    "longcat_flash": [{"head_dim": 2}],
+    "longcat_flash": [{"head_dim": 2}, {"num_hidden_layers": 2, "num_layers": 2}],
+    "mimo_v2_flash": [
+        {"swa_num_key_value_heads": 2},
+        {"hybrid_layer_pattern": [1, 0, 1, 0], "layer_types": None},
+        {"add_full_attention_sink_bias": True},
+        {"add_swa_attention_sink_bias": False},
+    ],
     "muse_spark_text": [{"rope_theta": 1e4, "rope_parameters": None}, {"tie_word_embeddings": True}],
     "nemotron_h": [{"tie_word_embeddings": True}],
     "olmo3": [

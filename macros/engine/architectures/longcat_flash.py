@@ -40,10 +40,16 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Count, Positive, Raw, Size, Taps, activation, config, derived, fixed, key
 from .deepseek_v2 import Latent, compress_query, latents_of, queries, read_out
-from .otherwise import Otherwise, unlike
+from .otherwise import Otherwise, Table, unlike
 from .predicted import Module, Place, angles
 from .rope_config import read_rope
 from .tensor_layouts import EXPERT, FUSED
+
+
+def _halved(raw: Table) -> bool:
+    """Whether both numbers of layers are given, and transformers' is another than that of blocks."""
+    blocks, twice = raw.get("num_layers"), raw.get("num_hidden_layers")
+    return type(blocks) is int and type(twice) is int and twice // 2 != blocks
 
 
 @config
@@ -69,6 +75,7 @@ class LongCatFlash(Latent):
             unlike("head_dim", "qk_rope_head_dim", 64),
             "transformers 5.24 takes it for the width that turns, not qk_rope_head_dim",
         ),
+        Otherwise("num_hidden_layers", _halved, "transformers 5.24 takes half of it for num_layers"),
     )
     ignored = Latent.ignored | {
         "attention_method",

@@ -43,6 +43,7 @@ from .config import Positive, Raw, Size, activation, config, dense_first, fixed,
 from .deepseek_v2 import check_groups
 from .deepseek_v3 import routing
 from .llama import Llama
+from .otherwise import Otherwise, Table, other_than
 from .predicted import Module, Place, angles
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 from .tensor_layouts import FUSED, PACKED
@@ -147,6 +148,42 @@ class MiMoV2Flash(Llama):
         return [Kind(*kind) for kind in zip(sparse_layers(self.mlp_layer_types, self.n_layers), masks)]
 
 
+def _own_pattern(raw: Table) -> bool:
+    """Whether a config has the kinds of its layers only in the maker's spelling, and other ones than transformers."""
+    kinds, experts = listed(raw.get("hybrid_layer_pattern")), listed(raw.get("moe_layer_freq"))
+    usual = None if kinds is None else [0 if i == 0 or (i + 1) % 6 == 0 else 1 for i in range(len(kinds))]
+    first = None if experts is None else [0 if i == 0 else 1 for i in range(len(experts))]
+    return (raw.get("layer_types") is None and kinds != usual) or (
+        raw.get("mlp_layer_types") is None and experts != first
+    )
+
+
+def _own_heads(raw: Table) -> bool:
+    """Whether the layers with a window have another number of heads of keys than twice that of the others."""
+    other, heads = raw.get("swa_num_key_value_heads"), raw.get("num_key_value_heads", 4)
+    return other is not None and type(heads) is int and other != 2 * heads
+
+
+@config
+class MiMoV2FlashThere(MiMoV2Flash):
+    """The same of the type that transformers has, too: it reads none of the maker's own keys of the layers' kinds."""
+
+    otherwise = (
+        Otherwise("swa_num_key_value_heads", _own_heads, "transformers 5.24 ignores it: twice num_key_value_heads"),
+        Otherwise("hybrid_layer_pattern", _own_pattern, "transformers 5.24 ignores it, and moe_layer_freq"),
+        Otherwise(
+            "add_full_attention_sink_bias",
+            other_than("add_full_attention_sink_bias", False),
+            "transformers 5.24 ignores it: no sinks in those layers",
+        ),
+        Otherwise(
+            "add_swa_attention_sink_bias",
+            other_than("add_swa_attention_sink_bias", True),
+            "transformers 5.24 ignores it: a sink for each head",
+        ),
+    )
+
+
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:
     """The layer of a module for prediction: [T D] -> [T D]."""
     masks = [kind.mask for kind in c.kinds]
@@ -173,7 +210,7 @@ MTP = Module(draft_layer, "model.mtp.layers.{k}", last_norm="final_layernorm")
 )
 @architecture(
     "mimo_v2_flash",
-    config=MiMoV2Flash,
+    config=MiMoV2FlashThere,
     pieces=FUSED,
     spellings=(("self_attn.attention_sink_bias", "self_attn.sinks"),),
     kept={"mlp.gate.weight": "float32"},

@@ -172,10 +172,16 @@ class Switch(T5):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Where the number of the decoder's layers is null, as against left out, it is the encoder's."""
+        """Where the number of the decoder's layers is null, as against left out, it is the encoder's. transformers reads
+        `num_hidden_layers` after it has set the groups by `num_layers`."""
         raw = super().prepare(raw)
-        is_null = raw.get("num_decoder_layers", 0) is None
-        return {**raw, "num_decoder_layers": raw.get("num_layers")} if is_null else raw
+        layers = raw.get("num_layers", 12)
+        if raw.get("num_decoder_layers", 0) is None:
+            raw = {**raw, "num_decoder_layers": layers}
+        if "num_hidden_layers" in raw and type(layers) is int:
+            sparse = raw.get("num_sparse_encoder_layers", 3)
+            raw = {"encoder_sparse_step": step_of(layers, sparse)} | raw if type(sparse) is int else raw
+        return raw
 
     @property
     def kinds(self) -> tuple[list[str], list[str]]:
