@@ -17,8 +17,9 @@ from ..engine.architectures.heads import Head
 from ..engine.cached_method import clear
 from ..engine.errors import Problem, only_forward, shorten
 from ..engine.forward import trace
-from ..engine.keys import Parts, head_read_otherwise, sizes_among
+from ..engine.keys import Parts, head_read_otherwise, parts_read_otherwise, sizes_among
 from ..engine.mistakes import WRONG_NAMES, wrong_name, wrong_sizes
+from ..engine.names_there import names_there
 from ..engine.rules import ShapeError
 from ..engine.trace import Trace
 from . import class_defaults
@@ -83,7 +84,8 @@ class Model:
         unknown = (f"unknown keys, taken as changing no shape: {some(others)}",)
         files = (self.file_difference,) if self.file_difference else ()
         files += tuple(self.files.notes(self._counted)) if self.files else ()
-        known = files + parts + head + caveat + self.read_otherwise + head_read_otherwise(self.whole, self.config)
+        known = files + parts + head + caveat + self.read_otherwise
+        known += head_read_otherwise(self.whole, self.config) + parts_read_otherwise(self.whole, names_there())
         return known + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
 
     @property

@@ -320,6 +320,14 @@ def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, 
     return (f"tie_word_embeddings is missing beside the parts: in that case transformers 5.24 ties the head of {kind}",)
 
 
+def parts_read_otherwise(whole: Mapping[str, Any], there: Mapping[str, Any]) -> tuple[str, ...]:
+    """A line if transformers reads a text model's keys only in a table that the whole config has not."""
+    kind = str(whole.get("model_type"))
+    if text_table(whole) or kind in there["flat"] or kind not in {*there["text_types"], *there["only_text_types"]}:
+        return ()
+    return (f"text_config is missing: without it, transformers 5.24 takes the defaults of its class for {kind}",)
+
+
 def text_table(raw: Mapping[str, Any]) -> str | None:
     """The key of the table with a language model's keys; None if they are next to the other parts."""
     writer = _writer(raw)

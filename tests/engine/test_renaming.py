@@ -50,6 +50,12 @@ def test_a_key_is_read_under_each_of_its_names(model_type):
             assert vars(make("it", {**both, name: -1}).config) == here, (other, name)
 
 
+def test_a_whole_without_its_text_model_s_table_is_said_where_transformers_reads_no_other():
+    for text, is_said in (("qwen3_5_moe_text", True), ("step3p5", False), ("qwen2_vl_text", False)):
+        made = make("it", configs()[text] | {"model_type": text.removesuffix("_text")})
+        assert any("text_config is missing" in line for line in made.warnings) == is_said
+
+
 def test_mistral_with_kinds_of_layers_is_ministral():
     kinds = ["full_attention", "sliding_attention", "sliding_attention", "sliding_attention"] * 9
     raw = {k: v for k, v in raw_of("ministral-8b").items() if k != "layer_types"} | {"sliding_window": 32768}

@@ -2,9 +2,10 @@
 
 Written to `macros/engine/names_there.json`: older names of types, those of layers; other spellings of keys, which go
 before the key itself (`attribute_map`); the type of a whole's text model where its table says none, or whatever it
-says; the covered types that it has; those of them whose plain rotary embedding turns a share of a head; by types, keys
-beside the table of a rotary embedding that its class does not read; encoders that a key makes decoders, and what it
-calls those; types that a key gives attention to what an encoder read.
+says; wholes that read the text model's keys beside the other parts, too; the covered types that it has; those of them
+whose plain rotary embedding turns a share of a head; by types, keys beside the table of a rotary embedding that its
+class does not read; encoders that a key makes decoders, and what it calls those; types that a key gives attention to
+what an encoder read.
 """
 
 from __future__ import annotations
@@ -87,6 +88,14 @@ def unread_beside(cls: type[PreTrainedConfig]) -> list[str]:
     ]
 
 
+def reads_beside(cls: type[PreTrainedConfig]) -> bool:
+    """Whether a whole without a table for its text model takes that one's keys from beside the other parts."""
+    try:
+        return cls(vocab_size=77).text_config.vocab_size == 77
+    except Exception:  # of many kinds: a check of a class
+        return False
+
+
 def main() -> None:
     found = classes()
     always, beside = renamed()
@@ -94,11 +103,13 @@ def main() -> None:
         name: cls.model_type for name, cls in found.items() if cls.model_type != name and is_known(cls.model_type)
     }
     keys: dict[str, list[str]] = {}
-    parts, fixed, shares, decoding, looking = {}, {}, [], [], []
+    parts, fixed, shares, decoding, looking, flat = {}, {}, [], [], [], []
     for name, cls in found.items():
         spec = cls.sub_configs_defaults.get("text_config")
         if spec is not None and is_known(spec.model_type) and name not in OF_TWO_MODELS:
             (parts if spec.config_class is AutoConfig else fixed)[name] = spec.model_type
+            if reads_beside(cls):
+                flat.append(name)
         if not is_known(name):
             continue
         own = {f.name for f in fields(cls)}
@@ -122,6 +133,7 @@ def main() -> None:
         "types_beside": beside,
         "text_types": dict(sorted(parts.items())),
         "only_text_types": dict(sorted(fixed.items())),
+        "flat": sorted(flat),
         "known": sorted(name for name in found if is_known(name)),
         "shares": sorted(shares),
         "unread": {

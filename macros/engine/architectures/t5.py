@@ -172,8 +172,8 @@ class Switch(T5):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Where the number of the decoder's layers is null, as against left out, it is the encoder's. transformers reads
-        `num_hidden_layers` after it has set the groups by `num_layers`."""
+        """Where the number of the decoder's layers is null, as against left out, it is the encoder's. The encoder's
+        groups go by `num_layers`, also where `num_hidden_layers` says how many layers there are."""
         raw = super().prepare(raw)
         layers = raw.get("num_layers", 12)
         if raw.get("num_decoder_layers", 0) is None:
