@@ -114,7 +114,15 @@ def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str
         p = signature.parameters[parameter]
         for said, one in value.items() if p.kind is p.VAR_KEYWORD else [(parameter, value)]:
             _check_one(said, p, one)
+        if parameter == "models" and (twice := _twice(value)):
+            raise Problem(f"{twice!r} is in the list twice", "delete one").about(parameter, value)
     return given
+
+
+def _twice(value: object) -> object:
+    """The first text that a list has twice."""
+    texts = [one for one in value if isinstance(one, str)] if isinstance(value, tuple) else []
+    return next((one for n, one in enumerate(texts) if one in texts[:n]), None)
 
 
 def _meant(word: str, signature: inspect.Signature) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 from jinja2 import TemplateSyntaxError, Undefined, UndefinedError
 
 from ..cache import memory as remember
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem, nearest, shorten
 from .links import current_source
 from .page_checks.front_matter import KEYS
 from .page_syntax import syntax_mend
@@ -67,6 +67,8 @@ def printable(value: object, page: str) -> object:
     if isinstance(value, Undefined):
         return value  # which raises a more specific error
     kind = type(value)
+    if isinstance(value, tuple | list | dict):
+        raise Problem(f"{shorten(value)} would be printed as it is", "write a pair of braces for each part of it", page)
     if callable(value):
         name = getattr(value, "__name__", None) or kind.__name__
         raise Problem(f"{name} is a macro that is not called", f"write {{{{ {name}() }}}} with its arguments", page)

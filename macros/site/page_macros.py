@@ -420,12 +420,36 @@ def with_call_errors(
                 log.warning("%s", wrong, extra={"is_of_page": True})
             if isinstance(result, Html) and is_block(result) and (inside := around(name, args, kwargs)):
                 raise Problem(f"a block stands inside {inside}", "write the call in a line of its own")
-            return marked(result)
+            return marked(result) if isinstance(result, Html) else Figure.of(result, place())
         except Problem as problem:
             raise problem.at(f"{place()}: {name}({page_arguments.arguments_text(args, kwargs)})") from None
 
     macro.__name__ = name
     return macro
+
+
+class Figure(str):
+    """A figure as a macro writes it: text. Raises `Problem` where a page counts with it: `8 * 2` would be `88`."""
+
+    __slots__ = ("page",)
+    page: str
+
+    @classmethod
+    def of(cls, result: object, page: str) -> object:
+        if type(result) is not str:
+            return result
+        figure = cls(result)
+        figure.page = page
+        return figure
+
+    def _refuse(self, other: object) -> Figure:
+        what = f"{self} is text, and no number to count with"
+        raise Problem(what, 'write {{ calc("2 * m.total", m="…") }}, or another formula in it', self.page)
+
+    def __add__(self, other: object):
+        return self._refuse(other) if isinstance(other, Figure | int | float) else str.__add__(self, str(other))
+
+    __mul__ = __rmul__ = __sub__ = __truediv__ = __floordiv__ = __pow__ = __radd__ = _refuse
 
 
 def every_macro(env, known: dict[str, Callable]) -> Html:

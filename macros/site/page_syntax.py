@@ -110,6 +110,9 @@ def front_matter_mend(text: str) -> Mend | None:
         return None  # a page that begins with a horizontal rule
     found = FRONT_MATTER.match(text)
     if not found:
+        for n, line in enumerate(text.split("\n")[1:40], 2):
+            if re.fullmatch(r"(?:-{2}|-{4,}|[—–]+|\*{3,}|_{3,}|={3,})[ \t]*", line):
+                return Mend(n, f"{line.strip()} does not end the metadata above the page", "write ---")
         return Mend(1, "the metadata above the page have no end", "write --- in a line of its own below them")
     try:
         said = yaml.safe_load(found[1])

@@ -136,7 +136,8 @@ def opt(c):
 def apertus1p5(c):
     """Apertus, whose head has no rows for the last tokens of the vocabulary."""
     form = llama_like(**ATTENTION, **PER_HEAD, feed=lambda D, F, b: plain(D, F, b), extra=2)(c)
-    return form._replace(total=form.total - (c["vocab_size"] - c["output_vocab_size"]) * c["hidden_size"])
+    rows = c.get("output_vocab_size") or c["vocab_size"]
+    return form._replace(total=form.total - (c["vocab_size"] - rows) * c["hidden_size"])
 
 
 def bloom(c):

@@ -41,6 +41,7 @@ def test_the_settings_of_the_site_have_an_effect(tmp_path):
             "extra_javascript:\n  - https://example.org/a.js\n",
             "extra_javascript: https://example.org/a.js is of another host, and blocked",
         ),
+        ("  - Home: index.md\n", "  - Home: index.md\n  - Again: index.md\n", "nav: index.md is there twice"),
     ],
 )
 def test_a_setting_without_effect_is_one_line(tmp_path, before, after, says):

@@ -40,6 +40,21 @@ def test_a_part_of_the_page_that_cannot_be_made_is_named(monkeypatch):
     )
 
 
+def test_a_link_that_leads_nowhere_is_named(monkeypatch):
+    parts = {
+        "costs": lambda slug: '<a href="#there">a</a> <a href="&#35;nothing">b</a> <a href="../x/#y">c</a>',
+        "flops": lambda slug: (
+            '<b id="there">d</b> <a href="https://example.org/a">e</a> <a href="https:/example">f</a>'
+        ),
+    }
+    monkeypatch.setattr(whole, "PARTS", parts)
+    monkeypatch.setattr(whole.model_diagrams, "layer_kinds", lambda model: ())
+    assert [*whole.lacking("gpt2")] == [
+        "its page: costs: the link #nothing leads nowhere; give what it names this id",
+        "its page: flops: the link https:/example leads nowhere; correct the address in the preset",
+    ]
+
+
 def test_a_value_that_no_other_model_has_is_named_unless_it_is_confirmed(monkeypatch):
     monkeypatch.setattr(whole, "_values", lambda model, key: [0.5] * 3 if key == "rms_norm_eps" else [])
     assert [*whole.unusual("llama3-8b")] == [

@@ -21,7 +21,7 @@ from ...engine.errors import Problem
 from .. import page_checks, page_errors
 from ..extensions.glossary import Entry, entries, tooltips
 from ..extensions.shown_text import Shown, ShownText
-from ..page_checks import Mistake
+from ..page_checks import Mistake, front_matter
 from ..page_checks.front_matter import KEYS, TEXT, theme_mistake
 from ..page_syntax import front_matter_mend, without_front_matter
 from .preview import preview
@@ -32,12 +32,14 @@ INSTALLED = "every_parameter.site.extensions."
 EXTENSIONS = f"{__name__.rpartition('.mkdocs.')[0]}.extensions."
 
 TEXTS = {key for key, kind in KEYS.items() if kind is TEXT}
+LISTS = {key for key, kind in KEYS.items() if kind is front_matter.TEXTS}
 WRITTEN = {"title", "description", "author"}  # metadata that authors write as text and themes put into a page's head
 
 source = ""  # of the current page
 lines: list[str] = []  # of its source file
 glossary: list[Entry] = []  # of the current build
 checked: list[page_checks.Source] = []  # the page under way, if somebody wrote it
+excluded: set[str] = set()  # files of docs/ that are not published
 errors: list[str] = []  # of pages, in a build: it ends when all are told
 REFERENCES = "autorefs", "mkdocstrings"  # plugins that define links of their own
 
@@ -84,7 +86,7 @@ def tell_mistake(mistake: Mistake) -> None:
 def look(shown: Shown) -> None:
     """Markdown's own tree of a page: what is still markup in it."""
     if checked:
-        for mistake in page_checks.of_shown(checked[0], shown):
+        for mistake in page_checks.of_shown(checked[0], shown, source, excluded.__contains__):
             tell_mistake(mistake)
 
 
@@ -107,6 +109,8 @@ def place_in_docs(what: str) -> str:
 
 def on_files(files, config):
     """A page of another encoding is told with its line, and read as well as it can be."""
+    excluded.clear()
+    excluded.update(file.src_uri for file in files if file.inclusion.is_excluded())
     for file in files.documentation_pages():
         if file.generated_by is None and file.abs_src_path and (wrong := not_text(file.abs_src_path)):
             line, found, text = wrong
@@ -160,7 +164,8 @@ def on_page_markdown(markdown, page, config, files):
 
 def readable(said: Mapping[str, Any]) -> dict[str, Any]:
     """What MkDocs and the theme can read in place of metadata of another kind."""
-    texts = {key: str(said[key]) for key in TEXTS & said.keys() if not isinstance(said[key], str)}
+    texts: dict[str, Any] = {key: str(said[key]) for key in TEXTS & said.keys() if not isinstance(said[key], str)}
+    texts |= {key: [] for key in LISTS & said.keys() if not KEYS[key].fits(said[key])}
     asked = said.get("search", {})
     is_right = isinstance(asked, dict) and isinstance(asked.get("boost", 1), int | float)
     return texts if is_right else {**texts, "search": {}}

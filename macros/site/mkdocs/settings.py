@@ -65,8 +65,18 @@ def without_effect(config: Any, lines: list[str]) -> Iterator[Problem]:
     for name, reason in EXTRA.items():
         if config.extra.get(name):
             yield told("extra", f"{name} has no effect: {reason}", "delete it", name)
+    pages = list(pages_of(config.nav or ()))
+    for page in dict.fromkeys(one for n, one in enumerate(pages) if one in pages[:n]):
+        yield told("nav", f"{page} is there twice: its page shows one place of the two", "delete one", page)
     for setting in ("extra_css", "extra_javascript"):
         for one in config[setting]:
             if _OTHER.match(str(one)):
                 what = f"{one} is of another host, and blocked on the published page"
                 yield told(setting, what, "copy the file to docs/assets, and write its path", str(one))
+
+
+def pages_of(nav: Any) -> Iterator[str]:
+    """The sources that a navigation names."""
+    for entry in nav if isinstance(nav, list | tuple) else ():
+        for one in entry.values() if isinstance(entry, dict) else (entry,):
+            yield from [one] if isinstance(one, str) and one.endswith(".md") else pages_of(one)

@@ -58,8 +58,13 @@ def of_addresses(source: Source, path: str, url: str, has: Callable[[str], bool]
     return list(mistakes(source, path, url, has)) if "<" in source.text else []
 
 
-def of_shown(source: Source, seen: Shown) -> list[Mistake]:
-    """The mistakes that are seen in what Markdown gave: markup that readers would see as text."""
+def of_shown(
+    source: Source, seen: Shown, path: str = "", is_excluded: Callable[[str], bool] = lambda path: False
+) -> list[Mistake]:
+    """The mistakes that are seen in what Markdown gave of a page of `docs/`: markup that readers would see as text, and
+    links to files that are not published."""
+    from .addresses import of_shown
     from .shown import mistakes
 
-    return sorted(set(mistakes(source, seen)))
+    to = [address for address, _, _ in seen.links] + [address for address, _ in seen.images]
+    return sorted({*mistakes(source, seen), *of_shown(source, path, to, is_excluded)})

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterator
 from urllib.parse import unquote, urljoin, urlsplit
 
-from .mistakes import Mistake, warning
+from .mistakes import Mistake, error, warning
 from .source import CALL, Source
 
 _TAG = re.compile(
@@ -34,6 +34,19 @@ def mistakes(source: Source, page: str, url: str, has: Callable[[str], bool]) ->
         kind = "image" if tag["name"].lower() == "src" else "link"
         what = f"the {kind} {to} leads nowhere: nothing has the address /{path}"
         yield warning(line, what, _mend(parts.path, page, url, has))
+
+
+def of_shown(source: Source, page: str, addresses: list[str], is_excluded: Callable[[str], bool]) -> Iterator[Mistake]:
+    """Links of Markdown to files of `docs/` that are not published."""
+    used: set[tuple[str, int]] = set()
+    for address in addresses:
+        parts = urlsplit(address)
+        if not parts.path or parts.scheme or parts.netloc or parts.path.startswith("/"):
+            continue
+        to = posixpath.normpath(posixpath.join(posixpath.dirname(page), unquote(parts.path)))
+        if is_excluded(to) and (line := source.number(f"]({address}", f"]: {address}", address, used=used)):
+            what = f"the link {address} leads nowhere: exclude_docs of mkdocs.yml leaves docs/{to} out"
+            yield error(line, what, "link to a page, or take the file out of exclude_docs")
 
 
 def sources_of(path: str) -> list[str]:

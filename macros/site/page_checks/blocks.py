@@ -94,8 +94,9 @@ def _of_fence(source: Source, fence: Fence, language: str, options: str) -> Iter
             yield error(line, what, nearest(name, OPTIONS, f"write {', '.join(OPTIONS[:3])}"))
     marked = re.search(r"hl_lines=[\"']([^\"']*)", fence.info)
     last = max(map(int, re.findall(r"\d+", marked[1])), default=0) if marked else 0
-    if last > fence.last - fence.start - 1 and not any(CALL in one for one in source.jinja[line : fence.last]):
-        yield warning(line, f"hl_lines names line {last}: the code has {fence.last - line}", "correct it")
+    code = source.lines[line : fence.last]
+    if last > len(code) and not any(re.search(r"\{[{%!]", one) for one in code):
+        yield warning(line, f"hl_lines names line {last}: the code has {len(code)}", "correct it")
 
 
 @cache
@@ -201,10 +202,14 @@ def twice(source: Source) -> Iterator[Mistake]:
 
 def formulas(source: Source) -> Iterator[Mistake]:
     """Prices that Markdown takes for a formula, and characters that mean something else in LaTeX."""
-    for line, formula, behind in source.plain and source.formulas:
+    for line, before, formula, behind in source.plain and source.formulas:
         inside = formula.strip("$")
+        if re.search(r"</[a-z]", inside):
+            continue  # in HTML that Markdown leaves as it is
         is_prose = re.search(r"[A-Za-z]{2,} [A-Za-z]{2,}", inside) and not re.search(r"[\\_^={}]", inside)
-        if re.match(r"\d", inside) and (is_prose or (behind.isdigit() and not formula.startswith("$$"))):
+        begins_as_price = re.match(r"\d", inside) and (is_prose or (behind.isdigit() and not formula.startswith("$$")))
+        ends_as_price = before.isdigit() and re.fullmatch(r"[^\\^_{}=]*\d", inside)  # 30$, not 40$
+        if begins_as_price or ends_as_price:
             yield warning(int(line), f"a price in $ is read as a formula: {formula}", r"write \$ for a dollar sign")
         elif re.search(r"(?<!\\)%", inside):
             yield error(int(line), f"what stands behind % in {formula} is lost", r"write \%")
@@ -250,7 +255,7 @@ def leftovers(source: Source) -> Iterator[Mistake]:
 
 # Characters
 
-_UNSEEN = re.compile("[\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060\u2066-\u2069\ufeff\ufffe]")
+_UNSEEN = re.compile("[\u00ad\u200b\u200e\u200f\u202a-\u202e\u2028\u2029\u2060\u2066-\u2069\ufeff\ufffe]")
 _UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")  # breaks there are unseen
 _CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 # Cyrillic and Greek letters of the shape of Latin ones, within a word of Latin ones

@@ -48,9 +48,9 @@ KEYS = {
     **dict.fromkeys(("title", "description", "author", "template", "icon", "status", "slug", "location"), TEXT),
     **dict.fromkeys(("render_macros", "draft", "comments"), SWITCH),
     **dict.fromkeys(("subtitle", "image", "og_title", "og_description"), TEXT),
-    **dict.fromkeys(("tags", "categories", "keywords"), TEXTS),
+    **dict.fromkeys(("hide", "tags", "categories", "keywords"), TEXTS),
     **dict.fromkeys(("date", "revision_date", "git_creation_date_localized", "git_revision_date_localized"), DATE),
-    **dict.fromkeys(("hide", "search", "authors", "links", "social", "pin", "readtime", "extra", "og"), ANY),
+    **dict.fromkeys(("search", "authors", "links", "social", "pin", "readtime", "extra", "og"), ANY),
 }
 
 

@@ -116,6 +116,8 @@ _TAG = re.compile(
     re.S,
 )
 _OPEN_QUOTE = re.compile(r"<(?P<name>[A-Za-z]\w*)\b(?:[^<>\"]*\"[^<>\"]*\")*[^<>\"]*=\"[^<>\"]*>")
+_TYPOGRAPHIC = re.compile(r"<[A-Za-z]\w*\s[^<>\n]*=\s*(?P<quote>[“”„‘’«»])[^<>\n]*>")
+_FILE = re.compile(r"<(?P<to>[\w./-]+\.(?:md|png|svg|jpe?g|gif|webp|pdf)(?:#[\w-]*)?)>")
 _ATTRIBUTE = re.compile(r"([^\s=\"'/]+)(?:\s*=\s*(?:\"([^\"]*)\"|'([^']*)'|([^\s\"'<>=]+)))?", re.S)
 _LOADED = re.compile(r"\b(?:stylesheet|preload|modulepreload|prefetch|icon|manifest)\b")
 _LIST = re.compile(r"\{:?[ \t]+?[^{}\n]*?\b(?P<name>style|on[a-z]+)=(?P<quote>[\"'])[^\"']*(?P=quote)[^{}\n]*\}")
@@ -134,13 +136,16 @@ def mistakes(source: Source) -> Iterator[Mistake]:
             line = text.count("\n", 0, tag.start()) + 1
             yield error(line, f"a quotation mark is missing in <{tag['name']}>: it is not read", "add it")
             opened.append((tag["name"].lower(), 0))
+    for tag in _TYPOGRAPHIC.finditer(text):
+        line = text.count("\n", 0, tag.start()) + 1
+        yield error(line, f"{tag['quote']} is no quotation mark of an attribute: {tag[0]}", 'write " on both sides')
     for tag in _TAG.finditer(text):
         line, name = text.count("\n", 0, tag.start()) + 1, tag["name"].lower()
         if name in DRAWN:
             drawn += -1 if tag["end"] else 0 if tag["closed"] else 1
         if not tag["end"]:
             yield from _of_tag(name, tag, line, drawn > 0)
-        if CALL in tag[0] or name in VOID or name not in CLOSED or tag["closed"]:
+        if name in VOID or name not in CLOSED or tag["closed"]:
             continue
         if not tag["end"]:
             opened.append((name, line))
@@ -157,6 +162,9 @@ def mistakes(source: Source) -> Iterator[Mistake]:
     for found in _LIST.finditer(text):
         line = text.count("\n", 0, found.start()) + 1
         yield error(line, f"{found['name']}= is blocked on the published page", "use a class of docs/assets/site.css")
+    for found in _FILE.finditer(text):
+        line = text.count("\n", 0, found.start()) + 1
+        yield error(line, f"{found[0]} is no link: a browser shows nothing of it", f"write [text]({found['to']})")
     if found := _OPEN_COMMENT.search(text):
         line = text.count("\n", 0, found.start()) + 1
         yield error(line, "<!-- opens a comment that is not closed: what follows is lost", "write --> behind it")
@@ -189,6 +197,8 @@ def _of_tag(name: str, tag: re.Match[str], line: int, is_drawn: bool) -> Iterato
         yield error(line, f"a {what} of another host is blocked on the published page: {given['href']}", mend)
     elif is_drawn and name in ("image", "use") and _OTHER.match(given.get("href") or given.get("xlink:href", "")):
         yield other_host(line, given.get("href") or given["xlink:href"])
+    elif name == "meta" and "http-equiv" in given:
+        yield error(line, "<meta http-equiv> belongs into the head of a page", "delete it")
     elif name == "base":
         yield error(line, f"{said} is blocked on the published page", "write whole links instead")
     elif name == "form" and _OTHER.match(given.get("action", "")):

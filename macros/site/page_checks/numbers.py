@@ -27,6 +27,13 @@ _NUMBER = re.compile(
     r"|(?<![\w.,^{§#/-])\d{3,}(?![\w.%-]*\d|%)"
 )
 
+_PARTS = re.compile(
+    r"(?<![\w.,])\d{1,3} (?:(?:hidden |dense )?layers|(?:query |KV |key/value |attention )?heads"
+    r"|(?:routed |shared )?experts)\b"
+)
+_SUPPOSED = re.compile(r"\b(?:would|if|instead|suppose)\b", re.I)
+_LITERAL = re.compile(r"""\{\{ *(?P<quote>["']?)(?P<figure>\d[\d,.]*(?: ?[A-Za-z]+)?)(?P=quote) *\}\}""")
+
 
 def mistakes(source: Source, path: str) -> Iterator[Mistake]:
     """What looks like a model's figure in the prose of a page of `docs/`."""
@@ -38,10 +45,17 @@ def mistakes(source: Source, path: str) -> Iterator[Mistake]:
         for place, number in typed_numbers(text):
             if number not in allowed:
                 yield warning(text.count("\n", 0, place) + 1, f"the number {number} is typed", mend)
+    for n, line in enumerate(prose(source.text).split("\n"), 1):
+        for sentence in re.split(r"(?<=[.!?|]) ", line):
+            if (found := _PARTS.search(sentence)) and not _SUPPOSED.search(sentence) and names_in(sentence):
+                yield warning(n, f"the number {found[0]} of a model is typed", MEND)
 
 
 def prose(markdown: str) -> str:
     """A page without front matter, macro calls, code, addresses and template blocks; lines stay lines."""
+
+    markdown = re.sub("&(?:nbsp|thinsp|#160|#8239|#8201|#xa0|#x202f|#x2009);", "\u00a0", markdown, flags=re.I)
+    markdown = _LITERAL.sub(lambda m: m["figure"], markdown)
 
     def blank(m: re.Match[str]) -> str:
         return "\n" * m[0].count("\n") + " "
@@ -81,6 +95,17 @@ def typed_numbers(
             continue  # a context, which a question may choose: 8,192 tokens
         found.append((m.start(), word))
     return found
+
+
+@cache
+def _names() -> re.Pattern[str]:
+    names = {m[1] for text in _texts() if (m := NAME.search(text)) and re.search(r"\d", m[1])}
+    return re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))) or r"(?!)")
+
+
+def names_in(sentence: str) -> bool:
+    """Whether a sentence names a model of the catalog."""
+    return bool(_names().search(sentence))
 
 
 @cache

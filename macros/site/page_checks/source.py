@@ -46,7 +46,8 @@ class Source:
     fences, comments and tags as spaces, calls as `CALL`, code and formulas as `CODE`.
     """
 
-    formulas: list[tuple[int, str, str]]  # there with `plain`: the line, the text and the character behind it
+    # There with `plain`: the line, the character in front, the text and the character behind it.
+    formulas: list[tuple[int, str, str, str]]
 
     def __init__(self, text: str):
         self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
@@ -90,7 +91,8 @@ class Source:
         text = _COMMENT.sub(lambda m: _blank(m[0]), "\n".join(lines))
         text = _CODE.sub(lambda m: re.sub(r"[^\n]", CODE, m[0]), text)
         self.formulas = [
-            (text.count("\n", 0, m.start()) + 1, m[0], text[m.end() : m.end() + 1]) for m in _MATH.finditer(text)
+            (text.count("\n", 0, m.start()) + 1, text[: m.start()][-1:], m[0], text[m.end() : m.end() + 1])
+            for m in _MATH.finditer(text)
         ]
         text = _MATH.sub(lambda m: re.sub(r"[^\n]", CODE, m[0]), text)
         return _without_indented_code(text.split("\n"), self.body), fences, jinja

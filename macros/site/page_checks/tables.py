@@ -74,7 +74,11 @@ def _of_table(source: Source, start: int, n: int, lines: list[str], plain: list[
         what = f"the rule has {_columns(ruled_columns)}, the head {columns}: it is not read as a table"
         yield error(start + n + 1, what, f"write | --- | {columns} times")
         return
-    if n > 1 and not _may_precede(source.plain[start + n - 2], plain[n - 2], source.plain[start + n - 1]):
+    if (
+        n == 1
+        and any(fence.last == start - 1 for fence in source.fences)
+        or (n > 1 and not _may_precede(source.plain[start + n - 2], plain[n - 2], source.plain[start + n - 1]))
+    ):
         yield error(
             start + n,
             "the table has no blank line above it: it is not read as one",

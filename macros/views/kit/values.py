@@ -13,7 +13,7 @@ from math import isqrt
 from ...catalogue import presets
 from ...catalogue.models import Model
 from ...counting.conditions import Conditions
-from ...counting.figures import ALIASES, FIGURES, NUMBERS, PARAMETERS, figure
+from ...counting.figures import ALIASES, BYTES, FIGURES, NUMBERS, PARAMETERS, figure
 from ...engine.errors import Problem, nearest
 from ...engine.tensors import Weight
 from . import disclosure, rounding
@@ -174,7 +174,13 @@ def value(
         return text(date(about) if name == "released" else "–" if about is None else about)
     if asked is None:
         return disclosure.UNDISCLOSED
-    return formatted(evaluate(asked, name.strip(), context), unit, digits)
+    asked_for = name.strip()
+    if unit != "B" and unit in rounding.BYTES and asked_for.isidentifier():
+        known = figure(asked_for)
+        if known is None or known.unit != BYTES:
+            what = f"{asked_for} is a number of {known.unit if known else 'elements'}, and takes no bytes by itself"
+            raise Problem(what, f'write its bytes, as in "2 * {asked_for}", or leave the unit out').about("unit", unit)
+    return formatted(evaluate(asked, asked_for, context), unit, digits)
 
 
 def formatted(value: int | Fraction, unit: str | None = None, digits: int | None = None) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from html import unescape
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import unquote
 
 from ...catalogue import presets
 from ...catalogue.models import Model
@@ -60,13 +63,40 @@ def lacking(slug: str) -> Iterator[str]:
         f"block_diagram, {kind}": lambda slug, kind=kind: model_diagrams.block(slug, kind)
         for kind in model_diagrams.layer_kinds(model)
     }
+    made: dict[str, str] = {}
     for name, part in {**PARTS, **drawings}.items():
         try:
-            part(slug)
+            made[name] = str(part(slug))
         except Problem as problem:
             yield f"its page: {name}: {problem}"
         except Exception as error:
             yield f"its page: {name}: {where(error)}{type(error).__name__}: {error}; correct the line, or the config"
+
+    if len(made) == len(PARTS) + len(drawings):
+        yield from links_to_nothing(made)
+
+
+def links_to_nothing(parts: Mapping[str, str]) -> Iterator[str]:
+    """A line for each part of a page with links to an anchor that no part has, or to an address that is none."""
+    there = {unescape(name) for text in parts.values() for name in _ID.findall(text)}
+    for part, text in parts.items():
+        wrong = [to for to in dict.fromkeys(map(unescape, _HREF.findall(text))) if not _leads_on(to, there)]
+        if wrong:
+            more = f" and {len(wrong) - 1} more" if wrong[1:] else ""
+            mend = "correct the address in the preset" if ":" in wrong[0] else "give what it names this id"
+            yield f"its page: {part}: the link {wrong[0]}{more} leads nowhere; {mend}"
+
+
+_ID = re.compile(r'\bid="([^"]+)"')
+_HREF = re.compile(r'\bhref="([^"]*)"')
+
+
+def _leads_on(to: str, anchors: set[str]) -> bool:
+    if to.startswith("#"):
+        return unquote(to[1:]) in anchors or to[1:] in anchors
+    if ":" in to.partition("/")[0]:
+        return to.startswith("mailto:") or bool(re.match(r"https?://[\w-]+(?:\.[\w-]+)+(?::\d+)?(?:[/?#]\S*)?$", to))
+    return True  # of another page, which the site's own build knows
 
 
 def is_drawn() -> bool:

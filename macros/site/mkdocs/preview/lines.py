@@ -23,6 +23,8 @@ log = logging.getLogger("mkdocs.macros.preview")
 # MkDocs' message about a link, an anchor or an image.
 LINK = re.compile(r"Doc file '(?P<page>[^']*)' contains an? (?:[\w ]+ )?link '(?P<link>[^']*)', (?:but )?(?P<why>.*)")
 IN_NAV = re.compile(r"A reference to '(?P<page>[^']*)' is included in the 'nav' configuration, which is not found")
+HOST = re.compile(r"www\.[\w-]+\.\w+|[\w-]+\.(?:com|co|org|net|io|ai|dev)(?:/|$)")
+EXCLUDED = re.compile(r"^Doc file .* which is excluded from the built site")
 MACROS = "[macros] - ERROR "
 UNKNOWN = re.compile(r"Config value '.*?': Unrecognised configuration name: (?P<name>.*)")
 BUILT = "Documentation built in"
@@ -64,6 +66,8 @@ class Once(logging.Filter):
         self.omitted = ""  # the last report of pages outside the navigation
 
     def filter(self, record) -> bool:
+        if EXCLUDED.search(str(record.msg)):
+            return False  # told with its line
         is_ours, omitted = rewrite(record, self.docs_dir), ""
         line = " ".join(record.getMessage().split())
         if is_ours and NOWHERE in line:
@@ -130,7 +134,7 @@ class Plain(logging.Filter):
 
     def filter(self, record) -> bool:
         rewrite(record, self.docs_dir)
-        return True
+        return not EXCLUDED.search(str(record.msg))
 
 
 def begin_build(config) -> None:
@@ -153,6 +157,8 @@ def wrong_entry(page: str, docs_dir: str) -> str:
     known = [found.relative_to(docs_dir).as_posix() for found in Path(docs_dir).rglob("*.md")]
     meant = difflib.get_close_matches(page, known, n=1)
     mend = f'did you mean "{meant[0]}"?' if meant else "delete the entry, or write the page"
+    if HOST.match(page):
+        mend = f"write https://{page}"
     return f"mkdocs.yml{f':{number}' if number else ''}: nav: {page}: there is no such page; {mend}"
 
 
@@ -169,7 +175,9 @@ def wrong_link(docs_dir: str, page: str, link: str, why: str) -> str:
         where = first(rf"^\s*\[\^{re.escape(note[1])}\]:")
         return f"{where}: the footnote [^{note[1]}] is not referred to; write [^{note[1]}] in the text, or delete it"
     where = first(rf"(?:[(<\"'=]|\]:)\s*{re.escape(link)}(?:[\s)>\"']|$)")
-    mend = meant_link(docs_dir, page, link) or "correct it"
+    why, _, meant = why.partition(" Did you mean '")
+    theirs = f'did you mean "{meant[: meant.rindex(chr(39))]}"?' if "'" in meant else "correct it"
+    mend = meant_link(docs_dir, page, link) or theirs
     return f"{where}: the link {link} leads nowhere: {why.rstrip('.')}; {mend}"
 
 
@@ -177,8 +185,10 @@ def meant_link(docs_dir: str, page: str, link: str) -> str:
     """The file that a link with a wrong path may mean: one of the same name, or of nearly the same path."""
     path, _, anchor = link.partition("#")
     if not path or not docs_dir:
-        return ""
-    if re.match(r"www\.[\w-]+\.\w+|[\w-]+\.(?:com|org|net|io|ai|dev)(?:/|$)", path):
+        return f'did you mean "#{anchor.lower()}"?' if anchor != anchor.lower() else ""
+    if re.search(r"\s[\"']", path):
+        return "close the quotation mark of its title"
+    if HOST.match(path):
         return f"write https://{path}"
     folder = Path(docs_dir, page).parent
     if (folder / path).is_file() or path.startswith("/"):
@@ -186,9 +196,10 @@ def meant_link(docs_dir: str, page: str, link: str) -> str:
     known = {
         Path(os.path.relpath(file, folder)).as_posix(): file.name
         for file in map(Path, names_below(Path(docs_dir)))
-        if file.suffix == Path(path).suffix or not Path(path).suffix and file.suffix == ".md"
+        if file.suffix.lower() == Path(path).suffix.lower() or not Path(path).suffix and file.suffix == ".md"
     }
     same = [one for one, name in known.items() if name == Path(path).name] if Path(path).suffix else []
+    same = same or [one for one in known if one.lower() == path.lower().replace("\\", "/")]
     near = (
         same
         or difflib.get_close_matches(path, known, n=1)
