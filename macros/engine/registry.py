@@ -101,6 +101,7 @@ hy_v4: hy_v4 hy_v4_vl_text
 idefics
 inkling: inkling_text
 inkling2: inkling2_text
+inkling2_loop: inkling2_loop_text
 internlm2
 iquest_loopcoder: iquestloopcoder
 jamba
@@ -142,6 +143,7 @@ moshi
 mpnet
 mpt
 muse: muse_glimmer_text muse_spark_text
+naive_n05_flash
 nanbeige
 nanochat
 nemotron: jais2 nemotron
@@ -180,6 +182,7 @@ seamless_m4t: seamless_m4t seamless_m4t_v2
 smollm3
 solar
 solar_open
+solar_open2
 squeezebert
 stablelm: orion stablelm
 starcoder2
@@ -256,7 +259,7 @@ idefics: idefics.vision_config
 idefics2: idefics2.vision_config
 idefics3: idefics3.vision_config smolvlm.vision_config
 inkling: inkling_mm_model.vision_config
-inkling2: inkling2.vision_config
+inkling2: inkling2.vision_config inkling2_loop.vision_config
 inkling_audio: inkling_mm_model.audio_config
 instructblip: instructblip.vision_config instructblipvideo.vision_config
 internvl: internvl.vision_config

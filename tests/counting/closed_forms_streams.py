@@ -288,7 +288,46 @@ def inkling2(c, i):
     return mixer + taps + (inputs + 1 + queries + 2 * k) * D + inside, one, 2 * K * H
 
 
+def inkling2_loop(c, i):
+    """The same, with four gates of low rank and four queries in the layers of the loop, which keep a cache each run."""
+    total, one, cache = inkling2(c, i)
+    if not c["loop_layer_index_start"] <= i < c["loop_layer_index_end"]:
+        return total, one, cache
+    D = c["hidden_size"]
+    runs = c["loop_num_passes"]
+    return total + 4 * D + 4 * 4 * D * c["loop_gate_rank"], one, runs * cache
+
+
+def naive(c, i):
+    """Twice the heads of keys and a sink in layers with windows, an indexer in the others; narrower values."""
+    D, N, K, H, V = (
+        c[key] for key in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim", "v_head_dim")
+    )
+    slides = c["hybrid_layer_pattern"][i] if "hybrid_layer_pattern" in c else c["layer_types"][i] != "full_attention"
+    K = c.get("swa_num_key_value_heads", 2 * K) if slides else K
+    inside, one = feed(c | {"n_shared_experts": 0}, i)
+    mixer = D * (N * (H + V) + K * (H + V)) + (N if slides else indexer(c, D))
+    return mixer + 2 * D + inside, one, K * (H + V)
+
+
+def solar_open2(c, i):
+    """Kimi's delta rule with gates of low rank, or attention with a gate; a shared expert."""
+    D, N, K, H = (c[key] for key in ("hidden_size", "num_attention_heads", "num_key_value_heads", "head_dim"))
+    table, inside = c["linear_attn_config"], feed(c, i)
+    n, h = table["num_heads"], table["head_dim"]
+    if i not in c["gqa_layers"] if "gqa_layers" in c else c["layer_types"][i] == "linear_attention":
+        gates = 2 * D * n * h if c["kda_use_full_proj"] else 2 * (D * h + h * n * h)
+        mixer, cache = kimi_delta(D, n, h, table["short_conv_kernel_size"], gates), 0
+    else:
+        gate = (D + c["use_gqa_gate_bias"]) * N * H if c["use_gqa_gate"] else 0
+        mixer, cache = attention(D, N, K, H) + gate + (2 * H if c["use_qk_norm"] else 0), 2 * K * H
+    return mixer + 2 * D + inside[0], inside[1], cache
+
+
 FORMS = {
+    "naive_n05_flash": layered(naive),
+    "solar_open2": layered(solar_open2),
+    "inkling2_loop_text": layered(inkling2_loop, lambda c: 3 * c["hidden_size"]),
     "axk1": layered(axk1),
     "axk2": layered(axk2),
     "hy_v4": layered(hy_v4, one_stream),
@@ -312,8 +351,12 @@ FORMS = {
 # --- random configs ---------------------------------------------------------------------------------------------------
 
 
+def without_keys(c: dict, *names: str) -> dict:
+    return {k: v for k, v in c.items() if k not in names}
+
+
 def without(base, *names: str):
-    return base.map(lambda c: {k: v for k, v in c.items() if k not in names})
+    return base.map(lambda c: without_keys(c, *names))
 
 
 SPARSE = (["sparse"], ["dense", "sparse"], ["dense", "sparse", "sparse"])
@@ -529,6 +572,46 @@ RANDOM = {
         lambda c: c | {"unpadded_vocab_size": c["vocab_size"]}
     ),
 }
+RANDOM["inkling2_loop_text"] = both(
+    RANDOM["inkling2_text"], fixed(loop_num_passes=(2, 3), loop_gate_rank=(3, 5), ends=((1, 2), (1, 3), (2, 3)))
+).map(
+    lambda c: (
+        without_keys(c, "ends", "layer_types")
+        | {"num_hidden_layers": 4 * c["n_layers_per_attn_res_block"]}
+        | {"layer_types": (c["layer_types"] * 12)[: 4 * c["n_layers_per_attn_res_block"]]}
+        | {"loop_layer_index_start": c["ends"][0] * c["n_layers_per_attn_res_block"]}
+        | {"loop_layer_index_end": c["ends"][1] * c["n_layers_per_attn_res_block"]}
+    )
+)
+RANDOM["naive_n05_flash"] = in_turns(
+    both(
+        without(blocks(), "tie_word_embeddings"),
+        MIXTURE,
+        fixed(v_head_dim=(9, 15), head_dim=(24,), n_routed_experts=(5, 7), sliding_window=(4, 9)),
+        fixed(index_n_heads=(3, 5), index_head_dim=(10, 14), index_top_k=(4, 12)),
+    ),
+    layer_types=(["full_attention", "sliding_attention"], ["sliding_attention", "full_attention"], ["full_attention"]),
+    mlp_layer_types=SPARSE,
+).map(lambda c: c | {"num_attention_heads": 2 * c["num_attention_heads"]})
+RANDOM["solar_open2"] = in_turns(
+    both(
+        without(blocks(), "tie_word_embeddings"),
+        MIXTURE,
+        fixed(
+            n_routed_experts=(5, 7), n_shared_experts=(1, 2), first_k_dense_replace=(0, 1, 2), sizes=((3, 7), (5, 11))
+        ),
+        fixed(use_qk_norm=BOOL, use_gqa_gate=BOOL, use_gqa_gate_bias=BOOL, kda_use_full_proj=BOOL, kernel=(3, 4)),
+    ),
+    layer_types=(["full_attention", "linear_attention"], ["linear_attention", "full_attention"]),
+).map(
+    lambda c: (
+        without_keys(c, "sizes", "kernel")
+        | {
+            "linear_attn_config": {"num_heads": c["sizes"][0], "head_dim": c["sizes"][1]}
+            | {"short_conv_kernel_size": c["kernel"]}
+        }
+    )
+)
 RANDOM["longcat_flash_ngram"] = both(
     RANDOM["longcat_flash"],
     fixed(ngram_vocab_size_ratio=(0.7, 3, 5.5), emb_neighbor_num=(2, 3, 4), emb_split_num=(1, 2), eos_token_id=(0, 2)),

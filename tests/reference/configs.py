@@ -151,6 +151,8 @@ ABSENT = {
     "rnj1": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "alice_ai": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "dory": "in transformers 5.24, with other kinds of layers: compared with vLLM’s (tests/reference/vllm_models.py)",
+    "naive_n05_flash": "remote code: compared with the maker’s (tests/reference/own.py)",
+    "solar_open2": "proposed for transformers: compared with its makers’ class (tests/reference/own.py)",
     "nanbeige": "remote code: compared with the maker’s (tests/reference/own.py)",
     "step5": "remote code: compared with vLLM’s (tests/reference/vllm_models.py)",
     "step4": "a name in published files: vLLM has it as step5, which is compared",

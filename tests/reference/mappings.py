@@ -33,7 +33,6 @@ REASONS = {
         convbert fnet funnel mra neomme nystromformer
         perceiver ultrabert ultravbert yoso
     """,
-    "not yet written": "inkling2_loop inkling2_loop_text",
     "attention in blocks": "longformer reformer",
     "further inputs for each token": "layoutlm luke tapas",
     "no language model": "esm esmc pi0",

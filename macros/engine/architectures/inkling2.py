@@ -8,6 +8,7 @@ multimodal one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -28,6 +29,7 @@ from ..ops import (
     heads,
     linear,
     masked,
+    messages_of,
     positions,
     relative_logits,
     repeat_kv,
@@ -45,7 +47,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, Taps, activation, config, key
+from .config import Config, Positive, Size, Taps, activation, config, fixed, key
 from .deepseek_v4 import expert_scores
 from .inkling import OF_ATTENTION, OF_FEED_FORWARD, OF_KEYS, OF_VALUES, log_growth
 from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
@@ -102,6 +104,8 @@ class Inkling2(Config):
     routed_scale: Positive = key("route_scale", 8.0, also=("routed_scaling_factor",))
     gate_cap: Positive = key("mlp_gate_softcap", 4.0)
     up_cap: Positive = key("mlp_up_softcap", 25.0)
+    # messages between runs of a layer
+    gate_rank: Size = fixed(0)
     # head
     final_cap: Positive = key("final_logit_softcapping", 30.0)
     real_vocabulary: Size = key("unpadded_vocab_size", 200058)
@@ -116,12 +120,15 @@ class Inkling2(Config):
 
     @property
     def kinds(self) -> list[DepthKind]:
+        return self.by_depth(int(self.n_layers))
+
+    def by_depth(self, n_layers: int) -> list[DepthKind]:
         """In order: a layer's mask, and its place among the blocks."""
         masks: dict[str, Mask] = {"hybrid": Full(), "hybrid_sliding": SlidingWindow(self.sliding_window)}
-        if len(self.layer_types) != self.n_layers or not set(masks).issuperset(self.layer_types):
+        if len(self.layer_types) != n_layers or not set(masks).issuperset(self.layer_types):
             raise Problem(
                 f"layer_types has {len(self.layer_types)} entries: {', '.join(sorted(set(self.layer_types)))}",
-                f"give hybrid or hybrid_sliding for each of the {int(self.n_layers)} layers",
+                f"give hybrid or hybrid_sliding for each of the {n_layers} layers",
             )
         every = max(self.block_layers, 1)
         return [
@@ -130,28 +137,31 @@ class Inkling2(Config):
         ]
 
 
+SPELLINGS = (
+    *INKLING_NAMES,
+    ("self_attn.gate_attn.", "self_attn.gate_proj."),
+    ("self_attn.attn_sink_proj.", "self_attn.sink_proj."),
+    (".attn_sconv.", ".post_attention_convolution."),
+    (".mlp_sconv.", ".post_mlp_convolution."),
+    ("_convolution.weight$", "_convolution.conv1d.weight"),
+    ("_sconv.weight$", "_sconv.conv1d.weight"),
+    ("_sconv.weight_proj$", "_sconv.weight_proj.weight"),
+    ("_sconv.static_w$", "_sconv.static_weight"),
+    (".q_input_norm.", ".q_input_layernorm."),
+    (".k_input_norm.", ".k_input_layernorm."),
+    (".v_input_norm.", ".v_input_layernorm."),
+    (".attn_res.attn_queries.{0}", ".layers.{0+1}.attention_input.query"),
+    (".attn_res.mlp_queries.{0}", ".layers.{0}.mlp_input.query"),
+    (".attn_res.output_query", ".final_input.query"),
+)
+
+
 @architecture(
     "inkling2_text",
     config=Inkling2,
     fused=FUSED,
     in_turn=INKLING_EXPERTS,
-    spellings=(
-        *INKLING_NAMES,
-        ("self_attn.gate_attn.", "self_attn.gate_proj."),
-        ("self_attn.attn_sink_proj.", "self_attn.sink_proj."),
-        (".attn_sconv.", ".post_attention_convolution."),
-        (".mlp_sconv.", ".post_mlp_convolution."),
-        ("_convolution.weight$", "_convolution.conv1d.weight"),
-        ("_sconv.weight$", "_sconv.conv1d.weight"),
-        ("_sconv.weight_proj$", "_sconv.weight_proj.weight"),
-        ("_sconv.static_w$", "_sconv.static_weight"),
-        (".q_input_norm.", ".q_input_layernorm."),
-        (".k_input_norm.", ".k_input_layernorm."),
-        (".v_input_norm.", ".v_input_layernorm."),
-        (".attn_res.attn_queries.{0}", ".layers.{0+1}.attention_input.query"),
-        (".attn_res.mlp_queries.{0}", ".layers.{0}.mlp_input.query"),
-        (".attn_res.output_query", ".final_input.query"),
-    ),
+    spellings=SPELLINGS,
 )
 def forward(w: Weights, ids: Array, c: Inkling2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
@@ -159,7 +169,12 @@ def forward(w: Weights, ids: Array, c: Inkling2, cache: KVCache, last: bool = Tr
     x = rms_norm(x, w, "model.embed_tokens.embed_norm", c.norm_eps)
     places, blocks = positions(ids, cache), list[Array]()
     for kind, w_layer, cache_layer in w.layers("model.layers", c.kinds, cache):
-        x, blocks = layer(x, w_layer, cache_layer, c, kind, places, blocks)
+        x, blocks = layer(x, w_layer, w_layer, cache_layer, c, kind, places, blocks)
+    return scores_of(x, blocks, w, c, last)
+
+
+def scores_of(x: Array, blocks: list[Array], w: Weights, c: Inkling2, last: bool) -> Array:
+    """Scores from the last average over the depth: [T D] -> [T V], or [1 V] with `last`."""
     [x] = attention_residuals([*blocks, x], w, "model.final_input.query", 1, SOURCE_EPS)
     x = rms_norm(x, w, "model.norm", c.norm_eps)
     logits = unembed(x, w, "lm_head.weight", c.vocab_size, last=last)
@@ -169,24 +184,50 @@ def forward(w: Weights, ids: Array, c: Inkling2, cache: KVCache, last: bool = Tr
 
 @step(Role.LAYER)
 def layer(
-    x: Array, w: Weights, cache: KVCache, c: Inkling2, kind: DepthKind, places: Array, blocks: list[Array]
+    x: Array,
+    w: Weights,
+    stored: Weights,
+    cache: KVCache,
+    c: Inkling2,
+    kind: DepthKind,
+    places: Array,
+    blocks: list[Array],
+    found: Sequence[Array] = (),
+    queries: Array | None = None,
 ) -> tuple[Array, list[Array]]:
-    """One block, whose parts read averages over the depth: [T D] -> [T D], and the blocks of layers so far."""
+    """One block, whose parts read averages over the depth: [T D] -> [T D], and the blocks of layers so far.
+
+    `stored` are its weights. Its queries, keys, values and experts read messages of an earlier run, averages of the
+    blocks that this one `found` by their fit to `queries` [4 D].
+    """
+    messages = [] if queries is None else messages_of([*found], queries, SOURCE_EPS)
     is_window = isinstance(kind.mask, SlidingWindow)
     inputs = [x] if is_window else [x, x, x]
     if not kind.is_first:
-        inputs = attention_residuals([*blocks, x], w, "attention_input.query", len(inputs), SOURCE_EPS)
-    names = ["input_layernorm"] if is_window else [f"{part}_input_layernorm" for part in "qkv"]
-    normed = [rms_norm(y, w, name, c.norm_eps) for y, name in zip(inputs, names)]
-    y = attention(normed[0], normed[-2:], w.at("self_attn"), cache, c, kind.mask, places)
-    y = blended(y, w, cache.part(OF_ATTENTION), "post_attention_convolution", c)
+        inputs = attention_residuals([*blocks, x], stored, "attention_input.query", len(inputs), SOURCE_EPS)
+    if messages:
+        inputs = inputs * 3 if is_window else inputs
+        inputs = [told(y, m, stored.at(f"{part}_message_gate"), c) for y, m, part in zip(inputs, messages, "qkv")]
+    names = ["input_layernorm"] * 3 if is_window else [f"{part}_input_layernorm" for part in "qkv"]
+    normed = [rms_norm(y, stored, name, c.norm_eps) for y, name in zip(inputs, names)]
+    y = attention(normed[0], normed[-2:], stored.at("self_attn"), cache, c, kind.mask, places)
+    y = blended(y, stored, cache.part(OF_ATTENTION), "post_attention_convolution", c)
     if kind.begins:
         blocks = [*blocks, x]
     else:
         y = x + y
-    [average] = attention_residuals([*blocks, y], w, "mlp_input.query", 1, SOURCE_EPS)
-    z = mixture_of_experts(rms_norm(average, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
-    return y + blended(z, w, cache.part(OF_FEED_FORWARD), "post_mlp_convolution", c), blocks
+    [average] = attention_residuals([*blocks, y], stored, "mlp_input.query", 1, SOURCE_EPS)
+    average = told(average, messages[3], stored.at("mlp_message_gate"), c) if messages else average
+    z = mixture_of_experts(rms_norm(average, stored, "post_attention_layernorm", c.norm_eps), stored.at("mlp"), c)
+    return y + blended(z, stored, cache.part(OF_FEED_FORWARD), "post_mlp_convolution", c), blocks
+
+
+def told(x: Array, message: Array, w: Weights, c: Inkling2) -> Array:
+    """Forget some of a vector and add some of a message, by gates of low rank: [T D], [T D] -> [T D]."""
+    both = np.concatenate([unit_norm(x, c.norm_eps), unit_norm(message, c.norm_eps)], axis=-1)
+    narrow = linear(both, w, "down_proj", c.gate_rank)
+    forget, gain = (np.tanh(linear(narrow, w, f"{name}_gate_proj", c.d_model)) for name in ("forget", "message"))
+    return (1 - forget) * x + gain * message
 
 
 def blended(x: Array, w: Weights, cache: KVCache, name: str, c: Inkling2) -> Array:

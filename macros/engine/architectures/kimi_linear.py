@@ -393,16 +393,21 @@ class DeltaAttention(Protocol):
 
 
 @step(Role.KIMI_DELTA_ATTENTION)
-def kimi_delta_attention(x: Array, w: Weights, cache: KVCache, c: DeltaAttention) -> Array:
+def kimi_delta_attention(
+    x: Array, w: Weights, cache: KVCache, c: DeltaAttention, strongest: float | None = None
+) -> Array:
     """Let each token read from a memory that forgets by channel and corrects itself: [T D] -> [T N H] -> [T D].
 
-    The memory is kept in float32, as in transformers (arXiv 2510.26692, 3).
+    `strongest` bounds the correction; above 1 an eigenvalue of the memory's step can be negative. The memory is kept in
+    float32, as in transformers (arXiv 2510.26692, 3).
     """
     T, N, H = x.shape[0], c.n_linear_heads, c.d_linear_head
     qkv = np.concatenate([linear(x, w, f"{part}_proj", N * H) for part in ("q", "k", "v")], axis=-1)
     qkv = activation(c.mixer_activation)(causal_conv(qkv, w, cache, "conv1d", c.d_conv, bias=False))
     q, k, v = (heads(part, N, H) for part in np.split(qkv, 3, axis=-1))
     keep = np.exp(c.log_decay(x, w.at("forget_gate")))
-    y = gated_delta_rule(l2_norm(q) * H**-0.5, l2_norm(k), v, keep, sigmoid(linear(x, w, "b_proj", N)), cache)
+    strength = sigmoid(linear(x, w, "b_proj", N))
+    strength = strength if strongest is None else strength * strongest
+    y = gated_delta_rule(l2_norm(q) * H**-0.5, l2_norm(k), v, keep, strength, cache)
     y = rms_norm(y, w, "o_norm", c.norm_eps) * sigmoid(heads(c.gate(x, w), N, H))
     return linear(y.reshape(T, N * H), w, "o_proj", c.d_model)

@@ -244,8 +244,22 @@ def layer(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, kind: Kind, tabl
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, table: RopeTable) -> Array:
     """Let each token gather information from itself and the tokens before it: [T D] -> [T D]."""
-    is_sliding = isinstance(mask, SlidingWindow)
-    N, K, H, V = c.n_heads, c.n_sliding_kv_heads if is_sliding else c.n_kv_heads, c.d_head, c.v_head_dim
+    N, V = c.n_heads, c.v_head_dim
+    q, k, v = queries_keys_values(x, w, c, mask, table)
+    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
+    fit = masked(scores(q, repeat_kv(k, N), c.d_head**-0.5), causal_mask(cache, q, k, mask))
+    has_sink = c.sliding_sinks if isinstance(mask, SlidingWindow) else c.full_sinks
+    shares = softmax_with_sink(fit, w("sinks", N)) if has_sink else softmax(fit)
+    mixed = weighted_sum(shares, repeat_kv(v, N))
+    return linear(mixed.reshape(x.shape[0], N * V), w, "o_proj", c.d_model)
+
+
+def queries_keys_values(
+    x: Array, w: Weights, c: MiMoV2Flash, mask: Mask, table: RopeTable
+) -> tuple[Array, Array, Array]:
+    """Queries and keys with their places, and values, of the new tokens: [T D] -> [T N H], [T K H], [T K V]."""
+    N, H, V = c.n_heads, c.d_head, c.v_head_dim
+    K = c.n_sliding_kv_heads if isinstance(mask, SlidingWindow) else c.n_kv_heads
     if c.layout == "fused_qkv":
         both = linear(x, w, "qkv_proj", N * H + K * H + K * V, bias=c.attention_bias)
         q, k, v = np.split(both, [N * H, N * H + K * H], axis=-1)
@@ -254,14 +268,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, 
         k = linear(x, w, "k_proj", K * H, bias=c.attention_bias)
         v = linear(x, w, "v_proj", K * V, bias=c.attention_bias)
     q, k, v = apply_rope(heads(q, N, H), table), apply_rope(heads(k, K, H), table), heads(v, K, V)
-    if c.value_scale is not None:
-        v = v * c.value_scale
-    k, v = cache.extend(Holds.KEYS, k, mask), cache.extend(Holds.VALUES, v, mask)
-    fit = masked(scores(q, repeat_kv(k, N), H**-0.5), causal_mask(cache, q, k, mask))
-    has_sink = c.sliding_sinks if is_sliding else c.full_sinks
-    shares = softmax_with_sink(fit, w("sinks", N)) if has_sink else softmax(fit)
-    mixed = weighted_sum(shares, repeat_kv(v, N))
-    return linear(mixed.reshape(x.shape[0], N * V), w, "o_proj", c.d_model)
+    return q, k, v if c.value_scale is None else v * c.value_scale
 
 
 @step(Role.MIXTURE_OF_EXPERTS)

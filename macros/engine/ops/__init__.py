@@ -136,6 +136,7 @@ from .streams import (
     expand_streams,
     first_stream,
     mean_of_streams,
+    messages_of,
     mixed_streams,
     read_streams,
     reduce_streams,

@@ -61,7 +61,7 @@ def gather_rows(rows: Array, places: Array) -> Array:
 
 
 def block_sparse_attention(q: Array, k: Array, v: Array, places: Array, past: int, scale: float) -> Array:
-    """Attention to picked places, with later ones hidden: [T N H], [S K H] twice, [T G I] -> [T N·H]."""
+    """Attention to picked places, with later ones hidden: [T N H], [S K H], [S K V], [T G I] -> [T N·V]."""
     T, N, H = q.shape
     G = places.shape[1]
     if k.shape[1] != G:
@@ -69,7 +69,7 @@ def block_sparse_attention(q: Array, k: Array, v: Array, places: Array, past: in
     query = np.arange(T, like=q) + past
     fit = picked_scores(q.reshape(T, G, N // G, H), gather_rows(k, places), scale)
     shares = softmax(masked(fit, (places <= query[:, None, None])[:, :, None, :]))
-    return picked_weighted_sum(shares, gather_rows(v, places)).reshape(T, N * H)
+    return picked_weighted_sum(shares, gather_rows(v, places)).reshape(T, N * v.shape[2])
 
 
 @step(Role.SCORES)

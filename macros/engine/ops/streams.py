@@ -30,12 +30,22 @@ def attention_residuals(sources: list[Array], w: Weights, name: str, n: int, eps
     Attention over the depth, the sums of blocks of layers, instead of one residual sum (Inkling 2).
     """
     D = sources[0].shape[1]
+    return _averages(sources, w(name, n, D) if n > 1 else w(name, D)[None, :], eps)
+
+
+@step(Role.ATTENTION_RESIDUALS)
+def messages_of(sources: list[Array], queries: Array, eps: float) -> list[Array]:
+    """The same with queries that a layer's number chose: [T D] each, [n D] -> [T D] each (Inkling 2 Mini)."""
+    return _averages(sources, queries, eps)
+
+
+def _averages(sources: list[Array], queries: Array, eps: float) -> list[Array]:
+    D = sources[0].shape[1]
     x = np.stack(sources, axis=1)
     x = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + eps)
-    queries = w(name, n, D) if n > 1 else w(name, D)[None, :]
     shares = softmax(np.einsum("tmd,nd->tnm", x, queries, optimize=True) * D**-0.5)
     averages = np.einsum("tnm,tmd->tnd", shares, x, optimize=True)
-    return [averages[:, i] for i in range(n)]
+    return [averages[:, i] for i in range(queries.shape[0])]
 
 
 @step(Role.EXPAND_STREAMS, keeps=Keeps.NOTHING, access=Access.LOOKS)

@@ -59,7 +59,7 @@ class Inkling2Vision(AnySize):
         return Grid(*(math.ceil(side / block) * int(self.merge) for side in (height, width)))
 
 
-@tower("inkling2.vision_config", config=Inkling2Vision)
+@tower("inkling2.vision_config", "inkling2_loop.vision_config", config=Inkling2Vision)
 def forward(w: Weights, x: Array, grid: Grid, c: Inkling2Vision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
     tower = w.at("model.vision_tower")
