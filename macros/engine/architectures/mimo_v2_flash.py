@@ -94,6 +94,7 @@ class MiMoV2Flash(Llama):
         "topk_method",
         "n_shared_experts",
         "attention_chunk_size",
+        "hybrid_block_size",
         "num_nextn_predict_layers",
     }
 

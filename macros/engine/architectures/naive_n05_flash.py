@@ -59,7 +59,7 @@ class NaiveN05Flash(MiMoV2Flash):
     index_n_kv_heads: Literal[1] = key("index_n_kv_heads", 1)
     index_topk: Size = key("index_top_k")
 
-    ignored = MiMoV2Flash.ignored | {"hybrid_block_size", "indexer_activation_dtype"}
+    ignored = MiMoV2Flash.ignored | {"indexer_activation_dtype"}
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:

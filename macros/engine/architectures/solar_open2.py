@@ -69,11 +69,12 @@ class SolarOpen2(SolarOpen):
     n_shared_experts: Count = key("n_shared_experts", 1)
 
     rewritten = SolarOpen.rewritten | {"gqa_layers", "linear_attn_config"}
-    ignored = frozenset({"partial_rotary_factor", "num_nextn_predict_layers", "num_mtp_layers"})
+    ignored = frozenset({"num_nextn_predict_layers", "num_mtp_layers"})
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """`gqa_layers` counts from 0; the table of linear attention has keys of its own."""
+        raw = super().prepare(raw)
         full, table = listed(raw.pop("gqa_layers", None)), raw.pop("linear_attn_config", None)
         n_layers = raw.get("num_hidden_layers")
         if full is not None and raw.get("layer_types") is None and isinstance(n_layers, int):
