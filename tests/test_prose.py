@@ -522,7 +522,10 @@ COUNTED = {
     "averages over the depth": {Role.ATTENTION_RESIDUALS},
     "the fit of n-grams to the streams": {Role.NGRAMS},
     "the averages in a compressed KV cache": {Role.COMPRESSOR},
-    "recurrences": {Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE, Role.WKV, Role.RG_LRU},
+    "recurrences": {
+        *(Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE),
+        *(Role.WKV, Role.RG_LRU, Role.MLSTM),
+    },
     "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},
 }
 LEFT_OUT = {
