@@ -16,7 +16,7 @@ FIGURES = set(
     """
     ablation_chart attention_heads attention_masks cache_chart choose_country device_chart embedding_map expert_tiles
     flops_chart learned_grid logit_lens memory_figure moving_bars number_walk parts_chart product_steps recorded_next
-    size_histograms station throughput_chart training_chart writing_loop
+    size_histograms station throughput_chart token_pieces training_chart writing_loop
     """.split()
 )
 

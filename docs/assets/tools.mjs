@@ -18,6 +18,7 @@ const TOOLS = {
   bars: "bars",
   growing: "growing",
   stepped: "stepped",
+  pieces: "pieces",
 }
 
 // What counts is many modules; each runs by itself, so that the page answers in between.

@@ -18,7 +18,7 @@ from rcssmin import cssmin
 FOLDER = "assets"
 SCRIPTS = frozenset({".mjs", ".js"})
 KINDS = SCRIPTS | {".css", ".woff2"}
-DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/"
+DATA = f"{FOLDER}/engine/", f"{FOLDER}/capitals/", f"{FOLDER}/vocabularies/"
 STYLES = f"{FOLDER}/styles.css"
 
 # The theme's own, which docs/assets/theme.js replaces.

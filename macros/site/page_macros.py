@@ -61,6 +61,7 @@ from ..views.guide import (
     real_numbers,
     recorded,
     stations,
+    token_pieces,
     tools,
     writing,
 )
@@ -186,6 +187,7 @@ VIEWS = {
     style: "style_table",
     terminal: "terminal",
     time_bounds: "accelerator accelerator_table time_table",
+    token_pieces: "token_pieces",
     tools: "any_config compare plan_deployment read_log run_checkpoint what_fits what_if",
     predictions: "prediction_table",
     towers: "tower_list tower_table tower_types",

@@ -13,7 +13,7 @@ from ..browser.bundle import files
 from ..cache import memory, second_process
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
-from ..catalogue import capitals, gguf_checkpoint, gguf_types_of, page_paths, presets, training_runs
+from ..catalogue import capitals, gguf_checkpoint, gguf_types_of, merges, page_paths, presets, training_runs
 from ..counting.accelerators import accelerators
 from ..counting.figures import FIGURES
 from ..counting.fitting import DIVIDED_ON_SITE, LISTED
@@ -45,12 +45,16 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
         Generated(f"{FOLDER}/names.json", _names),
         Generated(f"{FOLDER}/gguf_types.json", _gguf_types),
     )
-    return [*scripts, *models, *lists, *others, *divided, *small]
+    files = (*map(merges.path, merges.names()), merges.FOLDER / LICENCE)
+    vocabularies = (Generated(f"{VOCABULARIES}/{file.name}", file.read_bytes) for file in files)
+    return [*scripts, *models, *lists, *others, *divided, *small, *vocabularies]
 
 
 DATA = f"{FOLDER}/data.json"
 # The small model's files, loaded by its page.
 SMALL = "assets/capitals"
+VOCABULARIES = "assets/vocabularies"
+LICENCE = "license.txt"  # beside the merges
 OF_SMALL = ("config.json", "tokenizer.json", "model.safetensors", "countries.csv", "sentences.txt")
 ENGINE = "engine"  # the second process's task
 

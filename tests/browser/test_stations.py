@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from chromium import accessibility, moving, overflow
 
-from macros.catalogue import presets
+from macros.catalogue import merges, presets
 from macros.catalogue.checkpoints import checkpoint
 from macros.data.capacity import capacity
 from macros.engine import numbers
@@ -15,7 +15,7 @@ from macros.engine.forward import logits
 from macros.engine.steps import Role
 from macros.views.charts import memory_areas as areas
 from macros.views.charts.bar_values import bars, largest
-from macros.views.guide import recorded
+from macros.views.guide import recorded, token_pieces
 from macros.views.kit import rounding
 from macros.views.models import memory_figure
 
@@ -242,3 +242,24 @@ def test_bars_move_with_a_readers_sizes(open_watched, site):
     place.locator(".lit .ep-panel-title").get_by_text(f"{start}").wait_for()
     assert place.locator(".ep-three").inner_text() == served and place.locator("output").inner_text() == said
     assert page.url.endswith("fine-tuning/")
+
+
+def test_a_text_of_ones_own_is_cut_by_published_tokenizers(open_watched, site):
+    """The pieces and ids are Python's; a vocabulary loads when its button is pressed, and not before."""
+    page, asked = open_watched(urljoin(site, "what-happens/tokens/"), viewport={"width": 390, "height": 844})
+    place, typed = page.locator("[data-tool=pieces]"), "naïve  WE'LL 3.14159 日本\u00a0!"
+    button = place.get_by_role("button", name="Try a text of your own (165 kB)")
+    button.wait_for()
+    assert not [url for url in asked if ".bin" in url]
+    button.click()
+    place.get_by_label("Text", exact=True).fill(typed)
+    place.get_by_role("button", name="Cut it by GPT-4’s, too (342 kB)").click()
+    place.get_by_role("button", name="Cut it by GPT-4o’s, too (729 kB)").click()
+    for name, model in (("gpt2", "GPT-2"), ("cl100k_base", "GPT-4"), ("o200k_base", "GPT-4o")):
+        pieces = merges.cut(name, typed)
+        place.get_by_text(f"merges: {len(pieces)} tokens").and_(place.get_by_text(f"{model}, ")).wait_for()
+        said = place.get_by_role("list", name=f"Tokens of {model}", exact=True).inner_text().split()
+        assert said == [word for piece in pieces for word in (*token_pieces.said(piece.content).split(), str(piece.id))]
+    assert "text=na%C3%AFve" in page.url and not overflow(page)
+    place.get_by_role("button", name="Reset").click()
+    assert "Liechtenstein" in place.get_by_role("figure").inner_text() and "text=" not in page.url

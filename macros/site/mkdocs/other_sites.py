@@ -28,7 +28,9 @@ ASSETS = next(path for path in (_PACKAGE / "assets", _PACKAGE.parent / "docs" / 
 FOLDER = "every-parameter"
 OF_OUR_SITE = {"site.css", "logo.svg", "search", "tips.mjs"}
 STYLES = "components.css"
-OF_SMALL = {"capitals", "station"}  # the tools that load the small model, and no list of models
+OF_SMALL = {"capitals", "station", "attention"}  # the tools that load the small model, and no list of models
+OF_VOCABULARIES = {"pieces"}
+OF_NO_MODELS = OF_SMALL | OF_VOCABULARIES | {"run", "recorded", "stepped"}
 SCRIPTS = "site.mjs", "tools.mjs", "tables.mjs"
 
 # The styles are written in the size of Material's root element; that of other themes is a browser's.
@@ -140,8 +142,8 @@ def loaded_by(tools: set[str], address: Callable[[str], str]) -> Iterable[tuple[
     """The files that tools load, by their paths below the site's root: the compiled engine, and the small model or the
     data of the other tools."""
     for file in tool_files.tool_files(address) if tools else ():
-        is_small, is_script = file.path.startswith(f"{tool_files.SMALL}/"), file.path.endswith(".mjs")
-        if is_script or (tools & OF_SMALL if is_small else tools - OF_SMALL - {"run"}):
+        of = {tool_files.SMALL: OF_SMALL, tool_files.VOCABULARIES: OF_VOCABULARIES}.get(file.path.rpartition("/")[0])
+        if file.path.endswith(".mjs") or (tools - OF_NO_MODELS if of is None else tools & of):
             content = file.content
             yield (
                 f"{FOLDER}/{file.path.removeprefix('assets/')}",

@@ -214,7 +214,14 @@ def drawing(
             drawn.append(label(x - 5, y + h / 2 + 3.5, m.rows_label or f"{m.rows:,}", "end", 11))
         drawn += [
             label(x + w / 2, y - 5, _fitting(m.columns_label, m.columns, w), "middle", 11),
-            label(min(x + w / 2, WIDTH - 3.2 * len(m.name)), TOP + tall + 15, m.name, "middle", 11, "bold"),
+            label(
+                max(min(x + w / 2, WIDTH - 3.2 * len(m.name)), 3.2 * len(m.name)),
+                TOP + tall + 15,
+                m.name,
+                "middle",
+                11,
+                "bold",
+            ),
         ]
         if i < 2:
             drawn.append(label(x + w + GAP / 2, TOP + tall / 2 + 4, "×="[i], "middle", 14))

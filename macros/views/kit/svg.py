@@ -303,15 +303,15 @@ def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_tit
     drawn = []
     for value, said in x_ticks:
         at = x(value)
-        drawn += [line((at, top), (at, bottom)), label(at, bottom + 14, said, "middle", size)]
+        drawn += [line((at, top), (at, bottom)), label(at, bottom + max(14, size + 4), said, "middle", size)]
     for value, said in y_ticks:
         at = y(value)
-        drawn += [line((left, at), (right, at)), label(left - 5, at + 3.5, said, "end", size)]
+        drawn += [line((left, at), (right, at)), label(left - 5, min(at + 3.5, bottom), said, "end", size)]
     of_titles = max(size, 11)
     return joined(
         [
             *drawn,
-            label(right, bottom + 29, x_title, "end", of_titles),
+            label(right, bottom + max(29, 2 * size + 10), x_title, "end", of_titles),
             label(left + 4, top + 11, y_title, "start", of_titles, halo=True) if y_title else "",
         ]
     )

@@ -10,7 +10,7 @@ from .server import address
 
 # In the addresses of files that no list of MkDocs' names, and of those that the build of all pages lists.
 WRITTEN_LATE = "search/", "sitemap.xml", "404.html"
-GENERATED_LATE = "data/", "assets/engine/", "assets/capitals/"
+GENERATED_LATE = "data/", "assets/engine/", "assets/capitals/", "assets/vocabularies/"
 
 
 class Addresses:
