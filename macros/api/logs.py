@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
 from ..catalogue import presets
 from ..catalogue.models import Model
+from ..catalogue.names import is_hub_name
 from ..catalogue.resolving import Meant
 from ..catalogue.transformers_types import vllm_classes
 from ..counting import deploying
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
-from ..counting.formats import WEIGHTS, format_meant
+from ..counting.formats import PUBLISHED, WEIGHTS, format_meant
 from ..counting.log_reader import Log
 from ..counting.log_reader import read_log as facts_of
-from ..counting.log_replay import Replay, format_in, replay
-from ..counting.log_rows import State
+from ..counting.log_replay import Replay, format_in, nearest_mix, replay
+from ..counting.log_rows import OWN_MIX, State
 from ..engine.errors import Problem, shorten
 from . import model as loading
 from .conditions import conditions
@@ -75,7 +77,16 @@ class LogReading(Tabular):
     @property
     def command(self) -> str:
         """The engine's command line for what was counted."""
-        return command_of(self.engine, hub_of(self.model), self.replay.deployment.command)
+        return command_of(self.engine, self._named, self.replay.deployment.command)
+
+    @property
+    def _named(self) -> str:
+        """The model as the log names it: a hub's name that means it, or the file; otherwise as the catalog names it."""
+        if self.engine == "llama.cpp" and self.log.file:
+            return f"{self.log.file}.gguf"
+        name = self.log.model
+        is_meant = is_hub_name(name) and presets.meant(name).slug == self.model.slug
+        return name if is_meant else hub_of(self.model)
 
     @property
     def table(self) -> Table:
@@ -155,10 +166,15 @@ def reading(
     if model is None:
         meant = _model_of(found)
         model, format = meant.slug, meant.format
+        if "its own format is not counted" in meant.why and found.quantization in ("", "None"):
+            found = replaced(found, quantization=OWN_MIX)
         if meant.why.startswith(TAKEN):
             notes.append(f"{meant.why[:1].upper()}{meant.why[1:]}: its figures hold if the shapes are the same.")
     read = model if isinstance(model, Model) else loading.read(model)
-    meant_format = format_meant(weights or format_in(found, read.counts.formats.names, format))
+    said = weights or format_in(found, read.counts.formats.names, format)
+    if said == PUBLISHED and found.engine in ("llama.cpp", "ollama"):
+        said = nearest_mix(found, found.file or found.model) or said
+    meant_format = format_meant(said)
     if not isinstance(meant_format, str) or meant_format not in WEIGHTS:
         raise Problem(f"weights = {shorten(weights)}: no such format", "give one such as Q4_K_M or fp8")
     given: Conditions = conditions(4096, 1, meant_format)

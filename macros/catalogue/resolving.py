@@ -119,7 +119,7 @@ def words_of(pieces: Iterable[str]) -> tuple[str, ...]:
 def reference(text: str) -> Reference:
     """Parses a name or an address, also behind the word of a command: `ollama run qwen3:8b`."""
     words = text.split()
-    text = words[-1] if len(words) > 2 and words[0] in _PROGRAMS else text
+    text = words[-1] if len(words) > 2 and words[0].lower() in _PROGRAMS else text
     text = text.strip().partition("?")[0].partition("#")[0]
     text = text[3:] if text.lower().startswith("hf:") else text
     _, scheme, rest = text.partition("://")
@@ -192,6 +192,8 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
     if organization and organization not in makers and organization not in CONVERTERS and not is_converted:
         return Meant("", candidates=(slug,))
     of_place = pieces_of_file(called.place)
+    if called.place.lower().endswith(".gguf") and not _is_file_of(slug, called.place, table, names, formats):
+        return Meant("", candidates=(slug,))
     said, is_uncounted = _format([*behind, *of_place], organization, formats)
     own = [words_of(pieces_of(name)) for name in (slug, names[slug].title, names[slug].hub.rpartition("/")[2])]
     begun = words_of([*pieces, *tag])
@@ -218,6 +220,17 @@ def pieces_of_file(name: str) -> list[str]:
     is_part = len(pieces) > 3 and pieces[-2] == "of" and pieces[-1].isdigit() and pieces[-3].isdigit()
     pieces = pieces[:-3] if is_part else pieces
     return [*pieces, "gguf"] if name.lower().endswith(".gguf") else pieces
+
+
+def _is_file_of(slug: str, place: str, table: Table, names: Names, formats: Sequence[str]) -> bool:
+    """Whether a file in a model's repository is called like it, or by words of conversions alone: a projector, or a
+    model of another name, is not it."""
+    for name in (place, _without_maker(place, names)):
+        pieces = pieces_of_file(name)
+        plain = [piece for piece in pieces if piece not in ("ggml", "model")]
+        if _longest(pieces, table, formats)[0] == slug or _may_follow(plain, formats):
+            return True
+    return False
 
 
 def _format_in(
@@ -364,8 +377,9 @@ def _is_number(piece: str) -> bool:
 
 
 def _is_uncounted(piece: str) -> bool:
-    """Whether a piece is of a format that is not counted: `exl2`, `4.5bpw`, `int8mix`."""
-    return piece in _UNCOUNTED or piece.endswith(("bpw", "mix"))
+    """Whether a piece is of a format that is not counted: `exl2`, `4.5bpw`, `int8mix`, `q4kxl`."""
+    is_glued = piece[:1] == "q" and piece[1:2].isdigit() and piece[2:3] == "k" and piece[3:] in _OF_MIXES
+    return piece in _UNCOUNTED or is_glued or piece.endswith(("bpw", "mix"))
 
 
 def _group(piece: str) -> str:

@@ -48,14 +48,14 @@ EXPERTS = tuple([f".ffn_{name}_{kind}exps" for name in ("up", "down", "gate", "g
 CONTEXT = 451 * MIB, 456 * MIB  # what its breakdown leaves unaccounted for on three RTX 4090
 SPREAD = Fraction(9, 10), Fraction(11, 10)  # of an estimate of all devices
 COPIES = 4  # copies of the inputs, if several devices work in turn on parts of a batch
-BACKENDS = ("CUDA", "ROCm", "MTL", "Metal", "SYCL", "Vulkan", "HIP", "MUSA", "CANN", "OpenCL", "RPC")
+BACKENDS = ("CUDA", "ROCm", "MTL", "Metal", "SYCL", "Vulkan", "HIP", "MUSA", "CANN", "OpenCL", "RPC", "HTP")
 VENDORS = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "MTL", "Intel": "SYCL"}
 
 
 @dataclass(frozen=True)
 class Spot:
     """What lies on a device or on the host, in bytes: weights, the cache of all tokens and that of windows, an
-    indexer's keys, states, and the number of layers."""
+    indexer's keys, states, the number of layers, and the cache of a draft, which has a context of its own."""
 
     weights: int = 0
     cache: int = 0
@@ -63,11 +63,12 @@ class Spot:
     index: int = 0
     states: int = 0
     layers: int = 0
+    drafts: int = 0
 
     @property
     def held(self) -> int:
         """Bytes of caches and states."""
-        return self.cache + self.windows + self.index + self.states
+        return self.cache + self.windows + self.index + self.states + self.drafts
 
 
 def single(x: Fraction) -> Fraction:
@@ -223,9 +224,9 @@ def _overrides(options: Mapping[str, Value], cards: Sequence[Card]) -> list[tupl
     return found
 
 
-def layers_in_file(costs: Costs) -> int:
+def layers_in_file(costs: Costs, has_mtp: bool = False) -> int:
     """The layers that llama.cpp counts: those of multi-token prediction in its files are among them."""
-    layers = costs.formats.gguf.layers
+    layers = costs.formats.gguf.layers + int(has_mtp and costs.formats.gguf.architecture not in WITH_DRAFTS)
     more = costs.counts.raw.get("num_nextn_predict_layers")
     if (
         costs.formats.gguf.architecture in WITH_DRAFTS
@@ -239,7 +240,7 @@ def layers_in_file(costs: Costs) -> int:
 
 def spots_of(costs: Costs, given: Conditions, own: Asked, cards: Sequence[Card]) -> tuple[list[Spot], list[int]]:
     """What lies on the CPU (first) and on each device, and the device of each layer and of the output."""
-    layers = layers_in_file(costs)
+    layers = layers_in_file(costs, own.has_mtp)
     number = layers + 1 if own.gpu_layers is None else own.gpu_layers
     places = device_of(layers, number if cards else 0, own.shares, own.has_output_last)
     weights = [0] * (len(cards) + 1)
@@ -258,7 +259,7 @@ def spots_of(costs: Costs, given: Conditions, own: Asked, cards: Sequence[Card])
         for layer in one.layers:
             place = places[layer] if layer < layers else output
             _put(weights, size, _moved(own, one.tensor.named(layer), place), own, is_matrix=one.tensor.rows > 1)
-    cache, windows, index, states = ([0] * (len(cards) + 1) for _ in range(4))
+    cache, windows, index, states, drafts = ([0] * (len(cards) + 1) for _ in range(5))
     for part in llama_cpp.cache_parts(costs, own.setting):
         of = index if part.is_index else windows if part.is_windowed else cache
         for layer in part.layers:
@@ -275,9 +276,9 @@ def spots_of(costs: Costs, given: Conditions, own: Asked, cards: Sequence[Card])
         if last is not None:
             for part in llama_cpp.cache_parts(costs, own.setting):
                 if max(part.layers) == max(last.layers):
-                    cache[_cache_place(own, output) + 1] += (part.keys + part.values) // len(part.layers)
+                    drafts[_cache_place(own, output) + 1] += (part.keys + part.values) // len(part.layers)
     held = [sum(1 for place in places[:layers] if place == i - 1) for i in range(len(cards) + 1)]
-    spots = [Spot(*those) for those in zip(weights, cache, windows, index, states, held)]
+    spots = [Spot(*those) for those in zip(weights, cache, windows, index, states, held, drafts)]
     return spots, places
 
 
@@ -362,11 +363,12 @@ def deploy(
 def _added(one: Spot, other: Spot) -> Spot:
     return Spot(
         one.weights + other.weights,
-        one.cache + other.cache,
-        one.windows + other.windows,
-        one.index + other.index,
-        one.states + other.states,
+        one.cache,
+        one.windows,
+        one.index,
+        one.states,
         one.layers,
+        one.drafts + other.held,
     )
 
 
@@ -410,12 +412,18 @@ def _place(costs: Costs, own: Asked, spot: Spot, card: Card, compute: tuple[int,
         ("windows", "KV buffer of windows", spot.windows),
         ("index", "KV buffer of indexers", spot.index),
         ("state", "RS buffer (recurrent state)", spot.states),
+        ("draft", "KV buffer of the draft", spot.drafts),
     ):
         if size:
             terms.append(exact(key, name, size, "of the layers on this device", f"{source}llama-kv-cache.cpp"))
     if spot.layers or spot.weights:
         rule = "arrays in 32 bits, laid out as its allocator does; logits per sequence or per token of a step"
-        terms.append(between("compute", "compute buffer", compute[0], compute[1], rule, f"{CODE}ggml/src/ggml-alloc.c"))
+        code = f"{CODE}ggml/src/ggml-alloc.c"
+        terms.append(between("compute", "compute buffer", compute[0], compute[1], rule, code))
+        if spot.drafts and own.has_mtp:
+            rule = "the context of the draft has one of its own, of about the same size"
+            low = compute[0] * 4 // 5
+            terms.append(between("draft compute", "compute buffer of the draft", low, compute[1], rule, code))
         if has_cuda(card.vendor):
             rule = "what its breakdown leaves unaccounted for on three RTX 4090"
             terms.append(
@@ -470,6 +478,11 @@ def _figures(
         if sum(sizes):
             found += _cache_figures(setting, parts, sizes, names, key, what)
     found += _state_figures(setting, [spot.states for spot in spots], names)
+    for name, spot in zip(names, spots):
+        if spot.drafts:
+            rule = "a context of its own: the layers of the draft on it"
+            what = f"{name} KV buffer size of the draft"
+            found.append(exactly("draft", what, spot.drafts, "MiB", 2, rule, PROVED, name))
     outputs = llama_cpp.output_bytes(costs, setting)
     rule = "a row of logits per sequence, in 32 bits"
     found.append(exactly("outputs", "output buffer size", outputs, "MiB", 2, rule, PROVED))
@@ -596,6 +609,31 @@ def _sums(
     rule = "an estimate: the vectors of a step’s tokens, in 32 bits, and the masks; several copies for several devices"
     if len(spots) > 1:
         found.append(Figure("compute", "host compute buffer size", *ends, "MiB", 2, rule, BY_SOURCE, "Host"))
+    if own.has_mtp:
+        found += _draft_sums(costs, own, spots, names, compute, ends)
+    return found
+
+
+def _draft_sums(
+    costs: Costs,
+    own: Asked,
+    spots: Sequence[Spot],
+    names: Sequence[str],
+    compute: tuple[int, int],
+    host: tuple[Fraction, Fraction],
+) -> list[Figure]:
+    """The buffers of a draft's context, beside its cache: about as large as those of the model's own."""
+    outputs = llama_cpp.output_bytes(costs, own.setting)
+    rule = "an estimate: the context of the draft has buffers of about the same size"
+    found = [exactly("draft outputs", "output buffer size of the draft", outputs, "MiB", 2, rule, PROVED)]
+    for name, spot in zip(names, spots):
+        if spot.drafts:
+            what = f"{name} compute buffer size of the draft"
+            ends = Fraction(compute[0] * 4, 5), Fraction(compute[1])
+            found.append(Figure("draft compute", what, *ends, "MiB", 2, rule, BY_SOURCE, name))
+    if len(spots) > 1:
+        what = "host compute buffer size of the draft"
+        found.append(Figure("draft compute", what, *host, "MiB", 2, rule, BY_SOURCE, "Host"))
     return found
 
 

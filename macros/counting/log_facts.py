@@ -19,8 +19,11 @@ SMALL = "abcdefghijklmnopqrstuvwxyz0123456789_"
 PROGRAMS = {
     "vllm": ("vllm serve ", "vllm.entrypoints.openai.api_server "),
     "sglang": ("sglang.launch_server ", "sglang serve "),
-    "llama.cpp": ("llama-server ", "llama-cli ", "llama-server.exe ", "llama-bench ", "llama-perplexity "),
-    "ollama": ("llama-server ", "ollama_llama_server ", "ollama runner ", "runner.exe "),
+    "llama.cpp": (
+        *("llama-server ", "llama-cli ", "llama-server.exe ", "llama-bench ", "llama-perplexity "),
+        "llama-completion ",
+    ),
+    "ollama": ("llama-server ", "ollama_llama_server ", "ollama runner ", "ollama.exe runner ", "runner.exe "),
 }
 
 
@@ -41,8 +44,11 @@ def command_in(line: str, engine: str, options: Sequence[Option], facts: Facts) 
     for program in PROGRAMS.get(engine, ()):
         if program not in line:
             continue
+        rest = line.partition(program)[2]
+        if engine == "llama.cpp" and "file" not in facts and (said := _file_in(" " + rest)):
+            facts["file"] = said
         try:
-            words = words_of(line.partition(program)[2].replace("\\n", " ").removesuffix('"'))
+            words = words_of(rest.replace("\\n", " ").removesuffix('"'))
         except Problem:
             continue
         model = _options_in(words, options, facts)
@@ -51,6 +57,16 @@ def command_in(line: str, engine: str, options: Sequence[Option], facts: Facts) 
         if model and "model" not in facts and engine in ("vllm", "sglang"):
             facts["model"] = model_name(model)
         return
+
+
+def _file_in(rest: str) -> str:
+    """The name of the file that an option names, without its path; "" if none does."""
+    for mark in (" -m ", " --model "):
+        _, found, said = rest.partition(mark)
+        if found:
+            said = said[1:].partition(said[0])[0] if said[:1] in ("'", '"') else said.partition(" ")[0]
+            return model_name("/" + said.removesuffix(".gguf")) if said.endswith(".gguf") else ""
+    return ""
 
 
 def _options_in(words: Sequence[str], options: Sequence[Option], facts: Facts) -> str:
@@ -142,6 +158,9 @@ def of_vllm(line: str, facts: Facts) -> None:
             facts["version"] = word(line.partition(mark)[2], "." + DIGITS + SMALL + "+")
     if any(mark in line for mark in LISTS):
         _arguments_of_vllm(line, facts)
+    for mark in ("Starting to load model ", "█ model "):
+        if mark in line and "model" not in facts:
+            facts["model"] = model_name(line.partition(mark)[2].strip().removesuffix("..."))
     if "Resolved architecture: " in line and "architecture" not in facts:
         facts["architecture"] = word(line.partition("Resolved architecture: ")[2], NAMES)
     length = whole_before(line, " tokens per request: ")
@@ -276,6 +295,8 @@ TYPES_OF_FILES = {
 OPTIONS_IN_LLAMA = (
     ("n_ctx = ", "--ctx-size"),
     ("n_seq_max = ", "--parallel"),
+    ("using n_parallel = ", "--parallel"),
+    ("n_slots = ", "--parallel"),
     ("n_batch = ", "--batch-size"),
     ("n_ubatch = ", "--ubatch-size"),
 )
@@ -376,6 +397,9 @@ def _layers_in(text: str, facts: Facts) -> None:
             facts["--tensor-split"] = ",".join(numbers)
 
 
+LIBRARIES = {"cuda": "CUDA", "rocm": "ROCm", "metal": "Metal", "vulkan": "Vulkan"}  # as their buffers are called
+
+
 def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
     """A device that a line names, with what is free of it in MiB."""
     name, free = "", ""
@@ -383,7 +407,8 @@ def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
         name = word(line.partition("using device ")[2], LETTERS + DIGITS + "_")
         free = whole_before(line, " MiB free")
     elif engine == "ollama" and 'msg="inference compute"' in line:
-        name = word(line.partition(" library=")[2], LETTERS) or "cpu"
+        said = word(line.partition(" library=")[2], LETTERS) or "cpu"
+        name = LIBRARIES.get(said.lower(), said)
         said = number_of(line.partition(' available="')[2].partition(" GiB")[0])
         if said is not None and name.lower() != "cpu":
             same = len([other for other, _ in devices if other.startswith(name)])
@@ -394,7 +419,7 @@ def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
 
 def kind_of(line: str, kind: str) -> str:
     """Of which cache of llama.cpp the lines behind this one are; a draft's all are."""
-    if "draft model" in line and "loading" in line:
+    if "draft model" in line and "loading" in line or "creating MTP draft context" in line:
         return "draft"
     for mark, meant in KINDS:
         if mark in line:

@@ -163,7 +163,17 @@ MARKS = (
     ("sglang", ("server_args=ServerArgs(", "sglang", "KV Cache is allocated. ", "max_total_num_tokens=")),
     (
         "vllm",
-        ("GPU KV cache size", "vLLM API server", "[kv_cache_utils.py", "Model loading took", "vllm", "# GPU blocks:"),
+        (
+            *(
+                "GPU KV cache size",
+                "vLLM API server",
+                "[kv_cache_utils.py",
+                "Model loading took",
+                "vllm",
+                "# GPU blocks:",
+            ),
+            *("non-default args: {", "LLM engine (v", "(EngineCore", "[gpu_worker.py"),
+        ),
     ),
     ("ollama", ("source=runner.go", "source=server.go", "source=sched.go", "OLLAMA_", 'msg="model weights"')),
     (

@@ -73,7 +73,9 @@ def read_log(text: str, engine: str = "", start: int = 0) -> Log:
     Of several starts, the one with the most figures counts, or the one with the number `start`, from 1."""
     lines = [plain(line) for line in text.split("\n")[:MOST_LINES]]
     name = engine or engine_of(lines)
-    starts = _starts(lines, name)
+    starts: list[_Start] = []
+    for service in _services(lines):
+        starts += _starts(lines, name, service)
     best = len(starts) - 1
     for i in range(len(starts) - 1, -1, -1):
         if len({one.key for one in starts[i].found}) > len({one.key for one in starts[best].found}):
@@ -109,14 +111,25 @@ def _add_ranks(engine: str, facts: Facts) -> None:
         facts[option] = str(int(facts["rank"]) + 1)
 
 
-def _starts(lines: Sequence[str], engine: str) -> list[_Start]:
-    """The starts of an engine in these lines, each with its facts and figures."""
+def _services(lines: Sequence[str]) -> list[str]:
+    """The services of a log of several, which stand before each line: `web | `; one of "" without them."""
+    counts: dict[str, int] = {}
+    for line in lines:
+        name, found, _ = line.partition(" | ")
+        if found and name and " " not in name and not name.startswith("|"):
+            counts[name] = counts.get(name, 0) + 1
+    several = [name for name, n in counts.items() if n > 2]
+    return several if len(several) > 1 else [""]
+
+
+def _starts(lines: Sequence[str], engine: str, service: str) -> list[_Start]:
+    """The starts of an engine in these lines, or in those of one service, each with its facts and figures."""
     options = () if not engine else options_of("llama.cpp" if engine == "ollama" else engine)
     this = _Start()
     starts = [this]
     command = ""
     for i, line in enumerate(lines):
-        if not line:
+        if not line or service and not line.startswith(service + " | "):
             continue
         if this.found and _begins(line, engine, this):
             this = _next(this, engine)

@@ -19,7 +19,9 @@ from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_o
 from .serving import GIB
 
 WIDE = ("bfloat16", "float16", "float32")
+MIXES = {2: "Q2_K", 3: "Q3_K_M", 4: "Q4_K_M", 5: "Q5_K_M", 6: "Q6_K", 8: "Q8_0"}  # by bits, rounded down
 MOST_RANKS = 16
+MOST_LAYERS = 256
 # What vLLM and SGLang call a quantization, as a format of weights; other methods leave it to the file.
 QUANTIZATIONS = {
     "fp8": "fp8",
@@ -74,6 +76,18 @@ def format_in(log: Log, published: Collection[str], named: str) -> str:
     return log.dtype if log.quantization in ("", "None") and log.dtype in WIDE else PUBLISHED
 
 
+def nearest_mix(log: Log, name: str) -> str:
+    """The mix of llama-quantize whose bits are next to those of a file by a mix of its maker's own: as the log prints
+    them, or as its name says them; "" if neither does."""
+    bits = last_of(log, "bits")
+    whole = 0 if bits is None else int(bits.number)
+    for piece in name.lower().replace("-", "_").replace(".", "_").split("_") if not whole else ():
+        mark = piece.removeprefix("i").removeprefix("t")
+        if mark[:1] == "q" and mark[1:2].isdigit():
+            whole = int(mark[1:2])
+    return MIXES.get(whole, "")
+
+
 def values_of(log: Log) -> tuple[dict[str, Value], tuple[str, ...]]:
     """The options that a log names, as values and as words: those of its lines, and what its figures give."""
     grammar = "llama.cpp" if log.engine == "ollama" else log.engine
@@ -101,9 +115,13 @@ def cards_in(log: Log, given: Sequence[Card]) -> list[Card]:
     if cards or log.engine not in ("llama.cpp", "ollama"):
         return cards
     places = [
-        one.place for one in log.found if one.key in ("model", "weights") and one.place and not is_host(one.place)
+        one.place.partition("-")[0]
+        for one in log.found
+        if one.key in ("model", "weights") and one.place and not is_host(one.place)
     ]
-    return [Card(name, 0, 0, _vendor(name)) for name in dict.fromkeys(places)]
+    own = list(dict.fromkeys(places))
+    own.sort(key=lambda name: (len(name), name))  # its buffers are in no order
+    return [Card(name, 0, 0, _vendor(name)) for name in own]
 
 
 def _vendor(name: str) -> str:
@@ -131,6 +149,8 @@ def replay(
             "no engine is known that writes such a log", "give a start-up log of vLLM, SGLang, llama.cpp or Ollama"
         )
     values, words = values_of(log)
+    if log.engine in ("vllm", "sglang") and longest and "length" not in values:
+        values["length"] = longest  # the default: what the model was made for
     chosen = asked or {}
     if log.engine != "ollama":  # whose options have other units than those of the server that it starts
         values |= chosen
@@ -148,7 +168,7 @@ def replay(
     if why and first is not None:  # what is equal without the change needs no explanation
         plain = rows_of(log, replace(beside, deployment=first, why=""), values)
         rows = [before if before.state == State.EQUAL else row for before, row in zip(plain, rows)]
-    return Replay(tuple(rows), best, words, tuple(_advice(log, best, values, longest)))
+    return Replay(tuple(rows), best, words, tuple(_advice(log, best, {**values, **change}, longest)))
 
 
 @dataclass(frozen=True)
@@ -225,12 +245,44 @@ def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | 
 
 
 def _even(log: Log, cards: Sequence[Card]) -> list[Card]:
-    """Devices whose free memory a log does not say: in proportion to the layers that their caches show."""
+    """Devices whose free memory a log does not say: in proportion to the layers that their caches show, the output on
+    the last; otherwise to their caches and weights."""
     sizes: list[int] = []
+    layers = _layers_in(log, cards)
+    if layers:
+        counts = [n if i + 1 < len(layers) else n + 1 for i, n in enumerate(layers)]
+        return [Card(card.name, n * 2**30, n * 2**30, card.vendor) for card, n in zip(cards, counts)]
     for card in cards:
         own = [one.number for one in log.found if one.place == card.name and one.key in ("cache", "model", "windows")]
         sizes.append(int(sum(own, Fraction(0)) * 2**20))
     return [Card(card.name, max(size, 2**20), max(size, 2**20), card.vendor) for card, size in zip(cards, sizes)]
+
+
+def _layers_in(log: Log, cards: Sequence[Card]) -> list[int]:
+    """The layers of each device, by the sizes of their caches and states; none where these do not say it."""
+    counts = [0] * len(cards)
+    for key in ("cache", "windows", "state"):
+        sizes = [
+            sum([one.number for one in log.found if one.key == key and one.place == card.name], Fraction(0))
+            for card in cards
+        ]
+        counts = [n + more for n, more in zip(counts, _in_units(sizes))]
+    offloaded = last_of(log, "offloaded")
+    layers = 0 if offloaded is None else int(offloaded.number) - 1
+    number = sum(counts)
+    if not number or layers % number or 0 in counts:
+        return []
+    return [n * (layers // number) for n in counts]
+
+
+def _in_units(sizes: Sequence[Fraction]) -> list[int]:
+    """Sizes of 0.01 MiB as multiples of the largest that all are multiples of, to their last digit."""
+    total = sum(sizes, Fraction(0))
+    for parts in range(1, MOST_LAYERS) if total else ():
+        counts = [int(size * parts / total + Fraction(1, 2)) for size in sizes]
+        if all(abs(n * total / parts - size) <= Fraction(1, 100) for n, size in zip(counts, sizes)):
+            return counts
+    return [0] * len(sizes)
 
 
 def _variants(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str, Value]]]:
@@ -302,7 +354,8 @@ def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -
     for key, other in (("keys", "cache"), ("split", "split")):
         if key in values:
             said[other] = values[key]
-    return deploying.deploy("ollama", counted.costs, given, {**said, **chosen}, counted.cards, "0.29", counted.longest)
+    version = counted.version or "0.29"
+    return deploying.deploy("ollama", counted.costs, given, {**said, **chosen}, counted.cards, version, counted.longest)
 
 
 def _middle(figure: Figure) -> str:
@@ -324,7 +377,8 @@ def _advice(log: Log, deployment: Deployment, values: Mapping[str, Value], made_
             found.append(f"{_middle(concurrency)} requests of {length:,} tokens fit at once; one of {most:,}.")
     graphs = last_of(log, "graphs")
     if graphs is not None:
-        found.append(f"{graphs.text} are CUDA graphs: --enforce-eager frees them, and decodes more slowly.")
+        off = "--disable-cuda-graph" if log.engine == "sglang" else "--enforce-eager"
+        found.append(f"{graphs.text} are CUDA graphs: {off} frees them, and decodes more slowly.")
     if log.engine == "vllm" and "cache" not in values and last_of(log, "room") is not None:
         found.append("--kv-cache-dtype fp8 would hold about twice as many tokens.")
     if log.engine == "sglang":

@@ -37,6 +37,8 @@ MEASURED = {
     "projector compute": "the buffers of the projector of images",
     "draft loaded": "the draft’s own weights",
     "draft checkpoint": "the draft’s own file",
+    "draft keys": "the draft’s own cache",
+    "draft values": "the draft’s own cache",
 }
 NAMES = {"memory": "memory of the device"}
 # Figures that a log gives, and from which the others follow.
@@ -53,6 +55,8 @@ DEFAULT_SHARES = (Fraction(90, 100), Fraction(92, 100))  # of vLLM, by version
 OTHER_TYPE = 2  # by which a single table may: 16 bits instead of 8
 OF_WEIGHTS = ("file", "bits", "model", "projected", "weights", "repeating", "nonrepeating", "all weights")
 OF_RANKS = ("tokens", "old tokens", "concurrency", "blocks", "longest")  # that each rank may print of its own memory
+_PARTS = ("", "_", "-")  # CUDA0, CUDA0_Split, HTP0-REPACK, and not CUDA01
+OWN_MIX = "a format of its own"  # in a model's name
 OTHER_MIX = Fraction(1, 3)  # by which a maker's own mix may differ from llama-quantize's
 
 
@@ -126,7 +130,7 @@ def _figures(deployment: Deployment, one: Found) -> list[Figure]:
     same = [f for f in (*deployment.figures, *deployment.more) if f.key == key]
     if is_host(one.place):
         return [f for f in same if is_host(f.place)]
-    own = [f for f in same if f.place and (f.place == one.place or one.place.startswith(f.place))]
+    own = [f for f in same if f.place and one.place.startswith(f.place) and one.place[len(f.place) :][:1] in _PARTS]
     if own:
         return own
     return same if not one.place or not any(f.place for f in same) else []
@@ -188,6 +192,10 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
     printed, counted = bytes_of(one), figure.most
     if one.key in ("loaded", "checkpoint"):
         return _loaded(printed, figure, beside, WORKSPACES if log.engine == "sglang" else 0)
+    if one.key == "weights" and not is_host(one.place):
+        for name, size in beside.parts[:1]:
+            if abs(printed - counted - size) <= counted * ABOVE:
+                return State.EXPLAINED, f"{decimal(Fraction(printed - counted, 2**20))} MiB more: with {name}"
     if one.key in ("model", "projected", "context") and figure.least <= printed <= counted:
         return State.INSIDE, figure.rule
     file = next((f for f in beside.deployment.figures if f.key == "file"), None)
@@ -198,8 +206,12 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
         return State.INSIDE, figure.rule
     if one.key == "compute" and log.engine == "ollama" and one.digits == 1:
         return State.MEASURED, MEASURED["estimate"]
-    if log.engine in ("llama.cpp", "ollama"):
-        return _of_mix(one, printed, counted, log, beside.deployment)
+    if log.engine not in ("llama.cpp", "ollama"):
+        return None
+    if (said := _of_mix(one, printed, counted, log, beside.deployment)) is not None:
+        return said
+    if log.quantization == OWN_MIX and one.key in OF_WEIGHTS:
+        return State.MEASURED, "a mix of types of its maker’s own, of which the log does not print all"
     return None
 
 

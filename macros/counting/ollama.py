@@ -107,7 +107,7 @@ def on_server(
     outputs = sequences * (vectors["vocab_size"] + vectors["d_model"]) * 4
     rule = "a row of logits and a vector per sequence, in 32 bits: its runner embeds, too"
     embedded = exactly("outputs", "output buffer size", outputs, "MiB", 2, rule, PROVED)
-    more = (*served.more, embedded, _all(cache), *_estimates(costs, given))
+    more = (*served.more, embedded, _all(cache), *_estimates(costs, given, cache))
     return replace(served, engine="ollama", version=version, more=more)
 
 
@@ -115,8 +115,9 @@ def _all(size: int | Fraction) -> Figure:
     return exactly("all", "kv cache of all layers", size, "GiB", 1, "all sequences, before it loads", PROVED)
 
 
-def _estimates(costs: Costs, given: Conditions) -> list[Figure]:
-    """The weights as Ollama adds them up before it loads: the layers, and what gives the output."""
+def _estimates(costs: Costs, given: Conditions, cache: int | Fraction) -> list[Figure]:
+    """The weights as Ollama adds them up before it loads: the layers, and what gives the output. Up to 0.6.0, a layer
+    has its cache, and the output counts as one of the layers (`llm/memory.go`)."""
     layers = output = table = 0
     for one in costs.formats.gguf.in_format(llama_devices.format_of(costs, given)):
         size = one.tensor.rows * bytes_of_row(one.type, one.tensor.columns)
@@ -136,8 +137,13 @@ def _estimates(costs: Costs, given: Conditions) -> list[Figure]:
         for key, what, size, rule in (
             ("all weights", "memory.weights.total", layers + output, "the layers and the output"),
             ("all weights", "memory.weights.total", layers, "the layers, as versions before 0.4 add up"),
+            ("all weights", "memory.weights.total", layers + cache, "the layers with their cache, up to 0.6.0"),
             ("repeating", "memory.weights.repeating", layers, "tensors of the layers"),
             ("repeating", "memory.weights.repeating", layers - output, "the layers less the output, before 0.4"),
+            (
+                *("repeating", "memory.weights.repeating", layers + cache - output),
+                "the layers with their cache less the output, up to 0.6.0",
+            ),
             ("nonrepeating", "memory.weights.nonrepeating", output, "the output, or the table if they are tied"),
         )
     ]
@@ -196,7 +202,7 @@ def _own(
         _command(options, context, parallel),
         (),
         tuple(notes),
-        (*_estimates(costs, given), *more),
+        (*_estimates(costs, given, sum(cache)), *more),
     )
 
 
@@ -291,10 +297,15 @@ def _said(name: str, costs: Costs, context: int, parallel: int, batch: int) -> s
 
 
 def _weights(costs: Costs, given: Conditions, places: Sequence[int], number: int) -> list[int]:
-    """Bytes of tensors on the CPU and on each device; the table of tokens stays on the CPU."""
+    """Bytes of tensors on the CPU and on each device; the table of tokens stays on the CPU, and is copied where it is
+    the output, too (`ml/backend/ggml/ggml.go`)."""
     found = [0] * (number + 1)
-    for one in costs.formats.gguf.in_format(llama_devices.format_of(costs, given)):
+    stored = costs.formats.gguf.in_format(llama_devices.format_of(costs, given))
+    is_tied = all(one.tensor.name != HEAD for one in stored)
+    for one in stored:
         size = one.tensor.rows * bytes_of_row(one.type, one.tensor.columns)
+        if is_tied and one.tensor.name == llama_devices.TOKENS_TABLE and places[-1] >= 0:
+            found[places[-1] + 1] += size
         if one.layers is None:
             place = -1 if one.tensor.name in llama_devices.INPUTS else places[-1]
             found[place + 1] += size

@@ -22,7 +22,7 @@ from .splits import Split
 BLOCK = 16
 # Beside recurrent layers the tokens of a block are a multiple of so many; for latents of 64, and since 0.25 of 128.
 GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 25))
-SHARE = Fraction(92, 100)  # --gpu-memory-utilization
+SHARE, OLD_SHARE, SHARE_SINCE = Fraction(92, 100), Fraction(90, 100), (0, 20)  # --gpu-memory-utilization
 # --max-num-batched-tokens and --max-num-seqs of its server: on 70 GiB and more that are no A100, and on all else
 LARGE, USUAL = (8192, 1024), (2048, 256)
 STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its default; without, one

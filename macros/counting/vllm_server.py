@@ -92,7 +92,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         split,
         setting,
         whole(options, "length", 0) or given.tokens,
-        share if isinstance(share, Fraction) else vllm.SHARE,
+        share if isinstance(share, Fraction) else vllm.SHARE if number >= vllm.SHARE_SINCE else vllm.OLD_SHARE,
         amount(options, "room"),
         blocks if isinstance(blocks, int) else None,
         switch(options, "eager", False),
