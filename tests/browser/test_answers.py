@@ -251,3 +251,95 @@ def test_run_asks_for_what_its_address_says(run):
     assert run({}, {"problem": "It has 2 tokens"})["patches"] is None
     wrong = run({"layer": "-1", "added": "1,x", "number": "a b", "steps": "2", "off": "0.x"}, {})["wrong"]
     assert len(wrong) == 5 and wrong[1] == 'added = "1,x": not a list of token ids'
+
+
+# --- the small model, asked: a session that writes down what it runs --------------------------------------------------
+
+CAPITALS = """
+import { readFileSync } from "node:fs"
+import * as tool from "./tools/capitals/answer.mjs"
+import { Vocabulary } from "./tools/capitals/vocabulary.mjs"
+const { state, shift, FOLDER } = JSON.parse(readFileSync(0, "utf-8")),
+  read = name => readFileSync(`${FOLDER}/${name}`, "utf-8"),
+  vocabulary = new Vocabulary(JSON.parse(read("tokenizer.json"))),
+  config = JSON.parse(read("config.json")),
+  facts = tool.factsOf(read("countries.csv"), read("sentences.txt")),
+  scores = vocabulary.words.map((_, i) => -i),
+  plain = { scores }
+const session = {
+  run(ids, source, came, changes) {
+    const isChanged = changes.off.length + changes.without.length > 0,
+      now = isChanged ? { scores: scores.with(1, shift) } : plain
+    Object.assign(this, { ran: [ids.map(id => vocabulary.words[id]), changes.other?.length], now, base: now, plain })
+  },
+}
+const rules = tool.rulesOf(facts, { config, vocabulary, designs: ["scaling"] }),
+  wrong = Object.entries(state).flatMap(([name, text]) => {
+    try {
+      return rules[name](text) === text ? [] : [name]
+    } catch (error) {
+      return [error.message]
+    }
+  })
+const chosen = { ...tool.FIRST, ...state },
+  small = { session, vocabulary, config },
+  { made, ...answer } = tool.answer(chosen, facts, small)
+console.log(JSON.stringify({
+  ...{ wrong, answer, ran: session.ran, text: made?.text, isFull: made?.isFull, first: vocabulary.words.slice(0, 2) },
+  words: made && tool.wordsOf(made, chosen, small), head: tool.headOf(chosen.number),
+  own: [true, false].map(isTyping => tool.ownOf({ ...answer, made }, chosen, vocabulary, isTyping)),
+}))
+"""
+
+
+@pytest.fixture
+def capitals(folder):
+    def run(shift=5, **state):
+        (folder / "capitals.mjs").write_text(CAPITALS, "utf-8")
+        given = json.dumps({"state": state, "shift": shift, "FOLDER": str(ROOT / "macros/capitals")})
+        command = [Path(NODE.origin).parent / "bin/node", "capitals.mjs"]
+        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    return run
+
+
+def test_the_small_model_runs_the_sentence_with_its_added_words_and_another_of_as_many(capitals):
+    answer = capitals(country="Peru", added="Lima|zzz", **{"with": "Japan"})
+    assert answer["text"] == ["The", "capital", "of", "Peru", "is", "Lima"]
+    assert (
+        answer["ran"] == [answer["text"], None]
+        and "It has 5 words, and the sentence above has 6" in answer["answer"]["problem"]
+    )
+    assert answer["wrong"] == ['added = "zzz": not in the model’s vocabulary']
+    assert capitals(country="Peru", **{"with": "Japan"})["ran"][1] == 5
+    assert capitals(text="Lima is", other="Lima xyz")["answer"]["problem"] == "“xyz” is unknown."
+    wrong = capitals(layer="9", off="0.0|7.mlp", patch="0.mlp@99", temperature="9", number="a b", without="scale")[
+        "wrong"
+    ]
+    assert len(wrong) == 6 and 'off = "7.mlp": not in the list' in wrong
+
+
+def test_the_small_model_says_what_became_of_its_words(capitals):
+    answer = capitals(off="0.0", top_k="1", temperature="2")
+    words, (first, second) = answer["words"], answer["first"]
+    assert words["head"] == ["Word", "#Logit", "#Probability", "#With everything on", "#After the cut", ""]
+    assert words["caption"].endswith(", at temperature 2")
+    assert [row["word"] for row in words["rows"][:2]] == [second, first]
+    assert words["rows"][0]["left"] == "100.0%" and words["rows"][1]["cut"] == "cut by top-k"
+    assert f"the most likely word is {first}" in words["notes"][0] and "Now it is in place 2 of" in words["notes"][0]
+    plain = capitals()["words"]
+    assert plain["head"] == ["Word", "#Logit", "#Probability", ""] and plain["notes"] == []
+    assert "Without the changes" in capitals(without="scaling")["words"]["head"][3]
+
+
+def test_the_small_model_completes_a_word_and_names_an_unknown_one(capitals):
+    answer = capitals(text="Tokyo is the captial of", number="share/1/0/4/2")
+    typing, left = answer["own"]
+    assert typing["unknown"] == left["unknown"] == "captial" and left["near"] == "capital"
+    assert "value" not in typing and left["value"] == "Tokyo is the captial of"
+    assert answer["text"] == ["Tokyo", "is", "the"] and answer["head"] == {"layer": "1", "head": "0"}
+    typing, left = capitals(text="Tokyo is the capital of ja")["own"]
+    assert typing["offered"]["words"][0].startswith("Ja") and not typing["unknown"] and left["unknown"] == "ja"
+    assert capitals(text="<")["words"] is None and capitals()["own"][1]["value"] == "The capital of France is"

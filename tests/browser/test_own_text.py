@@ -25,7 +25,7 @@ CUT = """async ([assets, texts]) => {
 }"""
 
 CANDIDATES = """async ([assets, scores, how]) => {
-  const { candidates, drawn } = await import(new URL("tools/capitals/inside.mjs", assets))
+  const { candidates, drawn } = await import(new URL("tools/capitals/candidates.mjs", assets))
   const all = candidates(scores, how)
   return [all, [0, 0.5, 0.999999].map(chance => drawn(all, chance))]
 }"""

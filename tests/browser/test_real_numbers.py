@@ -20,6 +20,7 @@ pytestmark = pytest.mark.browser
 
 MOST_OF_SCRIPT, MOST_OF_PAGE = 150_000, 250_000  # bytes, compressed
 PAGES = ("", "step-by-step/", "choose/", "model/")
+OF_CHOICE = ("answer", "candidates", "form", "numbers", "rules")
 
 COMPUTED = """async ([assets, texts]) => {
   const { smallModel } = await import(new URL("tools/capitals/small.mjs", assets))
@@ -157,7 +158,7 @@ def test_the_pages_are_light(site_folder):
         assert len(html) + together + fonts <= MOST_OF_PAGE, (name, len(html), together, fonts)
     scripts = [
         own_assets(folder) / name
-        for name in ("tools/capitals.mjs", "tools/capitals/vocabulary.mjs", "tools/elements.mjs")
+        for name in ("tools/capitals.mjs", *(f"tools/capitals/{part}.mjs" for part in OF_CHOICE), "tools/view.mjs")
     ]
     data = [own_assets(folder) / "capitals" / name for name in ("countries.csv", "sentences.txt")]
     assert sum(path.stat().st_size for path in (*scripts, *data)) <= MOST_OF_SCRIPT

@@ -194,6 +194,7 @@ def test_engines_links_adapters_and_training_are_as_the_api_answers(files):
                 continue
             answer = ep.train(model, method="lora", **options)
             assert lora["parameters"] == answer.trainable and lora["rank"] == answer.adapters.adapter.rank
+            assert lora["exclude_modules"] == options.get("exclude_modules", [])
         answer, told = ep.train(model, devices=8, zero=3), costs["zero3_bytes"]
         assert told["total"] == answer.total == sum(told["bytes"].values())
         assert told["bytes"]["optimizer_states"] == answer.terms["optimizer states"] > 0

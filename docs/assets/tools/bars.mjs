@@ -1,18 +1,18 @@
 // Bars to one scale, of which a reader moves one state: the values are those of the page's own figure, by the same
 // compiled functions.
 
-import { choices, isUsual } from "./choices.mjs"
+import { moved, once } from "./choices.mjs"
 import { alert, html, labelled, render, select } from "./view.mjs"
 
-/** What evaluates, loaded once it is needed. @type {Promise<Counting> | undefined} */
-let loaded
-const counting = () =>
-  (loaded ??= Promise.all([
+/** What evaluates, loaded once it is needed. @type {() => Promise<Counting>} */
+const counting = once(() =>
+  Promise.all([
     import("../engine/base.mjs"),
     import("../problems.mjs"),
     import("./figures.mjs"),
     import("../engine/bar_values.mjs"),
-  ]).then(([{ M }, { py }, figures]) => ({ values: M["views.charts.bar_values"], py, figures })))
+  ]).then(([{ M }, { py }, figures]) => ({ values: M["views.charts.bar_values"], py, figures })),
+)
 /**
  * @typedef {{ values: Engine.BarValues, py: Engine.Python, figures: typeof import("./figures.mjs") }} Counting
  * @typedef {[title: string, colour: string, shape: string]} Kind
@@ -55,26 +55,8 @@ export function mount(place) {
     values.model = all.map(([slug]) => slug)
     usual.model = all[0][0]
   }
-  let isServed = true,
-    turn = 0
-  const { recall, set } = choices(place, values, usual, show)
+  const { recall, set } = moved(place, values, usual, { panels, counting, form, draw })
   output.setAttribute("aria-live", "polite")
-
-  async function show(/** @type {import("./choices.mjs").Chosen} */ chosen, problem = "") {
-    form(chosen, problem)
-    const mine = ++turn
-    if (isServed && isUsual(chosen, usual)) return
-    try {
-      const count = await counting()
-      if (mine !== turn) return
-      if (isServed) panels.replaceChildren()
-      isServed = false
-      draw(count, chosen)
-    } catch (error) {
-      loaded = undefined
-      form(chosen, error instanceof Error ? error.message : String(error))
-    }
-  }
 
   function form(/** @type {import("./choices.mjs").Chosen} */ chosen, problem = "") {
     const slider = (/** @type {Size} */ [name, known]) => {

@@ -39,4 +39,51 @@ export function choices(place, values, usual, show) {
   return { recall, set }
 }
 /** Whether all is as it was served. @param {Chosen} chosen @param {Chosen} usual */
-export const isUsual = (chosen, usual) => Object.entries(usual).every(([name, value]) => chosen[name] === value)
+const isUsual = (chosen, usual) => Object.entries(usual).every(([name, value]) => chosen[name] === value)
+
+/**
+ * What loads once, and again after it failed.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @returns {() => Promise<T>}
+ */
+export function once(load) {
+  /** @type {Promise<T> | undefined} */
+  let loaded
+  return () =>
+    (loaded ??= load().catch(error => {
+      loaded = undefined
+      throw error
+    }))
+}
+/**
+ * A figure that stands as it was served until a reader moves it: the form is drawn at once, the panels as soon as what
+ * counts them has come, and the latest change wins.
+ * @template T
+ * @param {HTMLElement} place of the figure
+ * @param {Record<string, string[]>} values of which one each is
+ * @param {Chosen} usual what the page was served with
+ * @param {object} how
+ * @param {Element} how.panels
+ * @param {() => Promise<T>} how.counting
+ * @param {(chosen: Chosen, problem?: string) => void} how.form
+ * @param {(count: T, chosen: Chosen) => void} how.draw
+ */
+export function moved(place, values, usual, { panels, counting, form, draw }) {
+  let isServed = true,
+    turn = 0
+  return choices(place, values, usual, async (chosen, problem) => {
+    form(chosen, problem)
+    const mine = ++turn
+    if (isServed && isUsual(chosen, usual)) return
+    try {
+      const count = await counting()
+      if (mine !== turn) return
+      if (isServed) panels.replaceChildren()
+      isServed = false
+      draw(count, chosen)
+    } catch (error) {
+      form(chosen, error instanceof Error ? error.message : String(error))
+    }
+  })
+}

@@ -1,15 +1,14 @@
 // The area map of a model at the width and with the layers that a reader chooses: counted and laid out by the same
 // functions as the page served, compiled; elements are drawn of them here.
 
-import { choices, isUsual } from "./choices.mjs"
+import { moved, once } from "./choices.mjs"
 import { alert, html, labelled, render } from "./view.mjs"
 
 const WIDTH = 260,
   HEIGHT = 200
-/** What counts and lays out, loaded once it is needed. @type {Promise<Counting> | undefined} */
-let loaded
-const counting = () =>
-  (loaded ??= Promise.all([
+/** What counts and lays out, loaded once it is needed. @type {() => Promise<Counting>} */
+const counting = once(() =>
+  Promise.all([
     import("../engine/base.mjs"),
     import("../problems.mjs"),
     import("./figures.mjs"),
@@ -22,7 +21,8 @@ const counting = () =>
     areas: M["views.charts.memory_areas"],
     py,
     figures,
-  })))
+  })),
+)
 /**
  * @typedef {{
  *   values: Engine.BarValues,
@@ -48,26 +48,8 @@ export function mount(place) {
     output = /** @type {HTMLElement} */ (place.querySelector("output")),
     values = { width: widths.map(String), layers: depths.map(String) },
     usual = { width: `${width}`, layers: `${layers}` }
-  let isServed = true,
-    turn = 0
-  const { recall, set } = choices(place, values, usual, show)
+  const { recall, set } = moved(place, values, usual, { panels, counting, form, draw })
   output.setAttribute("aria-live", "polite")
-
-  async function show(/** @type {import("./choices.mjs").Chosen} */ chosen, problem = "") {
-    form(chosen, problem)
-    const mine = ++turn
-    if (isServed && isUsual(chosen, usual)) return
-    try {
-      const count = await counting()
-      if (mine !== turn) return
-      if (isServed) panels.replaceChildren()
-      isServed = false
-      draw(count, [Number(chosen.width), Number(chosen.layers)])
-    } catch (error) {
-      loaded = undefined
-      form(chosen, error instanceof Error ? error.message : String(error))
-    }
-  }
 
   function form(/** @type {import("./choices.mjs").Chosen} */ chosen, problem = "") {
     const slider = (/** @type {"width" | "layers"} */ name, /** @type {string} */ said) =>
@@ -91,8 +73,10 @@ export function mount(place) {
     )
   }
 
-  function draw(/** @type {Counting} */ { values: of, treemap, areas, py, figures }, /** @type {number[]} */ chosen) {
+  /** @param {Counting} counting @param {import("./choices.mjs").Chosen} at */
+  function draw({ values: of, treemap, areas, py, figures }, at) {
     const { bytes, grouped, percent, short } = figures,
+      chosen = [Number(at.width), Number(at.layers)],
       /** @type {Part[]} */
       data = /** @type {any} */ (py.parse(parts)),
       middle = Math.floor(shown.length / 2),

@@ -1,17 +1,16 @@
 // Does it fit: weights and cache against the context, for the model, the users and the context that a reader chooses.
 // The shapes are those of the pages' own drawing, compiled; elements are drawn of them here.
 
-import { choices, isUsual } from "./choices.mjs"
+import { moved, once } from "./choices.mjs"
 import { alert, html, labelled, render, select } from "./view.mjs"
 
 const USERS = ["1", "2", "4", "8", "16", "32", "64"],
   PARTS = 32, // steps of the context
   SHARE = 4 // the context of the static figure is this part of the longest
 
-/** What counts, loaded once it is needed. @type {Promise<Counting> | undefined} */
-let loaded
-const counting = () =>
-  (loaded ??= Promise.all([
+/** What counts, loaded once it is needed. @type {() => Promise<Counting>} */
+const counting = once(() =>
+  Promise.all([
     import("../engine/base.mjs"),
     import("../problems.mjs"),
     import("./figures.mjs"),
@@ -22,7 +21,8 @@ const counting = () =>
     py,
     bytes,
     grouped,
-  })))
+  })),
+)
 /**
  * @typedef {(n: bigint) => string} Said
  * @typedef {object} Counting
@@ -51,27 +51,16 @@ export function mount(place) {
     part: Array.from({ length: PARTS }, (_, i) => `${i + 1}`),
   }
   /** @type {Chosen} */
-  let chosen = { ...usual },
-    isServed = true,
-    turn = 0
-  const { recall, set } = choices(place, values, usual, show)
-
-  async function show(/** @type {import("./choices.mjs").Chosen} */ given, problem = "") {
-    chosen = /** @type {Chosen} */ (given)
-    form(problem)
-    const mine = ++turn
-    if (isServed && isUsual(chosen, usual)) return
-    try {
-      const count = await counting()
-      if (mine !== turn) return
-      if (isServed) three.replaceChildren()
-      isServed = false
-      draw(count)
-    } catch (error) {
-      loaded = undefined
-      form(error instanceof Error ? error.message : String(error))
-    }
-  }
+  let chosen = { ...usual }
+  const { recall, set } = moved(place, values, usual, {
+    panels: three,
+    counting,
+    form(given, problem) {
+      chosen = /** @type {Chosen} */ (given)
+      form(problem)
+    },
+    draw,
+  })
   const contextOf = (/** @type {number} */ longest) => Math.floor((longest * Number(chosen.part)) / PARTS)
 
   function form(problem = "") {

@@ -1,6 +1,7 @@
 // A station of the guide, tried by the reader: a sentence of the small model's words, or two vectors that RoPE turns.
 // Until the button is pressed, the page shows its static figure and loads nothing more.
 
+import { candidates } from "./capitals/candidates.mjs"
 import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
 import { notKnown, offered, unknown } from "./own_words.mjs"
 import { alert, html, labelled, render, select, table } from "./view.mjs"
@@ -9,9 +10,8 @@ const TEXT = "The capital of France is",
   SHOWN = 6, // words, neurons
   LONGEST = 400 // characters of a text
 /**
- * @typedef {typeof import("./capitals/inside.mjs")} Inside
  * @typedef {import("./capitals/vocabulary.mjs").Piece} Piece
- * @typedef {import("./capitals/small.mjs").Small & { inside: Inside }} Small
+ * @typedef {import("./capitals/small.mjs").Small} Small
  * @typedef {object} Now
  * @property {Piece[]} pieces of the text
  * @property {string[]} words that the model knows, as far as the first that it does not
@@ -23,14 +23,7 @@ const TEXT = "The capital of France is",
 
 /** @type {Promise<Small> | undefined} */
 let loaded
-const theModel = () =>
-  (loaded ??= (async () => {
-    const [{ smallModel }, inside] = await Promise.all([
-      import("./capitals/small.mjs"),
-      import("./capitals/inside.mjs"),
-    ])
-    return { ...(await smallModel()), inside }
-  })())
+const theModel = () => (loaded ??= import("./capitals/small.mjs").then(({ smallModel }) => smallModel()))
 
 /**
  * What a station asks for besides the text, and what it shows.
@@ -105,8 +98,7 @@ const STATIONS = {
         table(
           `Most likely next words at temperature ${temperature}`,
           ["Word", "#Logit", "#Probability", ""],
-          small.inside
-            .candidates(scores, { temperature, topK: scores.length, topP: 1 })
+          candidates(scores, { temperature, topK: scores.length, topP: 1 })
             .slice(0, SHOWN)
             .map(({ id, score, share }) => [
               small.vocabulary.words[id],

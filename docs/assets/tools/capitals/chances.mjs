@@ -1,7 +1,7 @@
 // What the probability of a word was made of: of a distribution's scores, and of what a cut leaves.
 
 /**
- * @typedef {import("./inside.mjs").Candidate} Candidate
+ * @typedef {import("./candidates.mjs").Candidate} Candidate
  * @typedef {import("./asked.mjs").Origin} Origin
  * @typedef {import("./asked.mjs").Part} Part
  * @typedef {object} Of

@@ -3,8 +3,8 @@
 import { patchTables } from "./patch_tables.mjs"
 
 /**
- * @typedef {import("../capitals.mjs").Now} Now
- * @typedef {import("../capitals.mjs").State} State
+ * @typedef {import("./answer.mjs").Made & import("./small.mjs").Small} Now
+ * @typedef {import("./answer.mjs").State} State
  * @typedef {import("../run/session.mjs").Session} Session
  * @typedef {{ parts: number[][], stream: number[][] }} Moved how far each patch moves the answer: by layer and part,
  *   and by token and layer

@@ -3,9 +3,10 @@
 
 import { named, Problem, py } from "../../problems.mjs"
 import { ACTIVATIONS, FEED_FORWARDS, HOLDS, NDArray, NORMS, ROLES } from "../../running.mjs"
+import { candidates, drawn } from "../capitals/candidates.mjs"
 import { ofChance } from "../capitals/chances.mjs"
 import { arrayOf as arrayOfRows } from "../capitals/changes.mjs"
-import { candidates, drawn, endings, lens } from "../capitals/inside.mjs"
+import { endings, lens } from "../capitals/inside.mjs"
 import { Seen } from "./seen.mjs"
 import { largest, Origins, placeIn, Tape } from "./tape.mjs"
 
