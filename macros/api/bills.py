@@ -26,8 +26,8 @@ Number = int | float | str
 
 @dataclass(frozen=True)
 class TokenBill(Tabular):
-    """The bill of a request: `found` at the bound or at the stated utilization; `measured` is an output token at a rate
-    that was given: its seconds, joules and money, 0 for what is not known."""
+    """The bill of a request: `found` at the bound or at the given utilization; `measured` is an output token at a
+    measured rate: its seconds, joules and money, 0 for any that are unknown."""
 
     model: Model
     given: Conditions
@@ -40,7 +40,7 @@ class TokenBill(Tabular):
 
     @property
     def table(self) -> Table:
-        """One row per kind of token; seconds, joules and money are of a million of them."""
+        """One row per kind of token, with seconds, joules and money per million tokens."""
         return table_of([_row(line) for line in self.found.lines], caption=self.sentence)
 
     @property
@@ -129,7 +129,7 @@ class TokenBill(Tabular):
 
 
 def _row(line: Line) -> Row:
-    """A kind of token; of a million of them."""
+    """The row of a kind of token, per million tokens."""
     return {
         "token": line.name,
         "of_a_request": line.tokens,

@@ -92,7 +92,7 @@ class Served(Tabular):
 
     @property
     def command(self) -> str:
-        """The command line of the engine for what was counted; empty for a framework."""
+        """The engine's command line for this deployment; empty for a framework."""
         if self.engine in deploying.FRAMEWORKS:
             return ""
         return command_of(self.engine, hub_of(self.model), self.deployment.command)
@@ -161,7 +161,7 @@ def said(least: int, most: int) -> str:
 
 
 def plain(value: Fraction) -> int | float:
-    """A number for data: whole if it is."""
+    """A number for data: an int if it is whole."""
     return int(value) if value.denominator == 1 else float(value)
 
 

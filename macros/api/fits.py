@@ -334,12 +334,10 @@ def fits(
     each device, the figures that its log prints and its command line, by the rules of `version`; without a machine, by
     the figures that need none. Raises `Problem`, also if the sizes do not divide by this many devices.
     """
-    if engine is not None and isinstance(model, (str, os.PathLike, Mapping, loading.Model)):
-        own = engine_known(engine)
-        several_devices = devices != 1 or on is not None and are_several(on)
-        if own in ENGINES and (options is not None or version or several_devices or on is None or own not in names()):
-            given = conditions(context, batch, loading.own_format(model, weights) or PUBLISHED, cache, devices)
-            return served_by(_read(model, given), given, own, on, options_of(options or ""), version)
+    own = _own_rules(model, on, devices, engine, options is not None or version != "")
+    if own is not None:
+        given = conditions(context, batch, loading.own_format(model, weights) or PUBLISHED, cache, devices)
+        return served_by(_read(model, given), given, own, on, options_of(options or ""), version)
     if options is not None:
         raise Problem("options without an engine and one model", "give engine='vllm', and a model")
     is_best = weights is not None and is_best_asked(weights)
@@ -367,6 +365,16 @@ def fits(
         format = given.format if is_best else conditions(weights=loading.own_format(one, weights) or PUBLISHED).format
         answers.append(_fit(read, replace(given, format=format), machine, is_best, name))
     return answers[0] if several is None else table_of([_row(answer) for answer in answers], caption=machine.name)
+
+
+def _own_rules(model: Any, on: str | None, devices: int, engine: str | None, has_options: bool) -> str | None:
+    """The engine that answers by its own rules, if options, a version or several devices ask for them; None if not."""
+    if engine is None or not isinstance(model, (str, os.PathLike, Mapping, loading.Model)):
+        return None
+    own = engine_known(engine)
+    several_devices = devices != 1 or on is not None and are_several(on)
+    is_asked = has_options or several_devices or on is None or own not in names()
+    return own if own in ENGINES and is_asked else None
 
 
 def is_best_asked(weights: object) -> bool:

@@ -1,4 +1,4 @@
-"""An engine's start-up log, line by line: each figure beside the one that is counted, and what to change."""
+"""An engine's start-up log, line by line: each figure next to the computed one, and what to change."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class LogReading(Tabular):
 
     @property
     def understood(self) -> int:
-        """The number of figures that have a counted one next to them, or from which others follow."""
+        """The number of figures that have a computed counterpart, or from which others follow."""
         return len(self.replay.rows) - self.replay.number(State.ALONE)
 
     @property
@@ -189,7 +189,8 @@ TAKEN = "taken for"
 
 
 def parts_of(model: Model) -> list[tuple[str, int]]:
-    """Bytes in 16 bits of what an engine loads beside the text part: towers, and layers of multi-token prediction."""
+    """Bytes in 16 bits of the parts that an engine loads in addition to the text part: towers and multi-token
+    prediction layers."""
     towers = sum(component.total for component in model.components)
     drafts = model.prediction.total if model.prediction else 0
     named = (("the towers of images and sound", towers), ("the layers of multi-token prediction", drafts))

@@ -76,8 +76,7 @@ def _again(slug: str, config: dict[str, Any] | None, format: str) -> Model:
 
 
 def own_format(model: object, weights: Any) -> Any:
-    """The format of the weights that was asked for; if none was, the one that the model's name states, as that of a
-    conversion does."""
+    """The requested format of the weights, or otherwise the one in the model's name, as in that of a conversion."""
     if weights is not None and not isinstance(weights, Unsaid):
         return weights
     if isinstance(model, Model):
@@ -88,7 +87,7 @@ def own_format(model: object, weights: Any) -> Any:
 
 
 class Named(dict[str, Any]):
-    """A dict whose missing key is told with the nearest one."""
+    """A dict whose error for a missing key suggests the nearest one."""
 
     def __missing__(self, key: object) -> NoReturn:
         known = ", ".join(self)
@@ -318,12 +317,12 @@ class Model(Tabular):
 
     @property
     def components(self) -> tuple[Tower, ...]:
-        """The vision and audio towers beside a multimodal model's text part, which no other figure counts."""
+        """The vision and audio towers of a multimodal model, which no other figure counts."""
         return tuple(map(Tower, self.inner.components))
 
     @property
     def prediction(self) -> Prediction | None:
-        """The modules for multi-token prediction beside the model, which no other figure counts; None without any."""
+        """The modules for multi-token prediction, which no other figure counts; None if the model has none."""
         return Prediction(self.inner.prediction) if self.inner.prediction else None
 
     @property
@@ -385,7 +384,7 @@ def _plain(value: Any) -> Any:
 
 
 class Tower(Tabular):
-    """A tower beside a text part: its tensors, and what an image or a sound costs."""
+    """A tower of a multimodal model: its tensors, and the cost of an image or a sound."""
 
     def __init__(self, inner: Component):
         self._inner = inner

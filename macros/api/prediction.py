@@ -1,4 +1,4 @@
-"""The modules for multi-token prediction beside a model, in the Python API."""
+"""The modules for multi-token prediction of a model, in the Python API."""
 
 from __future__ import annotations
 

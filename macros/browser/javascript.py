@@ -118,7 +118,7 @@ def methods_of(tree: ast.Module) -> set[str]:
 
 
 def absolute(node: ast.ImportFrom, name: str) -> str:
-    """The dotted name of the module that a relative import in the module `name` is from."""
+    """The absolute name of the module that a relative import in the module `name` refers to."""
     parts = name.split(".")  # a package's name ends in `.__init__`, one more than its folder
     return ".".join([*parts[: -node.level], *([node.module] if node.module else [])])
 
@@ -244,7 +244,7 @@ class _Module:
 
     @contextmanager
     def scope(self, names: Iterable[str]) -> Iterator[None]:
-        """A function's local names, shortened since nothing outside uses them, and distinct from those of enclosing
+        """A function's local names, shortened because nothing outside uses them, and distinct from those of enclosing
         scopes."""
         before = self.shortened, self.names
         written: dict[str, str] = {}

@@ -120,7 +120,7 @@ class Store:
         return True
 
     def seen(self, root: Path) -> Iterable[str]:
-        """What a result may depend on besides presets: for a page, its existence."""
+        """Everything besides presets that a result may depend on: of a page, its existence."""
         folder = f"{PRESETS}{os.sep}"
         for path, (content, _) in self.files.items():
             if not str(path).startswith(folder):
@@ -240,7 +240,7 @@ def cache_folder() -> Path:
 
 
 def _package_states() -> States:
-    """Every file of the package, by its size and time: a command is done before all of them are read."""
+    """The size and modification time of every package file: a command finishes before all of them could be read."""
     found: dict[Path, tuple[str, tuple[int, ...]]] = {}
     for folder, folders, names in os.walk(PACKAGE):
         folders[:] = [name for name in folders if name != "__pycache__"]

@@ -18,7 +18,7 @@ _HOLE = re.compile(r"\{(\w+)\}")
 
 
 class Sentence(NamedTuple):
-    """A sentence about a country: the facts in its gaps, and the one to predict, the last."""
+    """A sentence about a country: the facts that fill its gaps, the last of which is to be predicted."""
 
     shape: str
 
@@ -27,7 +27,7 @@ class Sentence(NamedTuple):
         return _HOLE.findall(self.shape)[-1]
 
     def pieces(self, facts: dict[str, str]) -> list[str]:
-        """The whole sentence, token by token: a name is one token, and so is the full stop."""
+        """The full sentence, token by token: a name is one token, and so is the full stop."""
         return [*(word.format(**facts) for word in self.shape.split()), "."]
 
     def prompt(self, facts: dict[str, str]) -> str:

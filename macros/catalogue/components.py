@@ -1,4 +1,4 @@
-"""The towers beside a model's text part, as components of it: what each stores, and what an image or a sound costs."""
+"""The towers of a multimodal model as components: what each stores, and what an image or a sound costs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Seen(NamedTuple):
 
 
 class Component:
-    """A tower of a model: `part` is the key of its table in config.json, `where` says where that is."""
+    """A tower of a model: `part` is the key of its table in config.json, `where` the place of that table."""
 
     def __init__(self, part: str, tower: Tower, config: TowerConfig, unknown: list[str], where: str):
         self.part, self.tower, self.config, self.unknown, self.where = part, tower, config, unknown, where
@@ -144,8 +144,8 @@ class Component:
 def components_of(
     whole: Mapping[str, Any], where: str = "", is_strict: bool = False
 ) -> tuple[tuple[Component, ...], tuple[str, ...]]:
-    """The towers of a whole config.json, and the keys of its other parts, for which no tower is known here. `where`:
-    its place, for messages.
+    """The towers of a config.json, and the keys of its other parts, for which no tower is known. `where`: the place,
+    for messages.
 
     Raises `Problem` for a tower whose config is wrong, or, if strict, has a key that it does not know.
     """

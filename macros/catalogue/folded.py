@@ -119,8 +119,8 @@ def fold(run: Callable[[], Trace], found: Sequence[Fold]) -> Trace:
 
 
 def in_folds(poly: Poly, trace: Trace, found: Sequence[Fold]) -> Poly:
-    """The same with the number of layers of a fold as one symbol: the terms of its first layer for each of them, and
-    what the others add as a plain number."""
+    """The same with the number of layers of a fold as one symbol: the first layer's terms times the symbol, and the
+    remainder of the others as a plain number."""
     counts = {node.layers: node.layer_count for node in trace.root.children if node.layers is not None}
     for one in found:
         numbers = {str(counts[layers].expr): int(counts[layers]) for layers in one.kinds}
@@ -178,7 +178,7 @@ def _are_alike(a: Node, b: Node, pairs: dict[int, int]) -> bool:
 
 
 def _shapes(arrays: Sequence[ShapeArray], pairs: Mapping[int, int]) -> set[Shape]:
-    """The shapes of arrays, each once, with numbers of arrays as those of another layer."""
+    """The shapes of arrays, each once, with the number of arrays replaced by that of another layer."""
     return {
         tuple([pairs[d] if d in pairs and d.expr.constant is not None else d for d in x.shape]) if pairs else x.shape
         for x in arrays

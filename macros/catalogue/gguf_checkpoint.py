@@ -120,7 +120,7 @@ def tokenizer_of(file: Gguf, vocabulary: int) -> Tokenizer:
 
 
 class OfGguf(OfLibrary):
-    """A tokenizer that the library `tokenizers` reads from a file which is there while it is asked."""
+    """A tokenizer that the `tokenizers` library reads from a file that exists only while it reads."""
 
     def __init__(self, made: dict[str, Any], path: Path, vocabulary: int):
         super().__init__(path, vocabulary)

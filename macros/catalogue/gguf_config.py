@@ -196,8 +196,8 @@ class Reading:
             self._put(raw, "qk_nope_head_dim", whole - rope)
 
     def _query_scale(self, raw: Raw) -> None:
-        """What scores are divided by the root of: no key states it, and llama.cpp takes the width of a head, of the
-        models of 27 billion that of the queries by their heads."""
+        """The number whose root divides the scores. No key states it: llama.cpp uses the head width, and for the
+        27-billion models the query width divided by the number of heads."""
         head, width = self._number("attention.key_length"), self._number("embedding_length")
         heads, layers = self._said("n_heads", ("attention.head_count",)), self._number("block_count")
         if head is not None and width and heads:
@@ -266,7 +266,7 @@ class Reading:
         return self._number("attention.key_length") or (width // heads if heads and width else None)
 
     def _layers(self, raw: Raw) -> None:
-        """Which layer is of which kind, by the tensors that it has."""
+        """The kind of each layer, from the tensors that it has."""
         key, layers = self.keys.get("layer_types"), self._number("block_count")
         if key is None or layers is None or layers > 10_000:
             return
@@ -319,7 +319,7 @@ def _exact(value: Any) -> Any:
 
 
 def _near(value: float) -> float:
-    """A number that was computed from floats of 32 bits: a whole one if it is near."""
+    """A number computed from 32-bit floats, rounded if it is close to a whole one."""
     return float(round(value)) if abs(value - round(value)) < 1e-3 * value else value
 
 
@@ -343,8 +343,8 @@ def apart(here: Shapes, there: Shapes) -> int:
 
 
 def config_of(file: Gguf, types: Iterable[str]) -> Raw:
-    """The keys of a config.json whose model has the file's tensors, or most of them; it is of one of the types. Raises
-    `Problem`."""
+    """The keys of a config.json that describes a model with the file's tensors, or most of them, of one of these types.
+    Raises `Problem`."""
     best: tuple[int, Raw] | None = None
     wrong: Problem | None = None
     for reading in _readings(file, types):

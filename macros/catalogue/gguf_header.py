@@ -58,7 +58,7 @@ class Values(NamedTuple):
 
 
 class Placed(NamedTuple):
-    """A tensor of a file: its type, its shape with the row last, its bytes, and where these begin in which file."""
+    """A tensor of a file: its type, its shape (rows last), its size in bytes, its file and its offset."""
 
     type: str
     shape: tuple[int, ...]
@@ -105,7 +105,7 @@ class Gguf(NamedTuple):
         return self.list_of(f"{self.architecture}.{key}")
 
     def list_of(self, key: str) -> list[Scalar] | None:
-        """A list in the metadata by its whole key; None for any other value."""
+        """A list in the metadata, by its full key; None for any other value."""
         value = self.metadata.get(key)
         return value.all() if isinstance(value, Values) else None
 
@@ -124,7 +124,7 @@ def is_gguf(path: Path) -> bool:
 
 
 def read_gguf(path: Path) -> Gguf:
-    """The header of a file; if it is one of several, by its name, of all of them. Raises `Problem`."""
+    """The header of a file, or of all files of the set if its name says that it is one of several. Raises `Problem`."""
     paths = _parts(path)
     found: Gguf | None = None
     for number, part in enumerate(paths):
@@ -147,7 +147,7 @@ def read_gguf(path: Path) -> Gguf:
 
 
 def _parts(path: Path) -> list[Path]:
-    """A file, or all files that it is one of by its name. Raises `Problem` if any of them is missing."""
+    """The file, or every file of the set that its name says it belongs to. Raises `Problem` if one is missing."""
     part = _PART.fullmatch(path.name)
     if part is None:
         return [path]

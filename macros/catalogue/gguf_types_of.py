@@ -24,8 +24,8 @@ def names() -> list[str]:
 
 
 def types_of(architecture: str) -> list[str]:
-    """The model types that llama.cpp's converter makes a file of this architecture of. Raises `Problem` if there is
-    none."""
+    """The model types whose files, as llama.cpp's converter writes them, have this architecture. Raises `Problem` if
+    there is none."""
     known = _of_architectures()
     if architecture not in known:
         raise Problem(
@@ -36,7 +36,7 @@ def types_of(architecture: str) -> list[str]:
 
 
 def likeliest(architecture: str) -> Iterator[str]:
-    """The same, the one that is called like the architecture first: the others are looked for only after it. Raises
+    """The same, starting with the type of the architecture's own name; the others are looked up only afterwards. Raises
     `Problem`."""
     first = find(architecture).gguf if is_known(architecture) else None
     is_called_so = isinstance(first, Converted) and first.name == architecture

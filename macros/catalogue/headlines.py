@@ -140,8 +140,8 @@ def _steps(size: Short) -> Iterator[int]:
 
 
 def headlines_of(preset: Preset) -> list[Headline]:
-    """The published sizes of a preset, each with the counts that it is said to be: the total and the active parameters,
-    unless the preset says otherwise. A name such as 8x7B is no size."""
+    """The published sizes of a preset, each with the counts that it is taken for: the total and the active parameters
+    unless the preset names others. A name such as 8x7B is not a size."""
     published, found = preset.published, []
     if preset.headline:
         found.append(Headline("headline_counts", preset.headline, preset.headline_counts, "its name"))

@@ -51,7 +51,7 @@ def load(name: str, files: bool = False, revision: str | None = None) -> Model:
 
 
 def _repository(name: str) -> str:
-    """`organization/name` in a name or an address; empty if it has none."""
+    """`organization/name` from a name or an address; empty if there is none."""
     found = reference(name)
     whole = f"{found.organization}/{found.name}"
     is_file = found.name.lower().endswith((".json", ".safetensors", ".gguf"))
@@ -68,7 +68,7 @@ def _library():
 
 
 def _host(library) -> str:
-    """The host that is asked, without a port's or an account's particulars."""
+    """The host of the request, without port and credentials."""
     from urllib.parse import urlsplit
 
     return urlsplit(library.constants.ENDPOINT).hostname or "the hub"
@@ -93,7 +93,7 @@ def _downloaded(library, repository: str, file: str, revision: str | None, most:
 
 
 def _headers(library, repository: str, revision: str | None, config: Path) -> Path:
-    """A folder with the config and, of each safetensors file, its header alone."""
+    """A folder with the config and only the header of each safetensors file."""
     import atexit
     import shutil
     import tempfile
@@ -124,7 +124,7 @@ def _files(library, repository: str, revision: str | None) -> list[str]:
 
 
 def _header(library, repository: str, file: str, revision: str | None) -> bytes:
-    """The beginning of a file, as far as its header goes: by range requests, and never more than asked for."""
+    """The header at the beginning of a file, read by range requests that never fetch more than they ask for."""
     begun = _range(library, repository, file, revision, 0, _FIRST)
     length = int.from_bytes(begun[:8], "little")
     if len(begun) < 8 or length > LARGEST_HEADER:
@@ -155,7 +155,7 @@ def _range(library, repository: str, file: str, revision: str | None, begin: int
 
 @contextmanager
 def _in_one_line(repository: str, revision: str | None) -> Iterator[None]:
-    """Turns what the library raises into one line with the mend."""
+    """Turns the library's exceptions into one line that says what to do."""
     library = _library()
     library.utils.disable_progress_bars()
     library.utils.logging.set_verbosity(logging.CRITICAL)  # what it says of each try, our one line says at the end

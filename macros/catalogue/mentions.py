@@ -1,4 +1,4 @@
-"""Where the pages and the data of the repository name a model: what a deleted or renamed preset leaves behind."""
+"""Finds where the pages and data of the repository name a model: leftovers of a deleted or renamed preset."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class ModelFiles:
         return self._read
 
     def notes(self, model: Counted) -> list[str]:
-        """What else is worth saying of the files, a line each."""
+        """Further remarks on the files, one line each."""
         return []
 
     def difference(self, model: Counted) -> str:
@@ -99,7 +99,7 @@ class GgufFiles(ModelFiles):
         return GgufFiles(self.gguf, decides=False)
 
     def difference(self, model: Counted) -> str:
-        """The tensors that the metadata ask for and the file has otherwise, in one line; empty if there are none."""
+        """The tensors that differ between the metadata and the file, in one line; empty if they agree."""
         file = self.weights(model)
         if file is None or not self.decides:
             return self._unread
@@ -141,7 +141,7 @@ class GgufFiles(ModelFiles):
 
 
 def _other_types(made: GgufFile, gguf: Gguf, format: str, has_matrix: bool) -> dict[str, str]:
-    """The tensors whose types are not those of a format, with the types that they have."""
+    """The tensors whose types differ from those of the format, with their types."""
     usual = {
         stored.tensor.named(layer): stored.type
         for stored in made.stored(format, has_matrix=has_matrix)
@@ -151,7 +151,7 @@ def _other_types(made: GgufFile, gguf: Gguf, format: str, has_matrix: bool) -> d
 
 
 def _has_files(folder: Path) -> bool:
-    """Whether any safetensors file is there, with the others of its set or without."""
+    """Whether there is any safetensors file, even if others of its set are missing."""
     return any(name.endswith(".safetensors") for name in os.listdir(folder))
 
 
@@ -184,7 +184,8 @@ def _named(what: str, names: Sequence[str], more: str = "") -> list[str]:
 
 
 def _sizes(file: FileWeights, said: WeightFormats) -> list[str]:
-    """The tensors of the shape that the config says, in other bytes: in another type, or quantized otherwise."""
+    """The tensors of the shape that the config gives but of another size in bytes: of another type, or quantized
+    differently."""
     if said.problem is not None:
         return [f"config.json: {said.problem.what}"]
     if not said.is_stated:

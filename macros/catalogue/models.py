@@ -1,4 +1,4 @@
-"""A model with everything that its trace gives: counts, parts beside the text model, published figures."""
+"""A model with everything derived from its trace: counts, towers and other parts, published figures."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Model:
 
     @property
     def unknown_format(self) -> str:
-        """The unknown part of a foreign config's quantization; empty if all of it is known."""
+        """The unknown part of a foreign config's quantization; empty if everything in it is known."""
         try:
             quantization.read(self.raw)
         except Problem as problem:
@@ -198,8 +198,8 @@ class Model:
         return Counted(self.raw, self.architecture, self.config, self.head, self.trace)
 
     def release(self) -> None:
-        """Drop the trace and what was counted from it. A trace that a view still holds a part of stays the model's:
-        its parts are compared by identity."""
+        """Drop the trace and everything counted from it. The model keeps a trace that a view still uses a part of,
+        since parts are compared by identity."""
         mine = vars(self)
         self.release_costs()
         mine.pop("counts", None)
@@ -225,7 +225,7 @@ class Model:
 
     @cached_property
     def prediction(self) -> Prediction | None:
-        """The modules for multi-token prediction beside the model. Raises `Problem` for an impossible number."""
+        """The modules for multi-token prediction. Raises `Problem` for an impossible number."""
         return prediction_of(self)
 
     @cached_property
@@ -234,7 +234,7 @@ class Model:
 
     @property
     def components(self) -> tuple[Component, ...]:
-        """The towers beside the text part. Raises `Problem` for a wrong config of one."""
+        """The towers of a multimodal model. Raises `Problem` for a wrong config of one."""
         return self._components[0]
 
     @property
@@ -288,7 +288,8 @@ class Model:
         return bool(self.preset and self.preset.sources.names == "published")
 
     def verify(self) -> None:
-        """Raise `Problem` if the forward pass does not give an exact published total, or a part beside it is wrong."""
+        """Raise `Problem` if the forward pass does not give an exact published total, or if a tower or module is
+        wrong."""
         _ = self.components, self.prediction
         published = self.published
         if published and published.exact and published.parameters != (held := self.held(published.extra)):

@@ -1,4 +1,4 @@
-"""The modules for multi-token prediction of a model, as a component beside it: tensors, parameters, cost of a draft."""
+"""The modules for multi-token prediction as a component of a model: tensors, parameters, cost of a draft."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ AT = 4096  # context in tokens for the cost of a draft
 
 
 class Prediction:
-    """The modules of one model; `key` is that of config.json with their number, `where` says where that is. Embedding
-    and head are the model's."""
+    """The modules of one model. `key` is the key of config.json with their number, `where` its place. Embedding and
+    head are the model's."""
 
     def __init__(self, key: str, number: int, where: str, module: Any, config: Config, raw: Mapping[str, Any]):
         self.key, self.number, self.where = key, number, where
@@ -32,7 +32,7 @@ class Prediction:
 
     @cached_property
     def counts(self) -> Counts:
-        """Their tensors, and the FLOPs and the cache of a draft with each of them once."""
+        """Their tensors, and the FLOPs and the cache of a draft that runs each of them once."""
         module, config, raw = self._of
         from ..engine.predictions import trace
 

@@ -234,7 +234,7 @@ def blanks_of(table: Mapping[str, Any]) -> list[str]:
 
 
 def _wrong(table: Mapping[str, Any], struct: type[msgspec.Struct]) -> Iterator[str]:
-    """Each impossible value, with what is expected."""
+    """Each impossible value, with the expected ones."""
     for where, kind, value in _keys(table, struct):
         try:
             if value is not None and value != "":

@@ -76,7 +76,7 @@ def _config(architecture: Architecture) -> Schema:
 
 
 def _keys(values: dict[str, Schema], known: Set[str]) -> Schema:
-    """A table of these keys, some of which are described. The part after a dot is a key of an inner table."""
+    """A table of these keys, some of them with a description. The part after a dot is a key of an inner table."""
     tables: dict[str, dict[str, Schema | None]] = {}
     for name in sorted(known):
         table, dot, inner = name.partition(".")

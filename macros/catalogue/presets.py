@@ -123,7 +123,7 @@ def paths() -> dict[str, Path]:
 
 
 def _files(place: Path) -> list[Path]:
-    """The presets of a folder, at any depth; or the one file."""
+    """The presets below a folder, or the single file."""
     return [place] if place.suffix == ".toml" and not os.path.isdir(place) else sorted(place.rglob(TOML))
 
 
@@ -145,7 +145,7 @@ def file_of(slug: str) -> Path | None:
 
 
 def with_file(wrong: Problem, slug: str) -> Problem:
-    """A preset's problem, with its file if nothing more specific is named."""
+    """A preset's problem, with its file unless something more specific is named."""
     path = file_of(slug)
     return wrong if wrong.where or not path else wrong.at(place(path))
 
@@ -201,7 +201,7 @@ def meant(name: str) -> Meant:
 
 
 def inside(name: str) -> list[Meant]:
-    """The models of the catalog whose names stand inside a name, the longest first."""
+    """The models of the catalog whose names occur inside a name, the longest first."""
     return contained(name, names(), tuple(WEIGHTS), _names_by_words())
 
 

@@ -1,4 +1,4 @@
-"""What a question names besides words of a page: models, a machine, formats, numbers with what they count, a figure.
+"""Reads a question: models, a machine, formats, numbers with their units, a figure.
 
 One grammar for the search of the site, which runs this module compiled, and for the command line. Its words are data:
 `asked.toml`. A value that is typed is either read or stands in `Meaning.unused`; a model that the catalog lacks stands
@@ -30,7 +30,7 @@ def meant(question: str, grammar: Grammar) -> Meaning:
 
 
 class _Reading:
-    """A question while it is read: its tokens, and which of them have been."""
+    """A question while it is read: its tokens, and which of them have been used."""
 
     def __init__(self, question: str, grammar: Grammar) -> None:
         self.question, self.grammar = question, grammar
@@ -129,7 +129,7 @@ class _Reading:
         return 0 <= i < len(self.tokens) and not self.gone[i] and self.tokens[i].text in words
 
     def _correct(self) -> None:
-        """Put the known word in place of one that differs from it by a letter."""
+        """Replace each word that differs from a known one by a letter."""
         for i, token in enumerate(self.tokens):
             meant = self.grammar.models.near(token.text, self.grammar.of_terms)
             if meant:
@@ -192,7 +192,7 @@ class _Reading:
         return None
 
     def _count_before(self, i: int) -> None:
-        """How many devices stand before what names one: `2 x`, `dual`, `four nvidia`."""
+        """Read the number of devices before the name of one: `2 x`, `dual`, `four nvidia`."""
         at = i - 1
         while self._is(at, *MAKERS):
             at -= 1
@@ -216,7 +216,7 @@ class _Reading:
         self._take(at, i)
 
     def _plain(self, i: int, factor: int = 1) -> int | None:
-        """The whole number that a token is: `16`, and with a factor `16k`."""
+        """A token as a whole number: `16`, and with a factor `16k`."""
         if i < 0 or i >= len(self.tokens) or self.gone[i]:
             return None
         text = self.tokens[i].text
@@ -228,7 +228,7 @@ class _Reading:
         return number.times(factor if number.suffix == "k" else 1) or None
 
     def _value(self, start: int, n: int, is_before: bool, factor: int) -> tuple[int | None, int, int]:
-        """The number beside a phrase, behind it or, if it may, before it; and what both take."""
+        """The number after a phrase or, if allowed, before it; and the tokens that both span."""
         end = start + n
         while self._is(end, *BETWEEN):
             end += 1
@@ -243,7 +243,7 @@ class _Reading:
         return i > 0 and not self.gone[i - 1] and self.grammar.models.is_first(self.tokens[i - 1].text)
 
     def _read_values(self) -> None:
-        """Numbers with what they count: `20 users`, `rank 16`, `100b tokens`."""
+        """Read numbers with their units: `20 users`, `rank 16`, `100b tokens`."""
         said = self.said
         for i, token in enumerate(self.tokens):
             number = None if self.gone[i] else number_of(token.text)
@@ -342,7 +342,7 @@ class _Reading:
         self.said.on, self.said.on_name = slug, name
 
     def _settle_memory(self, memory: str | None) -> None:
-        """An amount beside a machine tells two of one name apart; beside `Mac` it is what is installed."""
+        """Use an amount to tell two machines of one name apart; next to `Mac` it is the installed memory."""
         said, names = self.said, self.grammar.names
         if memory is None:
             return
@@ -369,7 +369,7 @@ class _Reading:
             said.on, said.on_name = memory, _spaced(memory)
 
     def _read_figure(self) -> None:
-        """The figure or the size that is asked for: the longest phrase."""
+        """The figure or size asked for: the longest phrase."""
         best = 0
         for kind in ("figure", "size"):
             for start, name, n in self._all(kind, False):
@@ -393,7 +393,7 @@ class _Reading:
             said.devices = None
 
     def _is_value(self, i: int) -> bool:
-        """Whether a number that nothing reads is a value with a word beside it: `rank 16`."""
+        """Whether an unread number is a value with a word next to it: `rank 16`."""
         number = number_of(self.tokens[i].text)
         return number is not None and number.suffix in ("", "k", "gb", "b", "m", "t", "x")
 

@@ -1,5 +1,5 @@
-"""Where a question leads before the index is asked: the tools with its values filled in, the page that answers it, what
-is to be computed, and which models the catalog lacks."""
+"""The answers to a question that need no index: the tools with its values filled in, the page that answers it, the
+figure to compute, and the models that the catalog lacks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Value = str | int | None
 
 
 class Asked(NamedTuple):
-    """What is to be computed: a figure or a size of a model under these conditions; without either, whether it fits."""
+    """The figure to compute: a figure or a size of a model under these conditions; without either, whether it fits."""
 
     slug: str
     title: str
@@ -34,7 +34,7 @@ class Asked(NamedTuple):
 
 
 class Lead(NamedTuple):
-    """A result: its kind, its address in the site, its title, what is said below, what was assumed or not used."""
+    """A result: its kind, address and title, the line below, and a note on assumptions and unused values."""
 
     kind: str
     address: str
@@ -54,7 +54,7 @@ def leads(meaning: Meaning, grammar: Grammar) -> list[Lead]:
 
 
 def note_of(meaning: Meaning) -> str:
-    """What was read otherwise than it was typed, and what was not used."""
+    """The corrections and the values that were not used."""
     said = [f"Read as {meant} for “{typed}”." for typed, meant in meaning.corrected]
     said += [meaning.why_on] if meaning.why_on else []
     said += [f"Not used: {', '.join(meaning.unused)}."] if meaning.unused else []
@@ -104,7 +104,7 @@ class _Leads:
         return [Lead("tool", _link(self.pages["plan"], fill), f"What a token{of}{on} costs", told, "", None)]
 
     def _of_engine(self, model: Named) -> list[Lead]:
-        """The plan of a model that an engine serves, or of which some layers are on the host."""
+        """The plan of a model that an engine serves, or that keeps some layers on the host."""
         said = self.said
         if "plan" not in self.pages or (said.engine is None and said.gpu_layers is None):
             return []

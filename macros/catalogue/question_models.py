@@ -19,8 +19,8 @@ SHORTEST_NEAR = 4  # letters of a word that may be misspelled
 
 
 class Named(NamedTuple):
-    """A model of a question: its number, slug, title, page, and what is said of it; whether a tool can start from it,
-    and whether the question says which one it is, not only of which family."""
+    """A model of a question: its number, slug, title, page and description; whether a tool can start from it, and
+    whether the question names this very model, not only its family."""
 
     record: int
     slug: str
@@ -103,7 +103,8 @@ class Models:
         return (word in self.words or word in self.makers) and word[:1].isalpha() and len(word) > 1
 
     def near(self, word: str, terms: Sequence[str]) -> str:
-        """The one known word from which a misspelled one differs by a letter; empty if it is known, or if none is."""
+        """The only known word that differs by one letter from a misspelled one; empty if the word is known, or if there
+        is no such word."""
         if len(word) < SHORTEST_NEAR or not word.isalpha() or not word.isascii() or self._is_known(word):
             return ""
         firsts = [first for first in self.words if first.isalpha() and (len(first) > 4 or first == "qwen")]
@@ -192,7 +193,7 @@ class Models:
         return end
 
     def _whole(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
-        """The end of a name no part of which is a name itself: `a.x-k1`."""
+        """The end of a name that has no part that is itself a name: `a.x-k1`."""
         for end in range(min(len(tokens), start + LONGEST), start + 1, -1):
             key = "".join([token.text for token in tokens[start:end] if token.text not in self.noise])
             is_known = len(key) > 2 and (key in self.entry_of or key in self.hub_of)
@@ -240,7 +241,7 @@ class Models:
         return Absent(hub.rpartition("/")[2] if exact else typed, hub if exact else "", self._nearest(asked))
 
     def _closest(self, asked: Sequence[str]) -> Named | None:
-        """The model whose name has all of these words and least besides; of several the newest."""
+        """The model whose name has all of these words and the fewest others; the newest if there are several."""
         best, least, several = None, 0, 0
         wanted = set(asked)
         for entry in self.entries:
@@ -262,7 +263,8 @@ class Models:
         return Named(entry.record, slug_of(address), title, address, known, entry.place >= 0, is_sure)
 
     def _of_like_sizes(self, found: list[Named]) -> list[Named]:
-        """Two models of which one or both are only families, as two of like sizes, the newest and largest first."""
+        """Two models, where one or both are only families, as two models of similar size: the newest and largest
+        first."""
         if len(found) != 2 or (found[0].is_sure and found[1].is_sure) or not all(one.is_listed for one in found):
             return found
         best, least = (found[0], found[1]), Fraction(0)
@@ -277,7 +279,7 @@ class Models:
         return [*best]
 
     def _members(self, one: Named) -> list[Named]:
-        """The models that a name may mean: the one that it says, or those of the family that have as short a name."""
+        """The models that a name may mean: the one it names, or those of the family with an equally short name."""
         if one.is_sure:
             return [one]
         words = max(self.entries[one.record].names, key=len)
@@ -300,7 +302,7 @@ class Models:
         return [self._as_named(entry, True) for _, _, _, entry in found[:2]]
 
     def _unheard(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> list[Absent]:
-        """A name that nothing is known of: a word that is none of a question's, with a size behind it."""
+        """An unknown name: a word that is not a word of questions, followed by a size."""
         for i, token in enumerate(tokens):
             text = token.text
             is_word = text.isalpha() and len(text) > 2 and not gone[i] and not self._is_known(text)

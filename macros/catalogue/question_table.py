@@ -1,4 +1,4 @@
-"""What is read of a question, and the table of kinds and words by which it is read."""
+"""The result of reading a question, and the table of kinds and words that it is read by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "app
 
 
 class Meaning:
-    """What was read of a question. Sizes in tokens, sequences and devices; None for what was not said."""
+    """The meaning of a question. Sizes in tokens, sequences and devices; None for everything it does not mention."""
 
     def __init__(self) -> None:
         self.models: list[Named] = []

@@ -1,4 +1,4 @@
-"""Cuts a question into tokens, so that what is written together and what is written apart read alike.
+"""Cuts a question into tokens, so that spelling something as one word or as several makes no difference.
 
     Qwen3-30B-A3B      qwen  3  30b  a3b
     2x RTX4090, 16k    2  x  rtx  4090  16k
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 
 class Token(NamedTuple):
-    """A word or a number in small letters, where it stands in the question, and whether nothing is before it."""
+    """A lowercase word or number, its place in the question, and whether it directly follows the one before."""
 
     text: str
     start: int

@@ -89,7 +89,7 @@ MOST_CANDIDATES = 8
 
 
 def pieces_of(name: str) -> list[str]:
-    """A name between its hyphens, underscores, colons, spaces, and points that stand in no number, in small letters:
+    """The lowercase parts of a name between hyphens, underscores, colons, spaces, and points outside numbers:
     `Qwen3-1.7B_AWQ` -> `qwen3`, `1.7b`, `awq`."""
     found, piece, text = [], "", name.lower()
     for i, c in enumerate(text):
@@ -289,7 +289,7 @@ def by_words(names: Names) -> dict[tuple[str, ...], str]:
 
 
 def _is_size(piece: str) -> bool:
-    """Whether a piece says how large a model is: `8b`, `1.7b`, `8x7b`, `a3b`, `135m`, `e4b`."""
+    """Whether a piece gives the size of a model: `8b`, `1.7b`, `8x7b`, `a3b`, `135m`, `e4b`."""
     return len(piece) > 1 and piece[-1] in "bmt" and piece[-2].isdigit()
 
 
@@ -318,8 +318,7 @@ def _of_size(
     names: Names,
     formats: Sequence[str],
 ) -> tuple[str, list[str], tuple[str, ...]]:
-    """The model of a family and a size, as Ollama's tags have them, and the pieces after these; otherwise the models
-    that it could be.
+    """The model of a family and a size, as in Ollama's tags, and the remaining pieces; otherwise the candidates.
 
     `deepseek-r1:671b`: the size of the headline; `llama3.2-vision:90b`: it stands elsewhere in the name;
     `qwen3-coder:30b`: only the active size is missing, and no other model has this size.
@@ -347,7 +346,7 @@ def _of_size(
 
 
 def _plain(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Words without those of variants, and without the v of a version."""
+    """The words without those of variants, and without the v of a version."""
     return tuple(word for word in words if word not in _VARIANTS and word != "v")
 
 
@@ -372,7 +371,7 @@ def _is_of_conversion(piece: str) -> bool:
 
 
 def _is_number(piece: str) -> bool:
-    """Whether a piece says how many bits a number has."""
+    """Whether a piece gives a number of bits."""
     return piece in _WIDTHS or piece in _WHOLE
 
 
@@ -383,7 +382,7 @@ def _is_uncounted(piece: str) -> bool:
 
 
 def _group(piece: str) -> str:
-    """The size of a group of weights: `g128`, `128g`; empty if the piece is none."""
+    """The group size of weights: `g128`, `128g`; empty for any other piece."""
     found = piece[1:] if piece[:1] == "g" else piece[:-1] if piece[-1:] == "g" else ""
     return found if found.isdigit() else ""
 
@@ -400,7 +399,7 @@ def _mix_at_end(pieces: Sequence[str]) -> int:
 
 
 def _format_at_end(pieces: Sequence[str], formats: Sequence[str]) -> str:
-    """The format of GGUF files that pieces end in; `q4`, `k`, `xl`, a mix of its own, is none of them."""
+    """The GGUF format that pieces end in; `q4`, `k`, `xl`, a custom mix, is not one of them."""
     for name in formats:
         own = pieces_of(name)
         if name[:1].isupper() and "_" in name and list(pieces[len(pieces) - len(own) :]) == own:
@@ -410,7 +409,7 @@ def _format_at_end(pieces: Sequence[str], formats: Sequence[str]) -> str:
 
 def _format(pieces: Sequence[str], organization: str, formats: Sequence[str]) -> tuple[str, bool]:
     """The format that a conversion's name states, empty if it states none that is counted, and whether it states one
-    that is not."""
+    that is not counted."""
     left = [piece for piece in pieces if piece not in _VARIANTS]
     words = set(left)
     is_mlx = "mlx" in words or organization == "mlx-community"

@@ -264,7 +264,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _check_parts(files: list[Path]) -> None:
-    """Raise `Problem` if a file is one of several, by its name, and the others are missing."""
+    """Raise `Problem` if a file's name says that it is one of several, and others are missing."""
     there = {file.name for file in files}
     for file in files:
         if part := _PART.fullmatch(file.name):
@@ -352,7 +352,8 @@ def _shapes(asked: Mapping[str, Sequence[int]], shapes: Mapping[str, Sequence[in
 
 
 def some(names: Iterable[str]) -> str:
-    """Names, with those that differ only in the number of the layer or expert as one: `h.{i}.attn.bias × 12`."""
+    """Names, with a single entry for those that differ only in the number of the layer or expert: `h.{i}.attn.bias ×
+    12`."""
     kinds: dict[str, list[str]] = {}
     for name in names:
         kinds.setdefault(_NUMBER.sub("{i}", name), []).append(name)

@@ -44,7 +44,8 @@ class Mappings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A class of vLLM's registry: the lists that have it, and the type by which it is read, or why it is not."""
+    """A class of vLLM's registry: the lists that contain it, and the type that covers it, or the reason why none
+    does."""
 
     lists: list[str]
     type: str | None = None
@@ -88,7 +89,7 @@ def _read(file: Path, content: type[Content], program: str) -> Content:
 
 
 def covered_as(name: str) -> str | None:
-    """The type by which a type is covered: its own, or that of its text model; None where it is not."""
+    """The type that covers a type: its own, or that of its text model; None if it is not covered."""
     row = mappings().types[name]
     names = (name, row.text) if row.reason is None else ()
     return next((one for one in names if one is not None and is_known(one)), None)

@@ -14,7 +14,8 @@ FILE = Path(__file__).parent / "watch.json"
 
 
 class Look(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file: the day, the packages' versions, and how many types and names of each nothing here has."""
+    """The file: the date, the packages' versions, and the number of types and names in each that have no counterpart
+    here."""
 
     date: datetime.date
     versions: dict[str, str]

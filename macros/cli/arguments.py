@@ -57,7 +57,7 @@ class Version(Types):
 
 
 def parser(asked: str | None = None) -> argparse.ArgumentParser:
-    """The arguments of the command that is asked for, or of every one; `command` is its name."""
+    """The parser of the requested command, or of all of them; `command` is its name."""
     whole = Parser(
         prog=PROGRAM,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -117,35 +117,40 @@ def _describe(commands) -> None:
         help="tokens of context for cache, FLOPs, memory and time; may be given several times "
         "(default 4096 and 131072)",
     )
-    describing.add_argument(
+    _towers_and_hub(describing)
+    _strict(describing)
+    _formats(describing, Unsaid("bfloat16"))
+
+
+def _towers_and_hub(command) -> None:
+    """The towers of a multimodal model, and the files of a model of the hub."""
+    command.add_argument(
         "--components",
         action="store_true",
         help="also print the towers of a multimodal model, with tokens and FLOPs of an image or a sound, and the "
         "modules for multi-token prediction",
     )
-    describing.add_argument(
+    command.add_argument(
         "--image",
         type=_image,
         action="append",
         metavar="WIDTHxHEIGHT",
         help="size in pixels of an image for the towers; may be given several times (default 1024x1024)",
     )
-    describing.add_argument(
+    command.add_argument(
         "--sound",
         type=_seconds,
         action="append",
         metavar="SECONDS",
         help="length of a sound for the towers; may be given several times (default 30)",
     )
-    describing.add_argument(
+    command.add_argument(
         "--files",
         action="store_true",
         help="of a model of the hub (organization/name), also read the headers of its safetensors files: they decide "
         "about bytes. No weight is downloaded",
     )
-    describing.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model of the hub")
-    _strict(describing)
-    _formats(describing, Unsaid("bfloat16"))
+    command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model of the hub")
 
 
 def _strict(command) -> None:
@@ -210,10 +215,6 @@ def _ask(commands) -> None:
 
 
 def _fits(commands) -> None:
-    from ..counting.deploying import ENGINES
-    from ..counting.engines import names as engines
-
-    both = list(dict.fromkeys([*engines(), *ENGINES]))
     fitting = _command(
         commands,
         "fits",
@@ -235,7 +236,16 @@ def _fits(commands) -> None:
     _strict(fitting)
     _conditions(fitting, ("table", "json", "csv"), None)
     _on(fitting, is_required=False)
-    fitting.add_argument(
+    _serving(fitting)
+
+
+def _serving(command) -> None:
+    """The engine that serves a model, and the host that holds part of it."""
+    from ..counting.deploying import ENGINES
+    from ..counting.engines import names as engines
+
+    both = list(dict.fromkeys([*engines(), *ENGINES]))
+    command.add_argument(
         "--engine",
         metavar="ENGINE",
         help=f"count what an inference engine adds, term by term: {', '.join(both)}. "
@@ -243,26 +253,26 @@ def _fits(commands) -> None:
         "follow, by its own name, and --on may name several devices, "
         "as in 2xh100+l40s or rtx-4090,free:20GB+rtx-5090",
     )
-    fitting.add_argument(
+    command.add_argument(
         "--engine-version",
         default="",
         metavar="VERSION",
         help="version of the engine, whose rules and defaults hold; each answer names the one that it took",
     )
-    fitting.add_argument(
+    command.add_argument(
         "--host",
         metavar="MACHINE",
         help="the host's memory, its bandwidth and the link to the accelerator: "
         "64GB,2xDDR5-5600,link:64GB/s (both directions together)",
     )
-    fitting.add_argument(
+    command.add_argument(
         *("--gpu-layers", "--n-gpu-layers", "-ngl"),
         type=_layers,
         dest="gpu_layers",
         metavar="N",
         help="number of last layers on the accelerator, with their cache; the others are on the host",
     )
-    fitting.add_argument(
+    command.add_argument(
         *("--n-cpu-moe", "-ncmoe"),
         type=_layers,
         dest="n_cpu_moe",

@@ -56,7 +56,7 @@ def _address(source: str) -> str:
 
 
 def _answered(lead: Lead) -> list[Answer]:
-    """A lead with its answer, and the format that fits where the one that was asked for does not."""
+    """A lead with its answer, and a format that fits if the requested one does not."""
     if lead.compute is None:
         return [_shown(lead)]
     answer = _computed(lead.compute)

@@ -12,7 +12,7 @@ MONEY = Column("money", is_number=True)
 
 
 def blocks(answer: TokenBill) -> list[Block]:
-    """The sentence, a row for each kind of token, and what the figures rest on."""
+    """The sentence, a row for each kind of token, and the assumptions."""
     columns = [
         WORDS,
         ROUND._replace(heading="computing"),

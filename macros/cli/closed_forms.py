@@ -30,14 +30,14 @@ def start(slugs: Sequence[str]) -> Asked | None:
 
 
 def differences(asked: Asked | None, slug: str) -> Iterator[str]:
-    """A line for each figure of a model that its closed form gives otherwise."""
+    """One line for each figure of a model that differs from its closed form."""
     if asked is not None:
         _wait(asked)
         yield from asked.said.get(slug, ())
 
 
 def left_out(asked: Asked | None) -> Iterator[str]:
-    """Why nothing was held against closed forms, if so."""
+    """The reason why no closed form was compared, if none was."""
     if asked is not None:
         _wait(asked)
         yield from asked.failed

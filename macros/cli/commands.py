@@ -1,4 +1,4 @@
-"""The command line: `describe` and `check`; `other_commands` has the others.
+"""The command line: `describe` and `check`; the other commands are in `other_commands`.
 
 A call that cannot be answered gives exit status 2 and one line on standard error.
 """
@@ -75,7 +75,7 @@ def engine_words(given: list[str]) -> tuple[list[str], list[str]]:
 
 
 def resolve_names(options: Namespace) -> None:
-    """Replace each name of a model by the slug that it stands for, and report that on standard error.
+    """Replace each name of a model by its slug, and report that on standard error.
 
     The format that the name of a conversion states is that of the weights, unless another is asked for; `describe`
     takes each model's own.
@@ -106,7 +106,7 @@ def resolve_names(options: Namespace) -> None:
 
 
 def _meant(name: str) -> tuple[str, str]:
-    """The slug and the format that a name means; a slug, a path and what is not known stay as they are."""
+    """The slug and the format of a name; slugs, paths and unknown names are returned unchanged."""
     if name in presets.paths() or os.path.exists(name):
         return name, ""
     found = presets.meant(name)
@@ -124,7 +124,7 @@ def command(name: str) -> Callable[[Namespace], int]:
 
 
 def describe(options) -> int:
-    """Print the parameter table, totals and costs of each model, in the order asked for."""
+    """Print the parameter table, totals and costs of each model, in the order given."""
     status = 0
     beside = Inputs()
     if options.image:

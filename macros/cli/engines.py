@@ -124,7 +124,7 @@ def served_blocks(answer: Served) -> list[Block]:
 
 
 def log_blocks(answer: LogReading) -> list[Block]:
-    """A log that was read: each figure beside the counted one."""
+    """A log that was read: each figure next to the computed one."""
     rows = [(str(row.line), row.what, row.printed, row.counted, row.state.value, row.why) for row in answer.replay.rows]
     columns = (
         Column("Line", is_number=True),

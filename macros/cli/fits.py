@@ -53,7 +53,7 @@ def choice_blocks(choices: Choices) -> list[Block]:
 
 
 def _asked(choices: Choices) -> str:
-    """The format in which a model is split: `as published`, `in int4`."""
+    """The format of the weights of a split: `as published`, `in int4`."""
     weights = choices.conditions["weights"]
     return "as published" if weights in (BEST, PUBLISHED) else f"in {weights}"
 

@@ -1,4 +1,4 @@
-"""`macros`: what a page can show, each with the call to copy, from the pages of the macro reference."""
+"""`macros`: finds the macro that shows something, with the call to copy, from the pages of the macro reference."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def known() -> list[Macro]:
 
 
 def macros_for(words: list[str]) -> list[Macro]:
-    """Those that show what the words say, the nearest first; without words, a row for each thing to show."""
+    """The macros that show what the words describe, best match first; without words, a row for each subject."""
     asked = [word for word in WORD.findall(" ".join(words).lower()) if word not in FILLING]
     if not asked:
         return [macro for macro in known() if not macro.more]

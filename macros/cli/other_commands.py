@@ -156,8 +156,8 @@ def fitting(options) -> int:
 
 
 def _has_own_answer(options) -> bool:
-    """Whether an engine is asked for by its own options, on several devices, without one, or is known in this way
-    alone."""
+    """Whether a request goes by the engine's own rules: with its options, on several devices, without a machine, or for
+    an engine that has no other rules."""
     is_one = options.on and not are_several(options.on) and options.devices == 1
     name = engine_known(options.engine)
     if options.engine_words or options.engine_version or name not in engine_names():
@@ -215,7 +215,7 @@ def chosen(format: str, choices: Choices) -> int:
 
 
 def log(options) -> int:
-    """A log's figures beside the counted ones; 1 if one differs."""
+    """A log's figures next to the computed ones; 1 if one differs."""
     text = sys.stdin.read() if options.file == "-" else read_file(options.file)
     answer = reading(
         text,
@@ -369,7 +369,7 @@ def add(options) -> int:
 
 
 def scaffolding(options) -> int:
-    """Write the files of a new architecture, and list what is still open."""
+    """Write the files of a new architecture, and list the remaining tasks."""
     written = scaffold(options.type, options.like)
     print(*(f"wrote {path}" for path in written), sep="\n", end="\n\n" if written else "")
     left = still_open(options.type)
@@ -396,7 +396,7 @@ def schema(options) -> int:
 
 
 def macros(options) -> int:
-    """Print the macros that show what the words say."""
+    """Print the macros that show what the words describe."""
     print(*macro_finder.lines(macro_finder.macros_for(options.words)), sep="\n")
     return 0
 

@@ -183,5 +183,5 @@ def _fitting(grid: Grid, width: int) -> Table | Text:
 
 
 def _seen(cell: str) -> str:
-    """A cell in which every character is visible; lines below the first stay there."""
+    """A cell in which every character is visible; lines after the first stay there."""
     return "\n".join(map(seen, cell.split("\n")))

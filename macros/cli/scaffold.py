@@ -112,7 +112,7 @@ def with_first(text: str, small: dict[str, Any]) -> str:
 
 
 def with_form(text: str, model_type: str, like: str) -> str:
-    """The closed forms with a stub: that of the similar type, until somebody writes it by hand."""
+    """The closed forms with a stub: the similar type's, until somebody writes it by hand."""
     name = model_type if model_type.isidentifier() else "own"
     stub = (
         f'def {name}(c):\n    """{OPEN}: by hand, from the block and the config; until then, the form of {like}."""\n'
@@ -219,7 +219,7 @@ def imports(tree: ast.Module, used: set[str], architecture: Architecture) -> Ite
 
 
 def still_open(model_type: str) -> list[str]:
-    """The open tasks before the type is as well checked as the others, each with its place."""
+    """The remaining tasks until the type is checked as well as the others, each with its place."""
     module = MODULES / f"{modules_by_type()[model_type]}.py"
     found = [
         f"{shown(module)}:{number}: {line.strip().strip(chr(34))}"
@@ -300,7 +300,7 @@ def forgotten(model_type: str) -> Iterator[tuple[Path, str]]:
 
 
 def words_of(name: str, *paths: Path) -> set[str]:
-    """All strings in what a module assigns to a name, or to an entry of it."""
+    """All strings in the value that a module assigns to a name, or to an entry of it."""
     found = set[str]()
     for node in (node for path in paths for node in ast.parse(read_text(path)).body):
         target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)

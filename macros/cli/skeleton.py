@@ -1,4 +1,4 @@
-"""A preset's skeleton from a config.json: known fields filled in, the others left empty."""
+"""The skeleton of a preset from a config.json: known fields filled in, the others empty."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _about_family(family: str) -> str:
 
 
 def _as_presets_have_them(names: Collection[str], raw: Mapping[str, Any]) -> list[str]:
-    """A config's keys in the order in which most presets have them; keys that no preset has come last."""
+    """A config's keys in the usual order of presets; keys that no preset has come last."""
     before: Counter[tuple[str, str]] = Counter()
     seen: set[str] = set()
     for slug in presets.readable():

@@ -34,7 +34,7 @@ class Link(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
 
 
 class Bus(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The wires to the memory, and the bits per second that each of them moves."""
+    """The wires to the memory, and the bits per second on each of them."""
 
     bits: Rate
     bits_per_second: Rate

@@ -78,7 +78,7 @@ def _has_digits(*options: Iterable[str]) -> bool:
 
 
 class Tree:
-    """A model's modules by their names: what each layer has, and what holds others."""
+    """A model's modules by name: those of each layer, and those that contain others."""
 
     def __init__(self, known: tuple[Module, ...], weightless: tuple[str, ...]):
         """`weightless`: the last two parts of the names of modules without parameters."""
@@ -117,7 +117,7 @@ def is_every(targets: tuple[str, ...] | str | None) -> bool:
 
 
 class Choice:
-    """The rule by which PEFT takes modules by their names (`check_target_module_exists`)."""
+    """The rule by which PEFT selects modules by name (`check_target_module_exists`)."""
 
     def __init__(self, adapter: Adapter):
         self.excluded = Names(adapter.excluded)

@@ -230,7 +230,7 @@ def _spelled_out(adapter: Adapter, fused: dict[str, str], tree: Tree) -> tuple[s
 
 
 def _adapted_modules(tree: Tree, adapter: Adapter, peft: Peft) -> Iterator[Adapted]:
-    """The modules that the targets name. Raises `Problem` where PEFT cannot adapt one of them."""
+    """The modules that the targets select. Raises `Problem` if PEFT cannot adapt one of them."""
     choice, ranks = Choice(adapter), Pieces([name for name, _ in adapter.ranks])
     rank_by = dict(adapter.ranks)
     for name, layer in tree.containers():

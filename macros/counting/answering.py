@@ -38,7 +38,7 @@ class Writing(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A title, a sentence, and the first format that fits where the one that was asked for does not."""
+    """A title, a sentence, and the first format that fits if the requested one does not."""
 
     title: str
     said: str
@@ -100,7 +100,7 @@ class _Answering:
         return self.writing.bytes(int(FIGURES[name].of(self.counts, self.given) or 0))
 
     def of_fit(self) -> Answer:
-        """Whether the model fits, what is left or missing, and what else fits."""
+        """Whether the model fits, how much memory is left or missing, and which format fits instead."""
         given, machine, written = self.given, self.machine, self.writing.bytes
         assert machine is not None
         size = machine.memory_bytes
@@ -131,7 +131,7 @@ class _Answering:
         return f" {self.counts.formats.phrase(format).removeprefix('in ')} fits on {self.place}, with {room}."
 
     def of_figure(self, what: str) -> Answer:
-        """A figure, and what it depends on."""
+        """A figure, and the conditions that it depends on."""
         counts, name, value = self.counts, self.name, FIGURES[what].of
         total, bytes_in = self.exact(counts.total), f"{self.given.dtype} cache"
         if what == "total":

@@ -11,11 +11,11 @@ from ..engine.errors import Problem, nearest
 
 
 class Unsaid(str):
-    """A default, told from the same value that somebody gave."""
+    """A default, distinct from the same value given explicitly."""
 
 
 def whole(name: str, value: Any, most: int) -> int:
-    """A whole number above 0, also one of NumPy's. Raises `Problem`."""
+    """A whole number above 0, NumPy's included. Raises `Problem`."""
     try:
         n = 0 if isinstance(value, bool) else operator.index(value)
     except TypeError:

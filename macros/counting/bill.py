@@ -27,8 +27,8 @@ INPUT, CACHED, OUTPUT = "input", "cached", "output"
 
 @dataclass(frozen=True)
 class Prices:
-    """What a reader pays, in any currency: per device and hour, or the purchase of a device over years of use, and a
-    kilowatt-hour. None for what was not given."""
+    """A reader's prices, in any currency: per device and hour, or the purchase of a device over years of use, and per
+    kilowatt-hour. None if not given."""
 
     per_hour: Fraction | None = None
     purchase: Fraction | None = None

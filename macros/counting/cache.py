@@ -20,7 +20,7 @@ class CacheCosts:
 
     @cached_method
     def cache_by_entry(self, context: int, item_bytes: ItemBytes = 2) -> list[tuple[CacheEntry, int]]:
-        """Each kept entry of each kind of layer with its bytes after `context` tokens; without tokens that wait for
+        """Each cache entry of each kind of layer with its bytes after `context` tokens, without tokens that wait for
         compression."""
         self.counts.check_cache(item_bytes)
         values = self.counts.values(S=context)

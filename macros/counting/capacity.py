@@ -63,7 +63,7 @@ class Weights:
 
 
 class Capacity:
-    """A model like `Costs`, on one device and for one new token per sequence: the same bytes, the same bound."""
+    """A stand-in for `Costs` on one device and for one new token per sequence: the same bytes, the same bound."""
 
     def __init__(self, data: Mapping[str, Any]):
         self.total: int = data["total"]  # parameters
@@ -86,7 +86,7 @@ class Capacity:
         return format in self.weights
 
     def takes_cache(self, item_bytes: ItemBytes) -> bool:
-        """Whether rows of the cache are whole blocks of its type, if that has blocks."""
+        """Whether each row of the cache is a multiple of the type's block size, if the type has blocks."""
         return isinstance(item_bytes, int) or self.row_width % BLOCK_OF_CACHE == 0
 
     def weight_bytes(self, format: str) -> int:
@@ -156,7 +156,7 @@ def longest_context(
     item_bytes: ItemBytes,
     most: int,
 ) -> int:
-    """The most tokens of each sequence whose cache and largest operation fit in the bytes beside the weights; 0 if none
+    """The most tokens per sequence whose cache and largest operation fit in the bytes left by the weights; 0 if none
     do."""
 
     def is_full(context: int) -> bool:

@@ -33,7 +33,7 @@ from .weight_formats import WeightFormats
 
 
 class PartFlops(Struct, frozen=True):
-    """FLOPs of one step in all layers of a kind: all of them, and those over (query, key) pairs, masked or not."""
+    """FLOPs of one step in all layers of a kind: the total, and those over (query, key) pairs, masked or not."""
 
     node: Node
     kind: object
@@ -67,7 +67,7 @@ class Pairs(Struct, frozen=True):
         return self.leaf.flops.at(values) * self.layers
 
     def share(self, values: Mapping[str, int]) -> tuple[int, int]:
-        """The pairs that the mask lets through, and all: (1, 1) for every one of them."""
+        """The pairs that the mask keeps, and all pairs: (1, 1) if it keeps every one."""
         if self.mask is None or isinstance(self.mask, (Canvas, CanvasAndWindow)):
             return 1, 1
         new, context = values["T"], values["S"]

@@ -57,7 +57,7 @@ class Figure:
         return Fraction(end) / UNITS.get(self.unit, 1)
 
     def is_near(self, printed: Fraction, digits: int) -> bool:
-        """Whether a number printed with this many decimals is this one: equal, or between the ends of it."""
+        """Whether a number printed with this many decimals is this one: equal, or within its range."""
         half = Fraction(1, 2 * 10**digits)
         return self.value(self.least) - half <= printed <= self.value(self.most) + half
 
@@ -161,5 +161,5 @@ def version_of(text: str, known: str, engine: str) -> tuple[int, int]:
 
 
 def refuse_unknown(name: str, known: tuple[str, ...], what: str) -> Problem:
-    """The message about a name that is none of several."""
+    """The message about a name that is not one of these."""
     return Problem(f"{shorten(name)}: no such {what}", nearest(name, known, f"one of {', '.join(known)}"))

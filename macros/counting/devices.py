@@ -198,7 +198,7 @@ class Devices:
 
     @cached_method
     def _local(self, split: Split) -> tuple[Mapping[str, int], Mapping[str, int]]:
-        """Every size on one device: the sizes along which matrices are cut, and those of routed experts."""
+        """Every size on one device: those along which matrices are split, and those of routed experts."""
         values = dict(self.counts.values())
         routed = dict(values)
         for name, n in values.items():
@@ -243,8 +243,7 @@ class Devices:
 
     @cached_property
     def _placed(self) -> list[tuple[Weight, tuple[int, ...]]]:
-        """Each weight and buffer with the layers that it is in or goes with: a table with the first, a head with the
-        last."""
+        """Each weight and buffer with its layers: a table belongs to the first, a head to the last."""
         beside: dict[str, list[int]] = {}
         calls = self.trace.root.children
         last = max((i for i, call in enumerate(calls) if call.layers is not None), default=0)
@@ -362,8 +361,8 @@ class Devices:
 
     @cached_property
     def stages(self) -> list[int]:
-        """The degrees of pipeline parallelism: the divisors of the number of layers. With an encoder, and if layers
-        read the cache of earlier ones, there is one stage."""
+        """The degrees of pipeline parallelism: the divisors of the number of layers; 1 with an encoder, or if layers
+        read the cache of earlier ones."""
         if self.compute.reads_source or any(k.is_shared for k in self.trace.kept) or not self.n_layers:
             return [1]
         return divisors(self.n_layers)

@@ -30,7 +30,7 @@ DIGITS = "0123456789"
 
 @dataclass(frozen=True)
 class Option:
-    """An option: the key under which its value is kept, its names, the kind of its value, and its meaning.
+    """An option: the key under which its value is stored, its names, the kind of its value, and its meaning.
 
     `off` are the names that switch it off. `choices` are the values of a text; `bare` is the value of an option that
     may stand alone.
@@ -273,7 +273,7 @@ def _said(option: Option, value: Value) -> str:
 
 
 def exact_decimal(value: Fraction) -> str:
-    """A number that has at most 18 decimals, with all of them."""
+    """A number with at most 18 decimals, without rounding."""
     whole, rest = divmod(value.numerator, value.denominator)
     digits = ""
     while rest and len(digits) < 18:
@@ -283,7 +283,7 @@ def exact_decimal(value: Fraction) -> str:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """A JSON object; None if the text is none, or one that no option has."""
+    """A JSON object; None for any other text, or for one that no option takes."""
     if len(text) > 4096 or text.count("{") + text.count("[") > 32:
         return None
     try:
@@ -294,7 +294,7 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _amount(text: str) -> list[int] | None:
-    """An amount with its ends: one with decimals was printed, rounded to two of them."""
+    """An amount with its bounds: one with decimals was printed rounded to two of them."""
     if _is_whole(text, 16):
         return [int(text)] * 3 if int(text) else None
     said = memory_of(text)
@@ -319,7 +319,7 @@ def _is_whole(text: str, most: int) -> bool:
 
 
 def number_of(text: str) -> Fraction | None:
-    """A decimal number, exactly; None if it is none."""
+    """A decimal number, exactly; None for any other text."""
     text = text.strip()
     whole, _, part = text.partition(".")
     if not all(c in DIGITS for c in whole + part) or not whole + part or len(text) > 18:

@@ -110,7 +110,7 @@ def largest_batch(
 
 
 def _largest(is_enough: Callable[[int], bool], most: int) -> int | None:
-    """The largest number for which the memory suffices; 0 if there is none, None if there is no limit."""
+    """The largest number that fits in memory; 0 if there is none, None if there is no limit."""
     if not is_enough(1):
         return 0
     if is_enough(most):

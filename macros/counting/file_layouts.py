@@ -62,7 +62,7 @@ _LATENT = ".kv_b_proj.", (".embed_q.", ".unembed_out.")
 
 
 def _elsewhere(name: str, modules: Mapping[str, _Module], members: int) -> Place | None:
-    """The place of a tensor under the names that quantizers' programs give it; None if it is not there. `members` are
+    """The place of a tensor under the names that quantization programs give it; None if it is not there. `members` are
     those of a stack."""
     name = name if "." not in name or name in modules else _of_base(name, modules)
     cuts = [name.replace(_LATENT[0], theirs) for theirs in _LATENT[1]]
@@ -114,7 +114,7 @@ def of_layout(
     architecture: Architecture,
     renamed: tuple[str, str] = ("", ""),
 ) -> FileWeights:
-    """The files' tensors by weight, however the files spell or pack their names. `renamed`: see `Layout`."""
+    """The files' tensors by weight, in whatever spelling or packing. `renamed`: see `Layout`."""
     file = FileWeights(tensors, source)
     asked = frozenset(w.name.replace("{i}", "#").replace("{e}", "#") for w in weights)
     modules = _modules(tensors, asked)

@@ -34,7 +34,7 @@ class Held(NamedTuple):
 
 
 class FileWeights:
-    """The tensors of files, and which of them hold each weight.
+    """The tensors of files, and the tensors that hold each weight.
 
     `tensors` by the files' names. `rest` are the modules that no weight is in, `missing` the tensors that the forward
     pass asks for and no file has, `apart` those of another shape: ours, with both shapes.
@@ -65,7 +65,7 @@ class FileWeights:
         return found
 
     def described(self, w: Weight) -> int:
-        """Bytes of the descriptions beside a weight: bitsandbytes' JSON, whose length no config says."""
+        """Bytes of the metadata that bitsandbytes stores with a weight: JSON whose length no config states."""
         return sum(held.described for held in self._held.get(w, {}).values())
 
     def add(self, w: Weight, number: int | None, held: Held) -> None:
@@ -83,7 +83,7 @@ OF_ROPE = ("rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.
 
 
 def of_gguf(made: GgufFile, tensors: Mapping[str, StoredTensor], source: str) -> FileWeights:
-    """A GGUF file's tensors by weight: by the names that llama.cpp's converter makes of them."""
+    """A GGUF file's tensors by weight, under the names that llama.cpp's converter gives them."""
     file = FileWeights(tensors, source)
     used: set[str] = set()
     sizes: dict[Weight, dict[int | None, int]] = {}

@@ -1,5 +1,5 @@
-"""The format in which a model fits on a machine, and its figures there: one rule for a model, for the whole catalog and
-for every machine."""
+"""The format in which a model fits on a machine, and its figures there: the same rule for one model, for the whole
+catalog and for every machine."""
 
 from __future__ import annotations
 

@@ -190,8 +190,8 @@ class GgufFile:
 
     @cached_property
     def _zones(self) -> tuple[Zones | None, ...]:
-        """For each tensor that the quantizer touches, the layers that no condition of a mix tells apart, with the
-        `_numbers` of the first of them; one, whatever its layers, for those whose layers no mix asks for."""
+        """For each tensor that the quantizer touches, the groups of layers that every condition of a mix treats alike,
+        each with the `_numbers` of its first layer; one group for tensors whose layer no mix looks at."""
         found: list[Zones | None] = []
         known: dict[tuple[int, tuple[tuple[int, int], ...]], Zones] = {}  # most uses have the same layers
         for tensor, numbers, is_quantized in zip(self.tensors, self._numbers, self._are_quantized):
@@ -402,7 +402,7 @@ class GgufFile:
         return tensors
 
     def _outside(self, stem: str) -> str | None:
-        """The counterpart of a tensor outside of the layers: by its whole name, or by the end of it."""
+        """The counterpart of a tensor outside the layers: by its full name, or by its end."""
         while True:
             made = self.converted.outside.get(stem, OUTSIDE.get(stem))
             if made is not None or "." not in stem:
@@ -456,7 +456,7 @@ class GgufFile:
         return [(*before, columns)] * number
 
     def _plain(self, name: str, shape: Shape) -> str | None:
-        """The type that the converter writes for a tensor, if it is not that of matrices."""
+        """The type that the converter writes for a tensor, if it differs from that of matrices."""
         if name.endswith(self.converted.f16):
             return None
         if len(shape) > 1:

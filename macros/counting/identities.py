@@ -35,7 +35,7 @@ def parameters(costs: Costs, raw: Raw) -> Iterator[str]:
 
 
 def compute(costs: Costs, raw: Raw) -> Iterator[str]:
-    """The FLOPs of the parts add up, and a step alone costs what the mask lets through."""
+    """The FLOPs of the parts add up to the total, and a single step costs what the mask leaves."""
     counts = costs.counts
     for T, S in ((1, 4096), (1000, 1000), (7, 131071)):
         parts = costs.compute.flops_by_part(T, S)
@@ -92,7 +92,7 @@ def traffic(costs: Costs, raw: Raw) -> Iterator[str]:
 
 
 def prefix(costs: Costs, raw: Raw) -> Iterator[str]:
-    """More of a shared prefix never saves less, and never more than all of it."""
+    """A longer shared prefix never saves less, and never more than all of it."""
     alone = shared_prefix(costs, 200, Conditions(300, 1))
     yield from unequal("a prefix of one text saves", alone.saved_bytes + alone.saved_flops, "nothing", 0)
     before = (0, 0)

@@ -151,7 +151,7 @@ def state_bytes(costs: Costs, setting: Setting) -> int:
 
 
 def state_parts(costs: Costs, setting: Setting) -> list[tuple[tuple[int, ...], int]]:
-    """The states: layers, and bytes in each of them."""
+    """The states: the number of layers, and the bytes of each."""
     number = STATE_BYTES * setting.sequences * setting.states
     return [(k.layers, state_of(k) * number) for k in costs.counts.kept if k.row is None]
 

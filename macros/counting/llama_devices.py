@@ -208,7 +208,7 @@ def _shares(options: Mapping[str, Value], cards: Sequence[Card]) -> list[Fractio
 
 
 def _overrides(options: Mapping[str, Value], cards: Sequence[Card]) -> list[tuple[Pattern, int]]:
-    """Patterns and where they put the tensors that they match, in the order in which they are tried."""
+    """Patterns and the places of the tensors that they match, in the order in which they are tried."""
     found: list[tuple[Pattern, int]] = []
     for part in [one for one in text(options, "override", "").split(",") if one]:
         pattern, equals, buffer = part.rpartition("=")
@@ -557,7 +557,7 @@ def _cache_figures(
 
 
 def _state_figures(setting: llama_cpp.Setting, sizes: Sequence[int], names: Sequence[str]) -> list[Figure]:
-    """States on each device, and all of them; none for a model without."""
+    """The states on each device, and their sum; empty for a model without any."""
     found: list[Figure] = []
     rule = f"{setting.sequences:,} sequences × {setting.states:,} states"
     for name, size in zip(names, sizes):
@@ -648,7 +648,7 @@ def _cells_rule(setting: llama_cpp.Setting, key: str) -> str:
 
 
 def _command(own: Asked, options: Mapping[str, Value]) -> list[str]:
-    """The options of llama-server for what was counted."""
+    """The options of llama-server for this deployment."""
     setting = own.setting
     chosen: dict[str, Value] = {
         **options,

@@ -1,4 +1,4 @@
-"""What a start-up log says beside its figures: version, model, architecture, options and devices, line by line.
+"""The facts of a start-up log besides its figures: version, model, architecture, options and devices, line by line.
 
 Only names of options and numbers, a model's name without its path, and a device's name are kept.
 """
@@ -28,7 +28,7 @@ PROGRAMS = {
 
 
 def model_name(path: str) -> str:
-    """The name of a model without the folders before it: at most an owner and a name, with plain signs."""
+    """The name of a model without leading folders: at most an owner and a name, in letters, digits and a few signs."""
     parts = [part for part in path.replace("\\", "/").split("/") if part]
     is_path = path.startswith(("/", ".", "~")) or ":" in path or "\\" in path or len(parts) > 2
     said = parts[-1] if is_path and parts else "/".join(parts[-2:])
@@ -98,7 +98,7 @@ def _options_in(words: Sequence[str], options: Sequence[Option], facts: Facts) -
 
 
 def _safe(option: Option, name: str, text: str) -> str:
-    """The value of an option as it may be kept: numbers, plain signs, a draft's method; "" for another."""
+    """The value of an option if it is safe to keep: a number, a plain word, a draft's method; "" otherwise."""
     try:
         value = value_of(option, name, text)
     except Problem:
@@ -364,7 +364,7 @@ def of_llama(line: str, facts: Facts) -> None:
 
 
 def of_ollama(line: str, facts: Facts) -> None:
-    """What Ollama's own lines add: its version, and what it asks of a runner."""
+    """What Ollama's own lines add: its version, and the options of its runner."""
     if "(version " in line and "version" not in facts:
         facts["version"] = word(line.partition("(version ")[2], "." + DIGITS)
     for mark, option in (("KvSize:", "--ctx-size"), ("Parallel:", "--parallel"), ("BatchSize:", "--ubatch-size")):
@@ -401,7 +401,7 @@ LIBRARIES = {"cuda": "CUDA", "rocm": "ROCm", "metal": "Metal", "vulkan": "Vulkan
 
 
 def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
-    """A device that a line names, with what is free of it in MiB."""
+    """A device that a line names, with its free memory in MiB."""
     name, free = "", ""
     if "using device " in line and "MiB free" in line:
         name = word(line.partition("using device ")[2], LETTERS + DIGITS + "_")
@@ -430,7 +430,7 @@ def kind_of(line: str, kind: str) -> str:
 
 
 def rank_of(line: str) -> str:
-    """The rank that writes a line of SGLang, which stands behind the time in brackets; "" if there is one alone."""
+    """The rank of a line of SGLang, which follows the time in brackets; "" if there is only one."""
     for part in line[:160].split("[")[1:]:
         _, found, rest = part.partition("]")[0].partition(" TP")
         if found:

@@ -38,7 +38,7 @@ class Form:
 
     @cached_property
     def parts(self) -> list[str]:
-        """The text of the form, and what stands between: `a {n} b` is `a `, `{n}`, ` b`."""
+        """The texts of the form and its gaps, in order: `a {n} b` is `a `, `{n}`, ` b`."""
         found: list[str] = []
         rest = self.text
         while rest:
@@ -267,8 +267,8 @@ def place_of(text: str, part: str, start: int) -> int:
 
 
 def _places(parts: Sequence[str], line: str) -> list[int]:
-    """Where a form may begin in a line: where its first text is, or for one that begins with a device, the line's
-    start."""
+    """Where a form may begin in a line: where its first text occurs, or at the start of the line for a form that begins
+    with a device."""
     first = parts[0]
     if first.startswith("{"):
         return [0] if parts[1] in line else []
@@ -283,7 +283,7 @@ def _places(parts: Sequence[str], line: str) -> list[int]:
 
 
 def _captured(parts: Sequence[str], line: str, start: int) -> dict[str, str] | None:
-    """What stands in the gaps of a form from a place on; None if the line is another."""
+    """The texts in the gaps of a form from a place on; None if the line does not match."""
     at = start
     found: dict[str, str] = {}
     for i, part in enumerate(parts):
@@ -327,14 +327,14 @@ def word(text: str, signs: str) -> str:
 
 
 def whole_behind(line: str, mark: str) -> str:
-    """The whole number that follows a mark; "" if there is none, or one that is too long."""
+    """The whole number after a mark; "" if there is none, or if it is too long."""
     _, found, rest = line.partition(mark)
     said = word(rest, DIGITS) if found else ""
     return said if 0 < len(said) < 12 else ""
 
 
 def whole_before(line: str, mark: str) -> str:
-    """The whole number that stands before a mark."""
+    """The whole number before a mark."""
     before, found, _ = line.partition(mark)
     said = before.split(" ")[-1].replace(",", "")
     return said if found and said and all(c in DIGITS for c in said) and len(said) < 12 else ""

@@ -105,7 +105,7 @@ def read_log(text: str, engine: str = "", start: int = 0) -> Log:
 
 
 def _add_ranks(engine: str, facts: Facts) -> None:
-    """The number of ranks that wrote lines, if no option says it."""
+    """Add the number of ranks that wrote lines, if no option states it."""
     option = {"vllm": "--tensor-parallel-size", "sglang": "--tp-size"}.get(engine, "")
     if option and option not in facts and facts.get("rank", "0") != "0":
         facts[option] = str(int(facts["rank"]) + 1)
@@ -157,7 +157,7 @@ def _begins(line: str, engine: str, this: _Start) -> bool:
 
 
 def _next(this: _Start, engine: str) -> _Start:
-    """A further start, which keeps what holds for the whole log."""
+    """Begin a further start, which keeps the facts that hold for the whole log."""
     following = _Start({key: value for key, value in this.facts.items() if key in OF_SERVER})
     if engine == "ollama":
         following.devices = list(this.devices)
@@ -165,7 +165,7 @@ def _next(this: _Start, engine: str) -> _Start:
 
 
 def _read_line(line: str, command: str, number: int, engine: str, options: Sequence[Option], this: _Start) -> None:
-    """The facts and figures of a line, added to those of its start."""
+    """Add the facts and figures of a line to those of its start."""
     facts = this.facts
     if engine == "vllm":
         log_facts.of_vllm(line, facts)

@@ -1,4 +1,4 @@
-"""A log's figures, each beside the one that is counted: equal, explained, or different, and what to change."""
+"""Compares a log's figures with the computed ones: equal, explained, or different, and what to change."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Replay:
     advice: tuple[str, ...]
 
     def number(self, state: State) -> int:
-        """How many rows stand in this way."""
+        """The number of rows with this state."""
         return number_of(self.rows, state)
 
 
@@ -89,7 +89,7 @@ def nearest_mix(log: Log, name: str) -> str:
 
 
 def values_of(log: Log) -> tuple[dict[str, Value], tuple[str, ...]]:
-    """The options that a log names, as values and as words: those of its lines, and what its figures give."""
+    """The options that a log names, as values and as words: from its lines and from its figures."""
     grammar = "llama.cpp" if log.engine == "ollama" else log.engine
     values, _ = deploying.options(grammar, log.words, lenient=True)
     rooms = [one for one in log.found if one.key == "room"]
@@ -106,7 +106,7 @@ def values_of(log: Log) -> tuple[dict[str, Value], tuple[str, ...]]:
 
 
 def cards_in(log: Log, given: Sequence[Card]) -> list[Card]:
-    """The devices: those that are named, or the ones that a log says to use."""
+    """The devices: the given ones, or those that a log says it uses."""
     if given:
         return list(given)
     used = {one.place.removesuffix("_Mapped") for one in log.found if one.key in ("model", "weights", "cache")}
@@ -220,7 +220,7 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
 
 
 def _of_ranks(counted: _Counted, change: Mapping[str, Value]) -> tuple[Deployment, ...]:
-    """What each rank of vLLM has room for, if they print different amounts."""
+    """The memory for the cache of each rank of vLLM, if they print different amounts."""
     rooms = [_room(one) for one in counted.log.found if one.key == "room"]
     others = [room for room in rooms if room != counted.values.get("room")][:MOST_RANKS]
     return tuple([counted.deploy({**change, "room": room}) for room in others])
@@ -234,7 +234,7 @@ def _room(one: Found) -> list[int]:
 
 
 def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | None:
-    """The same with all weights in 16 bits, for a log that does not say how much of them is quantized."""
+    """The same with all weights in 16 bits, for a log that does not say how many of them are quantized."""
     is_quantized = counted.given.format not in (PUBLISHED, *WIDE) or counted.log.quantization not in ("", "None")
     if counted.log.engine not in ("vllm", "sglang") or not is_quantized:
         return None
@@ -286,7 +286,7 @@ def _in_units(sizes: Sequence[Fraction]) -> list[int]:
 
 
 def _variants(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str, Value]]]:
-    """Options that a log need not show, each with what it says of the log."""
+    """Options that a log need not show, each with what it explains."""
     found: list[tuple[str, dict[str, Value]]] = [("", {})]
     if log.engine == "vllm":
         found += _variants_of_vllm(log, values)
@@ -337,7 +337,7 @@ def _blocks_in(log: Log) -> list[int]:
 
 
 def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -> Deployment:
-    """Ollama: the engine that it had if its own lines have the buffers, otherwise llama.cpp."""
+    """Ollama: its own engine if its lines list the buffers, otherwise llama.cpp."""
     log, chosen = counted.log, counted.asked
     parallel = max(whole(chosen, "parallel", whole(values, "parallel", 1)), 1)
     context = whole(chosen, "context", max(whole(values, "context", given.tokens) // parallel, 1))

@@ -1,4 +1,4 @@
-"""Each figure of a log beside the counted one: equal, inside a range, explained, or different."""
+"""Each figure of a log next to the computed one: equal, inside a range, explained, or different."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .serving import GIB
 
 
 class State(StrEnum):
-    """How a printed figure stands to the counted one."""
+    """How a printed figure compares with the computed one."""
 
     EQUAL = "equal"
     INSIDE = "inside"
@@ -88,7 +88,7 @@ class Beside:
 
 
 def rows_of(log: Log, beside: Beside, values: Mapping[str, Value]) -> list[Row]:
-    """Each figure of a log beside the counted one."""
+    """Each figure of a log next to the computed one."""
     given = GIVEN.get(log.engine, ())
     own = _own_figures(log, values)
     more = replace(beside, deployment=replace(beside.deployment, more=(*beside.deployment.more, *own)))
@@ -125,7 +125,7 @@ def last_of(log: Log, key: str) -> Found | None:
 
 
 def _figures(deployment: Deployment, one: Found) -> list[Figure]:
-    """The counted figures of a printed one: of the same device, if it is that of one."""
+    """The computed figures for a printed one: those of the same device, if it belongs to one."""
     key = "draft" if one.key in ("draft keys", "draft values", "draft cache") else one.key
     same = [f for f in (*deployment.figures, *deployment.more) if f.key == key]
     if is_host(one.place):
@@ -245,7 +245,7 @@ def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int) -> tu
 def _of_mix(
     one: Found, printed: Fraction, counted: Fraction, log: Log, deployment: Deployment
 ) -> tuple[State, str] | None:
-    """A file that a maker quantized by a mix of its own: its size says so, and its buffers differ in proportion."""
+    """A file quantized with the maker's own mix: its size shows it, and its buffers differ in proportion."""
     if one.key not in OF_WEIGHTS or not counted:
         return None
     share = Fraction(printed, counted)
@@ -269,7 +269,7 @@ def is_same_mix(share: Fraction) -> bool:
 
 
 def bytes_of(one: Found) -> Fraction:
-    """A figure in bytes, or its number if it is none of bytes."""
+    """A figure in bytes, or its number if its unit is another."""
     return one.number * BYTES.get(one.unit, 1)
 
 
@@ -296,7 +296,7 @@ def is_near(figure: Figure, one: Found) -> bool:
 
 
 def is_counted(state: State) -> bool:
-    """Whether a row stands beside a counted figure and agrees with it."""
+    """Whether a row has a computed figure that agrees with it."""
     return state in (State.EQUAL, State.INSIDE, State.EXPLAINED)
 
 

@@ -46,7 +46,7 @@ class Sequences:
         self.known: dict[str, int] = {}
 
     def include(self, places: list[Place], named: str) -> None:
-        """Add one. Raises `Problem` for one that would take long, by the name of its source."""
+        """Add a pattern. Raises `Problem`, with the name of its source, for one that would take long."""
         places = [place for n, place in enumerate(places) if not (place.is_many and places[n - 1 : n] == [place])]
         self.starts = self.starts | 1 << self.size
         in_a_row = 0
@@ -68,7 +68,7 @@ class Sequences:
         self.size += 1
 
     def spell(self, name: str) -> bool:
-        """Whether one of them matches the name, or parts of it."""
+        """Whether one of them matches the name, or a part of it."""
         before, dot, last = name.rpartition(".")
         here = self._after(f"{before}{dot}")
         if here != HELD:
@@ -236,7 +236,7 @@ def _ways(expression: str) -> list[list[Place]]:
 
 
 def _alternatives(text: str, at: int, whole: str, depth: int) -> tuple[list[list[Place]], int]:
-    """The sequences between two brackets, or of the whole expression, and their end."""
+    """The sequences between two brackets, or in the whole expression, and where they end."""
     if depth > DEEPEST:
         raise _not_understood(whole)
     done: list[list[Place]] = []

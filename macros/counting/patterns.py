@@ -209,7 +209,7 @@ class Pattern:
         return any(low <= sign <= high for low, high in members) != is_not
 
     def _add(self, states: dict[int, bool], first: int, at: int, text: str) -> bool:
-        """Add a state and its successors without input; returns whether one of them is the last."""
+        """Add a state and those that it reaches without input; returns whether one of them is final."""
         end = len(text)
         todo = [first]
         seen: dict[int, bool] = {}
@@ -248,7 +248,7 @@ class Expression:
         self.whole = Pattern(f"^(?:{rest})$")
 
     def spells(self, name: str) -> bool:
-        """Whether it is the whole name."""
+        """Whether it matches the full name."""
         return all(pattern.is_in(name) == is_wanted for is_wanted, pattern in self.ahead) and self.whole.is_in(name)
 
 

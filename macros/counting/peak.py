@@ -140,8 +140,8 @@ def peak(steps: list[Operation], at: Callable[[Poly], int]) -> tuple[Operation, 
 
 
 def laid_out(steps: list[Operation], at: Callable[[Poly], int], always: int = 0) -> int:
-    """The length in elements of the memory in which all arrays find a place in order: each in the smallest gap that
-    holds it, or else at the end, or over the newest array that is read for the last time.
+    """The number of elements of memory that hold all arrays: each is placed, in order, in the smallest gap that fits,
+    otherwise at the end, or over the newest array that is read for the last time.
 
     `always` elements at the front are never free.
     """

@@ -111,7 +111,7 @@ KNOWN_KEYS = frozenset(
 
 
 def _mxfp4(keys: Keys, raw: Keys) -> Quantization:
-    """gpt-oss: routed experts alone."""
+    """gpt-oss: only the routed experts."""
     return Quantization(_kept(keys), None, MXFP4)
 
 
@@ -424,7 +424,7 @@ PACKINGS = (
 
 
 def _packing(bits: int, kind: str, group: Keys, keys: Keys) -> str:
-    """How compressed-tensors stores the weights of a group: as the config says, or as it would choose."""
+    """How compressed-tensors stores the weights of a group: as the config says, or as it would choose itself."""
     for said in (group.get("format"), keys.get("format")):
         if said is not None and said not in (*PACKINGS, "mixed-precision"):
             raise _unknown("format", said)

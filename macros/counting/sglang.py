@@ -263,7 +263,7 @@ def _filled(
     layers: int,
     is_known: bool,
 ) -> Filled:
-    """Tokens and slots: as given, or what the rest of the memory holds; states first."""
+    """Tokens and slots: as given, or as many as the remaining memory holds, states first."""
     slots = whole(options, "slots", 0)
     running = whole(options, "running", 0)
     if pools.slot and not slots:

@@ -233,7 +233,7 @@ def plan(costs: Costs, architecture: Architecture, setup: Setup, adapter: Adapte
 def run(
     planned: Plan, accelerator: Accelerator | None, tokens: int | None, utilization: object, watts: int | None = None
 ) -> Run | None:
-    """The run of this many tokens on a machine that states its peak. Raises `Problem` for one that does not."""
+    """The run over this many tokens on a machine whose peak is known. Raises `Problem` for any other."""
     reached = share("utilization", utilization)
     power = None if watts is None else whole("watts", watts, MOST_WATTS)
     if tokens is None:

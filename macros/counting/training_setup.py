@@ -335,7 +335,7 @@ def _trained(adapters: Adapters) -> list[Tensor]:
 
 @dataclass(frozen=True)
 class _Array:
-    """An array that the backward pass needs, and the shapes in which it is read."""
+    """An array that the backward pass needs, and the shapes that it is read in."""
 
     array: ShapeArray
     views: list[ShapeArray]
@@ -418,7 +418,7 @@ def _kept(node: Node, adapters: Adapters | None) -> list[tuple[ShapeArray, Shape
 
 
 def _distinct(pairs: Iterable[tuple[ShapeArray, ShapeArray]]) -> list[_Array]:
-    """Each array once, with every shape in which it is read."""
+    """Each array once, with every shape that it is read in."""
     found: dict[int, _Array] = {}
     for array, view in pairs:
         found.setdefault(id(array), _Array(array, [array])).views.append(view)

@@ -90,7 +90,7 @@ class Layers:
     every: bool = False
 
     def rows(self, tokens: int, step: int) -> int:
-        """Tokens that are kept of so many."""
+        """The number of tokens that stay in the cache."""
         if self.window is None:
             return tokens
         return min(self.window + step if self.is_chunk else self.window - 1 + step, tokens)
@@ -132,9 +132,8 @@ class Cache:
         return sum(-(-kind.number // self.layers) * kind.pages(tokens, step) for kind in self.kinds)
 
     def unused(self, tokens: int, step: int) -> int:
-        """Bytes of those blocks that hold nothing: the rest of a sequence's last block, of pages that are as large as
-        another kind's, of groups that are not full.
-        """
+        """Bytes of blocks that hold nothing: the unused part of a sequence's last block, of pages as large as another
+        kind's, and of groups that are not full."""
         used = sum(kind.used(-(-tokens // self.contexts), step) for kind in self.kinds)
         return self.blocks(tokens, step) * self.block_bytes - used
 

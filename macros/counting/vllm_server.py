@@ -383,7 +383,7 @@ def _unit(cache: vllm.Cache, ranks: Sequence[Rank], stage: int) -> int:
 
 
 def _loaded(ranks: Sequence[Rank]) -> Figure:
-    """What a log says of the weights."""
+    """What a log reports on the weights."""
     rank = max(ranks, key=lambda one: one.most)
     ends = Fraction(rank.least + rank.rotary), Fraction(rank.most + rank.rotary)
     proof = PROVED if rank.least == rank.most else BY_SOURCE
@@ -392,7 +392,7 @@ def _loaded(ranks: Sequence[Rank]) -> Figure:
 
 
 def _more(costs: Costs, given: Conditions, ranks: Sequence[Rank]) -> list[Figure]:
-    """What a log may have besides: the size of the file, and what it measures, as several reports print it."""
+    """Further figures that a log may have: the size of the file, and measured ones, as several reports print them."""
     whole_file = costs.devices.split_weights(Split(), given.format)[0]
     rotary = max(rank.rotary for rank in ranks)
     return [
@@ -441,7 +441,7 @@ def _figures(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], room: Room | 
 
 
 def _layout(own: Asked, cache: vllm.Cache) -> list[Figure]:
-    """What it says of its layout: the block of attention beside states, and layers that fill up the groups."""
+    """What a log reports on the layout: the block of attention next to states, and the layers that fill up groups."""
     found: list[Figure] = []
     recurrent = [kind for kind in cache.kinds if kind.states]
     if recurrent and cache.block > 1:
@@ -529,7 +529,7 @@ def _advice(
     own: Asked,
     places: Sequence[Place],
 ) -> list[str]:
-    """What to change so that one request is certain to fit, each change alone."""
+    """The changes each of which alone makes one request certain to fit."""
     if not cards or not costs.counts.kept:
         return []
     cache = vllm.cache_of(costs, own.setting, draft)

@@ -71,7 +71,7 @@ class WeightFormats:
         read_file: Callable[[], FileWeights | None] | None,
         totals: dict[str, int],
     ):
-        """`totals` are the bytes of all weights in the formats that were asked for before."""
+        """`totals` are the bytes of all weights in the formats requested before."""
         self.trace, self.architecture, self._read_file = trace, architecture, read_file
         self.model_type: str = raw.get("model_type", "")
         self.problem: Problem | None = None  # why the published format is not known
@@ -341,7 +341,7 @@ class WeightFormats:
 
     @cached_property
     def _wide(self) -> list[str]:
-        """The formats of the weights that are not quantized, that of the most numbers first."""
+        """The formats of the weights that are not quantized, the most frequent first."""
         if self.file is None:
             return [self.rest.name]
         found: dict[str, int] = {}
@@ -418,7 +418,7 @@ class WeightFormats:
         return tuple(found.items())
 
     def _unlisted(self, w: Weight, quantization: Quantization, rest: Format) -> tuple[bool, Format | None]:
-        """Whether a quantization's lists say which format a weight has, and its format if it is in none."""
+        """Whether the lists of a quantization state a weight's format, and its format if no list has it."""
         kind = self.kinds[w]
         if kind is Kind.EXPERT and quantization.experts_unknown:
             raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
@@ -459,7 +459,7 @@ class WeightFormats:
 
     @cached_property
     def _kept(self) -> dict[Weight, Format]:
-        """The weights that the maker's files keep in a format, whatever the config says."""
+        """The weights that the maker's files keep in a format, regardless of the config."""
         found: dict[Weight, Format] = {}
         ends = dict[str, str]() if self.architecture is None else self.architecture.kept
         for end, name in ends.items():
@@ -530,7 +530,7 @@ class WeightFormats:
 
 @cache
 def _of_type(name: str) -> Format:
-    """The format of a type of a file; of one that holds no weights by itself, its name alone."""
+    """The format of a type in a file; its name alone for one that does not hold weights by itself."""
     if name in TYPES_OF_FILES:
         return FORMATS[TYPES_OF_FILES[name]]
     return GGUF_TYPES[name] if name in GGUF_TYPES else Format(name, BITS_OF_TYPES.get(name, 8))

@@ -55,7 +55,7 @@ def as_json(model: Model, collapse: bool, asked: Asked = USUAL) -> str:
 
 
 def json_pieces(model: Model, collapse: bool, asked: Asked = USUAL) -> Iterator[str]:
-    """The same in pieces, so that a list of a million tensors never exists as a whole."""
+    """The same in pieces, so that a list of a million tensors is never in memory as a whole."""
     if collapse:
         yield _json(model, _patterns(model.counts.weights), asked)
         return

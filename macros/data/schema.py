@@ -397,7 +397,12 @@ def _costs() -> Schema:
                 _object(
                     **{
                         name.replace("-", "_"): _or_null(
-                            _object(rank=COUNT, target_modules=_list(TEXT), parameters=COUNT)
+                            _object(
+                                rank=COUNT,
+                                target_modules=_list(TEXT),
+                                exclude_modules=_list(TEXT),
+                                parameters=COUNT,
+                            )
                         )
                         for name in LORA
                     }

@@ -36,7 +36,12 @@ def _lora(model: Model, adapter: Adapter, known: tuple[Module, ...]) -> dict[str
         made = adapters.adapters(model.counts, model.architecture, adapter, known)
     except Problem:
         return None
-    return {"rank": adapter.rank, "target_modules": list(made.targets), "parameters": made.total}
+    return {
+        "rank": adapter.rank,
+        "target_modules": list(made.targets),
+        "exclude_modules": list(adapter.excluded),
+        "parameters": made.total,
+    }
 
 
 def _zero(costs: Costs, known: tuple[Module, ...]) -> dict[str, Any] | None:

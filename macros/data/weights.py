@@ -78,7 +78,7 @@ def _at_hand(costs: Costs, format: str) -> FileWeights | None:
 
 
 def _collapsed(file: FileWeights) -> Iterator[tuple[Row, tuple[int, ...] | None]]:
-    """The tensors of files, those that differ in the number of the layer alone as one."""
+    """The tensors of files, with a single entry for those that differ only in the number of the layer."""
     sizes: dict[tuple[str, str], int] = {}
     layers: dict[tuple[str, str], list[int]] = {}
     for name, tensor in file.tensors.items():

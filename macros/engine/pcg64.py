@@ -1,4 +1,4 @@
-"""NumPy's default generator of random integers, in whole numbers alone, for constants that a model makes from a seed.
+"""NumPy's default generator of random integers, in integer arithmetic, for constants that a model derives from a seed.
 
 PCG64 (O'Neill, 2014; XSL-RR on 128 bits) after `numpy.random.SeedSequence`, and Lemire's bounded integers (arXiv
 1805.10941). The engine also runs where `numpy.random` is missing: in the browser.

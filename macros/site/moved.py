@@ -54,7 +54,8 @@ def moved() -> dict[str, str]:
 
 
 def check(pages: Collection[str]) -> Iterator[Problem]:
-    """What is wrong with the table for a site of these pages: each line leads to one of them, and from none."""
+    """What is wrong with the table for a site with these pages: each line must lead to one of them, from an address
+    that is not one."""
     table = moved()
     for old, target in table.items():
         new = target.partition("#")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,8 @@ def lines_of_call(env, name: str, given: tuple) -> Iterator[int]:
 
 
 def around_call(env, name: str, given: tuple) -> str:
-    """What a block of a macro stands inside of, on its line: a heading, a table or a sentence; empty if there is such
-    a call in a line of its own."""
+    """What surrounds a macro's block on its line: a heading, a table or a sentence; empty if the call also stands on a
+    line of its own."""
     lines = env.page.file.content_string.split("\n") if (numbers := list(lines_of_call(env, name, given))) else []
     found = {_around(lines[number - 1]) for number in numbers}
     return found.pop() if len(found) == 1 else ""
@@ -89,19 +89,39 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
     except ModuleNotFoundError:
         return
 
-    def line(page, message: str, mend: str = "", at: int | None = None) -> str:
-        return noted(str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else ""))))
+    def theirs(error, markdown, page):
+        """An error of another site's macro, as mkdocs-macros reports it."""
+        return format_error.dispatch(Exception)(error, markdown, page)
 
-    def noted(error: str) -> str:
+    ours = _Lines(names, variables, theirs if only_ours else None)
+    format_error.register(Problem, ours.problem)
+    format_error.register(TypeError, ours.hidden)
+    format_error.register(UndefinedError, ours.undefined)
+    if not only_ours:
+        format_error.register(Exception, ours.unexpected)
+        format_error.register(SyntaxError, ours.repeated)
+        format_error.register(TemplateSyntaxError, ours.syntax)
+
+
+class _Lines:
+    """The line for each kind of error. `theirs` writes the errors of another site's macros, if there are any."""
+
+    def __init__(self, names: set[str], variables: Mapping[str, Any], theirs: Callable[..., str] | None):
+        self.names, self.variables, self.theirs = names, variables, theirs
+
+    def line(self, page, message: str, mend: str = "", at: int | None = None) -> str:
+        return self.noted(str(Problem(message, mend, f"docs/{page.file.src_path}" + (f":{at}" if at else ""))))
+
+    def noted(self, error: str) -> str:
         remember.depends_on("error")  # a page with an error is rebuilt in each build
         told.append(error)
         return f"    {error}"
 
-    def problem(error, markdown, page):
+    def problem(self, error, markdown, page) -> str:
         source = f"docs/{page.file.src_path}"
-        return noted(str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1))
+        return self.noted(str(error).replace(f"{source}: ", f"{source}:{line_of(error, markdown, page)}: ", 1))
 
-    def unexpected(error, markdown, page):
+    def unexpected(self, error, markdown, page) -> str:
         """An error of ours: the line of the package on which it happened."""
         inside = [
             f
@@ -110,62 +130,49 @@ def register(names: set[str], variables: Mapping[str, Any], only_ours: bool = Fa
             and not any(Path(f.filename).is_relative_to(path) for path in OURS)
         ]
         where = f"macros/{Path(inside[-1].filename).relative_to(FOLDER)}:{inside[-1].lineno}: " if inside else ""
-        return line(
+        return self.line(
             page,
             f"{where}{type(error).__name__}: {error}",
             f"mend {inside[-1].line}" if inside else "correct the call",
             line_of(error, markdown, page),
         )
 
-    def theirs(error, markdown, page):
-        """An error of another site's macro, as mkdocs-macros tells it."""
-        return format_error.dispatch(Exception)(error, markdown, page)
-
-    def hidden(error, markdown, page):
+    def hidden(self, error, markdown, page) -> str:
         """A macro hidden by a variable of the same name."""
-        values = {**variables, **page.meta} if "not callable" in str(error) else {}
-        called = (name for name in re.findall(r"\b(\w+)\(", markdown) if name in names and name in values)
+        values = {**self.variables, **page.meta} if "not callable" in str(error) else {}
+        called = (name for name in re.findall(r"\b(\w+)\(", markdown) if name in self.names and name in values)
         name = next((name for name in called if not callable(values[name])), None)
         if name is None:
-            return (theirs if only_ours else unexpected)(error, markdown, page)
-        mend = "rename the variable, or give the macros a prefix" if only_ours else "rename the variable"
-        return line(page, f"a variable {name} hides the macro of that name", mend, line_of(error, markdown, page))
+            return (self.theirs or self.unexpected)(error, markdown, page)
+        mend = "rename the variable, or give the macros a prefix" if self.theirs else "rename the variable"
+        at = line_of(error, markdown, page)
+        return self.line(page, f"a variable {name} hides the macro of that name", mend, at)
 
-    def undefined(error, markdown, page):
+    def undefined(self, error, markdown, page) -> str:
         name = re.search(r"'([^']*)' is undefined", str(error))
-        if only_ours and not name:
-            return theirs(error, markdown, page)
-        known = {*names, *(variables.get("macros") or ())}
+        if self.theirs and not name:
+            return self.theirs(error, markdown, page)
+        known = {*self.names, *(self.variables.get("macros") or ())}
         otherwise = "the macro reference lists the macros; write {% raw %} around braces that are meant as text"
-        mend = nearest(name[1], known, otherwise) if name else meant_attribute(str(error), variables)
+        mend = nearest(name[1], known, otherwise) if name else meant_attribute(str(error), self.variables)
         at = line_of(error, markdown, page)
         written = page.file.content_string.split("\n")[at - 1] if name else ""
         if name and (hyphen := re.search(rf"([a-z]\w*(?:-\w+)*-{re.escape(name[1])})\(", written)):
             if (joined := hyphen[1].replace("-", "_")) in known:
                 mend = f'did you mean "{joined}"?'
-        return line(page, str(error), mend, line_of(error, markdown, page))
+        return self.line(page, str(error), mend, line_of(error, markdown, page))
 
-    def syntax(error, markdown, page):
+    def syntax(self, error, markdown, page) -> str:
         mend = syntax_mend(error.message or "", markdown, error.lineno)
-        return line(page, mend.what, mend.how, mend.line + header_lines(markdown, page))
+        return self.line(page, mend.what, mend.how, mend.line + header_lines(markdown, page))
 
-    format_error.register(Problem, problem)
-    format_error.register(TypeError, hidden)
-    format_error.register(UndefinedError, undefined)
-    if only_ours:
-        return
-
-    def repeated(error, markdown, page):
+    def repeated(self, error, markdown, page) -> str:
         """A syntax error by Python in Jinja's output: a repeated argument."""
         if not (twice := re.search(r"keyword argument repeated: (\w+)", str(error))):
-            return unexpected(error, markdown, page)
+            return self.unexpected(error, markdown, page)
         call = re.search(rf"\b{twice[1]}\s*=[^{{}}]*\b{twice[1]}\s*=", markdown)
         at = (markdown.count("\n", 0, call.start()) + 1 if call else 1) + header_lines(markdown, page)
-        return line(page, f"a call has the argument {twice[1]} twice", "delete one", at)
-
-    format_error.register(Exception, unexpected)
-    format_error.register(SyntaxError, repeated)
-    format_error.register(TemplateSyntaxError, syntax)
+        return self.line(page, f"a call has the argument {twice[1]} twice", "delete one", at)
 
 
 def meant_attribute(message: str, variables: Mapping[str, Any]) -> str:

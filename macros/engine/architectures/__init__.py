@@ -148,7 +148,7 @@ def architectures() -> dict[str, Architecture]:
 
 
 def _import(module: str) -> None:
-    """Import a module of this folder. Raises `Problem` with the line of it that is wrong."""
+    """Import a module of this folder. Raises `Problem` with the line that is wrong."""
     try:
         importlib.import_module(f"{__name__}.{module}")
     except WRONG_MODULES as error:

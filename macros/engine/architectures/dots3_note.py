@@ -218,7 +218,8 @@ def default_layer_types(n_layers: int, wide: str) -> list[str]:
 
 
 def _sizes_of_windows(raw: Raw) -> Raw:
-    """The keys of the layers with a window: as published, or of `per_layer_config`, which has what differs."""
+    """The keys of the layers with a window: as published, or those of `per_layer_config`, which lists only the
+    differences."""
     is_saved, given = "per_layer_config" in raw, raw.pop("per_layer_config", None)
     of_layers = [dict(table) for table in map(tabled, (tabled(given) or {}).values()) if table]
     if any(table != of_layers[0] for table in of_layers):

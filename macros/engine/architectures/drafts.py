@@ -114,7 +114,7 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
 
 
 def of_gemma(raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of an assistant of Gemma 4, whose config holds those of its layers in a table."""
+    """The keys of a Gemma 4 assistant, whose config has those of its layers in a table."""
     if not isinstance(raw.get("text_config"), Mapping):
         return raw
     inner = cast("Mapping[str, Any]", raw["text_config"])

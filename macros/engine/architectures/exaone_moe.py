@@ -23,7 +23,7 @@ from .tensor_layouts import FUSED
 
 
 def _is_another_list(raw: Mapping[str, Any]) -> bool:
-    """Whether the published list of layers with experts is not that of the keys that are read."""
+    """Whether the published list of layers with experts differs from that of the keys that are read."""
     said, types = listed(raw.get("is_moe_layer")), listed(raw.get("mlp_layer_types"))
     dense = raw.get("first_k_dense_replace", 1)
     if said is None or not isinstance(dense, int):

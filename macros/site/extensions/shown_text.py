@@ -1,5 +1,5 @@
-"""What readers see of a page as text, links and images: Markdown's own tree, handed to somebody who looks for markup
-that is still in it."""
+"""What readers see of a page as text, links and images: Markdown's own tree, handed to a function that looks for
+leftover markup in it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class ShownText(Extension):
 
 
 class Look(Treeprocessor):
-    """Behind all other ones, before escaped characters are written out: what is escaped is no markup."""
+    """Runs after all other processors, before escaped characters are unescaped: an escaped character is not markup."""
 
     def __init__(self, md: Markdown, then: Callable[[Shown], None]):
         super().__init__(md)

@@ -82,7 +82,8 @@ def call(event, *args, **kwargs):
 
 
 def handed_on(event):
-    """The handlers of an event before, among and after all other plugins. Until the server is up, they do nothing."""
+    """The handlers of an event before, among and after those of all other plugins. Until the server is up, they do
+    nothing."""
 
     def early(*args, **kwargs):
         if preview.is_first:

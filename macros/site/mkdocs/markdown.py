@@ -73,7 +73,7 @@ def tell(problem: Problem) -> None:
 
 
 def tell_one(problem: Problem, level: int) -> None:
-    """A mistake of an author, in the words in which a preview and a build tell it."""
+    """Report an author's mistake in the same words in the preview and in a build."""
     if level >= logging.ERROR:
         errors.append(str(problem))
     log.log(level, "%s", problem, extra={"is_of_page": True})
@@ -84,7 +84,7 @@ def tell_mistake(mistake: Mistake) -> None:
 
 
 def look(shown: Shown) -> None:
-    """Markdown's own tree of a page: what is still markup in it."""
+    """Look for leftover markup in Markdown's own tree of a page."""
     if checked:
         for mistake in page_checks.of_shown(checked[0], shown, source, excluded.__contains__):
             tell_mistake(mistake)

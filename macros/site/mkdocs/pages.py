@@ -392,7 +392,7 @@ def on_post_build_late(config):
 
 
 def keep_schema(path: Path) -> None:
-    """Keep the schema up to date with which editors complete and check presets (see .taplo.toml)."""
+    """Keep the schema for editors up to date, which complete and check presets with it (see .taplo.toml)."""
     text = preset_schema.schema_text()
     with suppress(OSError, Problem):
         if not path.is_file() or path.read_text("utf-8") != text:

@@ -44,7 +44,7 @@ def on_config(config):
 
 
 def without_effect(config: Any, lines: list[str]) -> Iterator[Problem]:
-    """A line for each of them, with its place in mkdocs.yml."""
+    """One line for each setting without effect, with its place in mkdocs.yml."""
 
     def told(setting: str, what: str, mend: str, name: str) -> Problem:
         at = next(

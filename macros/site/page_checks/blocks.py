@@ -238,7 +238,7 @@ def images(source: Source) -> Iterator[Mistake]:
 
 
 def calls(source: Source) -> Iterator[Mistake]:
-    """Calls that stand alone on a line that is code, by the four spaces in front of it."""
+    """Calls on a line of their own that is code, because of the four spaces before it."""
     for n in range(source.body + 1, len(source.lines)):
         is_code = not source.plain[n].strip() and source.lines[n].startswith("    ") and not source.is_in_fence(n)
         if is_code and re.fullmatch(rf"\s+{CALL}[{CALL}\s]*", source.jinja[n]) and not source.lines[n - 1].strip():

@@ -1,4 +1,4 @@
-"""The metadata above a page, by a schema: what MkDocs, the theme and the macros read of them."""
+"""Checks the metadata of a page against a schema: what MkDocs, the theme and the macros read."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _search(value: Any, line: int, node: yaml.Node) -> Iterator[Mistake]:
 
 
 def theme_mistake(source: Source, key: str, folders: list[Path]) -> Mistake | None:
-    """A template or an icon that is in none of the theme's folders."""
+    """A template or an icon that is not in any of the theme's folders."""
     inside, ending = ("", "") if key == "template" else (".icons", ".svg")
     for n, line in enumerate(source.lines[: source.body], 1):
         if not (found := re.match(rf"{key}:\s*['\"]?([\w./ -]+?)['\"]?\s*(?:#.*)?$", line)):

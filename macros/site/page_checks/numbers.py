@@ -110,7 +110,7 @@ def names_in(sentence: str) -> bool:
 
 @cache
 def exceptions() -> dict[str, dict[str, str]]:
-    """By page, the words that may stand there, each with its reason."""
+    """For each page, the words that may stay, with the reasons."""
     return tomllib.loads(EXCEPTIONS.read_text("utf-8"))
 
 

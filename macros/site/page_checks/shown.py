@@ -62,8 +62,8 @@ def mistakes(source: Source, shown: Shown) -> Iterator[Mistake]:
 
 
 def needles(whole: str) -> list[str]:
-    """Texts to find a place in the source by: all of it, or a part without code and emphasis, which are written
-    otherwise."""
+    """Texts by which to find a place in the source: the full text, or a part without code and emphasis, which the
+    source writes differently."""
     first = whole.split("\n")[0]
     parts = sorted(re.split(rf"[{OPAQUE}]+", first), key=len, reverse=True)
     ends = [m[0] for pattern in (r"\][\[(][^\[\]()]*[\])]?$", r"^\S+ ?\S*") if (m := re.search(pattern, first))]

@@ -35,7 +35,7 @@ def rows() -> Rows:
 
 
 def tables(source: Source) -> Iterator[Mistake]:
-    """What is wrong with each table, or with what was meant as one."""
+    """What is wrong with each table, or with text meant as one."""
     blocks = list(_blocks(source))
     for start, end in blocks:
         lines = [_without_quote(line) for line in source.jinja[start:end]]
@@ -102,7 +102,7 @@ def _of_table(source: Source, start: int, n: int, lines: list[str], plain: list[
 
 
 def _indented(source: Source) -> Iterator[Mistake]:
-    """Tables that are code, by the four spaces in front of them."""
+    """Tables that are code, because of the four spaces before them."""
     for n in range(source.body + 1, len(source.lines)):
         head, rule = source.jinja[n - 1], source.jinja[n]
         is_code = not source.plain[n].strip() and not source.plain[n - 1].strip() and not source.is_in_fence(n)
@@ -144,7 +144,7 @@ def _is_bordered(line: str) -> bool:
 
 
 def _may_precede(line: str, text: str, head: str) -> bool:
-    """Whether a table may follow this line at once: one that ends by itself, or that opens a box around it."""
+    """Whether a table may directly follow this line: one that is complete in itself, or that opens a box."""
     if not text or text[0] in "#<" or BOX.match(text):
         return True
     return CALL in text and not text.strip(CALL)

@@ -12,6 +12,7 @@ from ...catalogue.presets import make
 from ...counting.accelerators import accelerator as listed
 from ...counting.asked import share
 from ...counting.conditions import Conditions
+from ...counting.costs import Costs
 from ...counting.formats import PUBLISHED
 from ...counting.parts import LOOKED_UP
 from ...counting.speculative import best_length, proposed_at_once
@@ -47,34 +48,7 @@ def draft_head_table(
 def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None, batch: int) -> Html:
     context, machine, target = context_or_usual(model, context), listed(on), model_costs(model)
     given = Conditions(context, batch, PUBLISHED, "bfloat16", 1, machine)
-    rows = []
-    for kind, name in KINDS.items():
-        head = head_of(model, kind)
-        costs = model_costs(head)
-        best = best_length(target, costs, rate, given)
-        borrowed = head.counts.trace.borrowed.values()
-        read = ["embedding" if role in LOOKED_UP else "LM head" for _, role in borrowed]
-        of_target = sum(int(weight.count) for weight, _ in borrowed)
-        own_head = head.counts.embedding
-        rows.append(
-            [
-                name,
-                html(
-                    "{}{}",
-                    rounding.short(head.counts.total),
-                    html("<br>{}", small(f"{rounding.short(own_head)} in LM heads")) if own_head else "",
-                ),
-                html("{}<br>{}", ", ".join(read), small(rounding.short(of_target))) if read else "–",
-                rounding.decimal_bytes(head.counts.cache_bytes_per_token()) if head.counts.kept else "–",
-                f"{proposed_at_once(costs):,}",
-                rounding.decimal_bytes(costs.traffic.bytes_moved(1, given)),
-                html(
-                    "{}<br>{}",
-                    rounding.significant(best.speedup),
-                    small(f"{best.drafted:,} draft token{'s' if best.drafted > 1 else ''}"),
-                ),
-            ]
-        )
+    rows = [[name, *_cells(head_of(model, kind), target, rate, given)] for kind, name in KINDS.items()]
     name, in_blocks = f"Draft heads of {model.name}", with_key("block_size")
     return block(
         cost_table(
@@ -104,6 +78,25 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
             caveat([model.slug]),
         ),
     )
+
+
+def _cells(head: Model, target: Costs, rate: Fraction, given: Conditions) -> list[Html | str]:
+    """What a draft head has, reads, keeps and saves for a target."""
+    costs = model_costs(head)
+    best = best_length(target, costs, rate, given)
+    borrowed = head.counts.trace.borrowed.values()
+    read = ["embedding" if role in LOOKED_UP else "LM head" for _, role in borrowed]
+    of_target, own = sum(int(weight.count) for weight, _ in borrowed), head.counts.embedding
+    in_heads = html("<br>{}", small(f"{rounding.short(own)} in LM heads")) if own else ""
+    drafted = f"{best.drafted:,} draft token{'s' if best.drafted > 1 else ''}"
+    return [
+        html("{}{}", rounding.short(head.counts.total), in_heads),
+        html("{}<br>{}", ", ".join(read), small(rounding.short(of_target))) if read else "–",
+        rounding.decimal_bytes(head.counts.cache_bytes_per_token()) if head.counts.kept else "–",
+        f"{proposed_at_once(costs):,}",
+        rounding.decimal_bytes(costs.traffic.bytes_moved(1, given)),
+        html("{}<br>{}", rounding.significant(best.speedup), small(drafted)),
+    ]
 
 
 def with_key(key: str) -> Mapping[str, Any]:

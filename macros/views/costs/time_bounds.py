@@ -9,7 +9,7 @@ from ...cache.memory import memoized
 from ...catalogue.models import Model
 from ...counting import accelerators as machines
 from ...counting.conditions import Conditions
-from ...counting.costs import Bound
+from ...counting.costs import Bound, Costs
 from ...counting.formats import PUBLISHED
 from ...counting.splits import Split
 from ...engine.errors import Problem
@@ -58,37 +58,14 @@ def accelerator_table(common: bool = False) -> Html:
     listed = (machines.common() if common else machines.accelerators()).values()
     used = [key for key in machines.sources() if any(key in a.sources for a in listed)]
 
-    def peak(a: machines.Accelerator, kind: str) -> Html:
-        said = f"{rounding.flops(a.peak_flops[kind])}/s" if kind in a.peak_flops else "–"
-        if kind == "bfloat16":
-            for other in ("float16", "float32"):
-                if other in a.peak_flops:
-                    return html("{}<br>{}", said, small(f"{other} {rounding.flops(a.peak_flops[other])}/s"))
-        return text(said.replace("FLOP", "OP") if kind.startswith("int") else said)  # operations on integers are OPs
-
-    def memory(a: machines.Accelerator) -> Html:
-        said = text(rounding.decimal_bytes(a.memory_bytes))
-        return (
-            html("{}<br>{}", said, small(f"of {rounding.decimal_bytes(a.installed_bytes)}"))
-            if a.installed_bytes
-            else said
-        )
-
-    def link(a: machines.Accelerator) -> Html:
-        return (
-            html("{}/s<br>{}", rounding.decimal_bytes(a.link.bytes_per_second), small(a.link.name))
-            if a.link
-            else text("–")
-        )
-
     rows = [
         [
             f"{a.vendor} {a.name}",
-            *(peak(a, kind) for kind in KINDS_OF_PEAKS),
+            *(_peak(a, kind) for kind in KINDS_OF_PEAKS),
             html("{}/s", rounding.decimal_bytes(a.bytes_per_second, 4)),
-            memory(a),
+            _memory(a),
             rounding.significant(Fraction(highest, a.bytes_per_second)) if (highest := a.peak()) else "–",
-            link(a),
+            _links(a),
             "–" if a.watts is None else f"{a.watts:,} W",
             ", ".join(str(used.index(key) + 1) for key in a.sources),
         ]
@@ -119,6 +96,30 @@ def accelerator_table(common: bool = False) -> Html:
     )
 
 
+def _peak(a: machines.Accelerator, kind: str) -> Html:
+    """The peak for a type, with that of the other 16-bit or 32-bit type below."""
+    said = f"{rounding.flops(a.peak_flops[kind])}/s" if kind in a.peak_flops else "–"
+    if kind == "bfloat16":
+        for other in ("float16", "float32"):
+            if other in a.peak_flops:
+                return html("{}<br>{}", said, small(f"{other} {rounding.flops(a.peak_flops[other])}/s"))
+    return text(said.replace("FLOP", "OP") if kind.startswith("int") else said)  # operations on integers are OPs
+
+
+def _memory(a: machines.Accelerator) -> Html:
+    """The memory that the accelerator may use, with the installed amount below if it is larger."""
+    said = text(rounding.decimal_bytes(a.memory_bytes))
+    if not a.installed_bytes:
+        return said
+    return html("{}<br>{}", said, small(f"of {rounding.decimal_bytes(a.installed_bytes)}"))
+
+
+def _links(a: machines.Accelerator) -> Html:
+    if not a.link:
+        return text("–")
+    return html("{}/s<br>{}", rounding.decimal_bytes(a.link.bytes_per_second), small(a.link.name))
+
+
 def _expected_note(batch: int, least: Bound, expected: Bound) -> Html:
     """The maximum tokens per second with the expected number of experts, below that with the fewest."""
     if least == expected:
@@ -140,6 +141,28 @@ def time_table(
     return _time_table(model, chosen, context, whole_number(batch, "batch"), weight_format(format), dtype)
 
 
+def _time_cells(
+    costs: Costs, a: machines.Accelerator, given: Conditions, context: int, has_latents: bool
+) -> tuple[list[Html | str], bool]:
+    """The cells of an accelerator, none if no split fits; and whether compute never limits it."""
+    split = costs.devices.least_split(given, a.memory_bytes)
+    if split is None:
+        return [], False
+    on_these = replace(given, devices=split.devices)
+    read, write = (costs.bound(new, on_these) for new in (context, 1))
+    expected = costs.bound(1, on_these, expected=True) if costs.devices.has_routed else write
+    crossings = [costs.critical_batch(given.at(length)) for length in (None, context)]
+    by_sequences = costs.devices.least_split_by_sequences(given, a.memory_bytes) if has_latents else None
+    cells = [
+        _devices_cell(split, by_sequences),
+        _bound_cell(read),
+        _bound_cell(write),
+        text(rounding.significant(given.batch / write.seconds)) + _expected_note(given.batch, write, expected),
+        *(rounding.grouped(crossing) if crossing else "never" if a.peak() else "–" for crossing in crossings),
+    ]
+    return cells, None in crossings and a.peak() is not None
+
+
 @memoized
 @disclosure.view("its minimum time")
 def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, format: str, dtype: str) -> Html:
@@ -159,27 +182,9 @@ def _time_table(model: Model, chosen: tuple, context: int | None, batch: int, fo
     for name in chosen:
         a = machines.accelerator(name)
         given = Conditions(context, batch, format, dtype, accelerator=a)
-        split = costs.devices.least_split(given, a.memory_bytes)
-        if split is None:
-            rows.append([a.name, *("–" for _ in columns)])
-            continue
-        on_these = replace(given, devices=split.devices)
-        read, write = (costs.bound(new, on_these) for new in (context, 1))
-        expected = costs.bound(1, on_these, expected=True) if costs.devices.has_routed else write
-        crossings = [costs.critical_batch(given.at(length)) for length in (None, context)]
-        has_never |= None in crossings and a.peak() is not None
-        rows.append(
-            [
-                a.name,
-                _devices_cell(
-                    split, costs.devices.least_split_by_sequences(given, a.memory_bytes) if has_latents else None
-                ),
-                _bound_cell(read),
-                _bound_cell(write),
-                text(rounding.significant(batch / write.seconds)) + _expected_note(batch, write, expected),
-                *(rounding.grouped(crossing) if crossing else "never" if a.peak() else "–" for crossing in crossings),
-            ]
-        )
+        cells, is_never = _time_cells(costs, a, given, context, has_latents)
+        rows.append([a.name, *(cells or ["–"] * len(columns))])
+        has_never |= is_never
     return block(
         cost_table(
             html(

@@ -81,8 +81,8 @@ TO_READ = {
 
 
 def is_large(operation: Operation) -> bool:
-    """Whether it has weights, contracts, normalizes, joins two streams, or is a characteristic step of attention: the
-    nodes of the diagram of a whole model."""
+    """Whether a step has weights, contracts, normalizes, joins two streams, or is characteristic of attention: a node
+    in the diagram of a whole model."""
     is_named = operation.node.role in NAMED or operation.node.function in SIGNS
     return bool(operation.weights or operation.flops.terms or is_named)
 
@@ -222,7 +222,7 @@ class Drawing:
         return list(inputs)
 
     def _sources(self, a: ShapeArray) -> tuple[Item, ...]:
-        """The items whose result `a` is, seen through glue."""
+        """The items that compute `a`, ignoring glue operations."""
         source = a.source
         if isinstance(source, Weight):
             return ()

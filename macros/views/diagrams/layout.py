@@ -873,7 +873,7 @@ def _tracks(nets: dict[int, tuple[float, list[float]]]) -> dict[int, int]:
 
 
 class _Turn(NamedTuple):
-    """A net that runs sideways: from where, to where, and both ends of it."""
+    """A net that runs sideways: its start, its end, and the positions of both."""
 
     x: float
     to: list[float]

@@ -236,7 +236,7 @@ def drawing(
 
 
 def _fitting(name: str, size: int, w: float) -> str:
-    """The name of a side, or its size if the name is too long to stand above a rectangle of this width."""
+    """The name of a side, or its size if the name is too long for a rectangle of this width."""
     return name if name and 6 * len(name) <= w + 2 * GAP else f"{size:,}"
 
 

@@ -263,7 +263,7 @@ def _fill(kind: Kind, prefix: str) -> str:
 
 
 def key(made: _Figure, prefix: str, cards: Sequence[tuple[str, int]]) -> Html:
-    """What the fillings and the dashed lines are; nothing where each bar says it."""
+    """What the fills and the dashed lines mean; empty if each bar says it."""
     items = []
     if not made.is_plain:
         items = [

@@ -10,7 +10,7 @@ from .number_tables import percent
 
 
 def nearly(share: float) -> str:
-    """A probability; one that is nearly none or nearly all says so."""
+    """A probability, in words if it is close to 0% or 100%."""
     return "<0.1%" if share < 0.0005 else ">99.9%" if share >= 0.9995 else percent(share)
 
 

@@ -200,7 +200,7 @@ def _by_model(able: Able, link: Link | None) -> Html:
 
 
 def _by_machine(gigabytes: int, found: Found, able: Able, link: Link | None) -> Html:
-    """The models that fit in this much memory, and the format in which they do at a longer context."""
+    """The models that fit in this much memory, and their formats at a longer context."""
     rows: list[list[object]] = []
     for slug, total, said in found[:MOST]:
         model, sized = able[slug]

@@ -252,7 +252,7 @@ def column_title(name: str) -> str:
 
 
 def in_order(released: object) -> str:
-    """A date's sort key: a year or a month alone sorts after the dates in it."""
+    """A sort key for dates: a year or a month alone sorts after the dates within it."""
     return str(released).ljust(10, "~")
 
 

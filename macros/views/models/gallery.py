@@ -217,7 +217,7 @@ def said(outline: Outline) -> str:
 
 
 def _said_of(part: Part, n: int, spot: Spot) -> str:
-    """A part, with its number of layers where others stand in the same place."""
+    """A part, with its number of layers if others take its place elsewhere."""
     return f"{part.said} ({n} layer{'s' if n > 1 else ''})" if n and len(spot.parts) > 1 else part.said
 
 

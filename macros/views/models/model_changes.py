@@ -34,7 +34,7 @@ def model_changes(model: Model, link: Link | None = None, page_link: Link | None
 
 
 def _changes(old: Model, model: Model, page_link: Link | None) -> tuple[Html, Html]:
-    """(from which model to which, in how many changes; each of them)."""
+    """(from which model, to which, the number of changes, each change)."""
     changed, sizes, new, gone = _differences(old, model)
     is_older = is_earlier(released_of(model.slug), released_of(old.slug))
     start = html("{} beside {}" if is_older else "From {1} to {0}", model.name, old.name)

@@ -1,4 +1,4 @@
-"""Whether a model's page can be made, and says everything: what the tests of the site would find, for one model."""
+"""Checks that a model's page builds and is complete: what the tests of the site would find, for one model."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def difference(claimed: int | Fraction, true: int | Fraction) -> Html | str:
 
 
 def off(ratio: Fraction) -> str:
-    """The size of an error: in percent, or as a factor if that says more."""
+    """The size of an error: in percent, or as a factor if that is clearer."""
     if ratio >= 3:
         return f"{rounding.significant(ratio)} times too much"
     return rounding.signed_percent((ratio - 1).numerator, (ratio - 1).denominator)

@@ -82,7 +82,7 @@ def _source(headline: Headline) -> object:
 
 
 def _given(headline: Headline, readings: list[Reading]) -> tuple[Html, Html]:
-    """The counts that a published size is said to be, each with the way; or the nearest."""
+    """The counts that a published size is taken for, each with its formula; otherwise the nearest count."""
     size = short(headline.said)
     assert size is not None
     if headline.counts == (NOT_REPRODUCED,):

@@ -77,7 +77,7 @@ def _range(layers: tuple[int, ...]) -> str:
 
 
 def each_run(indices: Sequence[int]) -> list[str]:
-    """Ascending numbers, those that follow each other as one: `0–2`, `5`."""
+    """Ascending numbers, with consecutive ones as a range: `0–2`, `5`."""
     runs, start = [], indices[0]
     for a, b in zip(indices, [*indices[1:], None]):
         if b is None or b != a + 1:

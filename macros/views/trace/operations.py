@@ -109,7 +109,7 @@ def is_section(node: Node) -> bool:
 
 @memoized
 def sections(model: Model) -> Section:
-    """The whole forward pass, alike layers once."""
+    """The whole forward pass, similar layers merged."""
     return sections_of(model.drawn.trace.root)
 
 

@@ -260,7 +260,7 @@ def _with_term(role: Role | None, inside: Role | None, doc: str, term: str) -> W
 
 
 def of_call(role: Role | None, inside: Role | None, doc: str) -> Words:
-    """The same, by its role, that of the step around it and its docstring."""
+    """The words of a call: by its role within that of the surrounding step, or from its docstring."""
     return steps().get((inside, role)) or steps().get(role) or of_docstring(doc)
 
 

@@ -208,7 +208,7 @@ class Served:
         return body
 
     def marked(self, content: bytes, page: str, own: Iterable[str] = ()) -> bytes:
-        """A page with what is wrong on top: what is wrong with itself first."""
+        """A page with its problems on top: its own first."""
         source = f"docs/{self.preview.asked_for.sources.get(page)}:"
         lines = [*own, *sorted(self.shown, key=lambda line: not line.startswith(source))]
         if not lines:
