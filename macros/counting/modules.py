@@ -113,6 +113,13 @@ class Sequences:
         return here
 
 
+def _has_any_number(name: str) -> bool:
+    """Whether an expression has, after anything, a number that does not say of what: of a layer, or of an expert."""
+    _, anything, after = name.replace("\\.", ".").partition(".*")
+    parts = after.split(".") if anything else []
+    return any(part.isdigit() and before != "layers" for before, part in zip(["", *parts], parts))
+
+
 class Match(Enum):
     """The rule by which a library matches the names of a list with a module's."""
 
@@ -144,6 +151,7 @@ class Modules:
             self.has_numbers = self.has_numbers or any(digit in name for digit in DIGITS) or "\\d" in name
             after = name.partition("experts")[2].removeprefix("\\").removeprefix(".")
             self.has_members = self.has_members or (after[:1] != "" and after[:1] in DIGITS + "[(\\")
+            self.has_members = self.has_members or _has_any_number(name)
             if match is Match.ENDS:
                 self.names[name] = None
             elif match is Match.STARTS_OR_ENDS:

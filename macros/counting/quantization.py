@@ -36,7 +36,8 @@ class Quantization(Struct, frozen=True, dict=True):
 
     `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
     `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
-    embedding table. `writes_tied_head`: a head that is the table too is stored once more if it is quantized.
+    embedding table. `writes_tied_head`: a head that is the table too is stored once more if it is quantized. `packed`:
+    a list may name a module that packs several matrices.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -51,6 +52,7 @@ class Quantization(Struct, frozen=True, dict=True):
     experts_unknown: bool = False
     lists_tables: bool = False
     writes_tied_head: bool = False
+    packed: bool = True
 
     @cached_property
     def has_numbers(self) -> bool:
@@ -174,7 +176,7 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
     rules = [*_dynamic(keys, form), *_kept(keys)]
     if inside:
         rules, linear = [*rules, (Modules(inside, Match.ENDS), form)], None
-    return Quantization(tuple(rules), linear, linear, head, outside=False)
+    return Quantization(tuple(rules), linear, linear, head, outside=False, packed=False)
 
 
 def _without(keys: Keys, key: str) -> Keys:
@@ -196,13 +198,13 @@ def _inside_of_blocks(keys: Keys) -> list[str]:
 
 
 def _dynamic(keys: Keys, form: Format) -> list[tuple[Modules, Format | None]]:
-    """GPTQModel's expressions, of which the first that matches decides: `-:` leaves modules out, `+:` or nothing gives
-    them other bits or groups."""
+    """GPTQModel's expressions: those with `-:` leave modules out, and go before the others, with `+:` or nothing, of
+    which the first that matches gives other bits or groups."""
     said: object = keys.get("dynamic")
     found: list[tuple[Modules, Format | None]] = []
     if said is None:
         return found
-    for name, given in _table(said, f"{KEY}.dynamic").items():
+    for name, given in sorted(_table(said, f"{KEY}.dynamic").items(), key=lambda one: not one[0].startswith("-:")):
         expression = f"re:{name.removeprefix('-:').removeprefix('+:')}"
         if name.startswith("-:"):
             found.append((Modules([expression], Match.WHOLE), None))
@@ -301,14 +303,43 @@ def _mlx(keys: Keys, raw: Keys) -> Quantization:
     listed: list[tuple[Modules, Format | None]] = []
     for name, said in keys.items():
         if said is False:
-            listed.append((Modules([name]), None))
+            listed.append((Modules([_called_by_mlx(name, keys)]), None))
         elif isinstance(said, Mapping):
-            listed.append((Modules([name]), _of_mlx(_table(cast("object", said), f"{KEY}.{name}"))))
+            of_name = _of_mlx(_table(cast("object", said), f"{KEY}.{name}"))
+            listed.append((Modules([_called_by_mlx(name, keys)]), of_name))
     if rule.in_8_bits and not listed:
         listed.append((Modules(rule.in_8_bits), _of_mlx({"group_size": 64, "bits": 8})))
     is_known = bool(rule.routers or listed)
-    router = form if rule.routers == "linear" or listed else None
+    router = form if rule.routers == "linear" or (listed and rule.routers != "own") else None
     return Quantization(tuple(listed), form, form, form, form, router, form, experts_unknown=not is_known)
+
+
+# The last parts of the names of experts' matrices that MLX stacks; and the halves of a latent's expansion there.
+_STACKED = {"gate_proj": "(gate_proj|w1)", "down_proj": "(down_proj|w2)", "up_proj": "(up_proj|w3)"}
+_OF_BOTH = "(gate_proj|up_proj|gate_up_proj|w1|w3)"
+_HALVES = {"embed_q": "unembed_out", "unembed_out": "embed_q"}
+
+
+def _called_by_mlx(name: str, keys: Keys) -> str:
+    """A name in MLX's list as makers' files have it: an expression for a stack of experts. Raises `Problem` where the
+    two halves of one matrix differ."""
+    before, _, last = name.rpartition(".")
+    if last in _HALVES:
+        other = f"{before}.{_HALVES[last]}"
+        if keys.get(other) != keys[name]:
+            raise Problem(f"{KEY}.{name}: another format than that of {shorten(other)}", MEND)
+        return f"{before}.kv_b_proj"
+    if not before.endswith(".switch_mlp") or last not in _STACKED:
+        return name
+    gate, up = (keys.get(f"{before}.{part}") for part in ("gate_proj", "up_proj"))
+    return _expression(before, _OF_BOTH if last != "down_proj" and gate == up else _STACKED[last])
+
+
+def _expression(before: str, last: str) -> str:
+    """The expression for a part of all experts in one layer."""
+    inside = before.removesuffix(".switch_mlp")
+    inside = inside[inside.find("layers.") :] if "layers." in inside else inside
+    return "re:.*" + inside.replace(".", r"\.") + rf"\.experts\..*{last}"
 
 
 def _of_mlx(keys: Keys) -> Format:

@@ -76,7 +76,7 @@ class WeightFormats:
         self.model_type: str = raw.get("model_type", "")
         self.problem: Problem | None = None  # why the published format is not known
         self._quantizers: dict[str, Quantization] = {}
-        self._names: dict[str, list[str]] = {}  # names in files, by the weight's own name
+        self._names: dict[tuple[str, bool], list[str]] = {}  # names in files, by the weight's own name
         self._totals = totals
         # see `_kinds_for`
         self._for_lists: dict[tuple[tuple[str, ...], ...], list[tuple[Weight, tuple[bool, ...], Sizes]]] = {}
@@ -407,7 +407,7 @@ class WeightFormats:
         looked_up = (len(numbers) if has_numbers else 1) * (members if has_members else 1)
         if looked_up > MOST_LOOKED_UP:
             raise Problem(f"{KEY}: {w.name} stands for {looked_up:,} modules to look for in its lists, too many", MEND)
-        called = self._called(w)
+        called = self._called(w, quantization.packed)
         found: dict[Format, int] = {}
         for layer in numbers if has_numbers else numbers[:1]:
             for member in range(members if has_members else 1):
@@ -439,13 +439,13 @@ class WeightFormats:
             return rest
         return form
 
-    def _called(self, w: Weight) -> list[str]:
-        """The possible names of a weight in files."""
+    def _called(self, w: Weight, packed: bool = True) -> list[str]:
+        """The possible names of a weight in files; those of modules that pack several only with `packed`."""
         if self.architecture is None:
             return [w.name]
-        if w.name not in self._names:
-            self._names[w.name] = names_in_files(w.name, self.architecture)
-        return self._names[w.name]
+        if (w.name, packed) not in self._names:
+            self._names[w.name, packed] = names_in_files(w.name, self.architecture, packed)
+        return self._names[w.name, packed]
 
     def _typed(self, w: Weight, file: FileWeights, layers: tuple[int, ...] | None) -> Copies:
         """The same from the headers of the files."""

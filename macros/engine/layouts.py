@@ -217,9 +217,9 @@ def _spellings(kind: str, architecture: Architecture, renamed: tuple[str, str]) 
     return list(dict.fromkeys(spelled))
 
 
-def names_in_files(name: str, architecture: Architecture) -> list[str]:
+def names_in_files(name: str, architecture: Architecture, packed: bool = True) -> list[str]:
     """The possible names of our tensor in files: the same, by one of the spellings or by all of them, by its pieces, or
-    by the stack that packs it. `{i}` and `{e}` in the name stay."""
+    with `packed` by the stack that packs it. `{i}` and `{e}` in the name stay."""
     kind = name.replace("{i}", "{0}").replace("{e}", "{1}")
     names, together = [kind], kind
     for there, here in reversed(architecture.spellings):
@@ -229,8 +229,8 @@ def names_in_files(name: str, architecture: Architecture) -> list[str]:
     for ours, parts in architecture.pieces.items():
         if f".{name}".endswith(f".{ours}"):
             names += [name.removesuffix(ours) + part for part in parts]
-    for packed, parts in (*architecture.fused.items(), *architecture.in_turn.items()):
-        names += [name.removesuffix(part) + packed for part in parts if f".{name}".endswith(f".{part}")]
+    for stack, parts in (*architecture.fused.items(), *architecture.in_turn.items()) if packed else ():
+        names += [name.removesuffix(part) + stack for part in parts if f".{name}".endswith(f".{part}")]
     return list(dict.fromkeys(one.replace("{0}", "{i}").replace("{1}", "{e}") for one in names))
 
 

@@ -2,11 +2,11 @@
 
 The tables come from `names_there`. What they have: `types`, older names of types; `types_beside`, types that a key
 makes another one; `text_types` and `only_text_types`, the type of a whole's text model where its table says none, or
-whatever it says; `layer_types`, older words for kinds of layers; `keys`, other spellings of keys by types, which go
-before the keys; `known`, the types that transformers has; `shares`, those whose plain rotary embedding turns a share of
-a head; `unread`, by types, keys beside the table of a rotary embedding that go unread; `decoding`, encoders that
-`is_decoder` makes decoders; `decoders`, what it calls the types of such; `looking`, types to which
-`add_cross_attention` adds attention to what an encoder read.
+whatever it says; `flat`, wholes that read the text model's keys beside the parts, too; `layer_types`, older words for
+kinds of layers; `keys`, other spellings of keys by types, which go before the keys; `known`, the types that
+transformers has; `shares`, those whose plain rotary embedding turns a share of a head; `unread`, by types, keys beside
+the table of a rotary embedding that go unread; `decoding`, encoders that `is_decoder` makes decoders; `decoders`, what
+it calls the types of such; `looking`, types to which `add_cross_attention` adds attention to what an encoder read.
 """
 
 from __future__ import annotations

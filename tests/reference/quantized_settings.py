@@ -1,12 +1,14 @@
 """Small models as libraries quantize them under random settings: `python -m tests.reference.quantized_settings [COUNT
-[SEED [FILE]]]`, from the repository, writes `tests/golden/quantized_settings.json`.
+[SEED [FILE [LIBRARY]]]]`, from the repository, writes a file like `tests/golden/quantized_settings.json`, which has the
+cases of several seeds.
 
 Each case is one of the models of `quantizers.MODELS` and a setting that is drawn at random: a scheme of
 compressed-tensors with targets, lists and groups; bitsandbytes with lists of modules to skip; torchao with lists;
-transformers' FP8 with lists, whose layers are made on the meta device, since it quantizes on an accelerator alone. Kept
-are the `quantization_config` that the library wrote, and the bytes of all tensors in the headers of its files, or that
-it refused. Needs `pip install torch transformers accelerate bitsandbytes compressed-tensors torchao
-defuser`.
+transformers' FP8 with lists, whose layers are made on the meta device, since it quantizes on an accelerator alone.
+LIBRARY is one of those with an environment of its own: gptqmodel with `dynamic`, and mlx (mlx-lm) with settings by
+module. Kept are the `quantization_config` that the library wrote, and the bytes of all tensors in the headers of its
+files, or that it refused. Needs `pip install torch transformers accelerate bitsandbytes compressed-tensors torchao
+defuser logbar`; or `gptqmodel`; or `mlx[cpu] mlx-lm`.
 """
 
 from __future__ import annotations
@@ -16,16 +18,18 @@ import random
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
-from .quantizers import MODELS, separated
+from .quantizers import FILLED, MODELS, separated
 
 FILE = Path(__file__).parent.parent / "golden" / "quantized_settings.json"
 DESCRIPTION = ".quant_state."  # bitsandbytes' JSON, whose length depends on the digits of a mean
 NOT_COUNTED = ("e_score_correction_bias",)  # buffers
-LIBRARIES = ("accelerate", "bitsandbytes", "compressed-tensors", "torch", "torchao", "transformers")
+LIBRARIES = (
+    *("accelerate", "bitsandbytes", "compressed-tensors", "gptqmodel", "mlx-lm", "torch", "torchao", "transformers"),
+)
 
 
 def made(slug: str) -> Any:
@@ -165,12 +169,84 @@ def fp8(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
     (out / "config.json").write_text(json.dumps({"dtype": "bfloat16", "quantization_config": quantization}))
 
 
+def mlx(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
+    """mlx-lm's files: tables and linear layers in one form, some in another. What is left as it is, its config does not
+    say: there, files decide."""
+    from mlx_lm.utils import load_model, quantize_model, save_config, save_model
+
+    bits, sizes = (2, 3, 4, 5, 6, 8), (32, 64, 128)
+    some = draw.sample(("q_proj", "o_proj", "down_proj", "gate", "embed_tokens", "lm_head", "layers.1."), 3)
+    special = {name: {"bits": draw.choice(bits), "group_size": draw.choice(sizes)} for name in some}
+
+    def chosen(path: str, module: Any) -> bool | dict[str, int]:
+        return next((said for name, said in special.items() if name in path), True)
+
+    with tempfile.TemporaryDirectory() as plain:
+        made(slug).save_pretrained(plain)
+        model, config = load_model(Path(plain), lazy=True, model_config=FILLED | MODELS[slug])
+        kind = {"group_size": draw.choice(sizes), "bits": draw.choice(bits)}
+        model, config = quantize_model(model, config, **kind, quant_predicate=chosen)
+        save_model(out, model)
+        save_config(config, out / "config.json")
+
+
+def gptqmodel(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
+    """The buffers of gptqmodel's layers, each as its own reader of `dynamic` decides."""
+    import torch
+    from gptqmodel.nn_modules.qlinear.torch import TorchLinear
+    from gptqmodel.quantization.config import QuantizeConfig
+    from safetensors.torch import save_file
+
+    model = separated(made(slug))
+    dynamic: dict[str, dict[str, int]] = {}
+    for _ in range(1 + draw.randrange(3)):
+        name = draw.choice([n for n in names if "layers." in n or ".h." in n])
+        last = name.rpartition(".")[2]
+        form = draw.choice((rf".*\.{last}$", rf".*\.1\..*{last}", rf".*\.{last}.*", name.replace(".", r"\.")))
+        if draw.random() < 0.4:
+            dynamic[f"-:{form}"] = {}
+        else:
+            other = {"bits": draw.choice((2, 3, 4, 8)), "group_size": draw.choice((32, 64, 128))}
+            dynamic[draw.choice(("", "+:")) + form] = dict(draw.sample(list(other.items()), draw.randrange(1, 3)))
+    said = QuantizeConfig(bits=draw.choice((4, 8)), group_size=draw.choice((32, 64, 128)), dynamic=dynamic)
+    state = model.state_dict()
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight", None)
+    for name, module in model.named_modules():
+        is_inside = ("layers." in name or ".h." in name) and not name.endswith((".shared_expert_gate", ".gate"))
+        if not is_inside or not (isinstance(module, torch.nn.Linear) or type(module).__name__ == "Conv1D"):
+            continue
+        if said.dynamic_get(layer_name=name) is False:
+            continue
+        columns, rows = (module.nx, module.nf) if hasattr(module, "nx") else (module.in_features, module.out_features)
+        layer = TorchLinear(
+            bits=said.dynamic_get(name, "bits", said.bits),
+            group_size=said.dynamic_get(name, "group_size", said.group_size),
+            sym=True,
+            desc_act=False,
+            in_features=columns,
+            out_features=rows,
+            bias=module.bias is not None,
+            pack_dtype=torch.int32,
+            register_buffers=True,
+        )
+        del state[f"{name}.weight"]
+        state.pop(f"{name}.bias", None)
+        state |= {f"{name}.{key}": value for key, value in layer.state_dict().items()}
+    out.mkdir(exist_ok=True)
+    save_file({key: value.contiguous().clone() for key, value in state.items()}, out / "model.safetensors")
+    keys = {"quant_method": "gptq", "bits": said.bits, "group_size": said.group_size, "dynamic": dynamic}
+    keys |= {"sym": True, "desc_act": False}
+    (out / "config.json").write_text(json.dumps({"dtype": "bfloat16", "quantization_config": keys}))
+
+
 WRITERS = {
     "bitsandbytes": bitsandbytes,
     "compressed-tensors": compressed_tensors,
     "torchao": torchao,
     "fp8": fp8,
 }
+OTHERS = {"gptqmodel": gptqmodel, "mlx": mlx}  # in environments of their own
 
 
 def bytes_of(folder: Path) -> int:
@@ -188,14 +264,14 @@ def bytes_of(folder: Path) -> int:
     return total
 
 
-def case(number: int, seed: int) -> dict[str, Any]:
-    """One random setting, and what its library wrote."""
+def case(number: int, seed: int, only: str = "") -> dict[str, Any]:
+    """One random setting, and what its library wrote; `only` one of the libraries with an environment of its own."""
     draw = random.Random(f"{seed}/{number}")
-    slug, library = draw.choice(list(MODELS)), draw.choice(list(WRITERS))
+    slug, library = draw.choice(list(MODELS)), only or draw.choice(list(WRITERS))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         try:
-            WRITERS[library](slug, draw, linear_names(slug), out)
+            (WRITERS | OTHERS)[library](slug, draw, linear_names(slug), out)
         except Exception as error:  # a library that refuses: said, and kept
             return {"model": slug, "library": library, "refused": f"{type(error).__name__}: {str(error)[:120]}"}
         said = json.loads((out / "config.json").read_text("utf-8"))
@@ -203,7 +279,7 @@ def case(number: int, seed: int) -> dict[str, Any]:
         return {**kept, "bytes": bytes_of(out)}
 
 
-def main(count: str = "160", seed: str = "0", file: str = str(FILE)) -> None:
+def main(count: str = "160", seed: str = "0", file: str = str(FILE), library: str = "") -> None:
     import torch
     import transformers
 
@@ -211,14 +287,15 @@ def main(count: str = "160", seed: str = "0", file: str = str(FILE)) -> None:
     transformers.logging.set_verbosity_error()
     cases: list[dict[str, Any]] = []
     for number in range(int(count)):
-        cases.append(case(number, int(seed)))
+        cases.append(case(number, int(seed), library))
         print(number, json.dumps(cases[-1])[:100], flush=True)
         write(cases, int(seed), Path(file))
 
 
 def write(cases: list[dict[str, Any]], seed: int, file: Path) -> None:
     """A line for each case."""
-    head = json.dumps({"versions": {name: version(name) for name in LIBRARIES}, "seed": seed})[:-1]
+    here = {one.name for one in distributions()}
+    head = json.dumps({"versions": {name: version(name) for name in LIBRARIES if name in here}, "seed": seed})[:-1]
     file.write_text(f"{head},\n" + '"cases": [\n' + ",\n".join(json.dumps(one) for one in cases) + "\n]}\n", "utf-8")
 
 

@@ -178,9 +178,11 @@ class Switch(T5):
         layers = raw.get("num_layers", 12)
         if raw.get("num_decoder_layers", 0) is None:
             raw = {**raw, "num_decoder_layers": layers}
-        if "num_hidden_layers" in raw and type(layers) is int:
+        if raw.get("num_hidden_layers") is not None:
             sparse = raw.get("num_sparse_encoder_layers", 3)
-            raw = {"encoder_sparse_step": step_of(layers, sparse)} | raw if type(sparse) is int else raw
+            if type(layers) is int and type(sparse) is int:
+                raw = {"encoder_sparse_step": step_of(layers, sparse), **raw}
+            raw = {**raw, "num_layers": raw.pop("num_hidden_layers")}
         return raw
 
     @property
