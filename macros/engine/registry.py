@@ -129,7 +129,7 @@ mimo_v2_flash: mimo_v2 mimo_v2_flash
 minicpm3
 minimax: minimax minimax_m1 minimax_text_01
 minimax_m2
-minimax_m3: minimax_m3 minimax_m3_vl_text
+minimax_m3: minimax_m3 minimax_m3_text minimax_m3_vl_text
 ministral: ministral ministral3
 mistral4
 mistral_large4: mistral_large4_text
@@ -165,6 +165,7 @@ phimoe
 pix2struct: pix2struct_text_model
 plamo3
 prophetnet
+qwen
 qwen2: mimo qwen2 qwen2_5_omni_text qwen2_5_vl_text qwen2_vl_text seed_oss
 qwen2_moe
 qwen3: qwen3 qwen3_vl qwen3_vl_text
@@ -183,6 +184,7 @@ smollm3
 solar
 solar_open
 solar_open2
+spark2_5
 squeezebert
 stablelm: orion stablelm
 starcoder2
@@ -203,7 +205,7 @@ xlm: flaubert xlm
 xlnet
 xlstm
 xmod
-youtu
+youtu: youtu youtu_llm
 zamba
 zamba2
 zaya

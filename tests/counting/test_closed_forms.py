@@ -1132,6 +1132,22 @@ def domyn(c):
     return Form(ends(c, True) + each + L * (gated(D, F) + 4 * D) + D, 2 * K * sum(c["head_sizes"]))
 
 
+def qwen(c):
+    """Biases of queries, keys and values alone; half of the stated width inside."""
+    D, L, F, inner = c["hidden_size"], c["num_hidden_layers"], c["intermediate_size"] // 2, c["num_attention_heads"]
+    inner *= c["kv_channels"]
+    layer = attention(D, inner, inner, 1, True) + gated(D, F) + 2 * D
+    return Form(ends(c, False) + D + L * layer, 2 * L * inner)
+
+
+def spark(c):
+    """A gate for each head, made from the layer's input."""
+    D, L, N, K, H, F = sizes(c)
+    b = c.get("attention_bias", False)
+    layer = attention(D, N, K, H, b, b) + (D + b) * N + gated(D, F, c.get("mlp_bias", False)) + 2 * D
+    return Form(ends(c, True) + D + L * layer, 2 * L * K * H)
+
+
 def nanbeige(c):
     """Llama's; every run of the layers keeps keys and values."""
     form, losses = llama_like()(c), c.get("loop_loss_weights")
@@ -1487,6 +1503,8 @@ FORMS |= {
     "step5": step5,
     "iquestloopcoder": iquest_loop,
     "nanbeige": nanbeige,
+    "qwen": qwen,
+    "spark2_5": spark,
     "dory": dory,
     "domynedge": domyn,
     "nemotron_h_puzzle": puzzle,
@@ -1542,6 +1560,8 @@ ALIASES = {
     "mimo",
     "minimax_m1",
     "minimax_m3",
+    "minimax_m3_text",
+    "youtu_llm",
     "minimax_text_01",
     "deci",
     "step4",
@@ -2342,6 +2362,22 @@ RANDOM |= {
         head_sizes=([14], [22]),
     ).map(
         lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
+    ),
+    "spark2_5": both(
+        blocks(),
+        flags(attention_bias=BOOL, mlp_bias=BOOL),
+        fixed(sliding_window=(4, 9), sees=(["full", "sliding"] * 4,)),
+    ).map(
+        lambda c: (
+            {k: v for k, v in c.items() if k != "sees"}
+            | {"layer_types": [f"{one}_attention" for one in c["sees"]][: c["num_hidden_layers"]]}
+        )
+    ),
+    "qwen": both(blocks(square=True), fixed(kv_channels=(10, 12))).map(
+        lambda c: {
+            **{k: v for k, v in c.items() if k not in ("head_dim", "num_key_value_heads", "tie_word_embeddings")},
+            "intermediate_size": 2 * c["intermediate_size"],
+        }
     ),
     "nanbeige": both(blocks(), fixed(num_loops=(1, 2, 3)), flags(loop_loss_weights=([], [0.3, 0.7]))),
     "dory": both(

@@ -83,6 +83,7 @@ EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("", "new git", "a word, and a program"),
     ("counting/", "eagle eagle3 medusa dflash", "methods of drafting, as engines' options have them"),
     ("counting/", "llama falcon gemma4", "llama.cpp's names of architectures, whose quantizer and server ask for them"),
+    ("catalogue/", "qwen", "an organization, and a word of models’ names"),
     ("catalogue/gguf_tokenizer.py", "exaone exaone4 falcon glm4 hy_v4 mellum mpt", "llama.cpp's names of tokenizers"),
     ("catalogue/gguf_tokenizer.py", "dbrx gpt2 lfm2 llama olmo qwen2", "the same"),
     ("engine/architectures/molmo2.py", "olmo qwen3", "values of one of its keys"),

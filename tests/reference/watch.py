@@ -27,7 +27,7 @@ from typing import Any
 
 from macros.api.model import load
 from macros.catalogue.transformers_types import covered_as, mappings, vllm_classes
-from macros.catalogue.watch import FILE
+from macros.catalogue.watch import FILE, watch_reasons
 from macros.engine.architectures import architectures, find, is_known
 from macros.engine.architectures.config import COMMON_IGNORED, MEDIA_TOKENS, keys_of
 from macros.engine.class_names import class_names
@@ -41,6 +41,7 @@ LARGEST = 4_000_000  # bytes of a file that is read
 ELSEWHERE = ("/kernels/", "/fused_moe/configs/", "/quantization/utils/configs/")
 CLASS = re.compile(r"[A-Z]\w+(?:ForCausalLM|Model|Generation)")
 MAPPINGS = {f"MODEL_FOR_{task}_MAPPING_NAMES" for task in ("CAUSAL_LM", "IMAGE_TEXT_TO_TEXT", "MASKED_LM")}
+REASONED = "With a reason in macros/catalogue/watch_reasons.toml"
 REGISTRIES = ("model_executor/models/registry.py",)
 # Where types are configs of parts and of models without text, as transformers has them.
 OTHER_PARTS = ("_vision", "_audio", "_encoder", "_tokenizer", "_processor", "_qformer", "_model", "_backbone")
@@ -114,9 +115,7 @@ def of_file(name: PurePosixPath, tree: ast.Module, known: Known) -> None:
     """Add what a file knows."""
     text = str(name)
     if text.endswith(REGISTRIES):
-        known.classes |= {
-            word for word in strings(tree) if re.fullmatch(r"[A-Z]\w+(?:ForCausalLM|Model|Generation)", word)
-        }
+        known.classes |= {word for word in registered(tree) if CLASS.fullmatch(word)}
     if name.name == "constants.py":
         known.classes |= tables_of_names(tree)
         return
@@ -175,14 +174,13 @@ def defaults(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
             yield from ((arg.arg, ast.unparse(value)) for arg, value in zip(names, one.args.defaults))
 
 
-def keys_of_dicts(tree: ast.AST) -> Iterator[str]:
-    return (
-        key.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Dict)
-        for key in node.keys
-        if isinstance(key, ast.Constant) and isinstance(key.value, str)
-    )
+def registered(tree: ast.Module) -> Iterator[str]:
+    """The keys of a registry's tables, without the table of what the package no longer has."""
+    for node in tree.body:
+        target = node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None)
+        value = getattr(node, "value", None)
+        if isinstance(target, ast.Name) and isinstance(value, ast.Dict) and "PREVIOUSLY" not in target.id:
+            yield from (key.value for key in value.keys if isinstance(key, ast.Constant) and isinstance(key.value, str))
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
@@ -265,9 +263,12 @@ def renamed_layers(known: Known, before: Known) -> list[str]:
 
 def report(package: str, known: Known, before: Known | None, without: Iterable[str] = ()) -> dict[str, list[str]]:
     """What a package has that should be looked at, by headings."""
+    reasons = watch_reasons().by_name
+    types, names = refused(known, without), unknown_classes(package, known)
     found = {
-        "Types that are refused here, without a reason": refused(known, without),
-        "Names without a counterpart here": unknown_classes(package, known),
+        "Types that are refused here, without a reason": [name for name in types if name not in reasons],
+        "Names without a counterpart here": [name for name in names if name not in reasons],
+        REASONED: [f"{name}: {reasons[name].why}, {reasons[name].day}" for name in (*types, *names) if name in reasons],
     }
     if before is not None:
         found |= {
@@ -310,7 +311,9 @@ def markdown(day: datetime.date, packages: dict[str, tuple[str, dict[str, list[s
 def record(day: datetime.date, packages: dict[str, tuple[str, dict[str, list[str]]]]) -> None:
     versions = {package: version for package, (version, _) in packages.items()}
     rows = {package: sum(map(len, list(found.values())[:2])) for package, (_, found) in packages.items()}
-    FILE.write_text(json.dumps({"date": f"{day}", "versions": versions, "found": rows}, indent=1) + "\n", "utf-8")
+    reasoned = {package: len(found[REASONED]) for package, (_, found) in packages.items()}
+    look = {"date": f"{day}", "versions": versions, "found": rows, "reasoned": reasoned}
+    FILE.write_text(json.dumps(look, indent=1) + "\n", "utf-8")
 
 
 def arguments(words: list[str] | None) -> Any:
@@ -337,8 +340,12 @@ def main(words: list[str] | None = None) -> None:
             known = read(download(wanted, folder))
             before = read(download(earlier[package], folder)) if package in earlier else None
             found[package] = known.version, report(package, known, before, asked.without)
+    if set(asked.packages) == {*PACKAGES}:
+        named = {row.partition(": ")[0] for _, rows in found.values() for row in rows[REASONED]}
+        found["reasons"] = "that nothing needs", {"Names": sorted(watch_reasons().by_name.keys() - named)}
     hub = hub_answers(NAMES.read_text("utf-8").split()) if asked.hub else {}
     text = markdown(day, found, hub)
+    found.pop("reasons", None)
     if asked.out:
         asked.out.write_text(text, "utf-8")
     else:

@@ -177,6 +177,7 @@ MTP = Module(draft_layer, "model.mtp.layers.{k}", block="transformer_layer", las
 @architecture(
     "minimax_m3_vl_text",
     "minimax_m3",
+    "minimax_m3_text",
     config=MiniMaxM3,
     fused=FUSED,
     spellings=(

@@ -24,7 +24,7 @@ class Youtu(Latent):
     ignored = Latent.ignored | {"mlp_bias"}
 
 
-@architecture("youtu", config=Youtu, gguf=Gguf("deepseek2", is_latent=True))
+@architecture("youtu", "youtu_llm", config=Youtu, gguf=Gguf("deepseek2", is_latent=True))
 def forward(w: Weights, ids: Array, c: Youtu, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -10,7 +10,7 @@ from ...catalogue import presets
 from ...catalogue.independent import comparison
 from ...catalogue.models import Model
 from ...catalogue.transformers_types import covered_as, mappings, vllm_classes, vllm_recipes
-from ...catalogue.watch import last_look
+from ...catalogue.watch import last_look, watch_reasons
 from ...engine import terms
 from ...engine.architectures import architectures
 from ...engine.architectures.predicted import Module
@@ -127,11 +127,19 @@ def coverage_predictions() -> Html:
 
 def coverage_watch() -> Html:
     """The last look at what other programs know: the versions, and what nothing here has a counterpart for."""
-    look = last_look()
-    rows = [(package, version, rounding.grouped(look.found[package])) for package, version in look.versions.items()]
-    columns = ["Package", "Version", number("Without a counterpart or a reason")]
+    look, reasons = last_look(), watch_reasons().reasons
+    rows = [
+        (package, version, *(rounding.grouped(count[package]) for count in (look.found, look.reasoned)))
+        for package, version in look.versions.items()
+    ]
+    columns = ["Package", "Version", number("Without a counterpart or a reason"), number("With a reason")]
+    why = [
+        (reason.why, values.date(reason.day), joined((code(name) for name in reason.names.split()), ", "))
+        for reason in reasons
+    ]
     return block(
         table("The last look", columns, rows, name="What other programs know"),
+        table("Why they are not read", ["Reason", "Looked at", "Types and names"], why, name="Reasons of the watch"),
         conventions(html("Looked at on {}.", values.date(look.date))),
     )
 
