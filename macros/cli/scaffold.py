@@ -29,6 +29,7 @@ from ..engine.errors import Problem, nearest
 from ..engine.files import PACKAGE, read_text, write
 from ..engine.forward import trace
 from ..engine.mistakes import WRONG_STEPS, wrong_name
+from ..views.models import whole
 from ..views.words import descriptions
 
 ROOT = PACKAGE.parent
@@ -119,7 +120,7 @@ def with_form(text: str, model_type: str, like: str) -> str:
         f'    return FORMS["{like}"](c)\n\n\nFORMS["{model_type}"] = {name}\n\n'
     )
     text = with_line(text, r"^\n(?=(?:#.*\n)*ALIASES = \{)", f"\n{stub}")
-    drawn = f'RANDOM["{model_type}"] = RANDOM["{like}"]\n\n\n'
+    drawn = f'RANDOM["{model_type}"] = with_own_keys("{like}", "{model_type}")\n\n\n'
     return with_line(text, r"^(?=def test_every_type_with_a_form_meets_random_configs)", drawn)
 
 
@@ -231,7 +232,8 @@ def still_open(model_type: str) -> list[str]:
         unread, no_step = list[str](), list[str]()
         try:
             unread = find(model_type).config.read(dict(raw))[1]
-            found += descriptions.lacking(make(model_type, raw).trace)
+            model = make(model_type, raw)
+            found += descriptions.lacking(model.trace) or whole.without_terms(model)
             no_step = unused(find(model_type), raw)
         except Problem as problem:  # a new key that is only in the module so far, or a mistake in it
             found.append(str(problem if ".py:" in problem.where else problem.at(f"{shown(SMALL)}: {model_type}")))

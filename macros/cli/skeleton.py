@@ -26,7 +26,7 @@ from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
 from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
-from ..engine.keys import FORMATS, Parts, text_table
+from ..engine.keys import DUMPED, FORMATS, Parts, text_table
 from ..views.words import descriptions
 from .scaffold import REASON
 
@@ -44,6 +44,12 @@ class Skeleton(NamedTuple):
     text: str
     warnings: tuple[str, ...]
     path: Path | None
+
+
+def says_nothing(name: str, value: object) -> bool:
+    """Whether an unknown key of a config needs no forward pass: it is off or empty, of training, or of those that
+    transformers writes into every config."""
+    return not value or "dropout" in name or name in DUMPED
 
 
 def skeleton(
@@ -77,11 +83,14 @@ def skeleton(
                 f"architectures = {shorten(model.head.name)}: a preset has the architecture's own head",
                 "use the config.json of its base model",
             )
-        if model.unknown:
+        unread = [name for name in model.unknown if says_nothing(name, raw.get(name))]
+        if unread:
+            said.append(f"left out, for no forward pass reads them: {', '.join(map(named, unread))}")
+        if unknown := [name for name in model.unknown if name not in unread]:
             known = {k.key for k in fields_of(type(model.config)) if k.key}
-            one, *more = model.unknown
+            one, *more = unknown
             raise Problem(
-                f"{', '.join(map(named, model.unknown))}: unknown key{'s' * bool(more)} of {model.architecture.name}",
+                f"{', '.join(map(named, unknown))}: unknown key{'s' * bool(more)} of {model.architecture.name}",
                 nearest(
                     one,
                     known,
@@ -100,7 +109,7 @@ def skeleton(
     except Problem as problem:
         raise problem.at(str(path)) from None
     read = {spelling for k in fields_of(type(model.config)) for spelling in (k.key, *k.also)}
-    left_out = [
+    left_out = unread + [
         name
         for name in raw
         if name in COMMON_IGNORED - SHOWN - read and (name not in FORMATS or raw[name] in (None, "bfloat16"))

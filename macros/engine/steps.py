@@ -294,8 +294,10 @@ def step(
 
     `keeps` are the activations that training keeps of it. With `rule`, the function is one indivisible operation with
     data-dependent insides (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)`
-    returns (output shape, multiply-adds) instead.
+    returns (output shape, multiply-adds) instead. Raises TypeError for a role that is none.
     """
+    if not isinstance(role, Role):
+        raise TypeError(f"{role!r} is no Role of a step: write one of macros/engine/steps.py, or add one there")
 
     def make(function: Callable[P, R]) -> Callable[P, R]:
         this = Step(function, role, keeps, access, rule)

@@ -971,6 +971,14 @@ def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
     assert found in refused(run("add", tmp_path / "config.json", *(arguments or ("--slug", "x"))))
 
 
+def test_add_leaves_out_keys_that_are_off_and_that_no_forward_pass_reads(run, tmp_path):
+    more = {"new_bias": False, "new_window": None, "router_dropout": 0.1, "tf_legacy_loss": True}
+    (tmp_path / "config.json").write_text(json.dumps({**presets.preset("gpt2").config, **more}))
+    status, out, err = run("add", tmp_path / "config.json", "--slug", "x")
+    assert status == 0 and not any(name in out for name in more)
+    assert f"left out, for no forward pass reads them: {', '.join(more)}" in err
+
+
 def test_what_check_refuses_of_a_rotary_embedding_is_not_added(run, tmp_path):
     raw = small_config("qwen3_5_moe_text")
     (tmp_path / "config.json").write_text(json.dumps(raw | {"head_dim": 829}))

@@ -40,7 +40,9 @@ from hypothesis import strategies as st
 from reference import Golden, checkpoint, each_has
 
 from macros.catalogue import presets
+from macros.cli.scaffold import small_config
 from macros.engine.architectures import architectures
+from macros.engine.errors import Problem
 
 PRIMES = (2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89, 97, 101)
 
@@ -2617,6 +2619,13 @@ RANDOM |= {
 }
 
 
+def with_own_keys(like: str, model_type: str):
+    """The random configs of a similar type, with the keys that only the small config of a new type has."""
+    theirs = small_config(like)
+    own = {key: value for key, value in small_config(model_type).items() if key not in theirs}
+    return RANDOM[like].map(lambda raw: {**own, **raw})
+
+
 def test_every_type_with_a_form_meets_random_configs():
     written = "write some into RANDOM of tests/counting/test_closed_forms.py"
     each_has(set(FORMS) - set(RANDOM), "has no random configs", written)
@@ -2628,7 +2637,10 @@ def test_random_configs(model_type):
     @examples(10)
     @given(RANDOM[model_type])
     def holds(raw):
-        counts = presets.make("random", {"model_type": model_type, **raw}).counts
+        try:
+            counts = presets.make("random", {"model_type": model_type, **raw}).counts
+        except Problem as problem:
+            raise AssertionError(str(problem.at(f"{closed_form_of.FILE}: RANDOM[{model_type!r}]"))) from None
         form = FORMS[model_type](raw)
         differ = (
             f"{model_type}: tests/counting/test_closed_forms.py gives {form.total}, the forward pass {counts.total}"

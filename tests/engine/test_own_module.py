@@ -14,6 +14,7 @@ from reference import golden, own
 from macros.catalogue.presets import make
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
+from macros.engine.steps import step
 
 MODULE = """
 import torch
@@ -187,3 +188,8 @@ def test_torch_is_asked_for(monkeypatch):
     monkeypatch.setattr(own, "find_spec", lambda name: None)
     with pytest.raises(Problem, match="torch is not installed; pip install torch"):
         own.built("mine.py", {})
+
+
+def test_a_step_of_no_role_is_named():
+    with pytest.raises(TypeError, match="'tide' is no Role of a step: write one of macros/engine/steps.py"):
+        step("tide")  # pyright: ignore[reportArgumentType]

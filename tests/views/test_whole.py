@@ -32,6 +32,19 @@ def test_a_weight_without_words_is_named(monkeypatch):
     assert line.startswith("macros/views/words/weights.toml: transformer.wpe.weight has no words: add ")
 
 
+def test_a_step_without_a_term_of_the_glossary_is_named(monkeypatch):
+    monkeypatch.setattr(whole, "PARTS", {})
+    monkeypatch.setattr(whole.model_diagrams, "layer_kinds", lambda model: ())
+    words = [SimpleNamespace(title="Tide", term=""), SimpleNamespace(title="Ebb", term="KV cache, ebb gate")]
+    section = whole.operations.Section(None, None, [SimpleNamespace(words=one) for one in words])  # pyright: ignore
+    monkeypatch.setattr(whole.operations, "sections", lambda model: section)
+    assert [*whole.lacking("gpt2")] == [
+        "macros/views/words/weights.toml: Tide has no term: give its weight words with one of "
+        "docs/includes/glossary.md, or its role in macros/engine/steps.py",
+        "docs/includes/glossary.md: ebb gate is not explained: add an entry",
+    ]
+
+
 def test_a_part_of_the_page_that_cannot_be_made_is_named(monkeypatch):
     monkeypatch.setattr(whole, "PARTS", {"costs": lambda slug: presets.model(slug).counts.values()["no such key"]})
     [line] = whole.lacking("gpt2")

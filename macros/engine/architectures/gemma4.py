@@ -163,7 +163,10 @@ class Gemma4Unified(Gemma4):
     n_experts_per_token: Size | None = fixed(None)
     d_ff_expert: Size | None = fixed(None)
 
-    ignored = Gemma4.ignored | {"enable_moe_block", "num_experts", "top_k_experts", "moe_intermediate_size"}
+    ignored = Gemma4.ignored | {
+        *("enable_moe_block", "num_experts", "top_k_experts", "moe_intermediate_size"),
+        *("hidden_size_per_layer_input", "vocab_size_per_layer_input"),  # which transformers deletes
+    }
 
 
 def seen_by(mask: Mask) -> Mask:

@@ -17,6 +17,8 @@ class VoxtralEncoder(WhisperEncoder):
 
     projector_activation: str = key("projector_hidden_act", "gelu")
 
+    ignored = WhisperEncoder.ignored | {"head_dim", "num_key_value_heads"}  # published, and read by no library
+
     def check(self) -> None:
         super().check()
         if int(self.n_source) * int(self.d_model) % int(self.d_ff_encoder):

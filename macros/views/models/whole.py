@@ -18,7 +18,7 @@ from ...engine.errors import Problem
 from ..costs import flops, kv_cache, memory, overview, time_bounds, training
 from ..diagrams import model_diagrams
 from ..tables import formulas, parameters, size_counts
-from ..trace import walkthrough
+from ..trace import operations, walkthrough
 from ..words import descriptions
 from . import cache_peers, memory_figure, model_changes, model_page
 
@@ -55,7 +55,7 @@ def lacking(slug: str) -> Iterator[str]:
     if presets.preset(slug).config is None:
         return
     model = presets.model(slug)
-    yield from descriptions.lacking(model.trace)
+    yield from descriptions.lacking(model.trace) or without_terms(model)
     yield from identities.differences(costs.of(model.counts), dict(model.raw))
     if not is_drawn():
         return
@@ -74,6 +74,26 @@ def lacking(slug: str) -> Iterator[str]:
 
     if len(made) == len(PARTS) + len(drawings):
         yield from links_to_nothing(made)
+
+
+def without_terms(model: Model) -> Iterator[str]:
+    """A line for each step without a term of the field, and for each term that the glossary does not explain."""
+    said: dict[tuple[str, str], None] = {}  # (title, terms)
+    listed: list[operations.Operation | operations.Section] = [operations.sections(model)]
+    for one in listed:
+        if isinstance(one, operations.Section):
+            listed += one.content
+        if one is not listed[0]:
+            said[one.words.title, one.words.term] = None
+    glossary = PACKAGE.parent / "docs/includes/glossary.md"
+    explained = glossary.read_text("utf-8").lower() if glossary.is_file() else None
+    for title, term in said:
+        if not term:
+            mend = "give its weight words with one of docs/includes/glossary.md, or its role in macros/engine/steps.py"
+            yield f"macros/views/words/weights.toml: {title} has no term: {mend}"
+        for name in term.split(", ") if term and explained is not None else ():
+            if name.lower() not in (explained or ""):
+                yield f"docs/includes/glossary.md: {name} is not explained: add an entry"
 
 
 def links_to_nothing(parts: Mapping[str, str]) -> Iterator[str]:
