@@ -110,7 +110,7 @@ class _Results:
         _tracked.add(self)
 
     def add(self, key: tuple, value: object, used: frozenset[Dependency]) -> None:
-        if _packs and (packed := pack(value, _packs[-1])) is not None:
+        if _packs and (packed := pack(value)) is not None:
             self.by_arguments[key] = packed, used
             return
         self.by_arguments[key] = value, used
@@ -253,7 +253,7 @@ def invalidate(changed: Set[Dependency], compares: bool = True) -> None:
 
 LONG = 2000  # characters
 _most: list[int] = []  # limit on the large results of each function, if there is one
-_packs: list[bool] = []  # if long texts are compressed: whether to a file, single texts included
+_packs: list[bool] = []  # True once long texts are compressed
 
 
 def limit_large_results(most: int = 20) -> None:
@@ -265,11 +265,6 @@ def limit_large_results(most: int = 20) -> None:
 def pack_long_texts() -> None:
     """From now on, compress long texts: a live preview holds all of them and needs few."""
     _packs[:] = [True]
-
-
-def pack_several_texts() -> None:
-    """From now on, compress results of several long texts: a build holds those of every model to the end."""
-    _packs[:] = [False]
 
 
 _holders: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -300,15 +295,15 @@ def release() -> None:
 
 
 class Packed:
-    """A long text, compressed to about a tenth, with `in_file` in a file. Comparing two does not read them."""
+    """A long text, compressed to about a tenth, in a file. Comparing two does not read them."""
 
-    def __init__(self, text: str, in_file: bool = True):
+    def __init__(self, text: str):
         from hashlib import blake2b  # imported only where texts are packed
 
         content = text.encode("utf-8", "surrogatepass")
         self.digest = blake2b(content).digest()
         packed = zlib.compress(content, 1)
-        self.place: tuple[int, int] | bytes = _contents.put(self, packed) if in_file else packed
+        self.place: tuple[int, int] | bytes = _contents.put(self, packed)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Packed) and self.digest == other.digest
@@ -396,12 +391,10 @@ class PackedResult(NamedTuple):
         return self.kind(texts[0]) if self.kind else texts
 
 
-def pack(value: Any, in_file: bool = True) -> PackedResult | None:
-    """A long text, or a tuple with one, compressed; None for any other value, and without a file for a single text."""
+def pack(value: Any) -> PackedResult | None:
+    """A long text, or a tuple with one, compressed; None for any other value."""
     kind: Any = None if type(value) is tuple else type(value)
     texts: tuple[Any, ...] = (value,) if kind else value
-    if kind and not in_file or not all(isinstance(one, str) for one in texts):
+    if not all(isinstance(one, str) for one in texts) or max(map(len, texts), default=0) <= LONG:
         return None
-    if max(map(len, texts), default=0) <= LONG:
-        return None
-    return PackedResult(kind, tuple(Packed(one, in_file) for one in texts))
+    return PackedResult(kind, tuple(Packed(one) for one in texts))

@@ -117,7 +117,8 @@ def on_startup(command, dirty=False, **kwargs):
 
 @event_priority(100)  # before the macros plugin imports the package
 def on_config(config):
-    # reference counting frees nearly everything in a build, and each full collection takes a tenth of a second
+    # Reference counting frees nearly everything in a build. Without this and the other settings of `gc`, a build takes
+    # 59 s of processor time instead of 48, and 53 MiB less.
     gc.disable()
     if preview.is_first:  # before the server has started
         preview.on_config_first(config)

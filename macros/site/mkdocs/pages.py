@@ -235,8 +235,7 @@ def on_nav_late(nav, config, files):
         tasks += [*made_later([page]), (task_of(page), partial(read_page, page, config, files))]
         slug = Path(page.src_uri).stem
         tasks += made_later([data.pop(of_model(slug), None) for of_model in data_files.OF_MODEL])
-    if not second_process.start(dict([*tasks, *made_later(reversed(data.values()))])):
-        memory.pack_several_texts()  # the data of all models, computed by `release_after` along with their pages
+    second_process.start(dict([*tasks, *made_later(reversed(data.values()))]))
 
 
 def made_later(files: Iterable[File | None]) -> list[tuple[str, Callable[[], str | bytes]]]:
