@@ -23,8 +23,9 @@ WITHOUT_PRESETS = {"cache", "engine", "counting", "browser"}
 OF_PLAIN_VALUES = set(
     """
     catalogue/gguf_checkpoint:compared
+    catalogue/merges:contents catalogue/merges:merges catalogue/merges:vocabularies
     site/page_checks/__init__:_of_text site/page_checks/blocks:languages site/page_checks/tables:rows
-    site/page_checks/numbers:_texts site/page_checks/numbers:exceptions
+    site/page_checks/numbers:_names site/page_checks/numbers:_texts site/page_checks/numbers:exceptions
     site/page_checks/numbers:of_configs site/page_checks/numbers:of_names
     catalogue/recordings:recorded
     catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
