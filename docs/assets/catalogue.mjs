@@ -5,6 +5,7 @@
 const LIST = ".ep-catalogue",
   LEAST = "4096", // tokens of context
   COST = /cache/i,
+  NEWEST_FIRST = ", newest first", // the page's own order
   SORTER = "./vendor/sortable-tablesort.mjs" // not ours: it is not looked into for types
 /** @type {Record<string, string>} */
 const CALLED = { licence: "license", "cache-bytes-a-token": "kv-cache-bytes-token" } // columns, in addresses before
@@ -60,6 +61,13 @@ function mount(table, sort) {
       by.setAttribute("aria-sort", direction)
       sort(table)
     } else table.tBodies[0].append(...rows)
+    caption()
+  }
+
+  let counted = ""
+  function caption() {
+    const isSorted = headings.some(th => th.hasAttribute("aria-sort"))
+    if (counted && table.caption) table.caption.textContent = counted + (isSorted ? "" : NEWEST_FIRST)
   }
 
   /** @param {HTMLFormElement} form */
@@ -92,8 +100,10 @@ function mount(table, sort) {
       explain(row, i, words)
     })
     const all = number.format(rows.length),
-      said = shown === rows.length ? `${all} models` : `${number.format(shown)} of ${all} models`
-    for (const place of [form.querySelector("[role=status]"), table.caption]) if (place) place.textContent = said
+      status = form.querySelector("[role=status]")
+    counted = shown === rows.length ? `${all} models` : `${number.format(shown)} of ${all} models`
+    if (status) status.textContent = counted
+    caption()
   }
 
   // Which models fit on a machine: known once the rule and its data are there, and while nothing is wrong with it.

@@ -97,6 +97,10 @@ export function model(raw, stored = null, decides = true) {
   }
 }
 
+// The tokens of context that a model is made for, by its position table or its config; null if neither says.
+export const madeFor = (/** @type {Engine.Model} */ { config, raw }) =>
+  config.position_reach ?? M["counting.parameters"].stated_context(raw)
+
 // Parameters of the embedding, of what mixes tokens, of the feed-forward parts, of norms and of the head.
 export const categories = (/** @type {Engine.Model} */ model) =>
   (model.categories ??= [...M["counting.parts"].by_category(model.counts.parts).map.values()].map(([, n]) => n))

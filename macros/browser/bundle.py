@@ -48,9 +48,9 @@ OF_ONE_TOOL = (
     "counting.bill",
     *("engine.weightless", "counting.module_tree", "counting.adapter_choice", "counting.adapters"),
     *("counting.training_setup", "counting.training_compute", "counting.training_plan"),
-    *("catalogue.resolving", "catalogue.gguf_config", "counting.file_weights", "catalogue.gguf_tokenizer"),
+    *("catalogue.gguf_config", "counting.file_weights", "catalogue.gguf_tokenizer"),
 )
-# Files that need only the runtime: what reads a question, before an engine is asked for.
+# Files that need only the runtime: what reads a question, and the names in it, before an engine is asked for.
 OF_RUNTIME_ALONE = {"question": ("catalogue.question", "catalogue.question_leads")}
 # Runs a forward pass on numbers, with arrays by NUMPY.
 WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published", "catalogue.gguf_weights")

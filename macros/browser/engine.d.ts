@@ -41,7 +41,6 @@ declare module "*/engine/ablations.mjs"
 declare module "*/engine/answering.mjs"
 declare module "*/engine/bill.mjs"
 declare module "*/engine/loaded.mjs"
-declare module "*/engine/resolving.mjs"
 declare module "*/engine/gguf_config.mjs"
 declare module "*/engine/gguf_tokenizer.mjs"
 declare module "*/engine/gguf_weights.mjs"
@@ -264,7 +263,11 @@ declare namespace Engine {
     "counting.links": PythonModule
     "counting.offload": PythonModule
     "counting.own_machine": { EXAMPLE: string; named(text: string, known: Dict<string, Accelerator>): Machine }
-    "counting.parameters": { Counts(trace: Trace, keys?: Keys, architecture?: Architecture, file?: () => FileWeights): Counts }
+    "counting.parameters": {
+      Counts(trace: Trace, keys?: Keys, architecture?: Architecture, file?: () => FileWeights): Counts
+      /** The longest context that a config states. */
+      stated_context(keys: Keys): bigint | null
+    }
     "counting.parts": {
       by_category(parts: Iterable<Part>): Dict<unknown, bigint>
       grouped(parts: Iterable<Part>, title: (part: Part) => string): Group[]
@@ -372,6 +375,8 @@ declare namespace Engine {
   /** A dataclass; its fields by name, of any type that a config's value has. */
   interface Config {
     symbols: Dict<string, unknown>
+    /** The tokens that a learned position table has rows for. */
+    position_reach: bigint | null
     [field: string]: unknown
   }
   interface ConfigClass {

@@ -49,7 +49,10 @@ def topics(page: str, anchor: str) -> list[str]:
 @cache
 def all_topics() -> dict[tuple[str, str], list[str]]:
     """The other names of pages and sections, by the page's source and the anchor."""
-    return {(t["page"], t.get("anchor", "")): t["names"].split(", ") for t in asked()["topic"]}
+    found: dict[tuple[str, str], list[str]] = {}
+    for t in asked()["topic"]:
+        found.setdefault((t["page"], t.get("anchor", "")), []).extend(t["names"].split(", "))
+    return found
 
 
 def names(
@@ -87,6 +90,8 @@ def names(
         "terms": said["terms"],
         "of_machines": said["of_machines"],
         "billing": said["billing"],
+        "offloading": said["offloading"],
+        "money": said["money"],
         "ordinary": sorted({*said["ordinary"].split(), *_words_of_topics()}),
         "tools": {name: address(source) for name, source in TOOLS.items() if is_built(source)},
         "most": {"context": bounds.MOST_TOKENS, "batch": bounds.MOST_TEXTS, "devices": bounds.MOST_DEVICES},
@@ -134,10 +139,10 @@ def _newest_first(slug: str) -> tuple[str, int]:
 
 
 def _other_names(slug: str) -> list[str]:
-    """The names of a model besides its title and its slug."""
+    """The names of a model besides its title and its slug: its name on the hub, or nothing, then its others."""
     p = presets.preset(slug)
-    named = dict.fromkeys(name.rpartition("/")[2].lower() for name in (p.hub or "", *p.aliases))
-    return [name for name in named if name and _plain(name) not in (_plain(p.name), _plain(slug))]
+    own = (_plain(p.name), _plain(slug))
+    return [p.hub or "", *(name for name in dict.fromkeys(p.aliases) if "/" in name or _plain(name) not in own)]
 
 
 def _plain(name: str) -> str:

@@ -9,17 +9,19 @@ from __future__ import annotations
 
 from .question_models import is_size
 from .question_table import MAKERS, Grammar, Meaning
-from .question_words import Token, in_one_piece, joined, key_of, number_of, tokens_of
+from .question_words import Token, chunks_of, in_one_piece, joined, key_of, number_of, tokens_of
 
 MOST_WORDS = 6  # of a phrase
 COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
 OF_TWO = {"dual": 2, "double": 2, "pair": 2, "quad": 4, "single": 1, "x": 0}
 BETWEEN = ("of", "to", "is", "at", "a", "an")  # a value and what it counts
+CURRENCIES = "$€£¥"
 MEMORY = {"g": "GB", "gb": "GB", "gib": "GiB", "gig": "GB", "gigs": "GB", "gigabyte": "GB", "gigabytes": "GB"} | {
     "tb": "TB",
     "tib": "TiB",
 }
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
+OF_CACHE = ("cache_bytes", "cache_bytes_per_token")
 KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as models' own limits are
 TOKENS = {"k": 1000, "m": 10**6, "b": 10**9, "t": 10**12}  # of a training run
 
@@ -46,16 +48,16 @@ class _Reading:
         said.method = next((name for name in ("qlora", "dora", "lora") if name in self._words()), None)
         said.is_training = bool(self._all("training", False))
         self._all("terms", True)
-        said.is_billing = bool(self._all("billing", True))
+        self._read_prices()
+        said.is_billing = bool(self._all("billing", True)) or said.is_billing
         for _start, name, _ in self._all("engine", True):
             said.engine = said.engine or name
+        said.is_offloading = bool(self._all("offloading", True))
         self._read_formats()
         self._read_machine(True)
         memory = self._read_memory()
         self._read_values()
-        names_tensor = self._names_tensor()
-        if not names_tensor:
-            said.models, said.absent = grammar.models.find(self.question, self.tokens, self.gone, said)
+        self._read_models()
         self._read_machine(False)
         self._read_changes()
         self._read_context()
@@ -63,6 +65,13 @@ class _Reading:
         said.is_fitting = bool(self._all("fitting", False))
         said.is_of_machine = bool(self._all("of_machines", False))
         self._read_figure()
+        if (
+            said.figure in OF_CACHE
+            and said.format
+            and said.format.lower() in grammar.names["caches"]
+            and not said.cache
+        ):
+            said.format, said.cache = None, said.format.lower()  # `KV cache of Qwen3 8B in fp8`
         self._settle_memory(memory)
         self._check_bounds()
         for i, token in enumerate(self.tokens):
@@ -136,23 +145,52 @@ class _Reading:
                 self.said.corrected.append((token.text, meant))
                 self.tokens[i] = Token(meant, token.start, token.end, token.is_joined)
 
-    def _names_tensor(self) -> bool:
-        """Whether the question has the name of a tensor or a key of a config: these are looked up, not computed."""
-        for chunk in self.question.lower().split():
-            parts = chunk.strip(".,;:?!()`").replace("_", ".").split(".")
-            if len(parts) < 2 or not all(part and part[:1].isalpha() for part in parts) or "/" in chunk or "-" in chunk:
-                continue
-            if parts[-1] in OF_FILES or self.grammar.models.is_first(parts[0]) or all(len(part) < 3 for part in parts):
-                continue
-            key, n = key_of(chunk), len(tokens_of(chunk))
-            known = [
-                self.grammar.find(kind, key, n) for kind in ("figure", "size", "value", "format", "engine", "machine")
-            ]
-            if all(name is None for name in known) and chunk != "config.json":
-                return True
-        return False
+    def _read_models(self) -> None:
+        """The models. The names of tensors and the keys of a config, which are looked up, are no part of one."""
+        tensors = self._tensors()
+        hidden = [any(start <= token.start < end for start, end in tensors) for token in self.tokens]
+        gone = [a or b for a, b in zip(self.gone, hidden)]
+        self.said.models, self.said.absent = self.grammar.models.find(self.question, self.tokens, gone, self.said)
+        self.gone = [taken and (was or not secret) for taken, was, secret in zip(gone, self.gone, hidden)]
+
+    def _tensors(self) -> list[tuple[int, int]]:
+        """Where the question has the name of a tensor or a key of a config."""
+        text = self.question.lower()
+        return [(start, end) for start, end in chunks_of(text) if self._is_tensor(text[start:end])]
+
+    def _is_tensor(self, chunk: str) -> bool:
+        parts = chunk.strip(".,;:?!()`").replace("_", ".").split(".")
+        if len(parts) < 2 or not all(part and part[:1].isalpha() for part in parts) or "/" in chunk or "-" in chunk:
+            return False
+        if parts[-1] in OF_FILES or self.grammar.models.is_first(parts[0]) or all(len(part) < 3 for part in parts):
+            return False
+        key, n = key_of(chunk), len(tokens_of(chunk))
+        kinds = ("figure", "size", "value", "format", "engine", "machine")
+        return chunk != "config.json" and all(self.grammar.find(kind, key, n) is None for kind in kinds)
 
     # --- values -------------------------------------------------------------------------------------------------------
+
+    def _read_prices(self) -> None:
+        """What a device costs by the hour and a kWh of electricity: `$2 an hour`, `0.30 per kWh`."""
+        said = self.said
+        for i, token in enumerate(self.tokens):
+            number = None if self.gone[i] else number_of(token.text)
+            if number is None or number.suffix != "":
+                continue
+            end = i + 1
+            is_money = self.question[token.start - 1 : token.start] in CURRENCIES and token.start > 0
+            if self._phrase("money", end)[0] is not None:
+                end, is_money = end + self._phrase("money", end)[1], True
+            while self._is(end, "a", "an", "per", "each", "gpu", "device", "card"):
+                end += 1
+            if self._is(end, "kwh"):
+                said.electricity = token.text
+            elif is_money and self._is(end, "hour", "hours", "hr", "h"):
+                said.price_per_hour = token.text
+            else:
+                continue
+            said.is_billing = True
+            self._take(i, end + 1)
 
     def _read_formats(self) -> None:
         said, caches = self.said, self.grammar.names["caches"]
@@ -208,7 +246,7 @@ class _Reading:
             n = COUNTS.index(word) + 1 if word in COUNTS else OF_TWO[word]
         elif number is not None and number.suffix in ("", "x") and number.divisor == 1 and number.digits > 0:
             n = number.digits
-            if not is_times and n > 99:
+            if not is_times and n > 99 and not self._is(at - 1, "on", "with", "using", "across", "over"):
                 return
         else:
             return
@@ -232,7 +270,7 @@ class _Reading:
         end = start + n
         while self._is(end, *BETWEEN):
             end += 1
-        behind = self._plain(end, factor)
+        behind = None if self._is(end + 1, "x") and self.tokens[end + 1].is_joined else self._plain(end, factor)
         before = None if self._continues_name(start - 1) else self._plain(start - 1, factor)
         if before is not None and (is_before or behind is None):
             return before, start - 1, start + n

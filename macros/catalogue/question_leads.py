@@ -56,6 +56,7 @@ def leads(meaning: Meaning, grammar: Grammar) -> list[Lead]:
 def note_of(meaning: Meaning) -> str:
     """The corrections and the values that were not used."""
     said = [f"Read as {meant} for “{typed}”." for typed, meant in meaning.corrected]
+    said += [f"{typed} has the shapes of {title}." for typed, title in meaning.alike]
     said += [meaning.why_on] if meaning.why_on else []
     said += [f"Not used: {', '.join(meaning.unused)}."] if meaning.unused else []
     return " ".join(said)
@@ -80,7 +81,8 @@ class _Leads:
             return [_tool(_link(self.pages["compare"], choices), title)]
         if listed and len(said.models) == 1:
             bill = self._of_bill(listed[0]) if said.is_billing and not said.is_training else []
-            return [*bill, *self._of_model(listed[0]), *engine]
+            answers = self._of_model(listed[0])
+            return [*bill, *engine, *answers] if said.is_offloading else [*bill, *answers, *engine]
         return [] if said.models else self._of_no_model()
 
     def _of_bill(self, model: Named | None) -> list[Lead]:
@@ -97,37 +99,44 @@ class _Leads:
             "input": said.context,
             "on": said.on,
             "devices": said.devices,
+            "price_per_hour": said.price_per_hour,
+            "electricity": said.electricity,
         }
         of = f" of {model.title}" if model else ""
         on = f" on {said.on_name}" if said.on else ""
-        told = "Seconds and energy for a million tokens, and money at your prices."
+        told = f"Seconds and energy for a million tokens, and money{said.paid or ' at your prices'}."
         return [Lead("tool", _link(self.pages["plan"], fill), f"What a token{of}{on} costs", told, "", None)]
 
     def _of_engine(self, model: Named) -> list[Lead]:
         """The plan of a model that an engine serves, or that keeps some layers on the host."""
         said = self.said
-        if "plan" not in self.pages or (said.engine is None and said.gpu_layers is None):
+        is_offload = said.gpu_layers is not None or said.is_offloading
+        if "plan" not in self.pages or (said.engine is None and not is_offload):
             return []
         many = said.devices or 1
         fill: dict[str, Value] = {
-            "task": "engine" if said.gpu_layers is None else "offload",
+            "task": "offload" if is_offload else "engine",
             "model": model.slug,
-            "engine": said.engine.lower() if said.engine is not None and said.gpu_layers is None else None,
+            "engine": said.engine.lower() if said.engine is not None and not is_offload else None,
             "weights": said.format,
             "cache": said.cache,
             "context": said.context,
             "batch": said.batch,
             "on": said.on if many == 1 else None,
-            "cards": f"{many}x{said.on}" if many > 1 and said.on and said.gpu_layers is None else None,
+            "cards": f"{many}x{said.on}" if many > 1 and said.on and not is_offload else None,
             "gpu_layers": said.gpu_layers,
         }
-        how = f" with {said.engine}" if said.engine else f" with {said.gpu_layers} layers on the GPU"
+        layers = f"{said.gpu_layers} layers on the GPU" if said.gpu_layers is not None else "a part on the host"
+        how = f" with {layers if is_offload else said.engine}"
         return [_tool(_link(self.pages["plan"], fill), f"Plan {model.title}{how}{conditions_of(said, False)}")]
 
     def _of_absent(self, one: Absent) -> list[Lead]:
         """That a model is not there, first; then the nearest, without their figures."""
         by = f" Its name on the hub is {one.hub}." if one.hub else ""
-        said = f"{one.title} is not in the catalog.{by} Any config takes its config.json."
+        how = (
+            "Its type is covered: fetch or paste its config." if one.is_of_type else "Any config takes its config.json."
+        )
+        said = f"{one.title} is not in the catalog.{by} {how}"
         nearest = [
             Lead(
                 "model",

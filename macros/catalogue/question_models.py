@@ -1,19 +1,23 @@
 """The models that a question names: those of the catalog, and those that it lacks.
 
 A name is read whole. Of `Gemma 4 12B` the words are `gemma`, `4` and `12b`: a model whose names lack one of them is not
-meant, and a name that no model has is said to be absent, with the nearest ones named as such.
+meant, and a name that no model has is said to be absent, with the nearest ones named as such. What a hub, a file or
+Ollama calls a model is `resolving`'s: `unsloth/Qwen3-8B-GGUF:Q4_K_M`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
-from .question_words import Token, in_one_piece, is_near, number_of, tokens_of
+from .question_words import Token, chunks_of, in_one_piece, is_near, number_of, tokens_of
+from .resolving import Known, Meant, by_words, contained, reference, resolve
 
 LONGEST = 9  # tokens of a model's name
 SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}
+MOST_TIMES = 10**6  # how many times as large a model of no known size is taken to be
 LIKE = Fraction(5, 4)  # how many times as large one of two like models may be
 SHORTEST_NEAR = 4  # letters of a word that may be misspelled
 
@@ -38,12 +42,14 @@ class Absent(NamedTuple):
     title: str
     hub: str
     nearest: Sequence[Named]
+    is_of_type: bool = False  # whether the catalog has its generation in other sizes
 
 
 class _Entry(NamedTuple):
     record: int
     place: int
     names: Sequence[Sequence[str]]
+    own: set[str]  # the words of its own names, not of those of other models with the same shapes
 
 
 def is_size(token: str) -> bool:
@@ -52,6 +58,12 @@ def is_size(token: str) -> bool:
     if number is not None:
         return number.suffix in ("b", "m", "t")
     return token[:1].isdigit() and "x" in token and token.endswith("b")
+
+
+def parameters_of(size: str) -> int:
+    """`8b` -> 8,000,000,000; 0 for what is no such size."""
+    number = number_of(size)
+    return number.times(SIZES[number.suffix]) if number is not None and number.suffix in SIZES else 0
 
 
 def _is_version(token: str) -> bool:
@@ -71,16 +83,19 @@ class Models:
         self.plain: set[str] = set(names["plain"])
         self.qualifiers: set[str] = set(names["qualifiers"])
         self.known = known
+        self.formats: list[str] = list(names["formats"])
         self.entries: list[_Entry] = []
+        self.called: dict[str, Known] = {}  # every name of a model, by its slug
         self.sizes: list[int] = []  # parameters, as the maker rounds them; 0 if it does not
         for record, (place, others, headline, *_) in enumerate(names["models"]):
             title, slug = records[record][1], slug_of(records[record][0])
-            cut = [self._cut(name) for name in (title, slug, *others)]
+            self.called[slug] = Known(title, others[0], tuple(others[1:]), headline)
+            cut = [self._cut(name) for name in (title, slug, *[name.rpartition("/")[2] for name in others])]
             size = headline.lower()
-            number = number_of(size.partition("-")[0])
-            self.sizes.append(number.times(SIZES[number.suffix]) if number and number.suffix in SIZES else 0)
+            self.sizes.append(parameters_of(size.partition("-")[0]))
             cut += [[*name, size] for name in cut if is_size(size) and not any(map(is_size, name))]
-            self.entries.append(_Entry(record, place, cut))
+            own = {word for name in cut[:3] for word in name}
+            self.entries.append(_Entry(record, place, cut, own))
         self.lacking = [(self._cut(hub.rpartition("/")[2]), hub) for hub in names["lacking"]]
         self.words: dict[str, set[str]] = {}  # of all names that begin with a word
         self.entry_of: dict[str, _Entry] = {}  # by its names run together
@@ -94,6 +109,14 @@ class Models:
         for name, hub in self.lacking:
             self.hub_of.setdefault("".join(name), hub)
         self.makers: set[str] = set(names["makers"])  # of models of which no name is known
+
+    @cached_property
+    def _by_words(self) -> Mapping[tuple[str, ...], str]:
+        return by_words(self.called)
+
+    @cached_property
+    def _of_slug(self) -> dict[str, _Entry]:
+        return {slug_of(self.records[entry.record][0]): entry for entry in self.entries}
 
     def _cut(self, name: str) -> list[str]:
         return [token.text for token in tokens_of(name) if token.text not in self.noise]
@@ -126,6 +149,7 @@ class Models:
         """The models of a question, in its order; marks their tokens as read."""
         found: list[Named] = []
         absent: list[Absent] = []
+        self._resolve(question, tokens, gone, said, found, absent)
         self._leave_publishers(question, tokens, gone)
         i = 0
         while i < len(tokens):
@@ -141,8 +165,10 @@ class Models:
             if is_size_before and not any(is_size(token.text) for token in tokens[i:end]):
                 start = i - 1
             start = self._begin(tokens, gone, start, end)
+            end = self._whole_chunk(question, tokens, gone, start, end)
             one = self._named(question, tokens, start, i, end)
             if isinstance(one, Named):
+                self._note_alias(question[tokens[start].start : tokens[end - 1].end], tokens[start:end], one, said)
                 if all(other.record != one.record for other in found):
                     found.append(one)
             elif one is not None:
@@ -154,6 +180,64 @@ class Models:
         if not found and not absent:
             absent = self._unheard(question, tokens, gone)
         return self._of_like_sizes(found), absent
+
+    def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
+        """Note that a model has been named by another one with the same shapes."""
+        words = [token.text for token in tokens if not is_size(token.text) and token.text != "meta"]
+        own = self.entries[one.record].own
+        if any(word not in own and word not in self.noise and word not in self.plain for word in words):
+            said.alike.append((typed, one.title))
+
+    def _resolve(
+        self,
+        question: str,
+        tokens: Sequence[Token],
+        gone: list[bool],
+        said: Any,
+        found: list[Named],
+        absent: list[Absent],
+    ) -> None:
+        """The names of a hub's repositories, of files and of Ollama's tags, read whole."""
+        for start, end in chunks_of(question):
+            name = question[start:end].strip(".,;!?()`\"'")
+            if not self._is_of_hub(name):
+                continue
+            one = resolve(name, self.called, self.formats, self._by_words)
+            if not one.slug and ("/" not in name or ("://" in name and not self._is_of_hub(reference(name).name))):
+                continue
+            if not one.slug:
+                absent.append(Absent(reference(name).name, name, self._near_to(name, one)))
+            elif all(slug_of(self.records[other.record][0]) != one.slug for other in found):
+                found.append(self._as_named(self._of_slug[one.slug], True))
+                if "/" not in name:
+                    self._note_alias(name, tokens_of(reference(name).name), found[-1], said)
+                elif "the same shapes" in one.why:
+                    said.alike.append((name, found[-1].title))
+                said.format = said.format or one.format or None
+            for i, token in enumerate(tokens):
+                if start <= token.start < end:
+                    gone[i] = True
+
+    def _is_of_hub(self, name: str) -> bool:
+        """Whether a text may name a repository or a file, or be a tag: `Qwen/Qwen3-8B`, `qwen3:8b`; not `tokens/s`."""
+        publisher, slash, rest = name.rpartition("/")
+        words = [token.text for token in tokens_of(rest)]
+        has_number = any(c.isdigit() for c in rest) and any(c.isalpha() for c in rest)
+        if "://" in publisher:
+            return reference(name).name != ""
+        if slash:
+            is_name = has_number or ("-" in rest and any(map(self.is_first, words)))
+            return is_name and len(publisher) > 1 and len(words) > 1 and not is_size(words[0])
+        is_file = rest.lower().endswith(".gguf") or ":" in rest.strip(":")
+        return has_number and is_file and len(words) > 1 and self.is_first(words[0])
+
+    def _near_to(self, name: str, one: Meant) -> list[Named]:
+        """The models that a name of a hub could mean, or that stand inside it, or whose words it has."""
+        inside = [other.slug for other in contained(name, self.called, self.formats, self._by_words)]
+        slugs = [*one.candidates, *inside][:2]
+        return [self._as_named(self._of_slug[slug], True) for slug in slugs] or self._nearest(
+            self._cut(reference(name).name)
+        )
 
     def _leave_publishers(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> None:
         """`meta-llama/`, `unsloth/`: who published a file is no part of a model's name."""
@@ -201,6 +285,16 @@ class Models:
                 return end
         return start
 
+    def _whole_chunk(self, question: str, tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> int:
+        """Where a name ends that goes on behind a hyphen with unknown words: `Qwen3-8B-abliterated`."""
+        last = end
+        while last < len(tokens) and not gone[last] and question[tokens[last - 1].end : tokens[last].start] == "-":
+            last += 1
+        rest = [token.text for token in tokens[end:last]]
+        is_more = any(word.isalpha() and len(word) > 2 and not self._is_known(word) for word in rest)
+        text = question[tokens[start].start : tokens[last - 1].end]
+        return last if is_more and not resolve(text, self.called, self.formats, self._by_words).slug else end
+
     def _begin(self, tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> int:
         """Where a name begins that a model has with the words before it: `r1 distill llama 70b`."""
         at = start
@@ -231,14 +325,29 @@ class Models:
             is_name = len(asked) > 1 or (len(asked[0]) > 2 and asked[0] not in self.plain)
             return one if is_name else None
         hub = exact[0] if exact else next((hub for name, hub in self.lacking if set(asked) <= set(name)), "")
-        if not hub and tokens[first].text in self.plain:
+        if not hub and tokens[first].text in self.plain and not self._begins_name(asked):
             return None
         if not hub and len(kept) < 2 and not (len(asked) == 1 and asked[0] in self.makers):
             return None
         while tokens[end - 1].text in self.noise and end - 1 > start:
             end -= 1
         typed = question[tokens[start].start : tokens[end - 1].end]
-        return Absent(hub.rpartition("/")[2] if exact else typed, hub if exact else "", self._nearest(asked))
+        inside = contained(typed, self.called, self.formats, self._by_words)
+        near = [self._as_named(self._of_slug[other.slug], True) for other in inside]
+        near += [one for one in self._nearest(asked) if all(one.slug != other.slug for other in near)]
+        return Absent(
+            hub.rpartition("/")[2] if exact else typed, hub if exact else "", near[:2], self._has_other_size(asked)
+        )
+
+    def _has_other_size(self, asked: Sequence[str]) -> bool:
+        """Whether a model has this name with another size."""
+        words = {word for word in asked if not is_size(word)}
+        is_dated = any(map(_is_version, words)) or len(words) > 1
+        return is_dated and any(_is_member(entry, [*words]) for entry in self.entries)
+
+    def _begins_name(self, asked: Sequence[str]) -> bool:
+        """Whether some name begins with the first two words of what was asked for: `command r`, not `open source`."""
+        return len(asked) > 2 and any(name[:2] == [*asked[:2]] for entry in self.entries for name in entry.names)
 
     def _closest(self, asked: Sequence[str]) -> Named | None:
         """The model whose name has all of these words and the fewest others; the newest if there are several."""
@@ -290,16 +399,20 @@ class Models:
     def _nearest(self, asked: Sequence[str]) -> list[Named]:
         """The models that share most words with a name, the newest first; none that shares only a size."""
         words = [word for word in asked if not is_size(word)]
-        best: list[tuple[bool, int, int, _Entry]] = []
+        size = max([0, *[parameters_of(word) for word in asked]])
+        best: list[tuple[bool, int, Fraction, int, _Entry]] = []
         for entry in self.entries:
             shared = max(
                 [sum([2 if word in words else 1 for word in asked if word in name]) for name in entry.names if name]
             )
             if any(word in name for name in entry.names for word in words[:1]):
                 is_later = not any(name[:1] == words[:1] for name in entry.names)
-                best.append((is_later, -shared, entry.place if entry.place >= 0 else len(self.entries), entry))
-        found = sorted(best, key=lambda one: (one[0], one[1], one[2]))
-        return [self._as_named(entry, True) for _, _, _, entry in found[:2]]
+                sizes = sorted([size, self.sizes[entry.record]])
+                times = Fraction(sizes[1], sizes[0]) if sizes[0] else Fraction(MOST_TIMES if size else 1)
+                place = entry.place if entry.place >= 0 else len(self.entries)
+                best.append((is_later, -shared, times, place, entry))
+        found = sorted(best, key=lambda one: one[:4])
+        return [self._as_named(one[4], True) for one in found[:2]]
 
     def _unheard(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> list[Absent]:
         """An unknown name: a word that is not a word of questions, followed by a size."""

@@ -30,6 +30,8 @@ class Meaning:
         self.rank: int | None = None
         self.gpu_layers: int | None = None
         self.tokens: int | None = None  # of a training run
+        self.price_per_hour: str | None = None  # of a device, as typed
+        self.electricity: str | None = None  # price of a kWh, as typed
         self.size_asked: str = ""  # `7b` without a model
         self.changes: list[tuple[str, int]] = []
         self.figure: str | None = None
@@ -43,9 +45,17 @@ class Meaning:
         self.is_why = False
         self.is_of_machine = False  # asks what a machine is, not what runs on it
         self.is_billing = False  # asks what a token costs
+        self.is_offloading = False  # asks for a part on the host
         self.is_bare = False  # has no word besides what was read, and words of any question
         self.corrected: list[tuple[str, str]] = []
+        self.alike: list[tuple[str, str]] = []  # names of models with the shapes of another, and its title
         self.unused: list[str] = []
+
+    @property
+    def paid(self) -> str:
+        """The prices of a question, after a space."""
+        said = [f" at {self.price_per_hour} per device and hour"] if self.price_per_hour else []
+        return " and".join([*said, *([f" at {self.electricity} per kWh"] if self.electricity else [])])
 
 
 class Grammar:
@@ -74,7 +84,7 @@ class Grammar:
             self._add("machine", names["machine_words"][word], [word])
         for words in names["uncounted"]:
             self._add("unused", words[0], words)
-        for flag in ("training", "fitting", "against", "terms", "of_machines", "billing"):
+        for flag in ("training", "fitting", "against", "terms", "of_machines", "billing", "offloading", "money"):
             self._add(flag, flag, names[flag])
         self.usual: set[str] = {*names["ordinary"], *names["noise"], *names["plain"], *names["fitting"], *MAKERS}
         known = [key for kind in self.kinds for key in self.kinds[kind]]

@@ -94,6 +94,18 @@ def _ends(chars: Sequence[str], start: int) -> list[int]:
     return [second + len(unit)] if unit in ("b", "m") else [end, letters]  # `8x7b`, `2x24gb`
 
 
+def chunks_of(text: str) -> list[tuple[int, int]]:
+    """Where each run of characters other than spaces begins and ends."""
+    found: list[tuple[int, int]] = []
+    start = -1
+    for i, c in enumerate(list(text) + [" "]):
+        is_space = c in " \t\n\r"
+        if is_space and start >= 0:
+            found.append((start, i))
+        start = -1 if is_space else i if start < 0 else start
+    return found
+
+
 def number_of(token: str) -> Number | None:
     """The number that a token begins with; None for a word, `8x7b` and a version of several points."""
     digits, suffix, places = "", "", -1

@@ -16,6 +16,7 @@ from ..views.kit import rounding
 
 Answer = dict[str, str]  # `title`, `said` and `address`, of the page in the site that has it
 MOST_PAGES = 3
+MOST_TOKENS = 12  # of a page's name
 WRITING = answering.Writing(rounding.decimal_bytes, rounding.short, rounding.flops)
 NOTHING = "Nothing in this question is counted: name a model, a machine, or what a page is about."
 
@@ -81,7 +82,9 @@ def _of_model(one: Named) -> Answer:
 def _pages(question: str) -> list[Answer]:
     """The pages and sections whose names the question has, the longest name first."""
     tokens = tokens_of(question)
-    keys = {joined(tokens[i:j]) for i in range(len(tokens)) for j in range(i + 1, min(i + 7, len(tokens) + 1))}
+    keys = {
+        joined(tokens[i:j]) for i in range(len(tokens)) for j in range(i + 1, min(i + MOST_TOKENS, len(tokens)) + 1)
+    }
     found: list[tuple[int, Answer]] = []
     for (page, anchor), names in asked.all_topics().items():
         held = [name for name in names if key_of(name) in keys]

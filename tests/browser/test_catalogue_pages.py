@@ -52,9 +52,12 @@ def test_a_heading_sorts_by_its_numbers_and_back(catalogue):
     totals = {presets.preset(slug).name: presets.model(slug).counts.total for slug in disclosed}
     page = catalogue()
     given = names(page)
+    days = page.locator(".ep-catalogue tbody time").evaluate_all("all => all.map(t => t.dateTime)")
+    assert days == sorted(days, reverse=True)
     button = heading(page, "Parameters").get_by_role("button")
     button.click()
     assert heading(page, "Parameters").get_attribute("aria-sort") == "descending"
+    assert not page.locator(".ep-catalogue caption").text_content().endswith("newest first")
     known = [n for n in names(page) if n in totals]
     assert known == names(page)[: len(known)], "what has no number comes last"
     assert [totals[n] for n in known] == sorted(totals.values(), reverse=True)
@@ -106,7 +109,7 @@ def test_a_model_is_found_by_any_of_its_names(catalogue):
         page.get_by_label("Find").fill(typed)
         assert expected in names(page) and len(names(page)) <= MODELS // 10, typed
         assert said(page) == f"{len(names(page))} of {MODELS} models"
-        assert page.locator(".ep-catalogue caption").text_content() == said(page)
+        assert page.locator(".ep-catalogue caption").text_content() == f"{said(page)}, newest first"
 
 
 def test_a_model_found_by_an_alias_says_whose_shapes_it_has(catalogue):

@@ -37,7 +37,7 @@ def grammar():
 def all_questions():
     """Those of the search and of the grammar, and one for each model and machine."""
     known = {question for part in SEARCHED.values() for question in part}
-    known |= {*QUESTIONS["values"], *QUESTIONS["unused"], *QUESTIONS["corrected"]}
+    known |= {*QUESTIONS["values"], *QUESTIONS["unused"], *QUESTIONS["alike"], *QUESTIONS["corrected"]}
     known |= {*QUESTIONS["absent"]["names"], *QUESTIONS["words"]["questions"]}
     machines = list(grammar().names["machineNames"].values())
     made = [
@@ -107,6 +107,11 @@ def test_what_is_not_used_is_named(question):
     assert f"Not used: {QUESTIONS['unused'][question]}." in note_of(said)
 
 
+@pytest.mark.parametrize("question", QUESTIONS["alike"])
+def test_another_model_of_the_same_shapes_is_said_to_be_one(question):
+    assert note_of(read(question)) == QUESTIONS["alike"][question]
+
+
 @pytest.mark.parametrize("question", QUESTIONS["corrected"])
 def test_a_misspelled_word_is_read_and_named(question):
     said = read(question)
@@ -121,6 +126,23 @@ def test_an_absent_model_is_said_to_be_absent(question):
     assert first.kind == "absent" and "is not in the catalog" in first.title and first.address == "tools/config/"
     assert all(lead.title.startswith("Nearest in the catalog") and lead.compute is None for lead in others)
     assert not any("model=" in lead.address for lead in (first, *others))
+
+
+def test_an_absent_size_of_a_known_generation_is_of_a_covered_type():
+    covered, other = (leads(read(question), grammar())[0].said for question in ("gemma 4 99b", "qwen4 70b"))
+    assert covered == "gemma 4 99b is not in the catalog. Its type is covered: fetch or paste its config."
+    assert other == "qwen4 70b is not in the catalog. Any config takes its config.json."
+    assert [one.slug for one in read("Qwen3-8B-abliterated").absent[0].nearest][:1] == ["qwen3-8b"]
+
+
+def test_a_hubs_names_are_the_resolvers():
+    """As the command line, tools and logs read them."""
+    names = (ROOT / "tests/catalogue/names_of_models.tsv").read_text("utf-8").splitlines()
+    for name in {line.partition("\t")[0] for line in fewer(names, 4) if "/" in line.partition("\t")[0]}:
+        if " " in name or "://" in name:
+            continue
+        said, meant_by_all = read(name), presets.meant(name).slug
+        assert [one.slug for one in said.models] == [meant_by_all] if meant_by_all else not said.models, name
 
 
 def test_no_recipe_that_the_catalog_lacks_is_answered_by_another_model():

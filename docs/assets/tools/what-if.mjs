@@ -1,6 +1,6 @@
 // What if: a model with changed hyperparameters under any conditions; also for a config.json of the reader's own.
 
-import { machine, pause, said, shorten } from "../model.mjs"
+import { machine, madeFor, pause, said, shorten } from "../model.mjs"
 import { about, conditionRules, data, json, modelOf, modelsByFamily, one, oneListed } from "./kit.mjs"
 import { Begun, finder, isAbout } from "./tool.mjs"
 import { html } from "./view.mjs"
@@ -56,7 +56,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
         conditions = Object.fromEntries(CONDITIONS.map(name => [name, values[name]])),
         choice = { set: values.set, way: values.way, values: conditions },
         where = one(values.on, on.name, accelerators),
-        asked = { before, now, choice, on, where, name, context: known.context }
+        asked = { before, now, choice, on, where, name, context: isOwn ? madeFor(now) : known.context }
       return { AreaMap, now, before, name, known, ...file, ...answer(asked) }
     },
     leave: (values, said, isLast) => leave(values, defaults, said, isLast),

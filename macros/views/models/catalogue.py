@@ -21,7 +21,7 @@ from ..kit.html import Cell, Html, Link, Row, block, conventions, html, joined, 
 from ..kit.shapes import var
 from ..trace.layers import n_layers
 from ..trace.parts import is_sparse
-from .model_page import ABBREVIATIONS, cache_growth, experts_and_attention, licence, presets_in_order
+from .model_page import ABBREVIATIONS, cache_growth, experts_and_attention, licence, presets_in_order, release_sort_key
 
 # Steps of the filter by size.
 SIZES = (
@@ -38,6 +38,7 @@ SIZES = (
 CONTEXTS = tuple(2**k for k in (12, 13, 15, 17, 18, 20))
 MEMORY = (1, 4, 8, 16, 24, 48, 80, 160, 320, 640, 1280)
 FORMATS = PUBLISHED, "bfloat16", "fp8", "int8", "int4"
+NEWEST_FIRST = ", newest first"  # as docs/assets/catalogue.mjs says it
 COMPARE = "tools/compare.md"  # the page that opens for models selected in a table
 
 
@@ -63,10 +64,13 @@ def catalogue(family: str | None = None, link: Link | None = None, page_link: Li
         number("Vocabulary"),
         *([] if family else ["Family"]),
     ]
+    newest_first = sorted(shown, key=lambda row: release_sort_key(row[1]), reverse=True)
     as_table = table(
-        f"{len(shown)} models" if family is None else html("{}: {} models in order of release", family, len(shown)),
+        f"{len(shown)} models{NEWEST_FIRST}"
+        if family is None
+        else html("{}: {} models in order of release", family, len(shown)),
         columns,
-        [_row(slug, p, link, family, page_link) for slug, p in shown],
+        [_row(slug, p, link, family, page_link) for slug, p in (shown if family else newest_first)],
         name="All models" if family is None else f"Models of the family {family}",
         cls="ep-table ep-catalogue n-last",
     )
