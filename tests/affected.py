@@ -73,6 +73,10 @@ class Reach:
         """Whether a case is one of a type, model, macro or page that changed."""
         return any(name in self.held for name in parts_of(case))
 
+    def is_far(self, case: str) -> bool:
+        """Whether a case is of none that changed; where the tests were named, all are near."""
+        return bool(self.said) and not self.holds(case)
+
 
 def parts_of(case: str) -> Iterator[str]:
     """The names that a case's id may be made of: `llama3-8b-int8` has `llama3`, `llama3-8b`, `int8`."""
@@ -413,6 +417,34 @@ def held_by(changed: Change, found: dict[Node, float], graph: Graph, root: Path)
     return names
 
 
+def nearer(tests: dict[str, float], changed: list[str], graph: Graph) -> dict[str, float]:
+    """A test of the changed module's room is nearer than another, and nearest one that is also named after it.
+
+    Names of attributes, such as `raw`, reach most tests at the same distance: then only this tells which come first.
+    """
+    rooms = {path: "browser" if path.startswith("docs/assets/") else (*Path(path).parts, "")[1] for path in changed}
+    words = {path: words_of(path) for path in changed}
+    found = dict(tests)
+    for path, module in graph.modules.items():
+        if not (Path(path).name.startswith("test_") and changed):
+            continue
+        room, said = Path(path).parts[1], words_of(path)
+        same_room = any(room == rooms[one] for one in changed)
+        same_name = any(said & words[one] and (room == rooms[one] or said >= words[one]) for one in changed)
+        for name in module.definitions if same_room or same_name else ():
+            if name.rpartition(".")[2].startswith("test_"):
+                test = f"{path}::{name}"
+                far = found.get(test, 7.0 if same_name else FAR)
+                if far < FAR:
+                    found[test] = max(far - (3 if same_name else 1), min(far, 0.5))
+    return found
+
+
+def words_of(path: str) -> set[str]:
+    """`tests/counting/test_whole_logs.py` -> whole, log."""
+    return {word.removesuffix("s") for word in Path(path).stem.split("_") if len(word) > 2} - {"test", "init"}
+
+
 def reach(root: Path, kept: Path | None = None) -> Reach:
     """What the working tree's change can reach."""
     changed = change(root)
@@ -432,6 +464,7 @@ def reach(root: Path, kept: Path | None = None) -> Reach:
         for (path, name), length in found.items()
         if Path(path).name.startswith("test_") and name.rpartition(".")[2].startswith("test_")
     }
+    tests = nearer(tests, [path for path in changed.paths if not path.startswith("tests/")], graph)
     held = held_by(changed, found, graph, root)
     shown = sorted({f"{path}: {name}" if name else path for path, name in starts if path not in ("word",)})
     said = [f"held against {changed.base}", f"changed: {listed(shown, 12)}"]

@@ -7,7 +7,7 @@ import math
 import os
 import random
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from copies import ROOT
@@ -38,3 +38,12 @@ def sampled(cases: Iterable[T], share: int, name: str = "") -> list[T]:
 def fewer(cases: Iterable[T], share: int, name: str = "") -> list[T]:
     """All cases in `.ci/run`; in the test command one of `share`, as `sampled` takes them."""
     return list(cases) if CI else sampled(cases, share, name)
+
+
+def near_first(cases: Iterable[T], share: int, is_near: Callable[[T], bool], name: str = "") -> list[T]:
+    """One of `share` cases: those near the change among them, unless these are more; the commit chooses the rest."""
+    cases = list(cases)
+    chosen, near = sampled(cases, share, name), [case for case in cases if is_near(case)]
+    if len(near) > len(chosen):
+        return chosen
+    return [*near, *(case for case in chosen if case not in near)][: max(len(chosen), len(near))]

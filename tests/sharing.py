@@ -38,6 +38,12 @@ MOST_ON_SITE = 12  # tests that look at the built site, with --affected
 SECONDS = 46  # of each core, after which --affected begins no further test
 
 
+@pytest.fixture(scope="session")
+def reach(request):
+    """What the change can reach."""
+    return request.config.stash[REACH]
+
+
 def named(config) -> list[str]:
     """The tests that were asked for by their names."""
     return [argument for argument in config.args if "::" in argument]

@@ -6,6 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+import sampling
+from affected import Definition, Graph, Module, Reach, nearer
 from mutation import KINDS, ROOT, Fault, faults, stale, tenth
 from mutation.record import share
 
@@ -45,3 +47,25 @@ def test_a_share_has_its_quartiles(seen, tried, expected):
     at, low, high = share(seen, tried)
     assert at == expected and -0.01 <= low < high <= 100.01
     assert low <= at <= high if 0 < at < 100 else min(abs(low - at), abs(high - at)) < 1
+
+
+def test_tests_of_the_room_and_of_the_name_come_first():
+    far = {"tests/views/test_terms.py::test_it": 3.0, "tests/counting/test_costs.py::test_it": 3.0}
+    far["tests/counting/test_whole_logs.py::test_it"] = 3.0
+    paths = [*far, "tests/counting/test_logs.py::test_it", "tests/counting/test_bill.py::test_it"]
+    modules = {one.partition("::")[0]: Module({"test_it": Definition()}) for one in paths}
+    found = nearer(far, ["macros/counting/log_rows.py"], Graph(modules, {}))
+    ordered = ["test_whole_logs", "test_costs", "test_terms", "test_logs"]
+    assert [Path(name.partition("::")[0]).stem for name in sorted(found, key=lambda name: found[name])] == ordered
+    assert nearer(far, [], Graph(modules, {})) == far
+
+
+def test_a_share_has_what_is_near_and_more_is_drawn():
+    near = sampling.near_first(range(20), 5, lambda n: n in (3, 17))
+    assert {3, 17} <= {*near} and len(near) == (20 if sampling.WHOLE else 4)
+    assert len(sampling.near_first(range(20), 5, lambda n: n > 2)) == (20 if sampling.WHOLE else 4)
+
+
+def test_a_case_is_far_if_the_change_does_not_hold_it():
+    assert Reach(["held against a commit"], held={"gpt2": 0}).is_far("llama")
+    assert not Reach(["held against a commit"], held={"gpt2": 0}).is_far("gpt2") and not Reach().is_far("llama")

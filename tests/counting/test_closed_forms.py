@@ -2633,8 +2633,8 @@ def test_every_type_with_a_form_meets_random_configs():
 
 
 @pytest.mark.parametrize("model_type", RANDOM)
-def test_random_configs(model_type):
-    @examples(10)
+def test_random_configs(model_type, reach):
+    @examples(10, reach.is_far(model_type))
     @given(RANDOM[model_type])
     def holds(raw):
         try:

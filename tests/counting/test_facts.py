@@ -8,7 +8,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from fuzzing import examples
+from hypothesis import given
 from hypothesis import strategies as st
 from sampling import CI, fewer, sampled
 from test_closed_forms import RANDOM
@@ -96,13 +97,13 @@ def counts_of(raw: dict) -> Counts:
 
 
 @pytest.mark.parametrize("model_type", sorted(RANDOM))
-def test_the_polynomials_are_the_integers(model_type):
+def test_the_polynomials_are_the_integers(model_type, reach):
     """Of every random config of every architecture: the total, each tensor's share, the cache, every size of the trace.
 
     And each step's docstring gives its shapes.
     """
 
-    @settings(max_examples=10, derandomize=True)
+    @examples(6, reach.is_far(model_type))
     @given(RANDOM[model_type], st.integers(1, 50), st.integers(1, 400))
     def check(raw, new, before):
         counts = counts_of({"model_type": model_type, **raw})
