@@ -71,7 +71,9 @@ COMMON_IGNORED = frozenset(
     router_jitter_noise aux_loss_alpha seq_aux router_z_loss_coef hub initializer_factor embedding_initializer_range
     rope_interleaved_note reference_compile prefix remove_invalid_values cache_implementation
     original_max_position_embeddings num_labels num_beam_groups num_logits_to_keep encoder_no_repeat_ngram_size
-    is_causal pooling
+    is_causal pooling begin_suppress_tokens suppress_tokens diversity_penalty exponential_decay_length_penalty
+    forced_bos_token_id forced_eos_token_id output_scores return_dict_in_generate tf_legacy_loss tie_encoder_decoder
+    use_bfloat16
 """.split()
 ) | {ROUNDED}
 
