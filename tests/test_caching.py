@@ -34,7 +34,7 @@ OF_PLAIN_VALUES = set(
     catalogue/measurements:published catalogue/served_runs:published catalogue/training_runs:stated
     catalogue/small_configs:small_configs catalogue/transformers_types:mappings
     catalogue/transformers_types:vllm_classes
-    catalogue/transformers_types:vllm_recipes catalogue/watch:last_look
+    catalogue/transformers_types:vllm_recipes catalogue/watch:last_look catalogue/watch:watch_reasons
     catalogue/asked:all_topics catalogue/asked:asked
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:page_address
     site/links:relative_link

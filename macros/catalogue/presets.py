@@ -19,7 +19,7 @@ from ..engine.architectures.heads import Head, described, find_head, of_whole
 from ..engine.architectures.likeness import unknown_type
 from ..engine.architectures.otherwise import with_rounded_head
 from ..engine.architectures.rope_config import check_rope_tables, check_sections
-from ..engine.class_names import class_names
+from ..engine.class_names import ClassNames
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.files import place, read_json, read_text
 from ..engine.keys import Parts, named_keys, sizes_among
@@ -39,6 +39,7 @@ from .stored import with_format
 FOLDER = Path(__file__).parent.parent / "presets"
 NAMES = "published", "transformers", "own"  # the values of `sources.names`
 TOML = "*.[tT][oO][mM][lL]"
+CLASS_NAMES = ClassNames()
 also: list[Path] = []  # the preset folder of another site
 REFERENCE_LOGITS = Path(__file__).parent / "reference_logits.toml"
 
@@ -73,7 +74,7 @@ def _of_preset(slug: str, raw: Mapping[str, Any], preset: Preset) -> Model:
 
 
 def _foreign(slug: str, whole: Mapping[str, Any]) -> Model:
-    raw, parts, strange = described(whole, modules_by_type(), class_names(), names_there())
+    raw, parts, strange = described(whole, modules_by_type(), CLASS_NAMES, names_there())
     if (architecture := known(raw.get("model_type"))) is not None:
         raw = with_rounded_head(raw, architecture.rounds_heads)
     try:
@@ -95,7 +96,7 @@ def _read(raw: Mapping[str, Any]) -> tuple[Architecture, Config, tuple[str, ...]
         raise unregistered(name) or without_text(raw) or unknown_type(raw, architectures())
     architecture = find(name)
     config, unknown = architecture.config.read(raw)
-    return architecture, config, tuple(unknown), find_head(architecture, raw, class_names().get(name, ()))
+    return architecture, config, tuple(unknown), find_head(architecture, raw, CLASS_NAMES.get(name, ()))
 
 
 @memoized

@@ -126,7 +126,7 @@ def test_each_name_of_a_maker_is_one_that_the_rule_does_not_know(model_type, nam
     text = configs().get({"inkling_mm_model": "inkling_text"}.get(model_type, f"{model_type}_text"), configs()["llama"])
     raw = raw | {"model_type": model_type} if raw else {"model_type": model_type, "text_config": text}
     assert make("it", raw | {"architectures": [name]}).head is None
-    monkeypatch.setattr(presets, "class_names", dict)
+    monkeypatch.setattr(presets, "CLASS_NAMES", {})
     try:
         assert make("it", raw | {"architectures": [name]}).head is not None  # by the rule, the trunk alone
     except Problem as problem:

@@ -58,6 +58,7 @@ class Architecture:
     reads_text_alone: bool = field(default=False, compare=False)
     called_by_vllm: tuple[str, ...] = field(default=(), compare=False)
     draft_keys: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
+    classes: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
 
 _registered: dict[str, Architecture] = {}
@@ -83,6 +84,7 @@ def architecture(
     reads_text_alone: bool = False,
     called_by_vllm: tuple[str, ...] = (),
     draft_keys: Mapping[str, Any] | None = None,
+    classes: Mapping[str, str] | None = None,
 ) -> Callable[[ForwardT], ForwardT]:
     """Register the decorated forward pass for these model types.
 
@@ -104,7 +106,9 @@ def architecture(
     the heads do not divide `hidden_size`, and whether an odd width is counted, too. The others' classes refuse that, or
     build what cannot run. `reads_text_alone`: whether transformers lists the type as for images and text, too.
     `called_by_vllm`: the beginning of the class in vLLM's registry, if it is not the type's name. `draft_keys`: of a
-    draft head, the keys of its maker's configs apart from the sizes of the target.
+    draft head, the keys of its maker's configs apart from the sizes of the target. `classes`: by type, what its maker
+    calls the class with its own head, if it is not the type's name. Any other class is refused: it needs a config.json,
+    or a program, in which that class is this model with that head and nothing else.
     """
 
     def register(forward: ForwardT) -> ForwardT:
@@ -132,6 +136,7 @@ def architecture(
             reads_text_alone,
             called_by_vllm,
             draft_keys or {},
+            classes or {},
         )
         _registered.update(dict.fromkeys(model_types, this))
         return forward

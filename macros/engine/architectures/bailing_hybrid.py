@@ -163,6 +163,7 @@ MTP = Module(draft_layer, last_norm="final_layernorm")
     pieces=FUSED | CONVOLUTIONS,
     gguf=GGUF,
     predicts=MTP,
+    classes={"bailing_hybrid": "BailingMoeV3ForCausalLM"},  # Edge0/Edge0-8B-A1B-preview; vLLM, models/registry.py
 )
 def forward(w: Weights, ids: Array, c: Ling3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

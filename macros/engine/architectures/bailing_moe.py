@@ -166,7 +166,14 @@ MTP = Module(draft_layer, last_norm="final_layernorm")
 @architecture("param2moe", config=Param2)
 @architecture("sarvam_moe", config=Sarvam, gguf=UNREAD)
 @architecture("bailing_moe_v2", config=Ling2, gguf=GGUF_BAILINGMOE2, predicts=MTP)
-@architecture("bailing_moe", config=BailingMoE, gguf=GGUF_BAILINGMOE)
+@architecture(
+    "bailing_moe",
+    config=BailingMoE,
+    gguf=GGUF_BAILINGMOE,
+    classes={
+        "bailing_moe": "BailingMoeV2ForCausalLM"
+    },  # inclusionAI/Ling-V2 on GitHub, models/; vLLM, models/registry.py
+)
 def forward(w: Weights, ids: Array, c: BailingMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.word_embeddings.weight", c.vocab_size, c.d_model)

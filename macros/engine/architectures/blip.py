@@ -43,7 +43,13 @@ class BlipText(Bert):
 HEADS = {"LMHeadModel": OWN}
 
 
-@architecture("blip_text_model", config=BlipText, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
+@architecture(
+    "blip_text_model",
+    config=BlipText,
+    heads=HEADS,
+    peft=Peft(tied_head="cls.predictions.decoder"),
+    classes={"blip_text_model": "BlipTextLMHeadModel"},  # transformers 5.24, models/blip
+)
 def forward(w: Weights, ids: Array, c: BlipText, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M I] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_image)

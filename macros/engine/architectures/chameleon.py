@@ -41,7 +41,12 @@ class Chameleon(Llama):
     ignored = Llama.ignored | MEDIA_TOKENS | {"model_parallel_size", "vocabulary_map", "vq_config"}
 
 
-@architecture("chameleon", config=Chameleon, gguf=Gguf("chameleon"))
+@architecture(
+    "chameleon",
+    config=Chameleon,
+    gguf=Gguf("chameleon"),
+    classes={"chameleon": "ChameleonForConditionalGeneration"},  # transformers 5.24, models/chameleon
+)
 def forward(w: Weights, ids: Array, c: Chameleon, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -140,6 +140,7 @@ PEFT = Peft(stacked=NAMED_EXPERTS)
     gguf=GGUF,
     predicts=MTP,
     mlx=Mlx(routers="own"),
+    classes={"kimi_k2": "DeepseekV3ForCausalLM"},  # moonshotai/Kimi-K2-Instruct, config.json
 )
 @architecture(
     "glm4_moe_lite",

@@ -2,7 +2,7 @@
 
 A head's config.json has the `model_type` of the layers that it is made of; its class, or a key, says what it is.
 Sources: configs in SafeAILab/EAGLE, FasterDecoding/Medusa, z-lab/dflash and sgl-project/SpecForge;
-vllm-project/speculators; vLLM 0.33, model_executor/models/registry.py and
+vllm-project/speculators; vLLM 0.33, models/registry.py and
 transformers_utils/configs/eagle.py.
 """
 

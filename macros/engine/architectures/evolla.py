@@ -68,7 +68,11 @@ class Evolla(Llama):
         return ["layer" if (i + 1) % every else "with_protein" for i in range(self.n_layers)]
 
 
-@architecture("evolla", config=Evolla)
+@architecture(
+    "evolla",
+    config=Evolla,
+    classes={"evolla": "EvollaForProteinText2Text"},  # transformers 5.24, models/evolla
+)
 def forward(w: Weights, ids: Array, c: Evolla, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the protein's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)

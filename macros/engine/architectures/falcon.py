@@ -78,7 +78,12 @@ GGUF = Gguf("falcon", {"ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"})
 
 
 @architecture(
-    "falcon", config=Falcon, gguf=GGUF, heads=OLD_CLASSIFIER, peft=Peft(("query_key_value",), own_linear=True)
+    "falcon",
+    config=Falcon,
+    gguf=GGUF,
+    heads=OLD_CLASSIFIER,
+    peft=Peft(("query_key_value",), own_linear=True),
+    classes={"falcon": "RWForCausalLM"},  # before transformers had it; vLLM, models/registry.py
 )
 def forward(w: Weights, ids: Array, c: Falcon, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

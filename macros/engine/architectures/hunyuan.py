@@ -153,7 +153,12 @@ class HunyuanMoE(Hunyuan):
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
 
-@architecture("hunyuan_v1_dense", config=Hunyuan, gguf=Gguf("hunyuan-dense"))
+@architecture(
+    "hunyuan_v1_dense",
+    config=Hunyuan,
+    gguf=Gguf("hunyuan-dense"),
+    classes={"hunyuan_v1_dense": "HunYuanDenseV1ForCausalLM"},  # transformers 5.24, models/hunyuan_v1_dense
+)
 @architecture("hunyuan_vl_text", config=HunyuanVL, gguf=Gguf("hunyuan_vl"))
 @architecture(
     "hunyuan_v1_moe",
@@ -161,6 +166,7 @@ class HunyuanMoE(Hunyuan):
     pieces=FUSED,
     gguf=Gguf("hunyuan-moe"),
     peft=Peft(stacked=NAMED_EXPERTS, linear_router=True),
+    classes={"hunyuan_v1_moe": "HunYuanMoEV1ForCausalLM"},  # transformers 5.24, models/hunyuan_v1_moe
 )
 def forward(w: Weights, ids: Array, c: Hunyuan, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -88,7 +88,11 @@ class Idefics(Llama):
         return {i: i // self.interval for i in range(0, self.n_layers, self.interval)}
 
 
-@architecture("idefics", config=Idefics)
+@architecture(
+    "idefics",
+    config=Idefics,
+    classes={"idefics": "IdeficsForVisionText2Text"},  # transformers 5.24, models/idefics
+)
 def forward(w: Weights, ids: Array, c: Idefics, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M E] -> [T V+A], or [1 V+A] with `last`."""
     source = cache.source(c.n_source, c.d_image)

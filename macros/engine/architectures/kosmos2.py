@@ -55,8 +55,16 @@ class Kosmos25(Kosmos2):
     norms_inside: bool = fixed(False)
 
 
-@architecture("kosmos_2_text_model", config=Kosmos2)
-@architecture("kosmos_2_5_text_model", config=Kosmos25)
+@architecture(
+    "kosmos_2_text_model",
+    config=Kosmos2,
+    classes={"kosmos_2_text_model": "Kosmos2TextForCausalLM"},  # transformers 5.24, models/kosmos2
+)
+@architecture(
+    "kosmos_2_5_text_model",
+    config=Kosmos25,
+    classes={"kosmos_2_5_text_model": "Kosmos2_5TextForCausalLM"},  # transformers 5.24, models/kosmos2_5
+)
 def forward(w: Weights, ids: Array, c: Kosmos2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

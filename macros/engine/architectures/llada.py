@@ -108,7 +108,14 @@ GGUF = Gguf(
 )
 
 
-@architecture("Dream", config=Dream, gguf=Gguf("dream"))
+@architecture(
+    "Dream",
+    config=Dream,
+    gguf=Gguf("dream"),
+    classes={
+        "Dream": "DreamModel"
+    },  # Dream-org/Dream-v0-Instruct-7B, modeling_dream.py; llama.cpp, conversion/dream.py
+)
 def dream(w: Weights, ids: Array, c: Dream, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
@@ -127,7 +134,12 @@ def dream_layer(x: Array, w: Weights, c: Dream, table: RopeTable) -> Array:
     return x + gated(rms_norm(x, w, "post_attention_layernorm", c.norm_eps), w.at("mlp"), c)
 
 
-@architecture("llada", config=LLaDA, gguf=GGUF)
+@architecture(
+    "llada",
+    config=LLaDA,
+    gguf=GGUF,
+    classes={"llada": "LLaDAModelLM"},  # GSAI-ML/LLaDA-8B-Instruct, modeling_llada.py; llama.cpp, conversion/llada.py
+)
 def forward(w: Weights, ids: Array, c: LLaDA, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = embed(ids, w, "model.transformer.wte.weight", c.vocab_size, c.d_model)

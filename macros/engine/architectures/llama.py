@@ -241,13 +241,28 @@ GGUF = Gguf("llama", seventy=80, in_pairs=True)
 @architecture("PanguEmbedded", config=PanguEmbedded, gguf=UNREAD)
 @architecture("telechat3", config=TeleChat3)
 @architecture("exaone", config=Exaone, spellings=EXAONE_NAMES, gguf=Gguf("exaone"))
-@architecture("iquestcoder", config=IQuestCoder, gguf=GGUF)
-@architecture("emu3_text_model", config=Emu3, rounds_heads={"emu3_text_model": True})
+@architecture(
+    "iquestcoder",
+    config=IQuestCoder,
+    gguf=GGUF,
+    classes={"iquestcoder": "LlamaForCausalLM"},  # transformers 5.24, modeling_auto.py: no class of its own
+)
+@architecture(
+    "emu3_text_model",
+    config=Emu3,
+    rounds_heads={"emu3_text_model": True},
+    classes={"emu3_text_model": "Emu3ForCausalLM"},  # transformers 5.24, models/emu3
+)
 @architecture("paddleocr_vl_text", config=PaddleOCR, gguf=Gguf("paddleocr"))
 @architecture(
     "llama", config=Llama, spellings=MISTRAL_NAMES, in_pairs=PAIRS, gguf=GGUF, heads=OLD_NAME, peft=Peft(QUERY_VALUE)
 )
-@architecture("internlm3", config=InternLM3, gguf=GGUF)
+@architecture(
+    "internlm3",
+    config=InternLM3,
+    gguf=GGUF,
+    classes={"internlm3": "LlamaForCausalLM"},  # transformers 5.24, modeling_auto.py: no class of its own
+)
 @architecture("cwm", config=Cwm)
 @architecture(
     "mistral",

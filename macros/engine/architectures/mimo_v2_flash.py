@@ -219,6 +219,7 @@ MTP = Module(draft_layer, "model.mtp.layers.{k}", last_norm="final_layernorm")
     predicts=MTP,
     mlx=Mlx(is_windowed=True),
     windows_in_sglang=True,
+    classes={"mimo_v2_flash": "MiMoV2ForCausalLM"},  # vLLM, models/registry.py
 )
 def forward(w: Weights, ids: Array, c: MiMoV2Flash, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

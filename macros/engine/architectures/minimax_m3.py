@@ -195,6 +195,7 @@ MTP = Module(draft_layer, "model.mtp.layers.{k}", block="transformer_layer", las
     },
     gguf=GGUF,
     predicts=MTP,
+    classes={"minimax_m3": "MiniMaxM3SparseForCausalLM"},  # vLLM, models/registry.py
 )
 def forward(w: Weights, ids: Array, c: MiniMaxM3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -52,7 +52,12 @@ class Mllama(Llama):
         return ["image" if i in self.cross else "layer" for i in range(self.n_layers)]
 
 
-@architecture("mllama_text_model", config=Mllama, rounds_heads={"mllama_text_model": True})
+@architecture(
+    "mllama_text_model",
+    config=Mllama,
+    rounds_heads={"mllama_text_model": True},
+    classes={"mllama_text_model": "MllamaForCausalLM"},  # transformers 5.24, models/mllama
+)
 def forward(w: Weights, ids: Array, c: Mllama, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)

@@ -127,7 +127,16 @@ def _table(block: object, name: str) -> Mapping[str, Any]:
 GGUF = Gguf("deci", {"self_attn.linear_attn": "attn_output"}, is_by_layer=True)
 
 
-@architecture("nemotron-nas", "deci", config=NemotronNAS, gguf=GGUF)
+@architecture(
+    "nemotron-nas",
+    "deci",
+    config=NemotronNAS,
+    gguf=GGUF,
+    classes={
+        "nemotron-nas": "DeciLMForCausalLM",  # vLLM, models/registry.py
+        "deci": "DeciLMForCausalLM",  # vLLM, models/registry.py
+    },
+)
 def forward(w: Weights, ids: Array, c: NemotronNAS, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

@@ -150,7 +150,13 @@ MTP = Module(draft_layer)
 
 
 @architecture("pangu_ultra_moe", config=PanguUltraMoE, fused=FUSED, predicts=MTP)
-@architecture("PanguProMoE", config=PanguProMoE, fused=FUSED, predicts=MTP)
+@architecture(
+    "PanguProMoE",
+    config=PanguProMoE,
+    fused=FUSED,
+    predicts=MTP,
+    classes={"PanguProMoE": "PanguProMoEV2ForCausalLM"},  # vLLM 0.33, models/registry.py
+)
 def forward(w: Weights, ids: Array, c: PanguUltraMoE | PanguProMoE, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

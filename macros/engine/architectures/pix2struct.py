@@ -73,7 +73,12 @@ class Pix2StructText(Config):
         return self.n_source, self.d_model
 
 
-@architecture("pix2struct_text_model", config=Pix2StructText, heads=NONE)
+@architecture(
+    "pix2struct_text_model",
+    config=Pix2StructText,
+    heads=NONE,
+    classes={"pix2struct_text_model": "Pix2StructTextModel"},  # transformers 5.24, models/pix2struct
+)
 def forward(w: Weights, ids: Array, c: Pix2StructText, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)

@@ -62,7 +62,13 @@ class Orion(StableLM):
 
 
 @architecture("orion", config=Orion, gguf=Gguf("orion"))
-@architecture("stablelm", config=StableLM, gguf=Gguf("stablelm"), peft=Peft(QUERY_VALUE))
+@architecture(
+    "stablelm",
+    config=StableLM,
+    gguf=Gguf("stablelm"),
+    peft=Peft(QUERY_VALUE),
+    classes={"stablelm": "StableLMEpochForCausalLM"},  # before transformers had it; vLLM, models/registry.py
+)
 def forward(w: Weights, ids: Array, c: StableLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)

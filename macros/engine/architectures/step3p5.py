@@ -301,6 +301,9 @@ MTP = Module(
     predicts=MTP,
     mlx=Mlx(is_windowed=True),
     windows_in_sglang=True,
+    classes={
+        "step3p5": "Step3p7FlashForCausalLM"
+    },  # aiconfigurator, model_configs/stepfun-ai--Step-3.7-Flash_config.json
 )
 def forward(w: Weights, ids: Array, c: Step3p5, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

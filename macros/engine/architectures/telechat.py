@@ -72,7 +72,12 @@ class TeleChat(Config):
         return Rope(10_000.0 * times ** (width / (width - 2)) if width > 2 else 10_000.0)
 
 
-@architecture("telechat", config=TeleChat, optional_prefix="transformer.")
+@architecture(
+    "telechat",
+    config=TeleChat,
+    optional_prefix="transformer.",
+    classes={"telechat": "TeleChat2ForCausalLM"},  # vLLM, models/registry.py
+)
 def forward(w: Weights, ids: Array, c: TeleChat, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     name = "transformer.word_embeddings"
