@@ -194,7 +194,7 @@ def model_page(slug: str) -> str:
     description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
     accelerators = f"accelerators={list(fact_sheet.TIMED)}"
     return header(preset.name, description) + paragraphs(
-        f"<p>{macro_call('model_intro', slug)}</p>",
+        f"<p>{macro_call('model_intro', slug)} {macro_call('model_answers', slug)}</p>",
         macro_call("model_sheet", slug),
         section("What it costs to run", macro_call("memory_figure", slug)),
         folded_section(slug, "By context", macro_call("costs", slug), level=3),

@@ -79,6 +79,7 @@ from ..views.models import (
     memory_figure,
     model_changes,
     model_page,
+    standing_out,
 )
 from ..views.reference import benchmarks, claims, coverage, figure_table, independent, notation_tables, rooms, style
 from ..views.tables import comparison, formulas, headlines, parameters, size_counts
@@ -184,6 +185,7 @@ VIEWS = {
     stacked: "flops_chart training_chart",
     throughput_chart: "throughput_chart",
     stations: "station",
+    standing_out: "model_answers",
     style: "style_table",
     terminal: "terminal",
     time_bounds: "accelerator accelerator_table time_table",

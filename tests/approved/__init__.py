@@ -31,7 +31,7 @@ LINE = " ⏎ "  # a new line inside of a call
 LEFT_OUT = frozenset(
     """architecture_gallery benchmark benchmarks_table catalogue choice_chart common_widths excerpt fits_table
     formula_error_chart formula_result formulas_table gallery_summary headlines_table how_many independent_summary
-    independent_table macro_table plan_deployment room
+    independent_table macro_table model_answers plan_deployment room
     rooms_picture rooms_table shape_history_chart size_chart size_count size_histograms timeline tower_list tower_types
     verification what_fits width_result widths_at_a_glance""".split()
 )
