@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,7 +18,7 @@ from ..kit import disclosure, rounding, values
 from ..kit.arguments import cache_type, several, unknown, weight_format, whole_number
 from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
-from ..kit.html import NOTHING, Html, anchor, block, conventions, html, joined, number, small, text
+from ..kit.html import NOTHING, Html, anchor, block, conventions, html, joined, number, small, tag, text
 from .cells import (
     EXPERTS,
     SPLITS,
@@ -72,12 +73,6 @@ def accelerator_table(common: bool = False) -> Html:
         for a in listed
     ]
     columns = (*KINDS_OF_PEAKS, "Bandwidth", "Memory", html("FLOPs<br>per byte"), "Links", "Power", "Source")
-    told = [(i, machines.sources()[key]) for i, key in enumerate(used, 1)]
-    noted: dict[str, list[str]] = {}
-    for a in listed:
-        if a.note:
-            noted.setdefault(a.note.removesuffix("."), []).append(a.name)
-    notes = [html("{}: {}.", ", ".join(names), note) for note, names in noted.items()]
     return block(
         cost_table("Accelerators", ["Accelerator", *map(number, columns)], rows, "Accelerators"),
         conventions(
@@ -87,12 +82,24 @@ def accelerator_table(common: bool = False) -> Html:
                 "vendor’s figure, with 1 GB as 10<sup>9</sup> bytes. Links: both directions and all links of one "
                 "accelerator together. Power: the limit of the board. A dash: no source states it."
             ),
-            joined(notes, " "),
-            html(
-                "Sources. {}.",
-                joined((html("{}: {}, read {}", i, anchor(s.title, s.url), s.read) for i, s in told), "; "),
-            ),
         ),
+        _notes_and_sources(listed, used),
+    )
+
+
+def _notes_and_sources(listed: Iterable[machines.Accelerator], used: list[str]) -> Html:
+    """What the sources leave open about some accelerators, and the sources by their numbers, folded."""
+    noted: dict[str, list[str]] = {}
+    for a in listed:
+        if a.note:
+            noted.setdefault(a.note.removesuffix("."), []).append(a.name)
+    notes = [html("{}: {}.", ", ".join(names), note) for note, names in noted.items()]
+    told = [machines.sources()[key] for key in used]
+    return tag(
+        "details",
+        html("<summary>Notes and sources of the table</summary>"),
+        conventions(joined(notes, " ")),
+        tag("ol", *(tag("li", anchor(s.title, s.url), f", read {s.read}") for s in told), cls="ep-conventions"),
     )
 
 

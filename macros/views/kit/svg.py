@@ -312,7 +312,7 @@ def axes(x: Scale, y: Scale, x_ticks: Ticks, y_ticks: Ticks, x_title: str, y_tit
         [
             *drawn,
             label(right, bottom + max(29, 2 * size + 10), x_title, "end", of_titles),
-            label(left + 4, top + 11, y_title, "start", of_titles, halo=True) if y_title else "",
+            label(left + 4, top - 2, y_title, "start", of_titles) if y_title else "",
         ]
     )
 
