@@ -91,6 +91,7 @@ READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
     "glm5_next_text": [{"hidden_act": "gelu"}, {"index_kpool_always_select_tail": False}],
     "hy_v4": [{"hidden_act": "relu"}],
     "hy_v4_vl_text": [{"hidden_act": "relu"}],
+    **{name: [{"unpadded_vocab_size": 98}] for name in ("inkling2_text", "inkling2_loop_text")},
     "longcat_flash": [{"head_dim": 2}, {"num_hidden_layers": 2, "num_layers": 2}],
     "mimo_v2_flash": [
         {"swa_num_key_value_heads": 2},

@@ -1884,12 +1884,13 @@ READ: dict[str, Callable[[Any, torch.Tensor, Grid], list[torch.Tensor]]] = {
     "emu3": emu3,
 }
 # What torch counts and is no product with weights or of queries and keys: Gemma 4 takes means by a matrix, Llama 3.2
-# makes a mask by one.
+# makes a mask by one, and transformers 5.24 stretches SigLIP 2's table of positions by one.
 MORE: dict[str, Callable[[Grid, dict[str, Any]], int]] = {
     "gemma4": lambda grid, c: 2 * (grid.rows * grid.columns) ** 2 // c["pooling_kernel_size"] ** 2 * c["hidden_size"],
 }
 MORE["diffusion_gemma"] = MORE["gemma4"]
 MORE["mllama"] = lambda grid, c: 2 * (4 * -(-((c["image_size"] // c["patch_size"]) ** 2 + 1) // 8) * 8) ** 2
+MORE["lfm2_vl"] = lambda grid, c: 2 * grid.rows * grid.columns * c["num_patches"] * c["hidden_size"]
 # The other way round: experts' outputs are added up by no product.
 MORE["dots3_note"] = lambda grid, c: sum(
     -2 * grid.rows * grid.columns * min(n, c.get("num_experts_per_tok", 2)) * c["hidden_size"]

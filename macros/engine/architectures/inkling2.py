@@ -50,6 +50,7 @@ from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, fixed, key
 from .deepseek_v4 import expert_scores
 from .inkling import OF_ATTENTION, OF_FEED_FORWARD, OF_KEYS, OF_VALUES, log_growth
+from .otherwise import Otherwise, Table
 from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
 
 SOURCE_EPS = 1e-6
@@ -65,6 +66,12 @@ class DepthKind(Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.mask}, {'begins block' if self.begins else 'block'} {self.blocks}"
+
+
+def _padded(raw: Table) -> bool:
+    """Whether transformers' head has another number of rows than the table of tokens."""
+    kept = raw.get("unpadded_vocab_size", 200058)
+    return kept is not None and raw.get("vocab_size") is not None and kept != raw["vocab_size"]
 
 
 @config
@@ -111,6 +118,13 @@ class Inkling2(Config):
     real_vocabulary: Size = key("unpadded_vocab_size", 200058)
 
     ignored = frozenset({"tie_word_embeddings", "hidden_act", "number_of_conv_states"})
+    otherwise = (
+        Otherwise(
+            "unpadded_vocab_size",
+            _padded,
+            "the head of transformers 5.24 has so many rows, that of the published file one for each of vocab_size",
+        ),
+    )
 
     def check(self) -> None:
         activation("silu")

@@ -1,7 +1,7 @@
 """The vision tower of Muse Glimmer: a ViT for images of any size, most of whose layers let a patch see its window.
 
 Positions are a learned table, stretched over the image, and 2D rotary embeddings; four vectors are joined for each of
-the text's, which are normalized. Source: transformers 5.23, modeling_muse_glimmer.py and
+the text's, which are normalized. Source: transformers 5.24, modeling_muse_glimmer.py and
 image_processing_muse_glimmer.py.
 """
 
@@ -84,19 +84,20 @@ class MuseGlimmerVision(AnySize):
 @tower("muse_glimmer.vision_config", config=MuseGlimmerVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseGlimmerVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
-    return [encode(w, x, grid, grid, c, cache)]
+    return [encode(w, x, grid, c, cache)]
 
 
-def encode(w: Weights, x: Array, grid: Grid, placed: Grid, c: MuseGlimmerVision, cache: KVCache) -> Array:
-    """The vectors of an image for the text, whose learned positions are those of a `placed` grid: [P I] ->
-    [P/m² D]."""
+def encode(w: Weights, x: Array, grid: Grid, c: MuseGlimmerVision, cache: KVCache) -> Array:
+    """The vectors of an image for the text: [P I] -> [P/m² D]. The learned positions are those of a grid of as many
+    columns as this one has rows."""
     tower = w.at("model.vision_tower")
     row, column = places(x, grid.rows, grid.columns)
     x = linear(x, tower, "patch_embedder.patch_embedding", c.d_model)
     side = c.n_position_rows
     table = tower("patch_embedder.position_embedding_table.weight", side * c.n_position_columns, c.d_model)
-    at = places(x, placed.rows, placed.columns)
-    x = x + stretched_positions(*at, table, int(side), placed, to_corners=False, empty_around=True)
+    turned = Grid(grid.columns, grid.rows)
+    at = places(x, turned.rows, turned.columns)
+    x = x + stretched_positions(*at, table, int(side), turned, to_corners=False, empty_around=True)
     x = layer_norm(x, tower, "ln_pre", c.norm_eps)
     angles = axial_rope(column + 1, row + 1, c.d_head, c.theta)
     for kind, w_layer, _ in tower.layers("layers", c.kinds, cache):

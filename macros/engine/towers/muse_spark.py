@@ -1,6 +1,4 @@
-"""The vision tower of Muse Spark: that of Muse Glimmer, with other learned positions where an image is not square.
-
-Its patches get, in their order, those of an image whose rows and columns are exchanged. Source: transformers 5.24,
+"""The vision tower of Muse Spark: that of Muse Glimmer, with another epsilon. Source: transformers 5.24,
 modeling_muse_spark.py.
 """
 
@@ -22,4 +20,4 @@ class MuseSparkVision(MuseGlimmerVision):
 @tower("muse_spark.vision_config", config=MuseSparkVision)
 def forward(w: Weights, x: Array, grid: Grid, c: MuseSparkVision, cache: KVCache) -> list[Array]:
     """The vectors of an image for the text: [P I] -> [P/m² D]."""
-    return [encode(w, x, grid, Grid(grid.columns, grid.rows), c, cache)]
+    return [encode(w, x, grid, c, cache)]
