@@ -50,6 +50,22 @@ def load(name: str, files: bool = False, revision: str | None = None) -> Model:
         return presets.of_files(repository, config, folder)
 
 
+def config_file(name: str) -> str:
+    """The path of a config.json: the file or the folder of this name, or what the hub has under `organization/name`.
+
+    Raises `Problem` as `load` does.
+    """
+    repository = "" if os.path.exists(name) else _repository(name)
+    if not repository:
+        return name
+    try:
+        library = _library()
+    except ImportError:
+        raise Problem(f"{named(name)}: no such file", "pip install 'every-parameter[hub]' to ask the hub") from None
+    with _in_one_line(repository, None):
+        return str(_config(library, repository, None))
+
+
 def _repository(name: str) -> str:
     """`organization/name` from a name or an address; empty if there is none."""
     found = reference(name)

@@ -529,7 +529,12 @@ def _add(commands) -> None:
         "clone; elsewhere, name it with --output. Several files give a preset each, all or none of them.",
         "every-parameter add config.json --family Llama --hub meta-llama/Llama-4-Tiny",
     )
-    adding.add_argument("config", nargs="+", metavar="config.json", help="the published file, or its folder")
+    adding.add_argument(
+        "config",
+        nargs="+",
+        metavar="config.json",
+        help="the published file, its folder, or organization/name on the hub",
+    )
     adding.add_argument("--family", help="the family's name; a new one gets its folder")
     adding.add_argument(
         "--like", metavar="SLUG", help="a preset of the same family and organization, as both are there"

@@ -352,7 +352,8 @@ def add(options) -> int:
         for name in ("slug", "hub", "output"):
             if getattr(options, name):
                 raise Problem(f"--{name} with several files", "add them one by one")
-    made = [skeleton(file, options.slug, options.family, options.hub, options.like) for file in options.config]
+    files = [hub.config_file(name) for name in options.config]
+    made = [skeleton(file, options.slug, options.family, options.hub, options.like) for file in files]
     outputs = [Path(options.output) if options.output else one.path for one in made]
     if not options.output and any(outputs) and not is_repository():
         raise Problem("outside a clone of the repository, no folder is a family's", "name the file with --output")

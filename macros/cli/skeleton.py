@@ -140,6 +140,7 @@ def skeleton(
     ]
     text = "\n".join(lines)
     said.append(f"fill in: {', '.join(blanks_of(tomllib.loads(text)))}")
+    said.append("look up: headline, licence and licence_source, or licence_looked_at if none was found")
     target = presets.FOLDER / family_slug(family) / f"{slug}.toml" if family else None
     return Skeleton(text, (*model.warnings, *said), target)
 

@@ -48,6 +48,16 @@ def test_what_cannot_be_had_is_one_line_each(tmp_path):
 
 
 @pytest.mark.processes
+def test_a_preset_begins_with_a_name_on_the_hub(tmp_path):
+    with hub() as endpoint:
+        made = every_parameter(endpoint, tmp_path, "add", "org/small")
+        none = every_parameter(endpoint, tmp_path, "add", "org/none")
+    assert made.returncode == 0 and 'hub = "org/small"' in made.stdout, made.stderr
+    assert "look up: headline, licence and licence_source" in made.stderr
+    assert none.returncode == 2 and REFUSED["org/none"] in none.stderr and none.stderr.count("\n") == 1
+
+
+@pytest.mark.processes
 @pytest.mark.parametrize(
     "name, said", [("org/busy", "asks for fewer requests"), ("org/broken", "answered with status 500")]
 )
