@@ -142,7 +142,7 @@ def hub_of(model: Model) -> str:
 
 
 def place_of(cards: Sequence[Card]) -> str:
-    """Devices in words; equal ones together."""
+    """Devices in words, with equal ones counted."""
     found: list[tuple[str, int]] = []
     for card in cards:
         name = card.name

@@ -159,7 +159,8 @@ class Model(Tabular):
 
     @property
     def headlines(self) -> Table:
-        """The published sizes of the model and the counts that give them, a row for each: of several, any may be meant.
+        """The published sizes of the model and the counts that give them, one row each; if a size has several counts,
+        any may be meant.
 
         Without a count, none gives the size. A config.json of your own has none.
         """
@@ -410,7 +411,7 @@ class Tower(Tabular):
         return weights_table(self._inner.counts)
 
     def image(self, width: int, height: int) -> Seen:
-        """The patches, tokens and FLOPs of an image of so many pixels. Raises `Problem` for another tower."""
+        """The patches, tokens and FLOPs of an image of this many pixels. Raises `Problem` for another kind of tower."""
         self._must_read("image")
         return self._inner.image(whole("width", width, LARGEST_SIDE), whole("height", height, LARGEST_SIDE))
 
@@ -420,7 +421,7 @@ class Tower(Tabular):
         return self._inner.sound(seconds)
 
     def protein(self, residues: int) -> Seen:
-        """The tokens and FLOPs of a protein of so many amino acids. Raises `Problem` for another tower."""
+        """The tokens and FLOPs of a protein of this many amino acids. Raises `Problem` for another kind of tower."""
         self._must_read("protein")
         return self._inner.protein(whole("residues", residues, MOST_RESIDUES))
 

@@ -58,7 +58,7 @@ class Training(Tabular):
 
     @property
     def unmatched(self) -> tuple[str, ...]:
-        """A line about names that are no module's, if there are any."""
+        """A line about names that match no module, if there are any."""
         names = self.adapters.unmatched if self.adapters else ()
         return (f"names that are no module's: {', '.join(map(shorten, names[:9]))}",) if names else ()
 

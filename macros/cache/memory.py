@@ -33,7 +33,7 @@ before_each_call: list[Callable[[], None]] = []
 
 
 def go_on() -> None:
-    """For long work without a lookup: ends it if its result is no longer wanted."""
+    """Check point for long work without a lookup: ends it if its result is no longer wanted."""
     for each in before_each_call:
         each()
 

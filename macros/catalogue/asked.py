@@ -130,7 +130,7 @@ def _is_listed(slug: str) -> bool:
 
 
 def _newest_first(slug: str) -> tuple[str, int]:
-    """Of one day the largest first, by the size that its maker gives."""
+    """A sort key: the newest first and, within a day, the largest by the maker's own size."""
     p = presets.preset(slug)
     day = p.released.isoformat() if isinstance(p.released, datetime.date) else str(p.released)
     number = number_of((p.headline or "").lower().partition("-")[0])

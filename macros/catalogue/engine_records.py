@@ -1,5 +1,5 @@
-"""Engines' reports of their own memory: llama.cpp's buffers as a program recorded them, vLLM's log as people posted
-it."""
+"""Engines' reports of their own memory: llama.cpp's buffers as a program recorded them, vLLM's logs as users posted
+them."""
 
 from __future__ import annotations
 

@@ -71,7 +71,8 @@ def folds(trace: Trace) -> list[Fold]:
 
 
 def drawn(model: Any) -> Any:
-    """The model with each fold as one kind. Its parameters and its cache are the model's; its FLOPs are not."""
+    """The model with each fold as one kind of layer. Its parameters and its cache are the model's; its FLOPs are
+    not."""
     found = folds(model.trace)
     if not found:
         return model
@@ -83,7 +84,7 @@ def drawn(model: Any) -> Any:
 
 
 def fold(run: Callable[[], Trace], found: Sequence[Fold]) -> Trace:
-    """A run of its own, with each of the folds as one kind of layer."""
+    """A separate run, with each fold as one kind of layer."""
     trace = run()
     dropped: set[Layers | None] = set()
     tops = {node.layers: node for node in trace.root.children if node.layers is not None}

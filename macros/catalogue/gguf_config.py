@@ -186,7 +186,7 @@ class Reading:
             put(raw, self.keys["q_lora_rank"], None)
 
     def _latent(self, raw: Raw) -> None:
-        """Keys and values of a latent: llama.cpp has it as one key of all heads."""
+        """Keys and values of a latent, which llama.cpp stores as one key for all heads."""
         if "kv_lora_rank" not in self.keys or self._number("attention.kv_lora_rank") is None:
             return
         heads, rope = self._number("attention.head_count"), self._number("rope.dimension_count") or 0

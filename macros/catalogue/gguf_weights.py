@@ -80,7 +80,7 @@ class GgufWeights(Mapping[str, Array]):
 
 
 def _halves(rows: Array, heads: int) -> Array:
-    """Rows that rotate together, neighbors in the file, half a head apart: as the maker's files have them."""
+    """Rows that rotate together, moved from neighboring rows to half a head apart, as in the maker's files."""
     return rows.reshape(heads, -1, 2, *rows.shape[1:]).swapaxes(1, 2).reshape(rows.shape)
 
 

@@ -117,7 +117,7 @@ def named_counts(model: Model) -> dict[str, int]:
 
 
 def how(n: int, size: Short) -> str:
-    """How a count gives a published size, at the finest digit that does: "rounded"; empty if none does."""
+    """How a count gives a published size, at the finest digit at which it does: "rounded"; empty if it does not."""
     n *= size.scale
     for place, (step, name) in enumerate(zip(_steps(size), _PLACES)):
         ways = [

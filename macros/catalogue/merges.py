@@ -112,7 +112,7 @@ def cut(name: str, text: str) -> list[Piece]:
 
 
 def _joined(piece: bytes, joins: dict[tuple[int, int], int]) -> list[int]:
-    """The token ids of a piece: its bytes, of which the pair with the lowest merge is joined until none is left."""
+    """The token ids of a piece: its bytes, joined pair by pair, lowest merge first, until no pair has a merge."""
     ids = [BYTES.index(byte) for byte in piece]
     while len(ids) > 1:
         made, at = min((joins.get(pair, len(joins) + len(BYTES)), i) for i, pair in enumerate(zip(ids, ids[1:])))

@@ -146,7 +146,8 @@ class _Reading:
                 self.tokens[i] = Token(meant, token.start, token.end, token.is_joined)
 
     def _read_models(self) -> None:
-        """The models. The names of tensors and the keys of a config, which are looked up, are no part of one."""
+        """Read the models. Names of tensors and keys of a config, which are looked up, are not part of a model's
+        name."""
         tensors = self._tensors()
         hidden = [any(start <= token.start < end for start, end in tensors) for token in self.tokens]
         gone = [a or b for a, b in zip(self.gone, hidden)]

@@ -276,7 +276,7 @@ class _OfModel:
         return self._lead(_link(self.pages["fits"], first) if is_one else self.what_if, title, self._computed(None))
 
     def _figure(self, is_length: bool) -> list[Lead]:
-        """A figure of the model by itself, derived on its page."""
+        """A figure of the model alone, derived on its page."""
         said = self.said
         what = said.figure if said.figure and not is_length else "weight_bytes" if said.format else None
         if what is None:

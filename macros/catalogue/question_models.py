@@ -61,7 +61,7 @@ def is_size(token: str) -> bool:
 
 
 def parameters_of(size: str) -> int:
-    """`8b` -> 8,000,000,000; 0 for what is no such size."""
+    """`8b` -> 8,000,000,000; 0 for anything else."""
     number = number_of(size)
     return number.times(SIZES[number.suffix]) if number is not None and number.suffix in SIZES else 0
 
@@ -240,7 +240,7 @@ class Models:
         )
 
     def _leave_publishers(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> None:
-        """`meta-llama/`, `unsloth/`: who published a file is no part of a model's name."""
+        """`meta-llama/`, `unsloth/`: drop the publisher, which is not part of a model's name."""
         for n, token in enumerate(tokens):
             rest = question[token.end :]
             if rest[:1] != "/" or not rest[1:2].isalnum():
@@ -258,7 +258,7 @@ class Models:
                 gone[i] = True
 
     def _end(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
-        """Where a model's name ends that begins at a token: behind the words of names that begin so, sizes, versions
+        """The end of a model's name that begins at a token: after the words of the names that begin so, sizes, versions
         and qualifiers."""
         first = tokens[start].text
         words = self.words.get(first, set())
@@ -286,7 +286,7 @@ class Models:
         return start
 
     def _whole_chunk(self, question: str, tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> int:
-        """Where a name ends that goes on behind a hyphen with unknown words: `Qwen3-8B-abliterated`."""
+        """The end of a name that continues after a hyphen with unknown words: `Qwen3-8B-abliterated`."""
         last = end
         while last < len(tokens) and not gone[last] and question[tokens[last - 1].end : tokens[last].start] == "-":
             last += 1
@@ -306,7 +306,7 @@ class Models:
         return start
 
     def _may_be_version(self, text: str, tokens: Sequence[Token], start: int, end: int, words: set[str]) -> bool:
-        """Whether a number is a generation: behind the name's words, and a letter only where names have it."""
+        """Whether a number is a generation: it follows the name's words, with a letter only where names have one."""
         if text[:1].isdigit():
             return not any(token.text[:1].isdigit() for token in tokens[start + 1 : end])
         return any(word[:1] == text[:1] and word[1:2].isdigit() for word in words)

@@ -106,7 +106,8 @@ class Grammar:
         return self.alone if n == 1 else self.apart
 
     def find(self, kind: str, key: str, n: int) -> str | None:
-        """The name of a kind's phrase of `n` tokens. `tokens` and `token/s` run together alike and stay apart."""
+        """The name of a kind's phrase of `n` tokens. Joined, `tokens` and `token/s` are spelled alike, yet they stay
+        distinct."""
         table = self.kinds[kind]
         if key not in table:
             return None

@@ -24,7 +24,7 @@ class Token(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A number with the letters behind it: `1.5k` is 15, 10 and `k`."""
+    """A number with its suffix: `1.5k` is 15, 10 and `k`."""
 
     digits: int
     divisor: int
@@ -43,7 +43,7 @@ def _run(chars: Sequence[str], start: int, is_digits: bool) -> int:
 
 
 def _number_end(chars: Sequence[str], start: int) -> int:
-    """Where a number ends, with groups of three digits behind commas and digits behind points."""
+    """The end of a number, including groups of three digits after commas and digits after a decimal point."""
     end = _run(chars, start, True)
     while end < len(chars) and chars[end] in ",._":
         more = _run(chars, end + 1, True)
@@ -71,7 +71,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def _ends(chars: Sequence[str], start: int) -> list[int]:
-    """Where the tokens end that begin at a letter or digit and are written together."""
+    """The ends of the tokens that begin at a letter or digit and have no space between them."""
     if not chars[start].isdigit():
         end = _run(chars, start, False)
         if end == start:
@@ -123,7 +123,7 @@ def number_of(token: str) -> Number | None:
 
 
 def key_of(text: str) -> str:
-    """A phrase's tokens, run together."""
+    """A phrase's tokens, joined."""
     return "".join([token.text for token in tokens_of(text)])
 
 

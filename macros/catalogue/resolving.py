@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 
 class Known(NamedTuple):
-    """The names of a model: its title, its hub name, models of the same shapes, and the size that its maker gives."""
+    """The names of a model: its title, its hub name, models with the same shapes, and the maker's own size."""
 
     title: str
     hub: str
@@ -117,7 +117,7 @@ def words_of(pieces: Iterable[str]) -> tuple[str, ...]:
 
 
 def reference(text: str) -> Reference:
-    """Parses a name or an address, also behind the word of a command: `ollama run qwen3:8b`."""
+    """Parses a name or an address, also after the words of a command: `ollama run qwen3:8b`."""
     words = text.split()
     text = words[-1] if len(words) > 2 and words[0].lower() in _PROGRAMS else text
     text = text.strip().partition("?")[0].partition("#")[0]
@@ -144,7 +144,7 @@ def reference(text: str) -> Reference:
 
 
 def _without_maker(name: str, names: Names) -> str:
-    """`Qwen_Qwen3-32B`, as some converters write it, without the account that it comes from."""
+    """A name such as `Qwen_Qwen3-32B`, which some converters write, without its account."""
     maker, _, rest = name.partition("_")
     makers = {maker for known in names.values() for maker in _makers(known)}
     return rest if rest and _account(maker) in makers else name

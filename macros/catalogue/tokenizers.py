@@ -56,7 +56,7 @@ class Tokenizer(ABC):
 
     @abstractmethod
     def _cut(self, text: str) -> list[int]:
-        """The ids that the file gives."""
+        """The token ids recorded in the file."""
 
 
 def tokenizer(path: Path, vocabulary: int) -> Tokenizer:

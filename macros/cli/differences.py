@@ -61,7 +61,7 @@ def of_model(name: str) -> Mapping[str, Any]:
 
 
 def here() -> Objects:
-    """The objects that the current code gives."""
+    """The objects as the current code computes them."""
     slugs = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
     return {slug: json.loads(as_json(presets.model(slug), True)) for slug in slugs}
 
@@ -82,7 +82,7 @@ def of_folder(folder: Path) -> Objects:
 
 
 def of_revision(revision: str) -> Objects:
-    """The objects that the code of a revision gives, with the currently installed libraries."""
+    """The objects as the code of a revision computes them, with the currently installed libraries."""
     if revision.startswith("-"):
         raise Problem(
             f"{shorten(revision)} is not a revision", "name a folder of data, or a revision of this repository"

@@ -85,7 +85,7 @@ def _of_file(path: Path) -> str:
 
 
 def published(there: Stored, hub: str | None, has_hub: bool) -> str:
-    """The [published] table of a preset; without a hub, the file is no published one."""
+    """The [published] table of a preset; without a hub, the file does not count as published."""
     source = f"{hub} on the Hugging Face Hub, {there.source}" if hub else ""
     return "\n".join(
         [

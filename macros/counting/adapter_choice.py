@@ -101,7 +101,7 @@ class Tree:
                     self.holders.setdefault(f"{holder}.{name}", {}).update(layers)
 
     def containers(self) -> Iterator[tuple[str, int]]:
-        """The modules that have no weight of their own, in each layer."""
+        """The modules without weights of their own, in each layer."""
         for name, layers in self.holders.items():
             for layer in layers if "{i}" in name else list(layers)[:1]:
                 yield name, layer

@@ -277,7 +277,7 @@ def _not_adaptable(name: str) -> Problem:
 
 
 def _adapted(m: Module, layers: tuple[int, ...], rank: int, adapter: Adapter) -> Adapted:
-    """A module's adapter, with so many members in each of these layers."""
+    """A module's adapter, with this many members in each of these layers."""
     if m.kind is Kind.CONVOLUTION:
         if rank % m.groups:
             raise Problem(
@@ -346,7 +346,7 @@ def _not_found(known: tuple[Module, ...], adapter: Adapter) -> Problem:
 
 
 def _unmatched(tree: Tree, adapter: Adapter, asked: Adapter, chosen: list[Adapted]) -> Iterator[str]:
-    """The names in the options that are no module's, no parameter's, or no adapted module's."""
+    """The names in the options that match no module, no parameter, or no adapted module."""
     every = [written(m.holder, layer, e) for m in tree.known for layer in m.layers for e in range(m.copies)]
     if not isinstance(adapter.targets, str):
         stacked = set(adapter.targets or ()) - set(asked.targets or ())

@@ -51,8 +51,8 @@ class Prices:
         return None
 
     def money(self, device_seconds: Fraction, joules: Fraction | None) -> Fraction | None:
-        """Money for so many seconds of a device and joules; None without a price, or without the power that a price
-        of electricity needs."""
+        """The cost of this many device-seconds and joules; None without a price, or without the power that a price of
+        electricity needs."""
         rent = self.per_device_second
         power = None if self.kilowatt_hour is None or joules is None else joules / JOULES_PER_KWH * self.kilowatt_hour
         if rent is None and power is None:

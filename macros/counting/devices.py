@@ -407,7 +407,7 @@ class Devices:
         return bool(self._routed[0])
 
     def check_experts(self, expert: int, devices: int) -> None:
-        """Raises `Problem` if routed experts cannot be divided into so many parts over this many devices."""
+        """Raises `Problem` if routed experts cannot be divided into this many parts over this many devices."""
         members, widths = self._routed
         if expert == 1:
             return

@@ -328,7 +328,7 @@ def number_of(text: str) -> Fraction | None:
 
 
 def tokens_of(text: str) -> int | None:
-    """Tokens as vLLM reads them: 32k is 32,000, 32K is 32,768; None if it is no number of tokens."""
+    """Tokens as vLLM parses them: 32k is 32,000, 32K is 32,768; None for anything else."""
     units = {"k": 10**3, "K": 2**10, "m": 10**6, "M": 2**20}
     unit = units.get(text[-1:], 1)
     number = number_of(text[:-1] if text[-1:] in units else text)

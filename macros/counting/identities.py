@@ -67,7 +67,7 @@ def prefill_and_decode(costs: Costs, raw: Raw) -> Iterator[str]:
 
 
 def cache(costs: Costs, raw: Raw) -> Iterator[str]:
-    """The entries add up to the cache, and its bytes a token are those that the last token of a text adds."""
+    """The entries add up to the cache, and its bytes per token equal those that the last token of a text adds."""
     counts = costs.counts
     entries = sum(size for _, size in costs.cache.cache_by_entry(4099))
     yield from unequal("cache at 4,099", counts.cache_bytes(4099), "its entries", entries)

@@ -418,7 +418,7 @@ def devices_in(line: str, engine: str, devices: list[tuple[str, int]]) -> None:
 
 
 def kind_of(line: str, kind: str) -> str:
-    """Of which cache of llama.cpp the lines behind this one are; a draft's all are."""
+    """The cache of llama.cpp that the following lines are about; all lines of a draft are about the draft's."""
     if "draft model" in line and "loading" in line or "creating MTP draft context" in line:
         return "draft"
     for mark, meant in KINDS:

@@ -206,7 +206,7 @@ STARTS = {
 
 @dataclass(frozen=True)
 class Found:
-    """A figure in a log: its line, key, device, number, unit, and the digits behind the point."""
+    """A figure in a log: its line, key, device, number, unit, and its digits after the decimal point."""
 
     line: int
     key: str

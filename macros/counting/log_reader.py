@@ -244,6 +244,6 @@ def engine_of(lines: Sequence[str]) -> str:
 
 
 def free_bytes(mib: int) -> int:
-    """Bytes of so many MiB."""
+    """Bytes in this many MiB."""
     said = memory_of(f"{mib}MiB")
     return said.size if said else 0

@@ -74,7 +74,7 @@ def _of_server(
     context: int,
     parallel: int,
 ) -> Deployment:
-    """The server that it starts, with the options that it gives it."""
+    """The server that Ollama starts, with the options that it passes to it."""
     values = server_options(options, context, parallel)
     served = on_server(costs, given, values, cards, version or VERSION, longest)
     words = " ".join(served.command)

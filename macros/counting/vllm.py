@@ -54,7 +54,7 @@ class Setting:
     version: tuple[int, int] = (0, 24)
 
     def row_bytes(self, k: CacheEntry, elements: int) -> int:
-        """Bytes of a row of so many elements. Raises `Problem` for a type that vLLM does not have."""
+        """Bytes of a row of this many elements. Raises `Problem` for a type that vLLM does not have."""
         if k.holds is INDEX:
             return elements + -(-elements // 128) * INDEX_SCALE
         if self.dtype == "fp8_ds_mla":
@@ -146,7 +146,7 @@ class Cache:
         return blocks // self.groups * self.block * self.contexts if self.groups else 0
 
     def concurrency(self, blocks: int, tokens: int, step: int) -> Fraction:
-        """The sequences of this many tokens that so many blocks hold."""
+        """The number of sequences of this many tokens that fit in these blocks."""
         each = self.blocks(tokens, step)
         return Fraction(blocks, each) if each else Fraction(0)
 

@@ -333,7 +333,7 @@ def by_type(lines: str) -> dict[str, str]:
 
 
 def by_table(lines: str) -> dict[tuple[str, str], list[str]]:
-    """The modules of the towers, by the type of the whole and the key of the table: several, if they differ by type."""
+    """The modules of the towers, by the type of the model and the key of the table: several if they differ by type."""
     found: dict[tuple[str, str], list[str]] = {}
     for line in filter(None, lines.split("\n")):
         module, _, tables = line.partition(": ")

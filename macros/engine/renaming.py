@@ -36,7 +36,8 @@ def with_type(raw: Keys, there: Keys) -> Keys:
 
 
 def with_text_type(raw: Keys, known: Collection[str], there: Keys) -> Keys:
-    """The keys of a whole with the type of its text model, where its table says none, or one that goes unread."""
+    """The keys of a multimodal model with the type of its text model, if its table has none, or one that is not
+    read."""
     whole, table = raw.get("model_type"), raw.get("text_config")
     if not isinstance(whole, str) or not isinstance(table, Mapping):
         return raw
@@ -121,7 +122,7 @@ def _is_plain(table: Keys) -> bool:
 
 
 def _without_share(table: object) -> Any:
-    """A table of a plain rotary embedding without the share, which nothing reads."""
+    """A table of a plain rotary embedding without the share, which is not read."""
     if not isinstance(table, Mapping):
         return table
     keys = cast("Keys", table)

@@ -110,7 +110,8 @@ def _size_of_two(d: int, other: int) -> int:
 
 @cache
 def _subscripts(text: str) -> tuple[list[str], str | None, bool]:
-    """The axes of the operands, those of the result, and whether it is a contraction: of several, over some axis."""
+    """The axes of the operands and of the result, and whether it is a contraction: of several operands, over some
+    axis."""
     inputs, arrow, result = text.replace(" ", "").partition("->")
     terms = inputs.split(",")
     return terms, result if arrow else None, len(terms) > 1 and not set("".join(terms)) <= set(result)

@@ -1,4 +1,4 @@
-"""Example changes of a model: each makes the keys of another config.json from those of one.
+"""Example changes of a model: each derives the keys of another config.json from those of one.
 
 Some need another architecture, and are offered only for types with the common plain block.
 """

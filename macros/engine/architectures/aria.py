@@ -1,4 +1,4 @@
-"""Aria's text model: Llama's attention, and experts of which two run for every token.
+"""Aria's text model: Llama's attention, and experts, two of which run for every token.
 
 Source: arXiv 2410.05993; tensor names as transformers 5.
 """

@@ -106,7 +106,7 @@ class Ling3(LatentsAndDelta):
 
     @property
     def rope(self):
-        """The share of a head that turns is not that of latent attention, whose part for position turns as a whole."""
+        """The rotating share of a head does not apply to latent attention, whose positional part rotates as a whole."""
         return read_rope({k: v for k, v in self.rope_parameters.items() if k != SHARE}, theta=6e6)
 
     @property

@@ -45,7 +45,7 @@ class Bamba(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Half of a head rotates, whatever the keys next to the rotary embedding's own table say."""
+        """Half of a head rotates, regardless of the keys next to the table of the rotary embedding."""
         raw = super().prepare({**raw, "partial_rotary_factor": 0.5})
         return {k: v for k, v in raw.items() if v != "auto"}
 

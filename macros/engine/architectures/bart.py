@@ -104,7 +104,7 @@ class Bart(Config):
         return self.table("decoder") if self.tied else "lm_head.weight"
 
     def spare(self, w: Weights) -> None:
-        """The table that transformers keeps beside those of both stacks where the head is not tied."""
+        """The table that transformers keeps in addition to those of both stacks if the head is not tied."""
         if not self.tied:
             w(f"{self.trunk}.shared.weight", self.vocab_size, self.d_model)
 
@@ -150,7 +150,7 @@ class Blenderbot(Bart):
 
 @config
 class BlenderbotSmall(Bart):
-    """Hyperparameters of Blenderbot of 90M, in forward order; its decoder scales nothing, and adds the places last."""
+    """Hyperparameters of Blenderbot 90M, in forward order; its decoder scales nothing, and adds the positions last."""
 
     reserved: int = fixed(0)
 

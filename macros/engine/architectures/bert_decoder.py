@@ -1,4 +1,4 @@
-"""BERT and RoBERTa as decoders, which look at the vectors of an image: of a whole with an encoder beside them.
+"""BERT and RoBERTa as decoders that attend to the vectors of an image, in a model with an image encoder.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
 lengths. Sources: transformers 5.24, models/vision_encoder_decoder, bert, roberta and bert_generation; tensor names as

@@ -1,4 +1,5 @@
-"""BigBird: BERT's encoder, in which a long text is seen in blocks: the first, the last, the neighbors, and some others.
+"""BigBird: BERT's encoder, in which a token of a long text attends to blocks: the first, the last, its neighbors, and
+some others.
 
 A text of few blocks is seen as a whole, and so is any where the config says so (`original_full`). Source: arXiv
 2007.14062; tensor names as transformers' model for masked words (BigBirdForMaskedLM), which stores a pooler that it

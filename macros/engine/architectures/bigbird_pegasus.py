@@ -1,4 +1,4 @@
-"""BigBird-Pegasus: Pegasus, whose encoder sees a long text in blocks, as BigBird does.
+"""BigBird-Pegasus: Pegasus with an encoder that attends to a long text in blocks, as BigBird does.
 
 Source: arXiv 2007.14062; tensor names as transformers.
 """

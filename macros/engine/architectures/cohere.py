@@ -106,7 +106,7 @@ class Compass(Cohere2):
 
     @property
     def masks(self) -> list[Mask]:
-        """The mask of each layer; a layer has no positions if the others' table omits it."""
+        """The mask of each layer; a layer has no positions if the table of the others leaves it out."""
         seen, tables = masks_of(self.layer_types, self.n_layers, self.sliding_window), self.rope_parameters
         is_apart = bool({"full_attention", "sliding_attention"} & set(tables))
         return [NoPE(m) if is_apart and name not in tables else m for name, m in zip(self.layer_types, seen)]

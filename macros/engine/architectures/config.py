@@ -209,7 +209,7 @@ class Config:
 
     @property
     def source_shape(self) -> tuple[int, int] | None:
-        """The shape of a second input besides the text; None for token ids or without one."""
+        """The shape of a second input in addition to the text; None for token ids, or without one."""
         return None
 
     @property
@@ -461,7 +461,7 @@ def fold_table(raw: Raw, name: str) -> Raw:
 
 
 def take_table(raw: Raw, name: str) -> Raw:
-    """Take a table of keys out of a config; empty if it has none. Raises `Problem` for anything else."""
+    """Take a table of keys out of a config; empty if it has none. Raises `Problem` if it is not a table."""
     table: object = raw.pop(name, None) or {}
     if not isinstance(table, Mapping):
         raise Problem(f"{name} = {shorten(table)}: expected a table of keys", "correct the value")
@@ -469,5 +469,5 @@ def take_table(raw: Raw, name: str) -> Raw:
 
 
 def _value(name: str, raw: Mapping[str, Any]) -> str:
-    """What a config says of a key."""
+    """The value of a key in a config."""
     return f"= {shorten(raw[name])}" if name in raw else "is left out"

@@ -79,7 +79,8 @@ def forward(w: Weights, ids: Array, c: CpmAnt, cache: KVCache, last: bool = True
 
 
 def distances(queries: Array, keys: Array, w: Weights, c: CpmAnt, kind: int) -> Array:
-    """What is added to scores: by the distance, 0, or by one number, of a text with a prompt, 1, or the reverse, 2."""
+    """The bucket of each distance, which selects the bias of a score: 0 for distances in one text, and a number for
+    prompt to text, 1, and for text to prompt, 2."""
     more = c.n_segments * c.n_segments
     if kind == 0:
         return relative_bias(

@@ -1,4 +1,5 @@
-"""DeBERTa: V2's block with keys, queries and values in one matrix, head by head, and distances by their number alone.
+"""DeBERTa: V2's block with queries, keys and values in one matrix, head by head, and relative positions as plain
+numbers.
 
 Of the table of distances a text needs those that it has. Source: arXiv 2006.03654; tensor names as transformers' model
 for masked words (DebertaForMaskedLM).

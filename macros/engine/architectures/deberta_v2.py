@@ -80,7 +80,7 @@ class DebertaV2(Bert):
 
     @property
     def reach(self) -> int:
-        """The longest distance that is told from the next."""
+        """The longest distance with a position of its own."""
         return self.farthest if self.farthest > 0 else int(self.n_positions)
 
     def check(self) -> None:

@@ -148,7 +148,7 @@ class LatentMoE(Latent):
 
 
 def check_groups(c: Config) -> None:
-    """Raise `Problem` where a token cannot be sent to as many experts as the config says."""
+    """Raise `Problem` if a token cannot be sent to as many experts as the config says."""
     c.must_not_exceed("n_experts_per_token", "n_experts")
     c.must_divide("n_expert_groups", "n_experts")
     c.must_not_exceed("n_groups_kept", "n_expert_groups")

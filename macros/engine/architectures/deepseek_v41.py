@@ -338,7 +338,7 @@ def shared_pool(
 
 
 def entry_tokens(kind: SharedKind) -> int | None:
-    """The tokens per entry, as the cache is told: None for one."""
+    """The number of tokens per entry, in the cache's terms: None for one."""
     return None if kind.every == 1 else kind.every
 
 

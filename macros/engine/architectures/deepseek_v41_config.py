@@ -164,7 +164,8 @@ class DeepSeekV41(Config):
             )
 
     def tokens_per_entry(self) -> int | None:
-        """The number of tokens that an entry stands for where it is not one. Raises `Problem` for several such."""
+        """The number of tokens that an entry stands for, if it is more than one. Raises `Problem` for several such
+        numbers."""
         found = sorted({every for every in self.ratios[: self.n_layers] if every not in (0, 1)})
         if len(found) > 1 or (found and found[0] < 0):
             raise Problem(f"compress_ratios has {found}", "give 0, 1 and one other number of tokens")

@@ -66,7 +66,7 @@ class DiffusionGemma(Gemma4):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Gemma 4's, where the keys of layers that see everything are their values too, whatever the config says."""
+        """Gemma 4's, with the keys of full-attention layers as their values too, regardless of the config."""
         raw = super().prepare({**raw, "attention_k_eq_v": True})
         return {name: value for name, value in raw.items() if name != "attention_k_eq_v"}
 

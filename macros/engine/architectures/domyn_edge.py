@@ -1,4 +1,4 @@
-"""Domyn Edge: layers with a window are rotary; the others see everything, have wider heads and no positions.
+"""Domyn Edge: layers with a window have rotary positions; the full-attention layers have wider heads and no positions.
 
 Norms before and after each half; the norm of queries has no weights. Source: domyn/Domyn-Edge-Base by vLLM,
 model_executor/models/domyn_edge.py, whose tensor names these are; the defaults are those of the maker's config class.

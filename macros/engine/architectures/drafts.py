@@ -1,4 +1,4 @@
-"""Draft heads: which configs are of a head that drafts tokens for a larger model, and of which kind.
+"""Draft heads: the configs that describe a head that drafts tokens for a larger model, and its kind.
 
 A head's config.json has the `model_type` of the layers that it is made of; its class, or a key, says what it is.
 Sources: configs in SafeAILab/EAGLE, FasterDecoding/Medusa, z-lab/dflash and sgl-project/SpecForge;
@@ -125,7 +125,7 @@ def of_gemma(raw: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def of_vllm(keys: Mapping[str, Any], inner: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a head whose config holds that of its layers under `model`, as vLLM writes it."""
+    """The keys of a head whose config has those of its layers under `model`, as vLLM writes it."""
     if keys.get("add_para_norm"):
         raise Problem("add_para_norm = true: a head with norms of its own", "no maker's code for it was read")
     outer = {name: keys[name] for name in keys if name not in ("model", "eagle_fc_bias", "truncated_vocab_size")}
@@ -133,7 +133,7 @@ def of_vllm(keys: Mapping[str, Any], inner: Mapping[str, Any]) -> Mapping[str, A
 
 
 def of_speculators(keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a head of vllm-project/speculators, whose config holds that of its layers in a table."""
+    """The keys of a head of vllm-project/speculators, whose config has those of its layers in a table."""
     table: object = keys.get(LAYER)
     if keys["model_type"] != "eagle3" or not isinstance(table, Mapping):
         kind = shorten(keys["speculators_model_type"])
@@ -144,7 +144,7 @@ def of_speculators(keys: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def of_medusa(keys: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of Medusa heads: vLLM's have no bias where the config does not say so, and may know fewer tokens."""
+    """The keys of Medusa heads: vLLM's have no bias unless the config says so, and may score fewer tokens."""
     if keys.get("original_lm_head"):
         raise Problem("original_lm_head = true: heads that share the target's", "no maker's code for it was read")
     found = {name: keys[name] for name in keys if name not in ("truncated_vocab_size", "original_lm_head")}

@@ -33,7 +33,8 @@ EMBEDDING, HEAD = "embed_tokens.weight", "lm_head.weight"  # the target's tensor
 
 
 class DraftLayer(Struct, frozen=True):
-    """The mask of a layer, and whether it is the first, which reads the token beside the hidden state."""
+    """The mask of a layer, and whether it is the first, which reads the token's embedding as well as the hidden
+    state."""
 
     mask: Mask
     is_first: bool

@@ -1,5 +1,4 @@
-"""Two models of BERT's kind, one of which reads a text and the other writes: BERT2BERT, and RoBERTa's and BERT's for
-generation.
+"""An encoder and a decoder of BERT's kind: BERT2BERT, and RoBERTa's and BERT's for generation.
 
 The decoder looks at the encoder's output; `t5` explains the two lengths. Where both are of different width, a matrix
 stands between them. The encoder's own vector for the whole text is computed, and not used. Sources: transformers 5.24,
@@ -62,7 +61,7 @@ def usual_padding(kind: str) -> int:
 
 @config
 class Reader(Bert):
-    """Hyperparameters of BERT as the encoder of a whole."""
+    """Hyperparameters of BERT as the encoder of an encoder-decoder model."""
 
     trunk: str = fixed("encoder")
 
@@ -194,7 +193,7 @@ class EncoderDecoder(Config):
 
 
 def named_as(kind: type[StackT], **values: Any) -> StackT:
-    """The config of one stack, with sizes of the whole: they keep the names that they have there."""
+    """The config of one stack, with the sizes of the whole model, under their own names."""
     own = {k.field for k in fields_of(kind)}
     made = kind(**{name: value for name, value in values.items() if name in own})
     for name, value in values.items():

@@ -45,7 +45,7 @@ class Ernie45VLMoE(Ernie45MoE):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """A list of widths has that of the experts for a text first."""
+        """If a width is a list, the first one is that of the text experts."""
         raw = fold_rope(raw)
         widths = listed(raw.get("moe_intermediate_size"))
         if widths is None:

@@ -1,4 +1,4 @@
-"""Evolla: Llama 3's decoder, in which some layers attend to a protein after their feed-forward network, through gates.
+"""Evolla: Llama 3's decoder, with layers that attend to a protein through gates, after their feed-forward network.
 
 The protein's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
 lengths. Their keys and values are made once. Source: bioRxiv 2025.01.05.630192; westlake-repl/Evolla-10B-hf by

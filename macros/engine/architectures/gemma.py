@@ -38,7 +38,7 @@ class Gemma(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The first files say "gelu" and mean its tanh form."""
+        """The first files say "gelu" but mean its tanh approximation."""
         return super().prepare(raw | {"hidden_act": "gelu_pytorch_tanh"} if raw.get("hidden_act") == "gelu" else raw)
 
 

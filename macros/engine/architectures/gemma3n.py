@@ -90,7 +90,8 @@ class Gemma3n(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """A list of widths is the layers', one number all of them's; a rope table given once is the full layers'."""
+        """A list of widths has one for each layer; a single number applies to all. A single rope table is that of the
+        full layers."""
         raw = fold_rope_by_layer_type(raw, sliding_theta=raw.pop("rope_local_base_freq", None) or 10_000.0)
         widths, layers = listed(raw.get("intermediate_size")), raw.get("num_hidden_layers")
         if widths:

@@ -47,7 +47,7 @@ class Gemma4Assistant(Gemma4):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """As Gemma 4’s, and the rows of a table that no assistant has stay where nothing reads them."""
+        """As in Gemma 4; rows of a table that no assistant has are ignored, as nothing reads them."""
         rows = raw.get("vocab_size_per_layer_input")
         return super().prepare(raw) | ({} if rows is None else {"vocab_size_per_layer_input": rows})
 

@@ -106,7 +106,7 @@ class Glm5Next(GlmMoEDsa):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The keys of the table `linear_attn_config` in transformers' spelling, and none for what is always so."""
+        """The keys of the table `linear_attn_config` in transformers' spelling, without those that never vary."""
         raw = super().prepare(raw)
         for name in ALWAYS:
             if (value := raw.pop(name, None)) not in (None, True):

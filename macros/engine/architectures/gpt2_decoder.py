@@ -1,4 +1,4 @@
-"""GPT-2 beside an encoder: each of its layers also looks at the vectors of an image.
+"""GPT-2 as a decoder whose layers also attend to the vectors of an image.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
 lengths. Source: transformers 5.24, models/gpt2; tensor names as its GPT2LMHeadModel.

@@ -1,4 +1,4 @@
-"""GPT-NeoX Japanese: GPT-NeoX's parts one after the other, without biases but for one in the last layer.
+"""GPT-NeoX Japanese: attention and feed-forward in sequence, without biases except in the last layer.
 
 Source: transformers, models/gpt_neox_japanese; tensor names as transformers has them.
 """
@@ -27,7 +27,7 @@ class GPTNeoXJapanese(GPTNeoX):
 
     @property
     def kinds(self) -> list[str]:
-        """The last layer has a bias, the others none."""
+        """The last layer has a bias, the others have none."""
         return ["plain"] * (self.n_layers - 1) + ["shifted"]
 
 

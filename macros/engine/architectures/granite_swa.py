@@ -107,7 +107,7 @@ def rope_of(c: GraniteSWA | GraniteMoESWA, mask: Mask) -> Rope:
 
 
 def check_ropes(c: GraniteSWA | GraniteMoESWA) -> None:
-    """Raise `Problem` for a table of rotary embeddings that is none."""
+    """Raise `Problem` for a rotary embedding that is not a table."""
     for mask in c.masks:
         rope_of(c, mask)
 

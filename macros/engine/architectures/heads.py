@@ -312,7 +312,7 @@ def _takes_mean(kind: Task, raw: Mapping[str, Any]) -> bool:
 
 
 def _ending(name: str, ends: Mapping[str, Task | None], of: Sequence[str]) -> str | None:
-    """The end of a class's name, if it begins with that of the type, or of a known class of it."""
+    """The end of a class's name, if it begins with the name of the type or of a known class of it."""
     name = name.replace(BOTH_WAYS_CLASS, "")
     begins = {plain(one) for one in of} | {plain(one).removesuffix("text") for one in of}
     begins |= {plain(one.removesuffix(end)) for one in of for end in ends if one.endswith(end)}

@@ -1,4 +1,4 @@
-"""IDEFICS: Llama's decoder, in which every few layers look at images first, through gates, as Flamingo's do.
+"""IDEFICS: Llama's decoder, with layers in between that attend to images first, through gates, as in Flamingo.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
 lengths. Their keys and values are made once. The embedding and the head have a table of their own for added tokens.
@@ -84,7 +84,7 @@ class Idefics(Llama):
 
     @property
     def numbers(self) -> dict[int, int]:
-        """The number of the block that attends to the image, by that of the layer after it."""
+        """The number of the image-attention block for each layer that follows one."""
         return {i: i // self.interval for i in range(0, self.n_layers, self.interval)}
 
 

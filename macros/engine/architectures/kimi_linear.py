@@ -71,7 +71,7 @@ class LatentsAndDelta(DeepSeekV3):
 
     @property
     def types(self) -> Sequence[str]:
-        """The kind of attention of each layer, in order, where `layer_types` does not say it."""
+        """The kind of attention of each layer, in order, if `layer_types` does not give it."""
         raise NotImplementedError
 
     @property

@@ -1,4 +1,4 @@
-"""Laguna: a gate on each head, more query heads where a layer sees a window, and experts of separate scores.
+"""Laguna: a gate on each head, more query heads in layers with a window, and experts scored separately.
 
 Source: poolside/Laguna-XS-2.1 by transformers 5's class, whose tensor names these are; the published files hold each
 expert by itself, and the router's bias among them.
@@ -111,7 +111,7 @@ class Laguna(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Some files say which layers have no experts in the place of a word for each."""
+        """Some files list the layers without experts instead of a word for each layer."""
         raw = fold_rope_of_kinds(raw, ROPES)
         dense, layers = listed(raw.pop("mlp_only_layers", None)), raw.get("num_hidden_layers")
         if dense is not None and isinstance(layers, int) and raw.get("mlp_layer_types") is None:

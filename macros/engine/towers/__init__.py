@@ -56,7 +56,7 @@ class TowerConfig(Config):
         raise NotImplementedError
 
     def grids(self, height: int, width: int) -> list[Grid]:
-        """The same where its tiles differ from the whole."""
+        """The same for a tower whose tiles differ from the whole image."""
         return [self.grid(height, width)]
 
     def moments(self, seconds: float) -> Grid:
@@ -68,11 +68,11 @@ class TowerConfig(Config):
         raise NotImplementedError
 
     def image_tokens(self, height: int, width: int, tokens: int) -> int:
-        """The tokens that an image puts into the text, of those that its tiles give."""
+        """The number of tokens that an image adds to the text, out of those of its tiles."""
         return tokens
 
     def sound_tokens(self, seconds: float, tokens: int) -> int:
-        """The tokens that a sound puts into the text, of those that its pieces give."""
+        """The number of tokens that a sound adds to the text, out of those of its pieces."""
         return tokens
 
     def declared(self, grid: Grid, run: Trace) -> Grid:
@@ -93,7 +93,7 @@ def theta_of(rope: Mapping[str, Any], usual: float) -> float:
 
 
 class Read(Protocol):
-    """A tower's forward pass: [P …] -> the vectors for the text, [M D], and any for later layers of it."""
+    """A tower's forward pass: [P …] -> the vectors for the text, [M D], and any for its later layers."""
 
     def __call__(self, w: Weights, x: Array, grid: Grid, c: Any, cache: KVCache) -> list[Array]: ...
 
@@ -149,7 +149,7 @@ def table_around(whole: Mapping[str, Any], name: str) -> tuple[Mapping[str, Any]
 
 
 def find(whole: Mapping[str, Any], part: str) -> Tower | None:
-    """The tower in this table of a model; None if there is none here."""
+    """The tower in this table of a model; None if it is not covered."""
     here = [of_module(name) for name in TOWER_MODULES.get((str(whole.get("model_type")), part), ())]
     of_type: object = whole[part].get("model_type")
     usual = here[0] if len(here) == 1 and (of_type is None or not here[0].of_type) else None
@@ -166,17 +166,17 @@ def modules() -> dict[str, list[tuple[str, str]]]:
 
 
 def parts_of(model_type: str) -> list[str]:
-    """The keys of the tables of a whole's towers."""
+    """The keys of the tables of a model's towers."""
     return [part for whole, part in TOWER_MODULES if whole == model_type]
 
 
 def has_tower(model_type: str) -> bool:
-    """Whether a tower of this type of the whole is known."""
+    """Whether a tower for this type of model is known."""
     return bool(parts_of(model_type))
 
 
 def without_table(model_type: object) -> str | None:
-    """If a tower's keys are among this whole's own: what its table would be called."""
+    """The name that a tower's table would have, if its keys are among the model's own."""
     for part in parts_of(str(model_type)):
         if not all(of_module(name).has_table for name in TOWER_MODULES[str(model_type), part]):
             return part

@@ -1,4 +1,4 @@
-"""The vision tower of DeepSeek-OCR 2: SAM's ViT, then a language model's layers, in which queries read what SAM saw.
+"""The vision tower of DeepSeek-OCR 2: SAM's ViT, then a language model's layers, whose queries attend to its output.
 
 The vectors of an image see each other, and trained queries behind them see all of them and the queries before. Those of
 the queries are projected. An image is shown as a whole, and cut into tiles of a smaller size; a trained vector ends it.

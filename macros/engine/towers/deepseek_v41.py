@@ -68,7 +68,7 @@ class DeepSeekV41Vision(Patches):
         return math.floor(height * scale / patch), math.floor(width * scale / patch)
 
     def _tokens(self, rows: int, columns: int) -> int:
-        """The tokens of so many patches: a row's are followed by one more, and two stand around all."""
+        """The tokens of this many patches: each row is followed by one more, and two enclose them all."""
         merge = int(self.merge)
         return -(-rows // merge) * (-(-columns // merge) + 1) + 2
 

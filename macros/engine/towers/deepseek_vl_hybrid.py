@@ -74,7 +74,7 @@ class DeepseekVlHybridVision(SamVision):
 
     @property
     def kinds(self) -> list[str]:
-        """Whether each layer of SAM sees all patches or a window, and which of them is kept."""
+        """Whether each layer of SAM attends to all patches or to a window, and which outputs are kept."""
         return ["kept" if i == self.full[0] else kind for i, kind in enumerate(super().kinds)]
 
     @property

@@ -1,4 +1,4 @@
-"""DeiT as the encoder of images beside a decoder: a ViT with one more token before the patches, that of distillation.
+"""DeiT as the image encoder of a decoder: a ViT with one more token before the patches, the distillation token.
 
 Source: transformers 5.24, modeling_deit.py (arXiv 2012.12877).
 """

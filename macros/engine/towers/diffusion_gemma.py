@@ -1,4 +1,4 @@
-"""The vision tower of DiffusionGemma: that of Gemma 4, in the part that reads the text so far.
+"""The vision tower of DiffusionGemma: Gemma 4's, used by the part that reads the text so far.
 
 Source: transformers 5.24, modeling_diffusion_gemma.py.
 """

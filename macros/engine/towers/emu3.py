@@ -159,7 +159,7 @@ def convolve_frames(x: Array, kernel: Array, stride: int) -> Array:
 
 
 def decoder(w: Weights, c: Emu3Vision) -> None:
-    """The tensors of what draws images: the encoder's the other way round, with norms that see the codes."""
+    """The tensors of the image decoder: the encoder's in reverse, with norms that depend on the codes."""
     latent, code, deepest = c.d_latent, c.d_code, c.widths(len(c.multipliers) - 1)[1]
     stored(w, "post_quant_conv.conv", latent, code, STEADY, 1, 1)
     w = w.at("decoder")

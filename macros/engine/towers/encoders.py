@@ -15,7 +15,8 @@ from . import OF_TEXT, TEXT_WIDTH, TowerConfig
 
 @config
 class Encoder(TowerConfig):
-    """The keys of the decoder beside an encoder: its width, and that of the vectors it looks at, where it says so."""
+    """The keys of the decoder of an encoder-decoder model: its width, and that of the vectors that it attends to, if
+    given."""
 
     d_text: Size = key(TEXT_WIDTH, 768, also=(f"{OF_TEXT}d_model", f"{OF_TEXT}n_embd"))
     d_seen: Size | None = key(f"{OF_TEXT}cross_attention_hidden_size", None)

@@ -1,4 +1,4 @@
-"""The vision tower of EXAONE 4.5: that of Qwen2.5-VL, in which several query heads share keys and values.
+"""The vision tower of EXAONE 4.5: Qwen2.5-VL's, with query heads that share keys and values.
 
 Source: transformers 5.24, modeling_exaone4_5.py.
 """

@@ -1,4 +1,4 @@
-"""The vision tower of FastVLM: FastViTHD, a convolutional net of five stages, the last two of which have attention.
+"""The vision tower of FastVLM: FastViTHD, a convolutional network of five stages, the last two with attention.
 
 Its branches of training are merged into one convolution each, as in the published files. Source: transformers 5.23,
 modeling_fast_vlm.py, and timm 1.0, fastvit.py (arXiv 2303.14189, 2412.13303).

@@ -20,7 +20,8 @@ MOST_ROWS, MOST_COLUMNS = 1080, 1920
 
 @config
 class FuyuVision(TowerConfig):
-    """Hyperparameters of Fuyu's map of patches, in forward order. They are among the whole config's keys."""
+    """Hyperparameters of Fuyu's projection of patches, in forward order. They are among the keys of the whole
+    config."""
 
     among_text = frozenset({"num_channels", "patch_size"})
 

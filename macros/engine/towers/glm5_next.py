@@ -1,4 +1,4 @@
-"""The vision tower of GLM-5-Next: that of GLM-OCR, whose feed-forward networks stay within bounds.
+"""The vision tower of GLM-5-Next: GLM-OCR's, with clipped feed-forward networks.
 
 Source: transformers 5.24, modeling_glm5_next.py and image_processing_glm5_next.py.
 """

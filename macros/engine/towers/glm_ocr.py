@@ -1,4 +1,4 @@
-"""The vision tower of GLM-OCR: that of GLM-4.1V without a table of positions, with a norm of each head.
+"""The vision tower of GLM-OCR: GLM-4.1V's without a position table, with a norm on each head.
 
 Source: transformers 5.24, modeling_glm_ocr.py.
 """

@@ -78,12 +78,12 @@ class GraniteSpeechEncoder(TowerConfig):
 
     @property
     def vectors_seen(self) -> int:
-        """The vectors of a moment that the Q-Former sees side by side."""
+        """The number of vectors that the Q-Former reads together for a moment."""
         return 1
 
     @property
     def kept(self) -> list[int]:
-        """The layers whose vectors the Q-Former also sees; 0 are those before the first."""
+        """The layers whose vectors the Q-Former also reads; 0 are those before the first layer."""
         return []
 
     @property

@@ -1,4 +1,4 @@
-"""The audio tower of Granite Speech Plus: that of Granite Speech, whose Q-Former also sees vectors of earlier layers.
+"""The audio tower of Granite Speech Plus: Granite Speech's, with a Q-Former that also reads vectors of earlier layers.
 
 Source: transformers 5.24, modeling_granite_speech_plus.py.
 """

@@ -1,4 +1,4 @@
-"""The vision tower of HyperCLOVA X SEED Think 32B: that of Qwen2.5-VL, followed by one more matrix.
+"""The vision tower of HyperCLOVA X SEED Think 32B: Qwen2.5-VL's, followed by one more matrix.
 
 Source: transformers 5.24, modeling_hyperclovax_vision_v2.py.
 """

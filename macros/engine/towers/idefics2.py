@@ -66,7 +66,7 @@ class Idefics2Vision(AnySize):
 
     @property
     def perceiver_eps(self) -> float:
-        """The perceiver has the text model's width; where its table says another, it takes that one's norm, too."""
+        """The perceiver has the text model's width; if its table gives another width, its norm epsilon applies too."""
         return self.own_eps if int(self.d_perceiver) == int(self.d_text) else self.text_eps
 
     def grid(self, height: int, width: int) -> Grid:

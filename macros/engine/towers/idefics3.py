@@ -43,7 +43,7 @@ class Idefics3Vision(Siglip):
 
 
 def even(length: float) -> int:
-    """A side in whole pixels, an even number of them, at least one."""
+    """A side in whole pixels: an even number, at least one."""
     pixels = int(length)
     return max(pixels + pixels % 2, 1)
 

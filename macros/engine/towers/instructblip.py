@@ -1,4 +1,4 @@
-"""The vision tower of InstructBLIP: that of BLIP-2, whose Q-Former can read the instruction, too.
+"""The vision tower of InstructBLIP: BLIP-2's, with a Q-Former that can also read the instruction.
 
 An instruction's tokens are not counted. Source: transformers 5.24, modeling_instructblip.py (arXiv 2305.06500).
 """

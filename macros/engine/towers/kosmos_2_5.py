@@ -1,4 +1,4 @@
-"""The vision tower of KOSMOS-2.5: that of Pix2Struct, at whose vectors trained ones look, as in KOSMOS-2.
+"""The vision tower of KOSMOS-2.5: Pix2Struct's, and trained queries that attend to its vectors, as in KOSMOS-2.
 
 Source: transformers 5.23, modeling_kosmos2_5.py and image_processing_kosmos2_5.py (arXiv 2309.11419).
 """

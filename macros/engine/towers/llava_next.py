@@ -1,4 +1,4 @@
-"""The vision tower of LLaVA-NeXT: that of LLaVA, for an image as a whole and cut into tiles.
+"""The vision tower of LLaVA-NeXT: LLaVA's, for the whole image and for its tiles.
 
 The vectors of the tiles are put together as they lie in the image, those of a frame around it are left out, and after
 each row comes a trained vector. Source: transformers 5.24, modeling_llava_next.py and processing_llava_next.py.
@@ -51,7 +51,7 @@ def check_shapes(shapes: list[Any], size: int) -> None:
 
 
 def tiles_of(shapes: list[Any], size: int, height: int, width: int) -> tuple[int, int]:
-    """The rows and columns of tiles of an image: of the shape in which most of it is kept and least is empty."""
+    """The rows and columns of tiles of an image: the grid that keeps most of it and leaves the least empty."""
     best, most, least = (size, size), 0, 0
     for rows, columns in shapes:
         scale = min(columns / width, rows / height)

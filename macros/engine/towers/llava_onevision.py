@@ -1,4 +1,4 @@
-"""The vision tower of LLaVA-OneVision: SigLIP, for an image as a whole and cut into tiles, projected.
+"""The vision tower of LLaVA-OneVision: SigLIP, for the whole image and for its tiles, projected.
 
 The vectors of the tiles are put together as they lie in the image, those of a frame around it are left out, and larger
 images are shrunk to a bound; after each row comes a trained vector. Source: transformers 5.24,
@@ -40,7 +40,7 @@ class LlavaOneVision(Siglip):
 
     @property
     def most(self) -> int:
-        """The tiles whose vectors an image has at most, besides those of the whole."""
+        """The most tiles of an image, in addition to the whole image."""
         number = self.bound.removeprefix("anyres_max_")
         return int(number) if number.isdecimal() and len(number) < 9 else 0
 

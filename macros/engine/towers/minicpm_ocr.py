@@ -1,4 +1,4 @@
-"""The vision tower of MiniCPM-OCR: that of MiniCPM-V 4.6, of which the merger in the middle is stored and not used.
+"""The vision tower of MiniCPM-OCR: MiniCPM-V 4.6's, with a middle merger that is stored but not used.
 
 That the processor enlarges small letters depends on what an image shows, and is not counted.
 """

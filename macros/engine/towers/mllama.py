@@ -1,4 +1,4 @@
-"""The vision tower of Llama 3.2 Vision: a ViT in which patches see those of all tiles, then a second, gated one.
+"""The vision tower of Llama 3.2 Vision: a ViT in which patches attend across all tiles, then a second, gated one.
 
 An image has a fixed number of tiles; those that it lacks are empty, and are read, too. The text's layers for images see
 vectors of several layers side by side. Source: transformers 5.24, modeling_mllama.py and image_processing_mllama.py.

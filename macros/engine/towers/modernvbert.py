@@ -1,4 +1,4 @@
-"""The vision tower of ModernVBERT: that of Idefics3, before an encoder of text.
+"""The vision tower of ModernVBERT: Idefics3's, before a text encoder.
 
 Source: transformers 5.24, modeling_modernvbert.py (arXiv 2510.01149).
 """

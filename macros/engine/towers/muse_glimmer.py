@@ -1,4 +1,4 @@
-"""The vision tower of Muse Glimmer: a ViT for images of any size, most of whose layers let a patch see its window.
+"""The vision tower of Muse Glimmer: a ViT for images of any size, with attention within windows in most layers.
 
 Positions are a learned table, stretched over the image, and 2D rotary embeddings; four vectors are joined for each of
 the text's, which are normalized. Source: transformers 5.24, modeling_muse_glimmer.py and
@@ -67,7 +67,7 @@ class MuseGlimmerVision(AnySize):
 
     @property
     def kinds(self) -> list[str]:
-        """Whether each layer sees all patches or a window."""
+        """Whether each layer attends to all patches or to a window."""
         number = int(self.n_layers)
         usual = ["full_attention" if i % 4 == 3 or i == number - 1 else "window_attention" for i in range(number)]
         names = {"full_attention": "full", "window_attention": "window"}

@@ -1,4 +1,4 @@
-"""The audio tower of Muse Spark: convolutions over a waveform, in stages, each of which joins neighboring moments.
+"""The audio tower of Muse Spark: convolutions over a waveform, in stages that each join neighboring moments.
 
 A moment sees those before it. Source: transformers 5.24, modeling_muse_spark.py and feature_extraction_muse_spark.py.
 """

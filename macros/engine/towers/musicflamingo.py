@@ -1,4 +1,4 @@
-"""The audio tower of Music Flamingo: that of Audio Flamingo 3, some of whose numbers are turned by time.
+"""The audio tower of Music Flamingo: Audio Flamingo 3's, with numbers that rotate with time.
 
 A longer sound is cut into pieces of half a minute; of later ones, further numbers are turned by the piece's place.
 Source: transformers 5.24, modeling_musicflamingo.py (arXiv 2511.10289).

@@ -101,7 +101,7 @@ def quick_gelu(x: Array) -> Array:
 
 
 def named_activation(name: str) -> Activation:
-    """The activation function that a config names, among them one that only towers have."""
+    """The activation function that a config names, including one that only towers use."""
     return quick_gelu if name == "quick_gelu" else activation(name)
 
 

@@ -80,7 +80,8 @@ class PerceptionVision(OneSize):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The arguments for timm under names of their own. How a vector of the whole image would be made is none."""
+        """The arguments for timm, under separate names, without those of how a vector of the whole image would be
+        made."""
         arguments = dict(tabled(raw.pop("model_args", None)) or {})
         pool = arguments.pop("global_pool", "avg")
         if pool == "map":

@@ -1,4 +1,4 @@
-"""The audio tower of Phi-4 multimodal: a conformer, in which each moment of a piece sees all others.
+"""The audio tower of Phi-4 multimodal: a conformer in which each moment of a piece attends to all others.
 
 Three convolutions make a vector of eight frames of a spectrogram, 80 milliseconds. A layer has two feed-forward
 networks, attention with a number of each head for each distance, and a convolution over the moments before. A longer

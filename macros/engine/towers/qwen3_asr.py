@@ -1,4 +1,4 @@
-"""The audio tower of Qwen3-ASR: that of Qwen3-Omni, with its projector beside it.
+"""The audio tower of Qwen3-ASR: Qwen3-Omni's, with its own projector.
 
 Source: transformers 5.24, modeling_qwen3_asr.py.
 """

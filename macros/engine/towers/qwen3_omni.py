@@ -1,4 +1,4 @@
-"""The vision tower of Qwen3-Omni: that of Qwen3-VL, with other names for its mergers.
+"""The vision tower of Qwen3-Omni: Qwen3-VL's, with other names for its mergers.
 
 Source: transformers 5.24, modeling_qwen3_omni_moe.py (arXiv 2509.17765).
 """

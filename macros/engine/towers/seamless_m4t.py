@@ -1,4 +1,4 @@
-"""The speech encoder of SeamlessM4T: a conformer over moments of two frames, and an adapter that leaves fewer of them.
+"""The speech encoder of SeamlessM4T: a conformer over moments of two frames, and an adapter that shortens the sequence.
 
 A score has a part by the distance of two moments. Source: transformers 5.24, modeling_seamless_m4t.py and
 feature_extraction_seamless_m4t.py (arXiv 2308.11596).
@@ -76,7 +76,7 @@ class SeamlessM4TSpeech(TowerConfig):
 
     @property
     def adapter_kinds(self) -> list[str]:
-        """Each layer of the adapter reads fewer moments than the one before."""
+        """The layers of the adapter: each one reads fewer moments than the one before."""
         return [f"adapter {number + 1}" for number in range(self.n_adapter_layers if self.adapts else 0)]
 
     def moments(self, seconds: float) -> Grid:

@@ -1,4 +1,4 @@
-"""The speech encoder of SeamlessM4T v2: SeamlessM4T's, whose convolutions look back alone.
+"""The speech encoder of SeamlessM4T v2: SeamlessM4T's, with causal convolutions.
 
 Attention sees a chunk of the sound, by default of minutes, and those before it. A score has a part by the distance of
 two moments, with a trained vector for each. Source: transformers 5.24, modeling_seamless_m4t_v2.py (arXiv 2312.05187).

@@ -82,7 +82,7 @@ class Step3p7Vision(OneSize):
 
 
 def tiles_of(height: int, width: int, size: int) -> int:
-    """The number of tiles of an image that are shown before the whole of it."""
+    """The number of tiles that come before the whole image."""
     if min(width, height) < THIN and max(width / height, height / width) > VERY_LONG:
         width = height = max(width, height)
     if max(height, width) > LONGEST:

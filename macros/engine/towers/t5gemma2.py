@@ -1,4 +1,4 @@
-"""The vision tower of T5Gemma 2: that of Gemma 3, whose vectors the encoder reads."""
+"""The vision tower of T5Gemma 2: Gemma 3's, for the encoder."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class UnlimitedOcrVision(SamVision):
         )
 
     def tiling(self, height: int, width: int) -> tuple[int, int]:
-        """The rows and columns of tiles of an image; none of a small one."""
+        """The rows and columns of tiles of an image; none for a small one."""
         return tiled(height, width, TILE, LEAST_TILES, MOST_TILES) if max(height, width) > TILE else (0, 0)
 
     def grids(self, height: int, width: int) -> list[Grid]:

@@ -1,4 +1,4 @@
-"""A ViT as the encoder of images beside a decoder: TrOCR's. A token for the whole image precedes the patches.
+"""A ViT as the image encoder of a decoder: TrOCR's. A token for the whole image precedes the patches.
 
 Its vector is computed, and not used. Source: transformers 5.24, modeling_vit.py (arXiv 2010.11929).
 """

@@ -1,4 +1,4 @@
-"""The audio tower of Voxtral Realtime: a decoder's layers over a sound, in which a moment sees the ones shortly before.
+"""The audio tower of Voxtral Realtime: a decoder's layers over a sound; a moment attends to those shortly before.
 
 Four vectors are joined, and the text model adds what becomes of them to its tokens' vectors, one for each. Source:
 transformers 5.24, modeling_voxtral_realtime.py.

@@ -247,7 +247,7 @@ def calls(source: Source) -> Iterator[Mistake]:
 
 
 def leftovers(source: Source) -> Iterator[Mistake]:
-    """What a merge left behind."""
+    """What is left of an unfinished merge."""
     for n, line in enumerate(source.plain, 1):
         if re.match(r"<{7}(?: |$)", line):
             yield error(n, "a merge was not finished: both versions stand here", "keep one of them, without the marks")

@@ -89,7 +89,7 @@ def _raw(source: Source, element: str) -> Iterator[Mistake]:
 
 
 def _table(source: Source, text: str, at: Callable[..., int | None]) -> Iterator[Mistake]:
-    """Rows that are no table."""
+    """Rows outside a table."""
     lines = text.split("\n")
     if len(lines) < 2 or not all(map(_TABLE.fullmatch, lines)) or OPAQUE in lines[0][:2]:
         return

@@ -46,7 +46,7 @@ class Panel(NamedTuple):
 
 
 def cache_bytes(kept: Sequence[Sequence[Any]], context: int, users: int) -> int:
-    """The cache of all users at a context; none without tokens."""
+    """The cache of all users at a context; 0 without tokens."""
     return kept_bytes(kept, context, 2) * users if context else 0
 
 

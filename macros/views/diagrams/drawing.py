@@ -221,7 +221,7 @@ def _group(box: Box, at: Rect, title_at: tuple[float, float], title: tuple[Text,
 
 
 def _shadow(at: Rect) -> str:
-    """The edges behind a group that represents several."""
+    """The edges behind a group that stands for several."""
     left, top, right, bottom = map(_number, (at.left + 4, at.top + 4, at.right, at.bottom))
     return f"M{left} {bottom}v4H{_number(at.right + 4)}V{top}H{right}V{bottom}z"
 

@@ -75,7 +75,7 @@ def _seen(all_groups: Iterable[Group]) -> list[Group]:
 
 
 def total_of(data: Parts, width: int, layers: int) -> int:
-    """The parameters at a width and with so many layers."""
+    """The parameters at a width and with this many layers."""
     return sum(evaluate(tree, [width, layers]) for *_, tree in data)
 
 

@@ -176,7 +176,7 @@ class Row(NamedTuple):
 
 
 def heading(title: object, span: int, id: str | None = None) -> Row:
-    """The row above rows that belong together; with an address, it can be linked to."""
+    """The row above a group of rows; with an address, it can be linked to."""
     return Row([Cell(title, span)], "ep-part", scope="rowgroup", id=id)
 
 

@@ -97,7 +97,7 @@ def without_terms(model: Model) -> Iterator[str]:
 
 
 def links_to_nothing(parts: Mapping[str, str]) -> Iterator[str]:
-    """A line for each part of a page with links to an anchor that no part has, or to an address that is none."""
+    """A line for each part of a page that links to a missing anchor or address."""
     there = {unescape(name) for text in parts.values() for name in _ID.findall(text)}
     for part, text in parts.items():
         wrong = [to for to in dict.fromkeys(map(unescape, _HREF.findall(text))) if not _leads_on(to, there)]

@@ -159,7 +159,7 @@ def _published(model: Model, published: preset_file.Published, total: Row) -> li
 
 
 def _contradiction(model: Model) -> Html | str:
-    """A config whose heads together are not as wide as the model: a design, or an error in a paper."""
+    """A config whose heads together are narrower or wider than the model: a design choice, or an error in a paper."""
     sizes = model.counts.values()
     if not {"n_heads", "d_head", "d_model"} <= sizes.keys():
         return ""

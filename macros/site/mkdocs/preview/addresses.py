@@ -1,4 +1,4 @@
-"""The addresses of the site that is served: those that a build gives something for, and those that are gone."""
+"""The addresses of a served site: those that a build produces a file for, and those that are gone."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Addresses:
         self.known = frozenset(known)
 
     def may_come(self, path: str, is_complete: bool) -> bool:
-        """Whether a build gives something at this address, so that a request waits for it; `is_complete`: there was
-        one of all pages."""
+        """Whether a build may produce a file for this address, so that a request waits for it; `is_complete`: a build
+        of all pages has ended."""
         late = WRITTEN_LATE if is_complete else (*WRITTEN_LATE, *GENERATED_LATE)
         return self.known is None or path in self.known or path.startswith(late)
 
