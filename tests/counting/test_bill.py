@@ -60,6 +60,15 @@ def test_joules_and_money_follow_from_seconds(found):
     assert half.found.money is None and "Money needs a price" in " ".join(half.notes)
 
 
+def test_every_device_is_paid_and_draws_its_power():
+    eight = bill("llama3.1-8b", "h100", INPUT, OUTPUT, CACHED, BATCH, devices=8, price_per_hour=2)
+    for line in eight.found.lines:
+        assert line.joules == 8 * 700 * line.seconds and line.money == 8 * line.seconds * Fraction(2, 3600)
+        assert line.is_compute_bound == (line.compute_seconds == line.seconds)
+    _, _, money = bill("qwen3-8b", "h100", tokens_per_second=100, devices=8, price_per_hour=2).measured
+    assert money == 8 * Fraction(2, 3600) / 100
+
+
 def test_prices_by_hand():
     assert Prices(per_hour=Fraction(2)).money(Fraction(7200), None) == 4
     bought = Prices(purchase=Fraction(8760), years=Fraction(1), kilowatt_hour=Fraction(3))

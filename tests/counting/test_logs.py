@@ -9,6 +9,7 @@ import pytest
 from test_engine_rows import ASKED, CONFIGS
 
 from macros.api.logs import LogReading, reading
+from macros.counting.log_facts import OF_SGLANG, OF_VLLM
 from macros.counting.log_reader import read_log
 from macros.counting.log_rows import State
 from macros.engine.errors import Problem
@@ -250,3 +251,21 @@ def test_options_of_a_command_line_in_a_log_are_read():
         assert said in words
     assert found.model == "Qwen3-30B-A3B"
     assert [one for one in SECRET if one in repr(found)] == []
+
+
+@pytest.mark.parametrize("key", OF_VLLM)
+def test_an_argument_that_vllm_prints_is_its_option(key):
+    """Of each key of its lists; `max_seq_len` is the config's name for `max_model_len`."""
+    option = "--" + key.replace("max_seq_len", "max_model_len").replace("_", "-")
+    value = {"gpu_memory_utilization": "0.5", "kv_cache_dtype": "fp8", "mamba_cache_mode": "all"}.get(key, "4096")
+    value = "float32" if key == "mamba_ssm_cache_dtype" else value
+    line = f"Initializing a V1 LLM engine (v0.11.0) with config: model='Qwen/Qwen3-8B', {key}={value}, seed=0"
+    assert f"{option} {value}" in " ".join(read_log(line).words)
+
+
+@pytest.mark.parametrize("key", OF_SGLANG)
+def test_an_argument_that_sglang_prints_is_its_option(key):
+    value = {"speculative_algorithm": "EAGLE", "kv_cache_dtype": "fp8_e5m2", "mamba_ssm_dtype": "float32"}.get(key, "7")
+    value = "0.5" if "ratio" in key or "fraction" in key else value
+    line = f"server_args=ServerArgs(model_path='Qwen/Qwen3-8B', tokenizer_mode='auto', {key}={value}, seed=0)"
+    assert f"--{key.replace('_', '-')} {value}" in " ".join(read_log(line).words)
