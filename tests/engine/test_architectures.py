@@ -53,6 +53,7 @@ def test_the_last_row_alone_is_the_last_row_of_all(name):
     close(ours, g.logits[-1:])
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *BOTH_WAYS, *IN_ONE)])
 def test_a_text_in_parts_is_the_text(name, cuts, monkeypatch):

@@ -259,6 +259,7 @@ def test_shapes_at_every_operation(name):
     same_sequence(g.architecture, g.config, run)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *BOTH_WAYS, *BY_TEXT, *IN_ONE)])
 def test_shapes_at_every_operation_of_a_later_step(name):
     g, rows = golden(name), []

@@ -135,6 +135,7 @@ def test_every_model_is_one_connected_graph_without_a_cycle_or_an_end_in_between
         assert not without_reader, [parsed.nodes[n] for n in without_reader]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("slug", KNOWN)
 def test_the_list_says_all_that_the_drawing_does(slug):
     for drawing in drawings(slug, "d_model"):
