@@ -225,6 +225,22 @@ KEPT = {
     **dict.fromkeys(("self_attn.sinks", "position_bias"), "float32"),
 }
 
+# Of the queries, keys and values, the output projection and the feed-forward network, as DeepSeek's own files and
+# transformers spell them.
+OF_PARTS = (
+    (".wq_a.", ".q_a_proj."),
+    (".wq_b.", ".q_b_proj."),
+    ("self_attn.q_norm.", "self_attn.q_a_norm."),
+    (".wkv.", ".kv_proj."),
+    (".wgate.", ".gate_proj."),
+    (".wo_a.", ".o_a_proj."),
+    (".wo_b.", ".o_b_proj."),
+    (".ffn_norm.", ".post_attention_layernorm."),
+    (".ffn.", ".mlp."),
+    (".gate.bias", ".gate.e_score_correction_bias"),
+    *NUMBERED,
+)
+
 # DeepSeek's own names, and those that transformers 5.24 saves: a part of them.
 NAMES = (
     ("^embed.", "model.embed_tokens."),
@@ -243,17 +259,7 @@ NAMES = (
     ("compressor.norm.", "compressor.kv_norm."),
     ("compressor.indexer.norm.", "compressor.indexer.kv_norm."),
     (".ape", ".position_bias"),
-    (".wq_a.", ".q_a_proj."),
-    (".wq_b.", ".q_b_proj."),
-    ("self_attn.q_norm.", "self_attn.q_a_norm."),
-    (".wkv.", ".kv_proj."),
-    (".wgate.", ".gate_proj."),
-    (".wo_a.", ".o_a_proj."),
-    (".wo_b.", ".o_b_proj."),
-    (".ffn_norm.", ".post_attention_layernorm."),
-    (".ffn.", ".mlp."),
-    (".gate.bias", ".gate.e_score_correction_bias"),
-    *NUMBERED,
+    *OF_PARTS,
 )
 
 

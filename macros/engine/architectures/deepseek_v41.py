@@ -56,10 +56,10 @@ from ..ops.ngrams import ID_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import activation
-from .deepseek_v4 import expert_scores
+from .deepseek_v4 import OF_PARTS, expert_scores
 from .deepseek_v41_config import DEAD, DeepSeekV41, SharedKind
 from .predicted import OfBlock
-from .tensor_layouts import EXPERT, FUSED, HYPER_CONNECTIONS, NUMBERED
+from .tensor_layouts import EXPERT, FUSED, HYPER_CONNECTIONS
 
 
 class Pool(NamedTuple):
@@ -84,17 +84,7 @@ NAMES = (
     (".attn_sink", ".sinks"),
     (".indexer.wk.", ".indexer.k_proj."),
     ("compressor.norm.", "compressor.kv_norm."),
-    (".wq_a.", ".q_a_proj."),
-    (".wq_b.", ".q_b_proj."),
-    ("self_attn.q_norm.", "self_attn.q_a_norm."),
-    (".wkv.", ".kv_proj."),
-    (".wgate.", ".gate_proj."),
-    (".wo_a.", ".o_a_proj."),
-    (".wo_b.", ".o_b_proj."),
-    (".ffn_norm.", ".post_attention_layernorm."),
-    (".ffn.", ".mlp."),
-    (".gate.bias", ".gate.e_score_correction_bias"),
-    *NUMBERED,
+    *OF_PARTS,
 )
 
 
