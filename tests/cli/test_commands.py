@@ -973,7 +973,7 @@ def test_what_cannot_be_added(run, tmp_path, change, arguments, found):
 
 
 def test_add_leaves_out_keys_that_are_off_and_that_no_forward_pass_reads(run, tmp_path):
-    more = {"new_bias": False, "new_window": None, "router_dropout": 0.1, "legacy_loss": True}
+    more = {"new_bias": False, "new_window": None, "router_dropout": 0.1}
     (tmp_path / "config.json").write_text(json.dumps({**presets.preset("gpt2").config, **more}))
     status, out, err = run("add", tmp_path / "config.json", "--slug", "x")
     assert status == 0 and not any(name in out for name in more)
