@@ -94,7 +94,6 @@ def test_without_a_class_it_is_the_trunks_own_head(nothing):
         ({"architectures": ["DeepSeekMTPModel"]}, "multi-token prediction"),
         ({"architectures": ["LlamaForCausalLMNextN"]}, "multi-token prediction"),
         ({"architectures": ["EagleSpeculator"], "model_type": None}, "draft head"),
-        ({"architectures": ["PeagleLlamaForCausalLM"]}, r"draft head \(P-EAGLE\)"),
         ({"architectures": ["Qwen3XPressModel"]}, r"draft head \(XPress\)"),
         ({"architectures": ["K3DSparkModel"]}, r"draft head \(DSpark\)"),
         ({"architectures": ["MuseGlimmerAssistantModel"]}, r"draft head \(an assistant"),

@@ -24,7 +24,8 @@ def eagle3(c):
     norms = (M * W if c.get("norm_before_fc") else 0) + (2 * L + 1 + 1) * D
     wider = D * (N + 2 * K) * H  # of the first layer, whose attention reads two vectors
     layers = L * (attention(D, N, K, H) + biases + of_heads + gated(D, F, c.get("mlp_bias", False)))
-    return Form(M * W * D + wider + layers + norms + R * D, 2 * L * K * H)
+    to_come = M * W if c.get("parallel_drafting") else 0
+    return Form(M * W * D + wider + layers + norms + R * D + to_come, 2 * L * K * H)
 
 
 def medusa(c):
@@ -58,6 +59,7 @@ RANDOM = {
         blocks(),
         flags(
             draft_vocab_size=(53, 89),
+            parallel_drafting=BOOL,
             target_hidden_size=(34, 79),
             num_aux_hidden_states=(2, 5),
             norm_before_fc=BOOL,

@@ -171,7 +171,6 @@ def test_what_the_spelling_decides():
         ({"model_type": "eagle", "model": LLAMA, "add_para_norm": True}, "norms of its own"),
         ({"speculators_model_type": "dflash", "architectures": ["DFlashDraftModel"]}, "of speculators' heads EAGLE-3"),
         ({"speculators_model_type": "eagle", "architectures": ["EagleSpeculator"]}, "EAGLE over other layers"),
-        (LLAMA | {"architectures": ["PEagleDraftModel"]}, "P-EAGLE"),
         (LLAMA | {"architectures": ["EagleMistralForCausalLM"]}, "EAGLE over other layers"),
         (LLAMA | {"architectures": ["DSparkDraftModel"]}, "DSpark"),
         (LLAMA | {"architectures": ["HydraModel"]}, "Hydra"),
@@ -180,6 +179,18 @@ def test_what_the_spelling_decides():
 def test_other_heads_are_refused_by_name(raw, said):
     with pytest.raises(Problem, match=said):
         make("it", raw)
+
+
+def test_p_eagle_is_eagle_3_with_a_vector_for_the_tokens_to_come():
+    """Under the classes of vLLM 0.33 and the name of speculators: mask_hidden, as wide as what the head fuses."""
+    plain = make("it", LLAMA | {"architectures": ["Eagle3LlamaForCausalLM"], "draft_vocab_size": 32})
+    for keys in ({"architectures": ["PeagleLlamaForCausalLM"]}, {"architectures": ["PEagleDraftModel"]}):
+        made = make("it", LLAMA | keys | {"draft_vocab_size": 32, "pard_token": 3})
+        new = {*made.counts.tensors()} - {*plain.counts.tensors()}
+        assert new == {("mask_hidden", (1, 3 * LLAMA["hidden_size"]))} and not made.unknown
+    kept = {"speculators_model_type": "peagle", "transformer_layer_config": LLAMA, "mask_token_id": 3}
+    made = make("it", kept | {"architectures": ["PEagleDraftModel"], "draft_vocab_size": 32})
+    assert made.counts.total == plain.counts.total + 3 * LLAMA["hidden_size"]
 
 
 def test_without_hidden_states_there_is_an_error():

@@ -33,6 +33,7 @@ CLASSES = {
     "Eagle3Qwen3vlForCausalLM": "eagle3",
     "Eagle3DraftModel": "eagle3",
     "Eagle3Speculator": "eagle3",
+    **dict.fromkeys(("PEagleDraftModel", "PeagleLlamaForCausalLM", "PeagleQwen3ForCausalLM"), "eagle3"),
     "MedusaModel": "medusa",
     "DFlashDraftModel": "dflash",
 }
@@ -42,7 +43,6 @@ OF_KEY = {"medusa_num_heads": "medusa", "dflash_config": "dflash", "draft_vocab_
 
 # Heads that are not counted, by a part of the class's name.
 OTHERS = {
-    "peagle": "P-EAGLE",
     "eagle3": "EAGLE-3 over other layers",
     "eagle": "EAGLE over other layers",
     "medusa": "Medusa",
@@ -67,6 +67,7 @@ OF_GEMMA = (
 OF_SPECULATORS = (
     "draft_vocab_size",
     "target_hidden_size",
+    "parallel_drafting",
     "norm_before_residual",
     "norm_before_fc",
     "fc_norm",
@@ -92,6 +93,8 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     if text_table(raw) is not None:
         return None  # a complete model: one that reads images is also called Eagle
     kept: object = raw.get("speculators_model_type")
+    is_parallel = kept == "peagle" or any(name.lower().startswith("peagle") for name in classes)
+    kept = "eagle3" if kept == "peagle" else kept
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)
     if kind is None and named in ("", *PLAIN):
@@ -101,12 +104,12 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     if kind is None or (kept or kind) != kind:
         refuse(raw, classes)
         return None
-    keys = {**raw, "model_type": kind}
+    keys = {**raw, "model_type": kind} | ({"parallel_drafting": True} if is_parallel else {})
     if isinstance(raw.get("model"), Mapping):
         return of_vllm(keys, cast("Mapping[str, Any]", raw["model"]))
     if kept is not None:
         return of_speculators(keys)
-    if named == "Eagle3Qwen3ForCausalLM":
+    if named in ("Eagle3Qwen3ForCausalLM", "PeagleQwen3ForCausalLM"):
         keys["use_qk_norm"] = True
     if named == "EagleLlamaForCausalLM":
         keys.setdefault("bias", False)

@@ -47,6 +47,7 @@ class Eagle3(Llama):
     d_target: Size = key("target_hidden_size", lambda c: c.d_model)
     norm_before_fc: bool = key("norm_before_fc", False)
     fc_norm: bool = key("fc_norm", False)
+    is_parallel: bool = key("parallel_drafting", False)
     # layers
     norm_before_residual: bool = key("norm_before_residual", False)
     qk_norm: bool = key("use_qk_norm", False)
@@ -57,7 +58,10 @@ class Eagle3(Llama):
     tied: bool = fixed(False)
 
     rewritten = frozenset({*OLDER_ROPE_KEYS, *OF_FEATURES})
-    ignored = Llama.ignored | {"tie_word_embeddings", "norm_output", "use_sliding_window", "max_window_layers"}
+    ignored = Llama.ignored | {
+        *("tie_word_embeddings", "norm_output", "use_sliding_window", "max_window_layers"),
+        *("pard_token", "mask_token_id"),
+    }
     checked: ClassVar[tuple[str, ...]] = ("rope", "kinds")
     caveat = "A draft head. The embedding belongs to its target and is not in these totals."
 
@@ -124,6 +128,8 @@ def forward(w: Weights, ids: Array, c: Eagle3, cache: KVCache, last: bool = True
     x = rms_norm(x, w, "norm", c.norm_eps)
     w.buffer("d2t", c.draft_vocab_size, whole=True)  # from the head's tokens to the target's, and back
     w.buffer("t2d", c.vocab_size, whole=True)
+    if c.is_parallel:  # P-EAGLE's: the hidden states of the tokens that it proposes after this one, all at once
+        w("mask_hidden", 1, c.n_features * c.d_target)
     return unembed(x, w, "lm_head.weight", c.draft_vocab_size, last=last)
 
 
