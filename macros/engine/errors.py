@@ -39,7 +39,7 @@ class Problem(Exception):
         return Problem(self.what, self.mend, place, self.parameter, self.value)
 
     def about(self, parameter: str, value: object) -> Problem:
-        """The same problem as that of an argument."""
+        """The same problem, as that of an argument."""
         return Problem(self.what, self.mend, self.where, parameter, shorten(value))
 
 
@@ -52,7 +52,7 @@ def closest(word: str, known: Iterable[str]) -> str | None:
 
 
 def _is_of(name: str) -> str:
-    """Of which of two widths a key's name tells: a feed-forward network's inner one, or that of a token's vector."""
+    """Which of two widths a key's name is about: a feed-forward network's inner width, or that of a token's vector."""
     words = set(name.lower().split("_"))
     if words & {"ffn", "ff", "ffw", "inner", "intermediate", "mlp"}:
         return "feed-forward"

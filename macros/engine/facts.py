@@ -61,7 +61,7 @@ class Task(Struct, frozen=True):
 
 
 class Stacked(Struct, frozen=True):
-    """Names of an expert's matrices before they were stacked: PEFT adapts the stack where a target is one of them."""
+    """Names of an expert's matrices before they were stacked: PEFT adapts the stack if a target is one of them."""
 
     router: str
     gate: str

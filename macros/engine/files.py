@@ -32,7 +32,7 @@ def is_repository() -> bool:
 
 
 def size_of(path: Path, most: int | None = None) -> int:
-    """A file's bytes. Raises `Problem` for one that cannot be read, is endless, or is larger than `most`."""
+    """The size of a file in bytes. Raises `Problem` if it cannot be read, is endless, or is larger than `most`."""
     try:
         about = path.stat()
     except (OSError, ValueError) as error:  # also a path with a NUL
@@ -144,7 +144,7 @@ def writing(path: Path, is_new: bool = False, with_folders: bool = False) -> Gen
 
 
 def _put(temporary: Path, target: Path, is_new: bool) -> None:
-    """A written file at its place; one that must be new does not replace a file that appeared in the meantime."""
+    """Move a written file to its place; a file that must be new does not replace one that has appeared meanwhile."""
     if is_new:
         with suppress(OSError):  # a file system without hard links
             os.link(temporary, target)
@@ -157,6 +157,6 @@ def _put(temporary: Path, target: Path, is_new: bool) -> None:
 
 
 def write(path: Path, content: str | bytes, is_new: bool = False, with_folders: bool = False) -> None:
-    """A whole file, by the rules of `writing`; a text as UTF-8."""
+    """Write a whole file by the rules of `writing`; text as UTF-8."""
     with writing(path, is_new, with_folders) as file:
         file.write(content.encode() if isinstance(content, str) else content)

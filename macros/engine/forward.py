@@ -51,7 +51,7 @@ def trace(architecture: Architecture, config: Config, head: Head | None = None) 
 
 
 def renaming(architecture: Architecture, config: Config, head: Head | None) -> tuple[str, str]:
-    """The common prefix of all tensors below the head, `model.`, and the one with another head; empty if they share
+    """The common prefix of all tensors below the head, `model.`, and the prefix with another head; empty if they share
     none."""
     if head is None:
         return "", ""

@@ -23,7 +23,7 @@ KindT = TypeVar("KindT")
 
 
 class Mask(Protocol):
-    """The earlier tokens that a layer sees, and therefore keeps. Layers with equal masks are of the same kind."""
+    """The earlier tokens that a layer attends to, and therefore keeps. Layers with equal masks are of the same kind."""
 
     def seen(self, past: int) -> int:
         """The number of earlier tokens, out of `past`, that the next step reads."""
@@ -104,7 +104,7 @@ class KVCache(Protocol):
 
     @property
     def looks_both_ways(self) -> bool:
-        """Whether each token also sees later ones: then a text is read at once, and nothing is kept."""
+        """Whether each token also attends to later ones: then a text is read at once, and nothing is cached."""
         ...
 
     def source(self, rows: int, *row: int) -> Array:

@@ -197,8 +197,7 @@ def language_part(raw: Mapping[str, Any]) -> tuple[Mapping[str, Any], Parts | No
 
 
 def _decoder(table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of a decoder that looks at what an encoder gives, under the type that it has here. Raises `Problem` for
-    another."""
+    """The keys of a decoder that attends to an encoder's output, under its type. Raises `Problem` for another."""
     kind = table.get("model_type")
     if not isinstance(kind, str) or kind not in LOOKING:
         raise Problem(
@@ -216,8 +215,8 @@ def _decoder(table: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _beside_encoder(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The keys of the decoder of a whole of two models, with the number of vectors that it looks at. Raises `Problem`
-    where nothing says how many these are."""
+    """The keys of the decoder of an encoder-decoder model, with the number of vectors that it attends to. Raises
+    `Problem` if that number is not known."""
     encoder: object = raw.get("encoder")
     if not isinstance(encoder, Mapping):
         raise Problem(f"encoder = {shorten(encoder)}: expected a table", "write its keys below it")
@@ -232,13 +231,13 @@ def _beside_encoder(raw: Mapping[str, Any], table: Mapping[str, Any]) -> Mapping
 
 
 def _formats(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
-    """The whole's format of weights, if the part states none."""
+    """The weight format of the whole model, if the part states none."""
     return {name: raw[name] for name in FORMATS if raw.get(name) is not None and inner.get(name) is None}
 
 
 def image_vectors(raw: Mapping[str, Any]) -> dict[str, int]:
-    """How many vectors of an image a whole's text model looks at, as the encoder's sizes say; empty where they do
-    not, or say nothing possible."""
+    """The number of image vectors that a text model attends to, from the encoder's sizes; empty if they do not give a
+    possible one."""
     whole = str(raw.get("model_type"))
     part: object = raw.get("encoder" if whole in OF_TWO_MODELS else "vision_config")
     if not isinstance(part, Mapping):
@@ -256,7 +255,7 @@ def image_vectors(raw: Mapping[str, Any]) -> dict[str, int]:
 
 
 def _vectors(kind: str, image: tuple[int, int], patch: tuple[int, int], stages: int) -> int:
-    """The vectors that an encoder makes of an image: of each patch, or of blocks of them, and those beside them."""
+    """The number of vectors that an encoder makes of an image: of each patch, or of blocks of them, plus extra ones."""
     if kind in ("vit", "deit"):
         return (image[0] // patch[0]) * (image[1] // patch[1]) + (1 if kind == "vit" else 2)
     halvings = 2 if kind == "pp_formulanet" else stages - 1
@@ -313,7 +312,7 @@ def _tied(raw: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, ...]:
-    """A line if transformers ties the head of a whole that says nothing of it, and it is counted."""
+    """A line if transformers ties the head of a multimodal model that does not mention it, and it is counted."""
     kind = whole.get("model_type")
     if getattr(config, "tied", True) or whole.get("tie_word_embeddings") is not None or kind not in TIED_UNLESS_SAID:
         return ()
@@ -336,7 +335,7 @@ def text_table(raw: Mapping[str, Any]) -> str | None:
 
 
 def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """The writing part of a whole that also speaks."""
+    """The text-generating part of a model that also speaks."""
     part: object = raw.get(WRITER)
     if not isinstance(part, Mapping):
         return None

@@ -44,8 +44,7 @@ class Cut(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place of a tensor: cuts, one below the other; with `is_stack`, those of each member, one array after the
-    other."""
+    """The place of a tensor: its cuts, stacked row-wise; with `is_stack`, an array of them for each member."""
 
     members: list[list[Cut]]
     is_stack: bool = False
@@ -246,7 +245,7 @@ def _given_back(name: str, there: str, here: str) -> str:
 
 
 def respelled(name: str, spellings: Iterable[tuple[str, str]]) -> str:
-    """A name of a file as here: its parts replaced one after the other."""
+    """A file's name in the spelling used here: its parts replaced in order."""
     for there, here in spellings:
         name = _replaced(name, there, here)
     return name

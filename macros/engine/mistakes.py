@@ -32,7 +32,7 @@ def wrong_name(error: Exception) -> Exception:
 
 
 def _line_of(error: BaseException) -> str:
-    """The deepest line of an architecture's module that an error went through, `file:line`; empty if there is none."""
+    """The deepest line of an architecture's module in an error's traceback, `file:line`; empty if there is none."""
     lines: list[tuple[str, int]] = []
     step = error.__traceback__
     while step is not None:

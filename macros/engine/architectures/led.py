@@ -54,7 +54,7 @@ class Led(Bart):
 
     @property
     def encoder_masks(self) -> list[SlidingWindow]:
-        """How far the encoder's layers see, to both sides."""
+        """How far the encoder's layers attend, to both sides."""
         return [SlidingWindow(size // 2) for size in self.windows]
 
     def embedded(self, ids: Array, earlier: int, w: Weights, name: str) -> Array:

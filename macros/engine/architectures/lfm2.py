@@ -101,7 +101,8 @@ class ShortConvolutions(Config):
 
 @config
 class LFM2(ShortConvolutions):
-    """Hyperparameters of LFM2, in forward order. The config states d_ff before two thirds of it are rounded up."""
+    """Hyperparameters of LFM2, in forward order. The config's d_ff is the width before two thirds of it are taken and
+    rounded up."""
 
     full_layers: list[int] | None = key("full_attn_idxs", None)
     stated_d_ff: Interval = key("intermediate_size")
@@ -111,7 +112,7 @@ class LFM2(ShortConvolutions):
     d_ff: Size = derived(lambda c: c.adjusted(c.stated_d_ff) if c.adjust_d_ff else c.stated_d_ff)
 
     def adjusted(self, width: int) -> int:
-        """Two thirds of a width, times the factor, then up to the next multiple. Raises `Problem` for nothing."""
+        """Two thirds of a width, times the factor, rounded up to a multiple. Raises `Problem` for zero."""
         if width > LARGEST_SIZE or (self.d_ff_factor or 1) * width > LARGEST_SIZE:
             raise Problem(
                 f"intermediate_size = {shorten(width)} and block_ffn_dim_multiplier: expected at most {LARGEST_SIZE}",

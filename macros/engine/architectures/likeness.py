@@ -25,8 +25,8 @@ def unknown_type(raw: Mapping[str, Any], known: Mapping[str, Architecture]) -> P
 
 
 def _misspelled(model_type: str, known: Mapping[str, Architecture]) -> str:
-    """The known type of the same letters and digits, or one that differs in a letter of a long name; else empty: the
-    version at its end makes a type another one."""
+    """The known type with the same letters and digits, or a long one that differs by one letter; otherwise empty:
+    another version number at the end is another type."""
     from difflib import get_close_matches  # only a wrong word asks for it
 
     letters, digits = _only(LETTERS + DIGITS, model_type), _only(DIGITS, model_type)

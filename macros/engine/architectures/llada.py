@@ -1,4 +1,4 @@
-"""LLaDA and Dream: Llama's and Qwen2's blocks as models that write by denoising. Each token sees all others.
+"""LLaDA and Dream: Llama's and Qwen2's blocks as models that write by denoising. Each token attends to all others.
 
 A step reads the whole text, some of whose tokens are masks, and scores every token; nothing is kept for the next one.
 Sources: arXiv 2502.09992, 2508.15487; GSAI-ML/LLaDA-8B-Instruct and Dream-org/Dream-v0-Instruct-7B, whose

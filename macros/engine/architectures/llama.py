@@ -95,7 +95,7 @@ class Mistral(Llama):
 
 @config
 class WindowedMistral(Mistral):
-    """The first Mistral's, with a window of 4,096 tokens where none is stated; null is none."""
+    """The first Mistral's, with a window of 4,096 tokens if none is stated; with null, there is no window."""
 
     sliding_window: Size | None = key("sliding_window", 4096)
 
@@ -122,7 +122,7 @@ class InternLM3(Llama):
 
 @config
 class Cwm(Llama):
-    """The Code World Model's: a window in three layers of four, of which the first sees everything."""
+    """The Code World Model's: a window in three layers of four, and full attention in the first of each four."""
 
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
     n_kv_heads: Size = key("num_key_value_heads", 8)

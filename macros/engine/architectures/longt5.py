@@ -1,4 +1,5 @@
-"""LongT5: T5 whose encoder sees what is near, or that and a vector of each few tokens of the whole text.
+"""LongT5: T5 with an encoder that attends to nearby tokens, or to these and a summary vector of every few tokens of the
+text.
 
 Those vectors are sums of blocks of the layer's input, normalized, made anew in each layer. Source: arXiv 2112.07916;
 tensor names as transformers.
@@ -23,7 +24,8 @@ from .tasks import BASE, OWN
 
 @config
 class LongT5(T5):
-    """Hyperparameters of LongT5, in forward order; the head is the embedding, whatever the key of tied tables says."""
+    """Hyperparameters of LongT5, in forward order; the head is always the embedding, regardless of the key for tied
+    tables."""
 
     radius: Interval = key("local_radius", 127)
     kind: Literal["local", "transient-global"] = key("encoder_attention_type", "local")

@@ -1,4 +1,4 @@
-"""mBART's decoder alone, which looks at the vectors of an image: Donut's, Nougat's, PP-FormulaNet's.
+"""mBART's decoder, attending to the vectors of an image: Donut's, Nougat's, PP-FormulaNet's.
 
 The image's vectors are this model's input beside the text, as what an encoder read would be: `t5` explains the two
 lengths. Sources: transformers 5.24, models/mbart and models/pp_formulanet (arXiv 2001.08210, 2111.15664, 2308.13418);

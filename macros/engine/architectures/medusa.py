@@ -1,4 +1,4 @@
-"""Medusa: heads over the target's last hidden state, each of which proposes one further token; no cache.
+"""Medusa: heads on the target's last hidden state, each proposing one further token; no cache.
 
 Sources: FasterDecoding/Medusa, medusa/model/medusa_model.py; arXiv 2401.10774. Tensor names as in medusa_lm_head.pt.
 """

@@ -1,4 +1,4 @@
-"""Mellum 2: Qwen3-MoE's block, where layers that see a window have their own rotary embedding.
+"""Mellum 2: Qwen3-MoE's block, with a separate rotary embedding for layers with a window.
 
 Source: JetBrains/Mellum2-12B-A2.5B-Base by transformers 5's class, whose tensor names these are.
 """

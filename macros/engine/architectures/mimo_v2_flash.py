@@ -128,7 +128,7 @@ class MiMoV2Flash(Llama):
         )
 
     def default_layer_types(self) -> list[str]:
-        """The first layer and every sixth see everything."""
+        """The first layer and every sixth one have full attention."""
         return ["full_attention" if i == 0 or (i + 1) % 6 == 0 else "sliding_attention" for i in range(self.n_layers)]
 
     def check(self) -> None:

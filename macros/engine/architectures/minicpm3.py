@@ -18,7 +18,7 @@ from .deepseek_v2 import LatentMoE, attention
 
 @config
 class MiniCPM3(LatentMoE):
-    """Hyperparameters of MiniCPM3, in forward order: those of a model with latent attention, without an expert."""
+    """Hyperparameters of MiniCPM3, in forward order: those of latent attention, without experts."""
 
     embedding_multiplier: Positive = key("scale_emb", 12)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)
@@ -57,7 +57,7 @@ class MiniCPM3(LatentMoE):
 
     @property
     def logits_divisor(self) -> float:
-        """How much wider the model is than the one that its learning rates were found for."""
+        """The ratio of the width to that of the model for which the learning rates were tuned."""
         return int(self.d_model) / self.base_width if self.base_width else 1.0
 
 

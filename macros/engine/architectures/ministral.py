@@ -1,4 +1,4 @@
-"""Ministral: Mistral's block where some layers see a window.
+"""Ministral: Mistral's block, with a window in some layers.
 
 Ministral 3: queries that grow with the position past the trained length.
 
@@ -52,7 +52,7 @@ class Ministral3(Mistral):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The published rotary embedding where the config has none."""
+        """The published rotary embedding if the config has none."""
         usual: Raw = {
             "type": "yarn",
             "rope_theta": 1_000_000.0,

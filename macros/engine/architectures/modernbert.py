@@ -33,7 +33,7 @@ from .tasks import BASE, OWN
 
 
 class Side(Struct, frozen=True):
-    """How far a layer's tokens see to both sides, None for everything; the first layer is without a norm."""
+    """How far a layer's tokens attend to both sides, None for no limit; the first layer has no norm."""
 
     reach: int | None
     is_first: bool

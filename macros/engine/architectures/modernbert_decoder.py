@@ -1,4 +1,4 @@
-"""ModernBERT as a decoder (Ettin): its block, where each token sees those before it.
+"""ModernBERT as a decoder (Ettin): its block with causal attention.
 
 Source: arXiv 2507.11412; tensor names as transformers 5.
 """

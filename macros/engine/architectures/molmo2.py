@@ -31,7 +31,7 @@ class Molmo2(Llama):
 
     @property
     def kinds(self) -> list[str]:
-        """Whether the positions of each layer are stretched, as those of the trained length were not."""
+        """Whether the positions of each layer are stretched beyond the trained length."""
         if self.rope.scaling == "default":
             return ["layer"] * self.n_layers
         return ["layer" if i in self.stretched else "unscaled" for i in range(self.n_layers)]

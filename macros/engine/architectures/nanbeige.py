@@ -1,4 +1,4 @@
-"""Nanbeige 4.2: Llama's layers run several times, with the last norm after each run of all of them.
+"""Nanbeige 4.2: Llama's layers, run several times, with the last norm after each run.
 
 Every run of a layer keeps keys and values of its own. Source: Nanbeige/Nanbeige4.2-3B, modeling_nanbeige.py, whose
 tensor names these are. What the code has besides, and the published model has not, is refused: hyper-connections,
@@ -44,7 +44,7 @@ class Nanbeige(Llama):
 
     @property
     def runs(self) -> int:
-        """How often all layers run: losses after the earlier runs say so before `num_loops` does."""
+        """How often all layers run: the losses after earlier runs tell, and otherwise `num_loops`."""
         return len(self.losses) + 1 if self.losses else int(self.loops)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Nemotron-4 and Minitron: AFM's block with layer norms that store how far they are from 1; Jais 2 with plain ones.
+"""Nemotron-4 and Minitron: AFM's block with layer norms that store their difference from 1; Jais 2 with plain ones.
 
 Sources: arXiv 2402.16819, 2406.11704 (Nemotron-4), 2407.14679 (Minitron); inceptionai/Jais-2-8B-Chat (Jais 2); tensor
 names as transformers 5.

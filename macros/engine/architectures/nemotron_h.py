@@ -68,7 +68,7 @@ class Sizes(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A layer: its part, and the sizes of it that are the layer’s own."""
+    """A layer: its part, and the sizes that are specific to the layer."""
 
     mixer: str
     sizes: Sizes | None = None
@@ -313,7 +313,7 @@ def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Pl
 
 
 def parts_of_module(raw: Mapping[str, Any]) -> list[str]:
-    """The parts of a module of Nemotron, each a layer of its own. Raises `Problem` for a part that it has none of."""
+    """The parts of one of Nemotron's modules, each a layer. Raises `Problem` for a part that it does not have."""
     given: object = raw.get("mtp_layers_block_type") or raw.get("mtp_hybrid_override_pattern") or "*E"
     listed = cast("Sequence[object]", given) if isinstance(given, str | list) else [given]
     parts = [LETTERS.get(str(part), str(part)) for part in listed]

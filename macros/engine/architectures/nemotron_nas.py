@@ -1,4 +1,4 @@
-"""Llama-Nemotron (DeciLM): Llama's block, of which a search left out, replaced or narrowed parts, layer by layer.
+"""Llama-Nemotron (DeciLM): Llama's block, with parts left out, replaced or narrowed by a search, layer by layer.
 
 Sources: arXiv 2411.19146 (Puzzle), 2505.00949 (Llama-Nemotron); nvidia/Llama-3_3-Nemotron-Super-49B-v1, config.json;
 vLLM, model_executor/models/nemotron_nas.py; the names of the matrices in the place of a part by TensorRT-LLM.
@@ -36,8 +36,7 @@ MULTIPLE = 256  # of which the inner widths are multiples
 
 
 class Block(NamedTuple):
-    """A layer: its key/value heads and its inner width, 0 for a single matrix in the place of the part, None for
-    nothing."""
+    """A layer: its key/value heads and inner width; 0 for a single matrix in place of the part, None for neither."""
 
     n_kv_heads: int | None
     d_ff: int | None

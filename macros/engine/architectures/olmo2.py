@@ -63,7 +63,7 @@ class Olmo3(Olmo2):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """A single scaling applies to the layers that see everything."""
+        """A single scaling applies to the full-attention layers."""
         return fold_rope_by_layer_type(raw)
 
     def check(self) -> None:

@@ -72,7 +72,7 @@ class OlmoHybrid(Llama):
 
     @property
     def tells_positions(self) -> bool:
-        """Whether there is a rotary embedding: not if the config has null for its theta."""
+        """Whether there is a rotary embedding: not if the config's theta is null."""
         return self.rope_parameters.get("rope_theta", 0) is not None
 
     @property

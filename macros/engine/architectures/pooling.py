@@ -1,4 +1,4 @@
-"""The vector of a whole text, as encoders of BERT's kind make it."""
+"""The vector of a whole text, as encoders such as BERT compute it."""
 
 from __future__ import annotations
 

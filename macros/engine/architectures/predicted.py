@@ -1,4 +1,4 @@
-"""What a forward pass says of its modules for multi-token prediction (`engine.predictions` runs them)."""
+"""A forward pass's description of its modules for multi-token prediction, which `engine.predictions` runs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .config import listed
 
 
 class Place(NamedTuple):
-    """The keys of the config, and which module of them it is."""
+    """The keys of the config, and the number of the module."""
 
     raw: Mapping[str, Any]
     k: int

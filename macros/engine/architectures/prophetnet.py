@@ -1,4 +1,4 @@
-"""ProphetNet: a decoder that predicts several tokens ahead, each in a stream of its own beside the text's.
+"""ProphetNet: a decoder that predicts several tokens ahead, with a separate stream for each.
 
 A stream for each token ahead begins with a trained vector, sees the text's keys, and of its own that of the same place.
 The next token is that of the first of them; the others run as in transformers, and are not scored. Source: arXiv

@@ -48,7 +48,7 @@ class Qwen2(OutputBias):
     ignored = Llama.ignored | {"use_mrope", "attention_bias", "mlp_bias", "num_nextn_predict_layers"}
 
     def default_layer_types(self) -> list[str]:
-        """The first layers see everything, the rest a window, if windows are on at all."""
+        """The first layers have full attention, the others a window, if windows are on."""
         return [
             "sliding_attention"
             if self.use_sliding_window and self.sliding_window and i >= self.full_layers

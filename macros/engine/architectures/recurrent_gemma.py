@@ -102,7 +102,7 @@ class RecurrentGemma(Config):
 
     @property
     def kinds(self) -> list[Mixed]:
-        """In order: the token mixer; the listed blocks begin again."""
+        """The token mixer of each layer, in order: the listed blocks, repeated."""
         if not self.block_types:
             raise Problem("block_types is empty", "name the kinds of layers that take turns")
         for name in self.block_types:

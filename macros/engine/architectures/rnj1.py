@@ -1,4 +1,5 @@
-"""Rnj-1: Gemma 3's block, with layers that see blocks of the text: a token's own block up to it, and the one before.
+"""Rnj-1: Gemma 3's block, with layers that attend to the token's own block of the text, causally, and to the block
+before.
 
 Source: EssentialAI/rnj-1-instruct by vLLM, model_executor/models/rnj1.py; tensor names as the published files.
 """

@@ -1,4 +1,4 @@
-"""RoCBert: BERT that also sees how a character is pronounced and what it looks like.
+"""RoCBert: BERT that also reads the pronunciation and the shape of each character.
 
 Both are said with each text; here none does, and row 0 of their tables stands for all. Source: ACL 2022.acl-long.65;
 tensor names as transformers' model for masked words (RoCBertForMaskedLM).

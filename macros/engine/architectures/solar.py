@@ -17,7 +17,8 @@ from .llama import Llama, layer
 
 
 class Crossing(NamedTuple):
-    """What is kept of a layer's input, as the first or the second memory, and which of them it is mixed with before."""
+    """The part of a layer's input that is kept, as the first or the second memory, and the memory that the input is
+    mixed with before."""
 
     keeps: tuple[bool, bool]
     mixes: tuple[bool, bool]
@@ -45,7 +46,7 @@ class Solar(Llama):
 
     @property
     def kinds(self) -> list[Crossing]:
-        """In order: how much of its input each layer keeps, and what it is mixed with."""
+        """For each layer, in order, how much of its input it keeps, and what it is mixed with."""
         kept: tuple[bool, bool] = (False, False)
         found: list[Crossing] = []
         for i in range(self.n_layers):

@@ -48,7 +48,7 @@ class StableLM(Llama):
 
 @config
 class Orion(StableLM):
-    """Hyperparameters of Orion, in forward order: the whole head turns."""
+    """Hyperparameters of Orion, in forward order: the whole head rotates."""
 
     n_kv_heads: Size = key("num_key_value_heads", lambda c: c.n_heads)
     norm_eps: Positive = key("rms_norm_eps", 1e-5)

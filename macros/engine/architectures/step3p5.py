@@ -1,4 +1,4 @@
-"""Step 3.5 and 3.7: a gate on each head, more query heads where a layer sees a window, clamped gates in some layers.
+"""Step 3.5 and 3.7: a gate on each head, more query heads in layers with a window, clamped gates in some layers.
 
 Source: stepfun-ai/Step-3.5-Flash and Step-3.7-Flash by transformers 5's text model, whose tensor names these are; norm
 weights are stored as the distance from 1.
@@ -205,7 +205,7 @@ class Step3p5(Llama):
         ]
 
     def _limits(self, field: str, values: list[float | None] | None) -> list[float | None]:
-        """A limit for each layer, None where there is none."""
+        """A limit for each layer, None for no limit."""
         if values and len(values) != self.n_layers:
             raise Problem(
                 f"{self.key_of(field)} has {len(values)} entries, and num_hidden_layers = {int(self.n_layers)}",
@@ -226,7 +226,7 @@ def enumerated_layers(enumerated: Any) -> set[int]:
 
 
 def _ropes(raw: Raw) -> tuple[Raw, dict[str, Raw]]:
-    """The keys without those of the rotary embedding by layer, and a table for each type of layer made of these."""
+    """The keys without those of the rotary embedding, which become a table for each type of layer."""
     raw = dict(raw)
     tables, types = tabled(raw.get("rope_parameters")), listed(raw.get("layer_types")) or ["full_attention"]
     if tables and any(map(tabled, tables.values())):

@@ -162,7 +162,7 @@ class Step5(Step3p5):
 
     @property
     def index_rope(self) -> Rope:
-        """The rotary embedding of the indexer: of layers that see all, over fewer of a head's numbers."""
+        """The rotary embedding of the indexer: that of the full-attention layers, over fewer dimensions."""
         rope = rope_of_mask(self.rope_parameters, Full())
         return replace(rope, partial=self.index_rotary / int(self.index_head_dim))
 

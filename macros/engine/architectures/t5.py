@@ -86,7 +86,8 @@ class T5(Config):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Gated GELU is its tanh form, whatever its name; a head that nothing is said of is the embedding."""
+        """Gated GELU is its tanh form, under either name; unless the config says otherwise, the head is the
+        embedding."""
         if raw.get("tie_word_embeddings", 0) is None:
             raw.pop("tie_word_embeddings", None)
         if raw.get("feed_forward_proj") == "gated-gelu":

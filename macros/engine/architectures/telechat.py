@@ -64,7 +64,7 @@ class TeleChat(Config):
 
     @property
     def rope(self) -> Rope:
-        """Up to the length that it was trained on: as if positions were spread over more of them."""
+        """The scaling up to the trained length, with positions spread as if there were more of them."""
         longer, width = 1, int(self.d_head)
         while longer * self.first_trained_on < 2 * self.trained_on:
             longer *= 2

@@ -27,7 +27,8 @@ TABLE = "relative_attention_bias.weight"
 
 @config
 class Udop(T5):
-    """Hyperparameters of UDOP, in forward order; the head is the embedding, whatever the key of tied tables says."""
+    """Hyperparameters of UDOP, in forward order; the head is always the embedding, regardless of the key for tied
+    tables."""
 
     n_places: Size = key("max_2d_position_embeddings", 1024)
     biases: list[dict[str, str]] = key("relative_bias_args", lambda c: [{"type": name} for name in ("1d", *AXES)])

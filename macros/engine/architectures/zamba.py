@@ -108,7 +108,7 @@ class Zamba(Config):
 
     @property
     def kinds(self) -> list[Zamba2Layer]:
-        """In order: Mamba alone, or with the shared block, stored with the first layer of it."""
+        """The layers in order: Mamba alone, or with the shared block, which is stored with its first layer."""
         kinds = short_names(self.layer_types, self.n_layers, MIXERS)
         owner = next((i for i, kind in enumerate(kinds) if kind == "hybrid"), None)
         return [Zamba2Layer(owner if kind == "hybrid" else None) for kind in kinds]

@@ -150,7 +150,8 @@ class Zamba2(Llama):
 
     @property
     def kinds(self) -> list[Zamba2Layer]:
-        """In order: Mamba alone, or with a shared block; these take turns, each stored with the first layer of it."""
+        """The layers in order: Mamba alone, or with one of the shared blocks in alternation, each stored with its first
+        layer."""
         hybrids = self.hybrids
         owners = {layer: hybrids[number % int(self.n_blocks)] for number, layer in enumerate(hybrids)}
         return [Zamba2Layer(owners.get(i)) for i in range(self.n_layers)]

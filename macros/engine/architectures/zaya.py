@@ -59,7 +59,7 @@ LEAST_LENGTH = 2.0**-23
 
 
 class ZayaLayer(Struct, frozen=True):
-    """The mask of a layer's attention, and whether it is the first, whose router has nothing to remember."""
+    """The mask of a layer's attention, and whether it is the first, whose router has no earlier state."""
 
     mask: Mask
     is_first: bool
