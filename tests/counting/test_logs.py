@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from test_engine_rows import ASKED, CONFIGS
 from macros.api.logs import LogReading, reading
 from macros.counting.log_facts import OF_SGLANG, OF_VLLM
 from macros.counting.log_reader import read_log
+from macros.counting.log_replay import values_of
 from macros.counting.log_rows import State
 from macros.engine.errors import Problem
 
@@ -251,6 +253,14 @@ def test_options_of_a_command_line_in_a_log_are_read():
         assert said in words
     assert found.model == "Qwen3-30B-A3B"
     assert [one for one in SECRET if one in repr(found)] == []
+
+
+def test_the_rank_with_the_least_memory_counts():
+    """vLLM gives all ranks the smallest number of blocks, in whichever order they print."""
+    of = "INFO 06-01 10:11:12 (Worker_TP{} pid=7) [gpu_worker.py:298] Available KV cache memory: {} GiB"
+    for sizes in (("9.25", "7.50", "8.00"), ("7.50", "9.25", "8.00"), ("8.00", "9.25", "7.50")):
+        log = read_log("\n".join(["vLLM API server version 0.11.0", *(of.format(*one) for one in enumerate(sizes))]))
+        assert values_of(log)[0]["room"][1] == Fraction("7.5") * 2**30
 
 
 @pytest.mark.parametrize("key", OF_VLLM)
