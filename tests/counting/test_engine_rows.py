@@ -11,6 +11,7 @@ import shlex
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from macros.api.deployments import Served, as_printed, served_by
@@ -22,6 +23,7 @@ from macros.cli.commands import engine_words
 from macros.counting.conditions import Conditions
 from macros.counting.deploying import named
 from macros.counting.deployments import Figure
+from macros.counting.llama_devices import single
 from macros.engine.errors import Problem
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "engine_rows.jsonl").read_text("utf-8").splitlines()]
@@ -200,3 +202,9 @@ def test_torchtitan_printed_this():
         as_printed("llama3.1-8b", "torchtitan", "--parallelism.data-parallel-shard-degree 4"), "parameters"
     )
     assert figure.least == 8_030_261_248
+
+
+def test_shares_of_devices_are_rounded_as_a_float_is():
+    """Ties to even, as llama.cpp's sums of `float`s."""
+    numbers = [*range(2**24 - 3, 2**24 + 9), 2**25 + 2, 2**25 + 6, 7**11, Fraction(1, 3), Fraction(2**24 + 1, 2**30), 0]
+    assert [float(single(Fraction(n))) for n in numbers] == [float(np.float32(float(n))) for n in numbers]
