@@ -15,7 +15,7 @@ from ..engine.tensors import SOURCE, Cached, Weight
 
 
 def part(x: ShapeArray) -> ShapeArray:
-    """The array with exactly the view's elements; a part of a larger array is its own."""
+    """The array with exactly the elements of a view; a view of part of an array counts as an array of its own."""
     while isinstance(x.source, Node) and x.source.access is Access.LOOKS and _number(x.source.inputs[0]) <= _number(x):
         x = x.source.inputs[0]
     return x

@@ -94,7 +94,7 @@ class Pools:
 
     @property
     def full(self) -> int:
-        """Bytes of a token in the layers that keep all."""
+        """Bytes of a token in the layers that keep all tokens."""
         return self.full_keys + self.full_values + self.index
 
     @property

@@ -48,7 +48,7 @@ def seeded(seed: int) -> tuple[int, int]:
 
 
 def hash_constants(start: int, factor: int, n: int) -> list[tuple[int, int]]:
-    """The two constants of each of `n` hashes in a row."""
+    """The two constants of each of `n` consecutive hashes."""
     found = list[tuple[int, int]]()
     for _ in range(n):
         after = start * factor % TWO_32

@@ -1,7 +1,7 @@
 """AFMoE (Trinity): a gate on each element of the attention output, norms around each half, windows in three layers of
 four.
 
-The fourth layer sees everything and has no rotary embedding. Source: arcee-ai/Trinity-Nano-Preview, -Mini and -Large by
+The fourth layer has full attention and no rotary embedding. Source: arcee-ai/Trinity-Nano-Preview, -Mini and -Large by
 transformers 5's class, whose tensor names these are; the published files hold each expert by itself.
 """
 

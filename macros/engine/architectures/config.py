@@ -370,7 +370,7 @@ def activation(name: str) -> Activation:
 
 
 def full_every(interval: int, n_layers: int) -> list[str]:
-    """Layer types in which every `interval`-th layer sees everything and the others a window."""
+    """Layer types in which every `interval`-th layer has full attention and the others a window."""
     return ["sliding_attention" if (i + 1) % interval else "full_attention" for i in range(n_layers)]
 
 

@@ -72,7 +72,7 @@ class DiffusionGemma(Gemma4):
 
     @property
     def masks(self) -> list[Mask]:
-        """The mask of each layer besides the canvas; the last layer sees everything."""
+        """The mask of each layer besides the canvas; the last layer has full attention."""
         return [CanvasAndWindow(mask.size) if isinstance(mask, SlidingWindow) else Canvas() for mask in super().masks]
 
 

@@ -52,7 +52,7 @@ class Run(Struct, frozen=True):
 
 
 def in_turns(n_layers: int) -> list[str]:
-    """Attention and feed-forward networks in turns; each fourth attention sees everything."""
+    """Attention and feed-forward networks in alternation; every fourth attention is full."""
     return ["mlp" if i % 2 else "full_attention" if i % 8 == 6 else "sliding_attention" for i in range(n_layers)]
 
 

@@ -49,7 +49,7 @@ class Dots1(Llama):
     )
 
     def default_layer_types(self) -> list[str]:
-        """The first layers see everything, the rest a window, if there is one."""
+        """The first layers have full attention, the rest a window, if there is one."""
         return [
             "sliding_attention" if self.sliding_window and i >= self.full_layers else "full_attention"
             for i in range(self.n_layers)

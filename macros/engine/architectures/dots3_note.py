@@ -213,7 +213,7 @@ class Dots3Note(DeepSeekV32):
 
 
 def default_layer_types(n_layers: int, wide: str) -> list[str]:
-    """The first two layers see everything, and one of four of the others."""
+    """The first two layers have full attention, and one in four of the others."""
     return [wide if i < 2 or i % 4 == 1 else SLIDING for i in range(n_layers)]
 
 

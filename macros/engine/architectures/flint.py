@@ -57,7 +57,7 @@ class Flint(Llama):
     d_ff_shared: Count = key("shared_expert_intermediate_size")
 
     def default_layer_types(self) -> list[str]:
-        """Windows in three layers of four; the first two and the last see everything."""
+        """Windows in three of four layers; the first two and the last have full attention."""
         return [
             "full_attention" if i < 2 or i % 4 == 1 or i == self.n_layers - 1 else "sliding_attention"
             for i in range(self.n_layers)

@@ -1,4 +1,4 @@
-"""Gemma 4: Gemma 3's block with wider heads where a layer sees everything, and a number that scales each layer.
+"""Gemma 4: Gemma 3's block with wider heads in full-attention layers, and a number that scales each layer.
 
 The small sizes add the token's own vector to each layer, from a table for all layers, and their last layers read the
 keys and values that earlier ones keep; one size has experts in addition to the feed-forward network, in others the keys
@@ -52,7 +52,7 @@ from .tensor_layouts import PACKED
 # What earlier tokens and the new ones put into a layer's cache, for the layers that read it again.
 Kept = dict[Mask, tuple[Array, Array]]
 
-# Keys of a layer by itself, and what the published files call them for all layers that see everything.
+# Keys of a layer by itself, and what the published files call them for all full-attention layers.
 FULL_SIZES = {"head_dim": "global_head_dim", "num_key_value_heads": "num_global_key_value_heads"}
 
 ROPES: dict[str, Raw] = {
@@ -129,7 +129,7 @@ class Gemma4(Llama):
 
     @property
     def masks(self) -> list[Mask]:
-        """The mask of each layer, and whether it reads an earlier one's cache; the last layer sees everything."""
+        """The mask of each layer, and whether it reads an earlier one's cache; the last layer has full attention."""
         types = [*self.layer_types[:-1], "full_attention"]
         return with_shared(masks_of(types, self.n_layers, self.sliding_window), self.shared_layers)
 

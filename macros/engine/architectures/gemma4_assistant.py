@@ -83,7 +83,7 @@ class Gemma4Assistant(Gemma4):
 
     @property
     def masks(self) -> list[Mask]:
-        """The mask of each layer, over the target's rows; the last layer sees everything."""
+        """The mask of each layer, over the target's rows; the last layer has full attention."""
         types = [*self.layer_types[:-1], "full_attention"]
         return [Shared(mask) for mask in masks_of(types, self.n_layers, self.sliding_window)]
 

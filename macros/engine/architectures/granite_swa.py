@@ -40,7 +40,7 @@ from .tensor_layouts import GRANITE_FUSED
 
 
 def default_layer_types(n_layers: int) -> list[str]:
-    """The first layer of each four sees everything, the others a window."""
+    """The first of every four layers has full attention, the others a window."""
     return ["sliding_attention" if i % 4 else "full_attention" for i in range(n_layers)]
 
 

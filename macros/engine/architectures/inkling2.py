@@ -2,7 +2,7 @@
 
 Source: the defaults of transformers' Inkling2TextConfig, which names thinkingmachines/Inkling-2-Small-MXFP8; tensor
 names of transformers. Distances and short convolutions as in Inkling; vectors of heads are clipped in their length,
-sinks depend on the token, and in layers that see everything the convolutions' taps do too. The text model of a
+sinks depend on the token, and in full-attention layers the convolutions' taps do too. The text model of a
 multimodal one.
 """
 

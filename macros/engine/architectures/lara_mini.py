@@ -1,6 +1,6 @@
 """Lara 4 Mini: a gated delta rule in two layers of five, windows in two, experts and a shared one in every layer.
 
-The layers that see everything have no rotary embedding. Source: transformers 5.24, models/lara_mini; tensor names of
+The full-attention layers have no rotary embedding. Source: transformers 5.24, models/lara_mini; tensor names of
 transformers, which cuts the published files' one matrix for the inputs of the delta rule into four.
 """
 

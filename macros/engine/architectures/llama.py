@@ -134,7 +134,7 @@ class Cwm(Llama):
     ignored = Llama.ignored | {"attention_bias"}
 
     def default_layer_types(self) -> list[str]:
-        """The first layer of each four sees everything, the others a window."""
+        """The first of every four layers has full attention, the others a window."""
         return ["sliding_attention" if i % 4 else "full_attention" for i in range(self.n_layers)]
 
     @classmethod

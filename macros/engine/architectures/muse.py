@@ -2,7 +2,7 @@
 
 Sources: the defaults of transformers' MuseGlimmerTextConfig and MuseSparkTextConfig, which name
 meta-models/Muse-Glimmer-30B and meta-models/Muse-Spark-Open-816B-A42B; tensor names of transformers. Queries and keys
-are normalized without weights; layers that see everything have no rotary embedding. In Spark a trained gate divides
+are normalized without weights; full-attention layers have no rotary embedding. In Spark a trained gate divides
 each sum between the stream and a layer's output, and the experts work in a narrower space. The text models of
 multimodal ones.
 """

@@ -50,7 +50,7 @@ class Spark25(Llama):
         return fold_rope_of_kinds(raw, {"full_attention": {}, "sliding_attention": {}})
 
     def default_layer_types(self) -> list[str]:
-        """One layer of four sees everything."""
+        """One layer in four has full attention."""
         return ["sliding_attention" if (i + 1) % 4 else "full_attention" for i in range(self.n_layers)]
 
     def check(self) -> None:

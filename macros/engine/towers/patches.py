@@ -87,7 +87,7 @@ class OneSize(Patches):
 
 
 def one_side(raw: Raw, *names: str) -> Raw:
-    """Raw keys with one number where height and width are given, equal."""
+    """Raw keys with a single number in place of an equal height and width."""
     for name in names:
         sides = listed(raw.get(name))
         if sides is not None and len(sides) == 2 and sides[0] == sides[1]:

@@ -20,7 +20,7 @@ def mistakes(source: Source) -> Iterator[Mistake]:
 
 
 def nesting(source: Source) -> Iterator[Mistake]:
-    """Items that are not inside the one above, and lists that are text."""
+    """Items that are not nested in the one above, and lists that Markdown reads as text."""
     items: list[int] = []  # the columns of the items around
     told = False
     was_blank = True
