@@ -279,3 +279,34 @@ def test_an_argument_that_sglang_prints_is_its_option(key):
     value = "0.5" if "ratio" in key or "fraction" in key else value
     line = f"server_args=ServerArgs(model_path='Qwen/Qwen3-8B', tokenizer_mode='auto', {key}={value}, seed=0)"
     assert f"--{key.replace('_', '-')} {value}" in " ".join(read_log(line).words)
+
+
+def test_the_eleventh_device_is_not_the_second():
+    """Its layers are those that the caches show: 61 of DeepSeek-R1 on twelve devices."""
+    layers = [7, 4, 6, 5, 5, 5, 5, 5, 5, 5, 6, 3]
+    lines = [
+        "llama_model_loader: - kv 2: general.name str = DeepSeek R1",
+        "print_info: file type = Q4_K - Medium",
+        "load_tensors: offloaded 62/62 layers to GPU",
+        *(f"load_tensors: CUDA{i} model buffer size = 1.00 MiB" for i in range(12)),
+        "llama_context: n_ctx = 32768",
+        *(f"llama_kv_cache: CUDA{i} KV buffer size = {36 * n}.00 MiB" for i, n in enumerate(layers)),
+    ]
+    rows = {row.what: row for row in reading("\n".join(lines)).replay.rows}
+    for i, n in enumerate(layers):
+        assert rows[f"CUDA{i} KV buffer size"].state is State.EQUAL
+        assert rows[f"CUDA{i} model buffer size"].why.endswith(f"; {n} layers")
+
+
+def test_services_of_one_log_are_apart():
+    """Docker Compose writes the lines of several services among each other."""
+    lines: list[str] = []
+    for told in ("Starting to load model", "size"):
+        for name, tokens in (("qwen3-8b", 65536), ("qwen3-4b", 131072)):
+            model = f"Qwen/{name.title()}..."
+            own = [f"{told} {model}"] if told != "size" else [f"GPU KV cache size: {tokens:,} tokens"]
+            own += ["(EngineCore pid=1) x", f"Maximum concurrency for 4,096 tokens per request: {tokens // 4096}.00x"]
+            lines += [f"{name}  | {line}" for line in own]
+    for start, slug in ((1, "qwen3-8b"), (2, "qwen3-4b")):
+        answer = reading("\n".join(lines), start=start)
+        assert (answer.log.starts, answer.model.slug) == (2, slug)
