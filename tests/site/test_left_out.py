@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from mkdocs.config import load_config
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import get_files
 
 from macros.site.mkdocs import left_out
@@ -55,3 +56,19 @@ def test_it_is_left_out_by_name(docs, caplog, kind):
     assert {"index.md", "read.md"} <= files.src_uris.keys() and name not in files.src_uris
     [line] = caplog.messages
     assert line.startswith(f"docs/{name}: left out: ") and said in line and "; " in line
+
+
+def test_a_link_to_a_folder_around_it_ends_a_build_in_one_line(docs):
+    (docs / "guide").mkdir()
+    (docs / "shared").symlink_to("guide")
+    config = load_config(str(docs.parent / "mkdocs.yml"))
+    left_out.on_config(config)
+    (docs / "guide/up").symlink_to("..")
+    with pytest.raises(
+        PluginError, match=r"^docs/guide/up: it is a link to docs, a folder around it.*; delete the link$"
+    ):
+        left_out.on_config(config)
+    (docs / "guide/up").unlink()
+    (docs / "guide/all").symlink_to("/")
+    with pytest.raises(PluginError, match=r"^docs/guide/all: it is a link to a folder outside of the project; copy"):
+        left_out.on_config(config)

@@ -182,6 +182,7 @@ def test_the_tab_the_log_and_a_strict_build_tell_each_in_the_same_words(tmp_path
             assert (said[0].lower(), said[2]) == (case["level"], case["line"]) and case["says"] in said[1]
             if name in looked_at:
                 assert said[1] in html.unescape(server.get(f"costs/zz-{name}/")), name
+        assert server.get("costs/kv-cache/index.md") == "# KV\n\nText.\n"
         with urllib.request.urlopen(f"{server.address}costs/kv-cache/") as page:  # what it blocks is blocked here too
             assert page.headers["Content-Security-Policy"] == policy(page.read().decode())
     finally:

@@ -49,6 +49,7 @@ def the_preview():
 
 preview = the_preview()
 lines = importlib.import_module("macros.site.mkdocs.preview.lines")
+inputs = importlib.import_module("macros.site.mkdocs.preview.inputs")
 logging.getLogger("mkdocs.config").addFilter(lines.Settings())
 ADAPTERS = (
     "macros.site.mkdocs.left_out",
@@ -122,6 +123,7 @@ def on_config(config):
     gc.disable()
     if preview.is_first:  # before the server has started
         preview.on_config_first(config)
+        inputs.refuse_linked_folders(config)
         if "macros" in config.plugins:
             # The plugin's default, for which a missing module is no error.
             config.plugins["macros"].config["module_name"] = "main"
@@ -143,7 +145,7 @@ def on_files(files, config):
     """Only the theme's own files until the server has started."""
     if preview.is_first:
         for file in list(files):
-            if file.is_documentation_page():
+            if file.is_documentation_page() or file.src_dir == config.docs_dir:  # which may be a pipe
                 files.remove(file)
         return files
     return call("on_files", files, config=config)

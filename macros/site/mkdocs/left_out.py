@@ -11,8 +11,13 @@ from ...engine.errors import Problem
 from ...engine.files import size_of
 from ..editors import is_an_editors
 from .markdown import tell_one
+from .preview.inputs import refuse_linked_folders
 
 LARGEST = 10**9  # bytes of a file
+
+
+def on_config(config):
+    refuse_linked_folders(config)
 
 
 def on_files(files, config):

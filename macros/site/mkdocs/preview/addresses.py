@@ -6,7 +6,7 @@ import sys
 
 from mkdocs.structure.files import File, Files
 
-from .server import address
+from .requests import address
 
 # In the addresses of files that no list of MkDocs' names, and of those that the build of all pages lists.
 WRITTEN_LATE = "search/", "sitemap.xml", "404.html"
@@ -36,6 +36,13 @@ class Addresses:
         of all pages has ended."""
         late = WRITTEN_LATE if is_complete else (*WRITTEN_LATE, *GENERATED_LATE)
         return self.known is None or path in self.known or path.startswith(late)
+
+    def of_copy(self, path: str) -> str | None:
+        """The address of the page whose Markdown copy has this address; None for any other."""
+        stem, is_markdown, rest = path.rpartition(".md")
+        page = stem.removesuffix("index") if stem.rpartition("/")[2] == "index" else f"{stem}.html"
+        page = page if page in self.sources else f"{stem}.html"
+        return page if is_markdown and not rest and page in self.sources else None
 
     def told_of_gone(self, path: str) -> str:
         """The message about a page that existed when the preview started and whose address now leads nowhere; empty for

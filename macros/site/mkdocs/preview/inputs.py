@@ -6,8 +6,11 @@ import hashlib
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
+
+from mkdocs.exceptions import PluginError
 
 from ...editors import is_an_editors
 from .modules import PACKAGE, ROOT
@@ -96,6 +99,34 @@ def names_below(folder: Path) -> Iterator[str]:
         for name in names:
             if not is_an_editors(name) and not name.endswith(".pyc"):
                 yield os.path.join(place, name)
+
+
+def refuse_linked_folders(config) -> None:
+    """End a build of links that lead back, or out of the project. MkDocs follows them before anybody can leave them
+    out: two that lead back give it 2^40 folders to read. Raises PluginError.
+    """
+    docs, project = (
+        os.path.realpath(path) for path in (config.docs_dir, os.path.dirname(config.config_file_path or ""))
+    )
+    if found := next(_endless(config.docs_dir, frozenset([docs]), (docs, project)), None):
+        to = os.path.relpath(os.path.realpath(found), project)
+        name = os.path.relpath(os.path.join(os.path.realpath(os.path.dirname(found)), os.path.basename(found)), project)
+        if to.startswith(".."):
+            raise PluginError(f"{name}: it is a link to a folder outside of the project; copy the folder into docs/")
+        raise PluginError(f"{name}: it is a link to {to}, a folder around it: reading it has no end; delete the link")
+
+
+def _endless(folder: str, around: frozenset[str], roots: tuple[str, str]) -> Iterator[str]:
+    """The links to folders that are among those around them, or out of the roots."""
+    with suppress(OSError), os.scandir(folder) as entries:  # MkDocs passes over what it cannot read
+        for entry in entries:
+            if is_an_editors(entry.name) or not entry.is_dir():
+                continue
+            real = os.path.realpath(entry.path)
+            if real in around or not any(os.path.commonpath([real, root]) == root for root in roots):
+                yield entry.path
+            else:
+                yield from _endless(entry.path, around | {real}, roots)
 
 
 def digests(states: dict[Path, tuple[str, tuple]]) -> dict[Path, str]:

@@ -49,7 +49,8 @@ from .elsewhere import read_elsewhere
 from .inputs import Inputs, below, digest
 from .lines import Errors, one_line
 from .modules import PACKAGE, ROOT, Modules, is_kept, module_name, readers
-from .server import Abandoned, Served, address
+from .requests import address
+from .server import Abandoned, Served
 from .stand_ins import Compiled, Interruptible, Templates, Unknown, Watched, WatchedLoader, spare
 
 log = logging.getLogger("mkdocs.macros.preview")

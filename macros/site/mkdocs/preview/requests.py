@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from ipaddress import ip_address
+from urllib.parse import unquote
 
 from mkdocs.exceptions import PluginError
 
@@ -59,3 +60,23 @@ def path_of(environ) -> str | None:
     except UnicodeError:
         return None
     return None if re.search(r"[\0-\x1f\x7f]", path) else path
+
+
+def secured(content: bytes) -> tuple[bytes, str]:
+    """A page as it is when published: with the gate for scripts, and the policy, which is sent as a header here."""
+    from ...content_security import with_gate  # which is imported again after an edit
+
+    page, policy = with_gate(content.decode("utf-8", "surrogateescape"))
+    return page.encode("utf-8", "surrogateescape"), policy
+
+
+def as_markdown(html: str) -> bytes:
+    """A page's content as its Markdown copy."""
+    from ...plain_markdown import markdown  # which is imported again after an edit
+
+    return markdown(html).encode()
+
+
+def address(path: str) -> str:
+    """A page's address below the site's: from a request or from MkDocs, the same for both."""
+    return unquote(path).removeprefix("/").removesuffix("index.html")

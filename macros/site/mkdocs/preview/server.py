@@ -21,7 +21,7 @@ import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from watchdog.events import FileCreatedEvent, FileDeletedEvent, FileModifiedEvent, FileMovedEvent, FileSystemEvent
 from watchdog.observers import Observer
@@ -31,7 +31,7 @@ from ....cache import memory
 from .heap import keep_memory_whole, trim
 from .inputs import CHECKED
 from .lines import Errors, Once, one_line
-from .requests import Hosts, path_of
+from .requests import Hosts, address, as_markdown, path_of, secured
 
 log = logging.getLogger("mkdocs.macros.preview")
 
@@ -176,11 +176,14 @@ class Served:
             return self.app(environ, start_response)
         page = self.opened(path.removeprefix(mount))
         self.loading = time.monotonic()
+        if page.endswith(".md"):
+            self.wait_for(page)  # until the pages are listed
+        if (of := self.preview.asked_for.of_copy(page)) is not None and (copy := self.copy(of)) is not None:
+            kind = ("Content-Type", "text/markdown; charset=utf-8")
+            start_response("200 OK", [kind, ("Content-Length", str(len(copy)))])
+            return [copy]
         while True:
-            with self.news:
-                if self.is_behind(page):
-                    self.ask_for(page)
-                self.news.wait_for(lambda: not self.is_behind(page))
+            self.wait_for(page)
             version = self.version
             status, headers, body = self.ask(environ)
             if version == self.version:
@@ -206,6 +209,19 @@ class Served:
             headers = [*headers, ("Cache-Control", "max-age=3600")]
         start_response(status, headers)
         return body
+
+    def wait_for(self, page: str) -> None:
+        """Wait until a page is up to date."""
+        with self.news:
+            if self.is_behind(page):
+                self.ask_for(page)
+            self.news.wait_for(lambda: not self.is_behind(page))
+
+    def copy(self, page: str) -> bytes | None:
+        """A page as Markdown, as a published site has it next to the page; None if it is not built."""
+        self.wait_for(page)
+        steps = self.preview.pages.get(self.preview.asked_for.sources.get(page, ""))
+        return as_markdown(steps.html.value[1].text()) if steps and steps.html.value else None
 
     def marked(self, content: bytes, page: str, own: Iterable[str] = ()) -> bytes:
         """A page with its problems on top: its own first."""
@@ -482,16 +498,3 @@ class Served:
                     os.rmdir(folder)
             self.preview.saved.clear()
         self.unserved -= new
-
-
-def secured(content: bytes) -> tuple[bytes, str]:
-    """A page as it is when published: with the gate for scripts, and the policy, which is sent as a header here."""
-    from ...content_security import with_gate  # which is imported again after an edit
-
-    page, policy = with_gate(content.decode("utf-8", "surrogateescape"))
-    return page.encode("utf-8", "surrogateescape"), policy
-
-
-def address(path: str) -> str:
-    """A page's address below the site's: from a request or from MkDocs, the same for both."""
-    return unquote(path).removeprefix("/").removesuffix("index.html")
