@@ -252,3 +252,14 @@ def test_the_table_of_accelerators_says_of_how_much_memory_a_share_may_be_taken(
     share = next(line for name, line in rows.items() if "395" in name)
     whole = next(line for name, line in rows.items() if "H100" in name)
     assert re.search(r"Memory = [\d.]+ GB of 128 GB;", share) and re.search(r"Memory = 80.0 GB;", whole)
+
+
+def test_a_license_leads_to_the_file_or_page_that_states_it():
+    addresses = {slug: fact_sheet.licence_address(presets.preset(slug)) for slug in ("qwen3-8b", "smollm3-3b", "gpt-4")}
+    assert addresses == {
+        "qwen3-8b": "https://github.com/QwenLM/Qwen3/blob/HEAD/README.md",
+        "smollm3-3b": "https://huggingface.co/HuggingFaceTB/SmolLM3-3B",
+        "gpt-4": None,
+    }
+    said = as_text(str(fact_sheet.model_fact_sheet(presets.model("qwen3-8b"))))
+    assert "License: Apache 2.0" in said

@@ -59,7 +59,7 @@ ADAPTERS = (
     "macros.site.mkdocs.settings",
 )
 # For a site to be published: neither a preview nor a build with PUBLISHED=no.
-PUBLISHED = "macros.site.mkdocs.published", "macros.site.content_security"
+PUBLISHED = "macros.site.mkdocs.published", "macros.site.mkdocs.shared", "macros.site.content_security"
 SECOND = "macros.cache.second_process"  # if the build has one
 OUTPUT = "macros.site.mkdocs.output"  # for a build that replaces the content of its folder
 is_replacing = False

@@ -30,6 +30,7 @@ from . import traits
 from .model_page import cache_growth, cache_growth_text, licence
 
 HUB = "https://huggingface.co"
+GITHUB = "https://github.com"
 PAPERS = "https://arxiv.org/abs"
 
 NONE = "none"
@@ -137,15 +138,27 @@ def _links(model: Model, ways: tuple[tuple[str, str | None], ...]) -> Html:
 
 
 def _elsewhere(preset: Preset | None) -> Iterable[tuple[str, str]]:
-    """The model's page on the hub, its config, and the papers that its sources name."""
+    """The model's page on the hub, its config, the source of its license, and the papers that its sources name."""
     if preset is None:
         return
     if preset.hub:
         yield f"{preset.hub} on the hub", f"{HUB}/{preset.hub}"
         if preset.sources.config.startswith(f"{preset.hub}, config.json"):
             yield "config.json", f"{HUB}/{preset.hub}/blob/main/config.json"
+    if stands_at := licence_address(preset):
+        yield f"License: {licence(preset)}", stands_at
     for paper in arxiv_papers(preset):
         yield f"arXiv {paper}, a source", f"{PAPERS}/{paper}"
+
+
+def licence_address(preset: Preset) -> str | None:
+    """The address of the source that states the license of a model's weights, where it is a file on GitHub or a page of
+    the hub."""
+    source = preset.licence_source or ""
+    if on_github := re.match(r"([\w.-]+/[\w.-]+) on GitHub, ([\w./-]*\w)", source):
+        return f"{GITHUB}/{on_github[1]}/blob/HEAD/{on_github[2]}"
+    on_hub = re.match(r"([\w.-]+/[\w.-]+) on the Hugging Face Hub", source)
+    return f"{HUB}/{on_hub[1]}" if on_hub else None
 
 
 def arxiv_papers(preset: Preset) -> list[str]:
