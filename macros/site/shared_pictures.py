@@ -4,6 +4,7 @@ figures; for every other page those of one model, below the page's part of the s
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import io
 import time
@@ -66,8 +67,7 @@ def _timed(slug: str, title: str) -> bytes:
 
 def picture(model: Model, title: str = "") -> bytes:
     """A PNG of the map; the model's name and figures stand above it, or the title, and the model below."""
-    from PIL import Image, ImageDraw
-
+    Image, ImageDraw = (importlib.import_module(f"PIL.{name}") for name in ("Image", "ImageDraw"))
     image = Image.new("RGB", SIZE, PAPER)
     draw = ImageDraw.Draw(image)
     _line(draw, 120, title or model.name, INK, (76, 64, 54, 44, 36), 650)
@@ -112,9 +112,7 @@ def figures(model: Model) -> tuple[str, str, str]:
 
 @cache
 def _font(size: int, weight: int) -> Any:
-    from PIL import ImageFont
-
     file = next(path for path in (_PACKAGE / FONT, _PACKAGE.parent / "docs" / FONT) if path.is_file())
-    font = ImageFont.truetype(str(file), size)
+    font = importlib.import_module("PIL.ImageFont").truetype(str(file), size)
     font.set_variation_by_axes([weight])
     return font
