@@ -133,7 +133,7 @@ class Inkling2(Config):
         self.must_not_exceed("n_experts_per_token", "n_experts")
 
     @property
-    def kinds(self) -> list[DepthKind]:
+    def kinds(self) -> Sequence[DepthKind]:
         return self.by_depth(int(self.n_layers))
 
     def by_depth(self, n_layers: int) -> list[DepthKind]:

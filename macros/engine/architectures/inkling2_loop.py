@@ -8,6 +8,8 @@ whose one table of queries the published files have in two.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import Problem
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, positions, rms_norm
@@ -85,7 +87,7 @@ class Inkling2Loop(Inkling2):
         return [*range(self.loop_from), *(loop * self.loops), *range(self.loop_to, int(self.n_stored_layers))]
 
     @property
-    def kinds(self) -> list[RunKind]:
+    def kinds(self) -> Sequence[RunKind]:
         """In order: each run of a layer."""
         stored, size = self.by_depth(int(self.n_stored_layers)), int(self.n_loop_layers)
         once, end = self.loop_from + size, self.loop_from + size * self.loops
