@@ -365,7 +365,7 @@ def calls() -> dict[str, str]:
     first = {}
     for path in sorted((ROOT / "docs").rglob("*.md")):
         text = re.sub(r"{% raw %}.*?{% endraw %}", "", path.read_text("utf-8"), flags=re.S)
-        for call in re.finditer(r"{{-? *((\w+)\([^{}]*\)) *-?}}", text):
+        for call in re.finditer(r"{{-? *((\w+)\((?:[^{}]|{[^{}]*})*\)) *-?}}", text):
             first.setdefault(call[2], call[1])
     return {name: first[name] for name in macros(None)}
 
