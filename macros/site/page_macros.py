@@ -453,7 +453,7 @@ class Figure(str):
     def __add__(self, other: object):
         return self._refuse(other) if isinstance(other, Figure | int | float) else str.__add__(self, str(other))
 
-    __mul__ = __rmul__ = __sub__ = __truediv__ = __floordiv__ = __pow__ = __radd__ = _refuse
+    __mul__ = __rmul__ = __sub__ = __truediv__ = __floordiv__ = __pow__ = __radd__ = _refuse  # pyright: ignore[reportAssignmentType]
 
 
 def every_macro(env, known: dict[str, Callable]) -> Html:

@@ -32,6 +32,7 @@ def test_the_settings_of_the_site_have_an_effect(tmp_path):
             "    - navigation.top\n    - navigation.instant\n",
             "theme.features: navigation.instant has",
         ),
+        ("  name: material\n", "  name: material\n  language: de\n", "theme.language: de is the theme's texts alone"),
         ("  font: false", "  font: {text: Roboto}", "theme.font: a font of another host is blocked"),
         ("plugins:\n", "plugins:\n  - search\n", "plugins: search has no effect: this site has a search of its own"),
         ("extra:\n", "extra:\n  version: {provider: mike}\n", "extra: version has no effect: "),

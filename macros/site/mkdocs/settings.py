@@ -56,6 +56,10 @@ def without_effect(config: Any, lines: list[str]) -> Iterator[Problem]:
     for name in theme.get("features") or ():
         if name in FEATURES:
             yield told("theme.features", f"{name} has no effect: {OWN_SCRIPT}", "delete it", name)
+    if (language := theme.get("language")) not in (None, "en"):
+        mend = "write en, or translate docs/assets and macros/views, too"
+        what = f"{language} is the theme's texts alone: search, tools and tables stay English"
+        yield told("theme.language", what, mend, f"language: {language}")
     if theme.get("font"):
         mend = "write font: false, and put the font into docs/assets"
         yield told("theme.font", "a font of another host is blocked on the published page", mend, "font")
