@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from fractions import Fraction
 
 import pytest
@@ -58,6 +59,15 @@ def test_joules_and_money_follow_from_seconds(found):
     half = bill("llama3.1-8b", "h100", INPUT, OUTPUT, CACHED, BATCH, utilization="0.5")
     assert [2 * line.seconds for line in found.found.lines] == [line.seconds for line in half.found.lines]
     assert half.found.money is None and "Money needs a price" in " ".join(half.notes)
+
+
+def test_the_sentence_is_of_a_million_tokens(found):
+    line = found.found.line("output")
+    amounts = [line.seconds * MILLION, line.joules * MILLION / JOULES_PER_KWH, line.money * MILLION]
+    words = re.search(r"take ([\d.,]+) s, ([\d.,]+) (k?)Wh and ([\d.,]+) at the given", found.sentence)
+    said = [float(n.replace(",", "")) for n in (words[1], words[2], words[4])]
+    said[1] /= 1 if words[3] else 1000
+    assert said == [pytest.approx(float(amount), rel=0.01) for amount in amounts]
 
 
 def test_every_device_is_paid_and_draws_its_power():

@@ -24,6 +24,7 @@ from macros.counting.conditions import Conditions
 from macros.counting.deploying import named
 from macros.counting.deployments import Figure
 from macros.counting.llama_devices import single
+from macros.counting.sglang import Pools
 from macros.engine.errors import Problem
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "engine_rows.jsonl").read_text("utf-8").splitlines()]
@@ -208,3 +209,8 @@ def test_shares_of_devices_are_rounded_as_a_float_is():
     """Ties to even, as llama.cpp's sums of `float`s."""
     numbers = [*range(2**24 - 3, 2**24 + 9), 2**25 + 2, 2**25 + 6, 7**11, Fraction(1, 3), Fraction(2**24 + 1, 2**30), 0]
     assert [float(single(Fraction(n))) for n in numbers] == [float(np.float32(float(n))) for n in numbers]
+
+
+def test_each_row_of_a_pool_is_counted():
+    pools = Pools(1, 20, 300, 4_000, 50_000, 0, 600_000, 7_000_000, 0, False, 0)
+    assert (pools.full, pools.windowed, pools.slot) == (50_021, 4_300, 7_600_000)

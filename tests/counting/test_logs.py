@@ -143,8 +143,13 @@ def test_a_wrong_figure_is_different():
     row = next(row for row in LOGGED if row["id"] == "e012")
     answer = read({**row, "printed": {**row["printed"], "tokens": "303,921"}})
     assert answer.replay.number(State.DIFFERENT) == 1
+    [higher] = [row for row in answer.replay.rows if row.state is State.DIFFERENT]
+    lower = read({**row, "printed": {**row["printed"], "tokens": "203,921"}})
+    [lower] = [row for row in lower.replay.rows if row.state is State.DIFFERENT]
+    assert "printed −" in lower.why and "printed " in higher.why and "−" not in higher.why
 
 
+TYPES = "torch.float8_e4m3fn", "torch.float16"
 SECRET = ["/home/someone", "sk-123456", "10.1.2.3", "someone", "hf_abc"]
 PERSONAL = f"""
 {AT} [api_server.py:1] vLLM API server version 0.20.2
@@ -271,6 +276,12 @@ def test_an_argument_that_vllm_prints_is_its_option(key):
     value = "float32" if key == "mamba_ssm_cache_dtype" else value
     line = f"Initializing a V1 LLM engine (v0.11.0) with config: model='Qwen/Qwen3-8B', {key}={value}, seed=0"
     assert f"{option} {value}" in " ".join(read_log(line).words)
+
+
+def test_a_cache_in_eight_bits_is_named_by_its_torch_type():
+    said = "Using FlashAttention with kv_cache_dtype={} for 32 layers"
+    eight, sixteen = (read_log(f"vLLM API server version 0.11.0\n{AT} {said.format(one)}").words for one in TYPES)
+    assert eight == ("--kv-cache-dtype", "fp8") and "--kv-cache-dtype" not in sixteen
 
 
 @pytest.mark.parametrize("key", OF_SGLANG)

@@ -77,6 +77,7 @@ def test_the_exceptions_are_of_pages_that_exist():
         ("```python\nd_model = 4096\n```\n\n$12 \\cdot L \\cdot D^2$", []),
         ("{% raw %}8,192{% endraw %}", []),
         ("A text of 8,192 tokens, and a vocabulary of 32,000 tokens.", ["32,000"]),
+        ("A text of 1,024 tokens sees 1,024; a width of 1,024.", ["1,024"]),
     ],
 )
 def test_what_counts_as_typed(markdown, found, words):
