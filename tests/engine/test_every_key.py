@@ -135,6 +135,15 @@ def test_a_mistral_without_a_window_has_its_class_s_and_null_is_none():
     assert make("it", raw | {"sliding_window": None}).config.sliding_window is None
 
 
+def test_a_pattern_of_layers_may_be_a_list_of_its_letters():
+    raw = {name: value for name, value in configs()["nemotron_h"].items() if name != "layers_block_type"}
+    raw["num_hidden_layers"] = 4
+    text, letters = (make("it", raw | {"hybrid_override_pattern": given}) for given in ("*M-M", list("*M-M")))
+    assert (
+        text.counts.total == letters.counts.total != make("it", raw | {"hybrid_override_pattern": "MMMM"}).counts.total
+    )
+
+
 def test_yarn_turns_an_even_number_of_a_head():
     raw = {**configs()["qwen3_5_text"], "rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 500.0}}
     with pytest.raises(Problem, match="rope type yarn on"):

@@ -35,7 +35,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, Taps, activation, config, key, tabled
+from .config import Config, Positive, Raw, Size, Taps, activation, config, key, listed, tabled
 from .gguf_tables import ATTENTION, FEED_FORWARD, STATE_SPACE, STATE_SPACE_2, below
 from .mamba import NOT_READ
 from .mamba2 import mamba2
@@ -130,6 +130,15 @@ class NemotronH(Config):
     """.split()
     )
     otherwise = (NEVER_TIED,)
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """A pattern may be a list of its letters, too."""
+        raw = super().prepare(raw)
+        letters = listed(raw.get("hybrid_override_pattern"))
+        if letters is None or not all(isinstance(one, str) for one in letters):
+            return raw
+        return {**raw, "hybrid_override_pattern": "".join(letters)}
 
     def check(self) -> None:
         self.must_divide("n_kv_heads", "n_heads")
