@@ -11,6 +11,7 @@ import shlex
 from fractions import Fraction
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -24,7 +25,8 @@ from macros.counting.conditions import Conditions
 from macros.counting.deploying import named
 from macros.counting.deployments import Figure
 from macros.counting.llama_devices import single
-from macros.counting.sglang import Pools
+from macros.counting.sglang import STATE_TYPES, Pools
+from macros.counting.vllm_options import BITS
 from macros.engine.errors import Problem
 
 ROWS = [json.loads(line) for line in (Path(__file__).parent / "engine_rows.jsonl").read_text("utf-8").splitlines()]
@@ -214,3 +216,9 @@ def test_shares_of_devices_are_rounded_as_a_float_is():
 def test_each_row_of_a_pool_is_counted():
     pools = Pools(1, 20, 300, 4_000, 50_000, 0, 600_000, 7_000_000, 0, False, 0)
     assert (pools.full, pools.windowed, pools.slot) == (50_021, 4_300, 7_600_000)
+
+
+def test_types_of_a_state_are_as_wide_as_they_are_in_numpy():
+    names = {"float": "float32", "half": "float16", "bfloat16": ml_dtypes.bfloat16}
+    assert STATE_TYPES == {name: np.dtype(names.get(name, name)).itemsize for name in STATE_TYPES}
+    assert {name: 8 * np.dtype(names.get(name, name)).itemsize for name in BITS if name != "auto"} | {"auto": 0} == BITS
