@@ -296,7 +296,7 @@ def step(
     data-dependent insides (a loop over the chosen experts): on shapes it is not run, and `rule(*args, **kwargs)`
     returns (output shape, multiply-adds) instead. Raises TypeError for a role that is none.
     """
-    if not isinstance(role, Role):
+    if type(role) is not Role:
         raise TypeError(f"{role!r} is no Role of a step: write one of macros/engine/steps.py, or add one there")
 
     def make(function: Callable[P, R]) -> Callable[P, R]:

@@ -38,7 +38,7 @@ def model_answers(model: Model) -> Html:
 
 
 def _machine(model: Model) -> Html:
-    weights = values.number(model, "weight_bytes")
+    weights = int(values.number(model, "weight_bytes"))
     device = memory_areas.device_for(weights, devices())
     said = rounding.decimal_bytes(weights)
     if device is None:
