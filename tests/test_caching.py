@@ -22,7 +22,7 @@ WITHOUT_PRESETS = {"cache", "engine", "counting", "browser"}
 # What is pure besides: a function of plain values, or of files that the preview takes in by building anew.
 OF_PLAIN_VALUES = set(
     """
-    catalogue/gguf_checkpoint:compared
+    catalogue/gguf_checkpoint:compared site/shared_pictures:_font
     catalogue/merges:contents catalogue/merges:merges catalogue/merges:vocabularies
     site/page_checks/__init__:_of_text site/page_checks/blocks:languages site/page_checks/tables:rows
     site/page_checks/numbers:_names site/page_checks/numbers:_texts site/page_checks/numbers:exceptions
@@ -119,8 +119,10 @@ BY_HAND = {
     "site/mkdocs/published:waiting": "of the build under way",
     "site/mkdocs/published:writing": "of the build under way",
     "site/mkdocs/search:entries": "of the build under way",
+    "site/mkdocs/shared:there": "of the build under way",
     "site/page_errors:told": "of the build under way",
     "site/page_frames:self.rendered": "of the build under way",
+    "site/shared_pictures:seconds": "of the build under way",
     "views/diagrams/dataflow:self.outside": "the drawing itself: an item is drawn in one place",
     "views/diagrams/dataflow:self.states": "the drawing itself: an item is drawn in one place",
     "views/diagrams/model_diagrams:item.written": "of a drawing, which goes with its page",

@@ -378,6 +378,7 @@ OF_LISTED = {"what_fits", "served_runs_table"}
 # Views of a model in which no cache, no scores and no time stand.
 OF_SHAPES = set(
     """
+    token_pieces model_answers
     value params parameter_table layer_table which_number memory_table published_table weights_table quantizer_table
     bits_per_weight_table formula parameter_formula matmul
     matmul_figure pipeline_diagram block_diagram family_chart model_intro model_sources model_checked model_cards

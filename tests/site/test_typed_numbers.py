@@ -91,6 +91,7 @@ EDITS = {
     "num_hidden_layers = 32": "num_hidden_layers = 37",
     "vocab_size = 128256": "vocab_size = 131101",
     "intermediate_size = 14336": "intermediate_size = 14848",
+    'headline = "8B"': 'headline = "9B"',
 }
 TYPED = "typed-by-hand.md"  # a page that the check must catch
 
