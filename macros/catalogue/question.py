@@ -408,10 +408,12 @@ class _Reading:
             said.on, said.on_name = memory, _spaced(memory)
 
     def _read_figure(self) -> None:
-        """The figure or size asked for: the longest phrase."""
-        best = 0
+        """The figure or size asked for: the longest phrase outside names of tensors: `mlp.experts.gate_proj`."""
+        best, named = 0, [(start, end) for start, end in self._tensors() if "." in self.question[start:end].strip(".")]
         for kind in ("figure", "size"):
             for start, name, n in self._all(kind, False):
+                if any(first <= self.tokens[start].start < last for first, last in named):
+                    continue
                 length = len(joined(self.tokens[start : start + n]))
                 if length > best:
                     best = length

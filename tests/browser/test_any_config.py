@@ -84,7 +84,7 @@ def test_the_setting_may_be_empty_and_text_of_a_page_names_no_host():
 
 def test_the_catalog_answers_without_the_hub(tool):
     page = tool()
-    look_up(page, "https://huggingface.co/unsloth/Meta-Llama-3-8B-GGUF/blob/main/x-Q8_0.gguf")
+    look_up(page, "https://huggingface.co/unsloth/Meta-Llama-3-8B-GGUF/blob/main/Meta-Llama-3-8B-Q8_0.gguf")
     page.get_by_text("Llama 3 8B in Q8_0").wait_for()
     page.locator(".ep-answer strong").wait_for()
     assert total(page) == f"{presets.model('llama3-8b').counts.total:,} parameters"

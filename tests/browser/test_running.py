@@ -30,7 +30,7 @@ FEW = (
 
 OF_FOLDERS = (
     *(f"tools/run/{name}.mjs" for name in ("opening", "session", "folder", "tokens", "seen", "tape")),
-    *(f"tools/capitals/{name}.mjs" for name in ("inside", "vocabulary", "changes", "chances")),
+    *(f"tools/capitals/{name}.mjs" for name in ("inside", "vocabulary", "changes", "chances", "candidates")),
 )
 
 RUN = """
