@@ -432,8 +432,9 @@ def dots3(c):
     part = (c["n_routed_experts"] * (3 * W + 1) + 3 * c["n_shared_experts"] * c["shared_experts_intermediate_size"]) * D
     of_window = c | {name.removeprefix("swa_"): n for name, n in c.items() if name.startswith("swa_")}
     total, cache = ends(c, False) + D + moe * part + (len(types) - moe) * gated(D, c["intermediate_size"]), 0
-    for word in types:
-        layer = of_window if word == "sliding_attention" else c
+    of_layers = {int(i): sizes for i, sizes in c.get("per_layer_config", {}).items()}
+    for i, word in enumerate(types):
+        layer = of_window | of_layers.get(i, {}) if word == "sliding_attention" else c
         gates_and_norms = D * layer["num_attention_heads"] + layer["qk_rope_head_dim"] + 2 * D
         total += latent(layer) + gates_and_norms + (indexer(c, c["q_lora_rank"]) if layer is c else 0)
         cache += layer["kv_lora_rank"] + layer["qk_rope_head_dim"]

@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..facts import Mlx
+from ..facts import UNREAD, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Rope,
@@ -67,7 +67,7 @@ class Spark25(Llama):
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 
-@architecture("spark2_5", config=Spark25, mlx=Mlx(is_windowed=True))
+@architecture("spark2_5", config=Spark25, gguf=UNREAD, mlx=Mlx(is_windowed=True))
 def forward(w: Weights, ids: Array, c: Spark25, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embedding.weight", c.vocab_size, c.d_model)

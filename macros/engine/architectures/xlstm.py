@@ -102,7 +102,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: XLSTM) -> Array:
 @step(Role.MLSTM_LAYER)
 def mlstm_layer(x: Array, w: Weights, cache: KVCache, c: XLSTM) -> Array:
     """Let each token gather information from a memory of those before it: [T D] -> [T N J] -> [T D]."""
-    T, N, C, J = x.shape[0], c.n_heads, c.d_qk, c.d_v
+    T, N, C, J = x.shape[0], c.n_heads, c.n_heads * c.d_qk_head, c.n_heads * c.d_v_head
     if c.fused == "fused":
         q, k, v, out = np.split(linear(x, w, "qkv_opreact", 2 * C + 2 * J, bias=c.bias), [C, 2 * C, 2 * C + J], axis=-1)
         opened, kept = np.split(soft_cap(linear(x, w, "ifgate_preact", 2 * N, bias=True), c.gate_cap), 2, axis=-1)

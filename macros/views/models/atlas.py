@@ -105,8 +105,9 @@ def _sharing(model: Model) -> Fraction | None:
     return Fraction(sizes["n_heads"], sizes.get("n_kv_heads") or sizes["n_heads"])
 
 
-def _width_to_depth(model: Model) -> Fraction:
-    return Fraction(model.counts.values()["d_model"], n_layers(model))
+def _width_to_depth(model: Model) -> Fraction | None:
+    layers = n_layers(model)
+    return Fraction(model.counts.values()["d_model"], layers) if layers else None
 
 
 def _active(model: Model) -> Fraction | None:

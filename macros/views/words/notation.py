@@ -73,6 +73,7 @@ SYMBOLS = (
     Symbol("d_cross_head", "", "width of one head where a text looks at a protein"),
     Symbol("d_rotary", "", "numbers of a head that are rotated by position"),
     Symbol("d_ff", "F", "inner width of the feed-forward network", "d_{ff}"),
+    Symbol("d_ff_both", "", "inner width of the feed-forward network and of its gate together"),
     Symbol("d_cross_ff", "", "inner width of the feed-forward network behind the look at a protein"),
     Symbol("d_ff_encoder", "", "inner width of the feed-forward network in the encoder"),
     Symbol("d_decoder", "", "width of the vector that each byte carries through a local decoder"),
