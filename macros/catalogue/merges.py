@@ -66,7 +66,7 @@ class Piece(NamedTuple):
 @cache
 def vocabularies() -> Vocabularies:
     """The vocabularies that are here. Raises `Problem` for a file of another form."""
-    return read_as(FOLDER / "vocabularies.toml", Vocabularies)
+    return read_as(FOLDER.with_name("vocabularies.toml"), Vocabularies)
 
 
 def names() -> list[str]:

@@ -321,7 +321,9 @@ def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, 
 
 def parts_read_otherwise(whole: Mapping[str, Any], there: Mapping[str, Any]) -> tuple[str, ...]:
     """A line if transformers reads a text model's keys only in a table that the whole config has not."""
-    kind = str(whole.get("model_type"))
+    kind, classes = str(whole.get("model_type")), listed(whole.get("architectures"))
+    if classes and (kind, classes[0]) in TYPE_OF_CLASS:
+        return ()
     if text_table(whole) or kind in there["flat"] or kind not in {*there["text_types"], *there["only_text_types"]}:
         return ()
     return (f"text_config is missing: without it, transformers 5.24 takes the defaults of its class for {kind}",)

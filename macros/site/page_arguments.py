@@ -170,7 +170,7 @@ DEPRECATED_ROLES = {
     "read_values": "latent_values",
     "spread": "expand_streams",
 }
-GONE_WITH = "0.3.0"  # the version that drops the old names
+GONE_WITH = "0.4.0"  # the version that drops the old names
 
 
 def with_todays_roles(given: inspect.BoundArguments) -> tuple[inspect.BoundArguments, list[str]]:

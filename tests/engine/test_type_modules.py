@@ -208,7 +208,7 @@ def test_no_data_file_names_a_type_but_what_tests_record():
         "catalogue/asked.toml",  # questions
         "catalogue/served_runs.toml",  # models
         "catalogue/training_runs.toml",  # families of models
-        "catalogue/vocabularies/vocabularies.toml",  # slugs of models
+        "catalogue/vocabularies.toml",  # slugs of models
         "views/reference/claims.toml",  # slugs of models
         "views/reference/style.toml",  # words
         "views/words/kinds.toml",

@@ -14,7 +14,7 @@ from macros.data.schema import model as model_schema
 
 Answer = dict[str, Any]
 
-BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay")  # where bytes are missing; a logarithm
+BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay", "decay_bound")  # bytes are missing; logarithms
 MOST_DIFFERENCE = 1e-9  # of floats that are rounded once
 
 

@@ -95,7 +95,7 @@ def main(file: str) -> None:
             merges.path(name).write_bytes(content)
             lines += ["", "[[vocabulary]]", f'name = "{name}"', f'of = "{of}"', f"tokens = {len(known)}"]
             lines += [f"pattern = '''{described['pat_str']}'''", f'sha256 = "{hashlib.sha256(content).hexdigest()}"']
-    (merges.FOLDER / "vocabularies.toml").write_text("\n".join(lines) + "\n", "utf-8")
+    merges.FOLDER.with_name("vocabularies.toml").write_text("\n".join(lines) + "\n", "utf-8")
     with tarfile.open(file) as archive:
         compared(archive)
 

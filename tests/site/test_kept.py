@@ -305,15 +305,6 @@ def test_a_preview_s_long_texts_are_kept_compressed(monkeypatch):
     assert again[0] is texts[0] and again[1] is not texts[1] and len(again[1]) > 10_000
 
 
-def test_a_build_keeps_several_long_texts_compressed_and_no_single_one(monkeypatch):
-    monkeypatch.setattr(memory, "_packs", [])
-    memory.pack_several_texts()
-    made = memory.memoized(lambda n: ("<p>×</p>" * 1000, str(n)) if n else "<p>×</p>" * 1000)
-    first, second = made(1), made(1)
-    assert first == second and first is not second
-    assert made(0) is made(0)
-
-
 def test_a_build_lets_go_of_models_behind_their_pages(monkeypatch):
     """Some at once, the costs of all behind a written page, and what is said of them stays as it was."""
     slugs = ["llama3-8b", "gpt2"]

@@ -932,10 +932,14 @@ def test_a_models_costs_go_with_it():
 
 
 def test_what_is_no_text_is_not_printed():
-    for wrong, message in ((object(), "object is not text"), (len, "len is a macro that is not called")):
+    for wrong, message in (
+        (object(), "object is not text"),
+        (len, "len is a macro that is not called"),
+        ([1], r"\[1\] would"),
+    ):
         with pytest.raises(Problem, match=f"^docs/a.md: {message}"):
             page_errors.printable(wrong, "docs/a.md")
-    for right in ("text", 3, None, 2.5, [1], tag("b", "bold"), jinja2.Undefined()):
+    for right in ("text", 3, None, 2.5, tag("b", "bold"), jinja2.Undefined()):
         assert page_errors.printable(right, "docs/a.md") is right
 
 
