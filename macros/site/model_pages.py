@@ -21,7 +21,7 @@ from ..engine.files import place
 from ..views.diagrams import model_diagrams
 from ..views.kit import values
 from ..views.kit.html import code, tag, text
-from ..views.models import fact_sheet
+from ..views.models import fact_sheet, standing_out
 from ..views.models.model_page import release_sort_key
 from ..views.trace.layers import layer_range
 from ..views.trace.parts import groups, is_sparse
@@ -178,9 +178,18 @@ def family_page(family: str, slugs: tuple[str, ...]) -> str:
 
 
 @memoized
-@cached_on_disk
 def model_page(slug: str) -> str:
-    """The whole page of a model: the same macro calls for every model."""
+    """The whole page of a model: the same macro calls for every model.
+
+    How it compares with all others is written out here: as a call, an edit of any preset would make every page anew.
+    """
+    is_disclosed = presets.preset(slug).config is not None
+    return _model_page(slug, str(standing_out.model_answers(slug)) if is_disclosed else "")
+
+
+@memoized
+@cached_on_disk
+def _model_page(slug: str, answers: str) -> str:
     preset = presets.preset(slug)
     if preset.config is None:
         description = f"{preset.name} by {preset.organization}: no size is disclosed"
@@ -194,7 +203,7 @@ def model_page(slug: str) -> str:
     description = f"{preset.name} has {total} parameters: each of them, with its shape, its formula and what it costs"
     accelerators = f"accelerators={list(fact_sheet.TIMED)}"
     return header(preset.name, description) + paragraphs(
-        f"<p>{macro_call('model_intro', slug)} {macro_call('model_answers', slug)}</p>",
+        f"<p>{macro_call('model_intro', slug)} {answers}</p>",
         macro_call("model_sheet", slug),
         section("What it costs to run", macro_call("memory_figure", slug)),
         folded_section(slug, "By context", macro_call("costs", slug), level=3),

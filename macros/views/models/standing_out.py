@@ -9,6 +9,7 @@ from ...cache.disk import cached_on_disk
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...engine.errors import Problem
 from ..charts import memory_areas
 from ..kit import disclosure, rounding, values
 from ..kit.html import Html, html, joined
@@ -53,8 +54,12 @@ def _with_article(name: str) -> str:
 @memoized
 @cached_on_disk
 def _choices(slug: str) -> list[str | None]:
-    """The total and each of CHOICES, as text; nothing for a model whose sizes are not public."""
-    model = disclosure.model(slug)
+    """The total and each of CHOICES, as text; nothing for a model whose sizes are not public, or whose preset is wrong:
+    its own page says so."""
+    try:
+        model = disclosure.model(slug)
+    except Problem:
+        model = None
     if model is None:
         return []
     found = (choice.get(model) for choice in CHOICES)
