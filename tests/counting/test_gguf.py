@@ -119,7 +119,8 @@ def test_a_type_without_a_file_has_no_class_in_the_converter():
     has = {}
     for name, this in architectures().items():
         whole = name.removesuffix("_text")
-        names = [f"{whole}ForCausalLM", f"{whole}ForConditionalGeneration", *class_names().get(name, [])]
+        names = [f"{whole}{end}" for end in ("ForCausalLM", "ForConditionalGeneration", "LMHeadModel")]
+        names += class_names().get(name, [])
         names += [named[name]["class"]] if name in named else []
         has[name] = any(plain(one) in there for one in names) or whole in ("dflash", "eagle3")  # several classes
         if this.gguf == NO_CLASS:
