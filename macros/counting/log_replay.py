@@ -119,8 +119,7 @@ def cards_in(log: Log, given: Sequence[Card]) -> list[Card]:
         for one in log.found
         if one.key in ("model", "weights") and one.place and not is_host(one.place)
     ]
-    own = list(dict.fromkeys(places))
-    own.sort(key=lambda name: (len(name), name))  # its buffers are in no order
+    own = sorted(dict.fromkeys(places), key=lambda name: (len(name), name))  # its buffers are in no order
     return [Card(name, 0, 0, _vendor(name)) for name in own]
 
 
