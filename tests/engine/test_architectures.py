@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import BOTH_WAYS, DYNAMIC, ENCODERS, IN_ONE, WITH_ENCODER, Blocks, close, golden, goldens
+from reference import (
+    BOTH_WAYS,
+    DYNAMIC,
+    ENCODERS,
+    IN_ONE,
+    ROUNDING,
+    WITH_ENCODER,
+    Blocks,
+    close,
+    golden,
+    goldens,
+    in_double,
+)
 from small import random_weights
 
 from macros.catalogue import presets
@@ -24,15 +36,19 @@ def test_the_first_architectures_are_among_the_golden_checkpoints():
 @pytest.mark.parametrize("name", goldens())
 def test_logits(name):
     g = golden(name)
-    ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
+    with in_double():
+        ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
     close(ours, g.logits)
+    single, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
+    close(single, ours, ROUNDING, "in single precision: ")
 
 
 @pytest.mark.parametrize("name", [n for n in goldens() if golden(n).blocks])
 def test_hidden_states(name):
     """The input of every block and of the head, each residual stream where there are several."""
     g, watch = golden(name), Blocks()
-    logits(g.architecture, g.config, g.weights(watch), g.ids, g.start())
+    with in_double():
+        logits(g.architecture, g.config, g.weights(watch), g.ids, g.start())
     assert len(watch.seen) == (len(g.blocks) if g.source is not None else g.config.n_layers + 1)
     assert len(g.blocks) >= len(watch.seen) - 1
     for n, (ours, reference) in enumerate(zip(watch.seen, g.blocks)):
@@ -49,24 +65,23 @@ def test_every_key_of_the_small_config_is_read(name):
 @pytest.mark.parametrize("name", goldens())
 def test_the_last_row_alone_is_the_last_row_of_all(name):
     g = golden(name)
-    ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start(), last=True)
+    with in_double():
+        ours, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start(), last=True)
     close(ours, g.logits[-1:])
 
 
 @pytest.mark.share(3)
 @pytest.mark.parametrize("cuts", [(3,), (1,), (2, 5), (1, 2, 3, 4, 5, 6)], ids=str)
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in (DYNAMIC, *BOTH_WAYS, *IN_ONE)])
-def test_a_text_in_parts_is_the_text(name, cuts, monkeypatch):
-    """In double precision, where both agree to 13 digits: in single precision some processors round zamba2's products
-    for one token and for several so differently that its logits differ by more than the tolerance.
-    """
-    monkeypatch.setattr(Arrays, "__call__", lambda self, *of: self._checked(*of).astype(np.float64))
+def test_a_text_in_parts_is_the_text(name, cuts):
+    """In double precision, where both agree to 13 digits."""
     g, rows = golden(name), []
-    whole, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
-    cache = g.start()
-    for part in np.split(g.ids, cuts):
-        out, cache = logits(g.architecture, g.config, g.weights(), part, cache)
-        rows.append(out)
+    with in_double():
+        whole, _ = logits(g.architecture, g.config, g.weights(), g.ids, g.start())
+        cache = g.start()
+        for part in np.split(g.ids, cuts):
+            out, cache = logits(g.architecture, g.config, g.weights(), part, cache)
+            rows.append(out)
     assert cache.length == len(g.ids)
     close(np.concatenate(rows), whole, 1e-12)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from reference import BOTH_WAYS_FILE, KEY_OF_GEMMA, LFM2_CLASS, close, golden, goldens
+from reference import BOTH_WAYS_FILE, KEY_OF_GEMMA, LFM2_CLASS, close, golden, goldens, in_double
 
 from macros.catalogue.presets import Model, make
 from macros.counting.costs import of
@@ -28,7 +28,8 @@ def test_scores_are_those_of_transformers(label):
     name = label.partition(" ")[0]
     g = golden(name)
     model = make(name, g.raw | (KEY if label == name else {KEY_OF_GEMMA: True} if "key" in label else OF_LFM2))
-    ours, cache = logits(model.architecture, model.config, g.weights(), g.ids)
+    with in_double():
+        ours, cache = logits(model.architecture, model.config, g.weights(), g.ids)
     close(ours[[0, -1]], SCORES[label])
     assert not cache.kept
 

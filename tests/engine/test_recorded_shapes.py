@@ -13,7 +13,7 @@ import pytest
 from fuzzing import examples
 from hypothesis import given
 from hypothesis import strategies as st
-from reference import BOTH_WAYS, BY_TEXT, DYNAMIC, IN_ONE, close, draft, drafts, golden, goldens
+from reference import BOTH_WAYS, BY_TEXT, DYNAMIC, IN_ONE, close, draft, drafts, golden, goldens, in_double
 from small import configs, random_weights
 
 from macros.counting.parameters import Counts
@@ -253,7 +253,8 @@ def same_sequence(architecture, config, run: Carrying):
 @pytest.mark.parametrize("name", [name for name in goldens() if name not in BY_TEXT])
 def test_shapes_at_every_operation(name):
     g = golden(name)
-    run, out, _ = carry(g.architecture, g.config, g.tensors, g.ids, g.start())
+    with in_double():
+        run, out, _ = carry(g.architecture, g.config, g.tensors, g.ids, g.start())
     assert run.compared > 20 * len(g.blocks)
     close(out, g.logits)
     same_sequence(g.architecture, g.config, run)
@@ -265,7 +266,8 @@ def test_shapes_at_every_operation_of_a_later_step(name):
     g, rows = golden(name), []
     cache = g.start()
     for part in np.split(g.ids, (4, 6)):
-        _, out, cache = carry(g.architecture, g.config, g.tensors, part, cache)
+        with in_double():
+            _, out, cache = carry(g.architecture, g.config, g.tensors, part, cache)
         rows.append(out)
     close(np.concatenate(rows), g.logits)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference import changed, close, digest, each_has
+from reference import ROUNDING, changed, close, digest, each_has, in_double
 from sampling import sampled
 
 from macros.counting.parameters import Counts
@@ -48,11 +48,13 @@ def test_the_tensors_are_those_of_transformers(name):
 def test_the_vectors_are_those_of_transformers(name):
     npz, tower, config, grid = held(name)
     stored = {file[2:]: npz[file] for file in npz.files if file[:2] in ("w/", "b/")}
-    read = tower.forward(Arrays(stored), npz["input"], grid, config, Cache())
+    with in_double():
+        read = tower.forward(Arrays(stored), npz["input"], grid, config, Cache())
     theirs = [npz[file] for file in npz.files if file.startswith("read/")]
-    assert len(read) == len(theirs)
-    for ours, reference in zip(read, theirs):
+    for ours, reference in zip(read, theirs, strict=True):
         close(ours, reference)
+    for single, ours in zip(tower.forward(Arrays(stored), npz["input"], grid, config, Cache()), read, strict=True):
+        close(single, ours, ROUNDING, "in single precision: ")
 
 
 @pytest.mark.parametrize("name", NAMES)

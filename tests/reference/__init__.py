@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from hashlib import blake2b
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 
@@ -27,6 +28,9 @@ DRAFTS = TESTS / "golden" / "drafts"
 
 # DESIGN.md: logits and hidden states agree within this share of the largest value.
 TOLERANCE = 1e-5
+
+# What single precision may add to that: at most 2.3e-5 on the processors seen so far (zamba2).
+ROUNDING = 1e-4
 
 # Past its trained length, dynamic scaling turns by other angles with each token; kept keys are turned as they were.
 DYNAMIC = "llama_dynamic_rope"
@@ -76,6 +80,13 @@ def close(ours, reference, tolerance=TOLERANCE, what=""):
     assert np.shape(ours) == np.shape(reference), f"{what}{np.shape(ours)} against {np.shape(reference)}"
     off, allowed = np.abs(ours - reference).max(), tolerance * max(1, np.abs(reference).max())
     assert off <= allowed, f"{what}differs by {off:.3g}, allowed {allowed:.3g}"  # NaN fails too
+
+
+def in_double():
+    """Weights are loaded as float64 within: processors round products in single precision differently, and small random
+    models let that grow beyond the tolerance.
+    """
+    return mock.patch.object(Arrays, "__call__", lambda self, *of: self._checked(*of).astype(np.float64))
 
 
 def digest(tensors):
