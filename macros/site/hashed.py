@@ -9,11 +9,13 @@ costs a round trip before the page shows. Scripts and styles lose their comments
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from hashlib import sha256
 from posixpath import splitext
 
 from rcssmin import cssmin
+
+from ..cache.memory import memoized
 
 FOLDER = "assets"
 SCRIPTS = frozenset({".mjs", ".js"})
@@ -48,7 +50,8 @@ def is_written_here(path: str) -> bool:
     return splitext(path)[1] in SCRIPTS and not path.startswith((*DATA, f"{FOLDER}/vendor/"))
 
 
-def one_sheet(sheets: Iterable[str], colors: Collection[str]) -> str:
+@memoized  # for the live preview, at each save
+def one_sheet(sheets: tuple[str, ...], colors: frozenset[str]) -> str:
     """One style sheet from several, in order, without comments, spaces and unused parts; of the theme's colors, only
     those that the site uses."""
     sheet = cssmin("\n".join(_LEFT_OUT.sub("", sheet.removeprefix('@charset "UTF-8";')) for sheet in sheets))

@@ -213,7 +213,7 @@ def test_one_sheet_is_all_sheets_in_their_order():
     rule = "[data-md-color-switching] *,[data-md-color-switching] :after{i:j!important}k{l:m}"
     unused = "[dir=rtl] a{b:c}@media print{.md-version,.x:is(y,z),.md-search__form:is(a,b){o:p}}"
     colors = "[data-md-color-primary=red],[data-md-color-accent=lime] q{r:s}"
-    one = hashed.one_sheet([*sheets, rule, unused, colors], {"lime"})
+    one = hashed.one_sheet((*sheets, rule, unused, colors), frozenset({"lime"}))
     assert one == "a{b:c}e>f{g:h}k{l:m}@media print{.x:is(y,z){o:p}}[data-md-color-accent=lime] q{r:s}"
 
 

@@ -60,6 +60,7 @@ ADAPTERS = (
 )
 # For a site to be published: neither a preview nor a build with PUBLISHED=no.
 PUBLISHED = "macros.site.mkdocs.published", "macros.site.mkdocs.shared", "macros.site.content_security"
+PREVIEWED = ("macros.site.mkdocs.previewed",)
 SECOND = "macros.cache.second_process"  # if the build has one
 OUTPUT = "macros.site.mkdocs.output"  # for a build that replaces the content of its folder
 is_replacing = False
@@ -69,8 +70,9 @@ def call(event, *args, **kwargs):
     """Pass the event to the function with that name in each adapter."""
     result = None
     try:
-        published = () if preview.serving or os.environ.get("PUBLISHED") == "no" else PUBLISHED
-        for name in ADAPTERS + published + ((OUTPUT,) if is_replacing else ()):
+        is_published = not preview.serving and os.environ.get("PUBLISHED") != "no"
+        further = (PUBLISHED if is_published else PREVIEWED) + ((OUTPUT,) if is_replacing else ())
+        for name in ADAPTERS + further:
             if adapter := sys.modules.get(name) or (importlib.util.find_spec(name) and importlib.import_module(name)):
                 function = getattr(adapter, event, None)
                 if function and (changed := function(*args, **kwargs)) is not None:

@@ -1,17 +1,15 @@
-"""Connects `published`, `hashed` and `plain_markdown` to MkDocs; the live preview does not use them."""
+"""Connects `published` and `plain_markdown` to MkDocs; the live preview does not use them."""
 
 from __future__ import annotations
 
 import gc
 import os
-import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from urllib.parse import urljoin
 
 from mkdocs.commands.build import get_context
-from mkdocs.structure.files import File
 from mkdocs.structure.nav import Navigation
 
 from ...browser.bundle import without_comments
@@ -21,11 +19,9 @@ from ...views.kit.mathml import without_tex
 from .. import hashed, links
 from ..plain_markdown import markdown
 from ..published import CHANGELOG, Listed, edition, edition_date, json_ld, llms_txt
-from . import search
+from . import assets, search
 from .markdown import title_text
 from .pages import Generated, made_later, put_back
-
-THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
 navigation: list[Navigation] = []
 places: dict[str, int] = {}  # of the pages in the navigation
@@ -52,35 +48,14 @@ def on_config(config):
 
 
 def on_files(files, config):
-    """One sheet of styles, and our scripts, under their hashed name; the pages' links to them."""
-    for file in [file for file in files if file.src_uri.startswith(hashed.THEME_SCRIPTS)]:
-        files.remove(file)
+    """Our scripts and styles under their hashed name."""
     gc.freeze()  # modules and traces live to the end; excluding them from collections saves 0.4 s of 18
-    ours = {path: files.get_file_from_path(path) for path in config.extra_css}
-    sheets = [file for file in files if THEME.fullmatch(file.src_uri)] + [file for file in ours.values() if file]
-    palettes = config.theme.get("palette") or []
-    palettes = [palettes] if isinstance(palettes, dict) else palettes
-    colors = {str(one[name]).replace(" ", "-") for one in palettes for name in ("primary", "accent") if name in one}
-    styles = hashed.one_sheet((file.content_string for file in sheets), colors)
-    for file in sheets:
-        files.remove(file)
-    one = File.generated(config, hashed.STYLES, content=styles)
-    files.append(one)
-    own = [f for f in files if (f.generated_by or f.src_dir == config.docs_dir) and hashed.is_moved(f.src_uri)]
+    own = assets.collected(files, config)
     second_process.start(dict(made_later(reversed(own))))
     for file in own:
         if hashed.is_written_here(file.src_uri):
             file.content_string = without_comments(file.content_string)
-    folder = config.extra["assets"] = hashed.hashed_folder((f.src_uri, f.content_bytes) for f in own)
-    for file in own:
-        file.dest_uri = hashed.hashed_path(file.src_uri, folder)
-    paths = {file.src_uri for file in own}
-    config.extra_css = [one.dest_uri, *(path for path, file in ours.items() if file is None)]
-    for n, script in enumerate(config.extra_javascript):
-        if isinstance(script, str):
-            config.extra_javascript[n] = hashed.hashed_path(script, folder) if script in paths else script
-        elif script.path in paths:
-            script.path = hashed.hashed_path(script.path, folder)
+    assets.move(own, hashed.hashed_folder((f.src_uri, f.content_bytes) for f in own), config)
 
 
 def on_nav(nav, config, files):

@@ -134,7 +134,7 @@ def _moved(docs: Path, site: Path, home: str) -> dict[str, str]:
     """Move scripts, styles and what they load to their hashed names; the new name of each, and of each style sheet that
     is now in the one of the site."""
     sheets = [posixpath.normpath(name) for name in _SHEET.findall(home)]
-    one = hashed.one_sheet(((site / name).read_text("utf-8") for name in sheets), set(_COLORS.findall(home)))
+    one = hashed.one_sheet(tuple((site / name).read_text("utf-8") for name in sheets), frozenset(_COLORS.findall(home)))
     for name in sheets:
         (site / name).unlink()
     (site / hashed.STYLES).write_text(one, "utf-8")

@@ -10,7 +10,8 @@ from .requests import address
 
 # In the addresses of files that no list of MkDocs' names, and of those that the build of all pages lists.
 WRITTEN_LATE = "search/", "sitemap.xml", "404.html"
-GENERATED_LATE = "data/", "assets/engine/", "assets/capitals/", "assets/vocabularies/"
+ASSETS = "assets-preview"  # the folder of scripts and styles: one name, or each saved script would change all pages
+GENERATED_LATE = "data/", *(f"{ASSETS}/{name}/" for name in ("engine", "capitals", "vocabularies"))
 
 
 class Addresses:

@@ -28,6 +28,7 @@ from watchdog.observers import Observer
 from watchdog.observers.polling import PollingObserver
 
 from ....cache import memory
+from .addresses import ASSETS
 from .heap import keep_memory_whole, trim
 from .inputs import CHECKED
 from .lines import Errors, Once, one_line
@@ -36,8 +37,6 @@ from .requests import Hosts, address, as_markdown, path_of, secured
 log = logging.getLogger("mkdocs.macros.preview")
 
 MOST = 4  # open pages that are built before the others
-
-NAMED_BY_CONTENT = re.compile(r"\.[0-9a-f]{8}\.min\.(css|js)$")  # cache lifetime of static files
 
 MANY = 20  # saves between full garbage collections
 QUIET = 20  # and the idle seconds before one, which takes a second
@@ -205,8 +204,6 @@ class Served:
                 content, policy = secured(content)
                 headers = [*headers, ("Content-Security-Policy", policy)]
             headers, body = [*headers, ("Content-Length", str(len(content)))], [content]
-        if status.startswith("200") and NAMED_BY_CONTENT.search(path):
-            headers = [*headers, ("Cache-Control", "max-age=3600")]
         start_response(status, headers)
         return body
 
@@ -257,7 +254,7 @@ class Served:
             return False
         if not self.preview.asked_for.may_come(path, self.preview.is_complete):
             return False
-        return not (path.startswith("assets/") and self.has(path))
+        return not (path.startswith(("assets/", f"{ASSETS}/")) and self.has(path))
 
     def has(self, uri: str) -> bool:
         """Whether the served site has such a file."""
