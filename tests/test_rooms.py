@@ -370,7 +370,6 @@ TESTS = ROOT / "tests"
 FROM_OUTSIDE = {
     "api/test_one_package.py": "asks for `every_parameter` in processes of its own",
     "api/test_python_page.py": "runs the examples of the page on the API",
-    "catalogue/test_hub.py": "by the command, with a hub of its own",
     "catalogue/test_new_presets.py": "adds presets to a copy",
     "cli/test_parallel.py": "by the command's arguments",
     "cli/test_training.py": "by the command's arguments",

@@ -54,6 +54,7 @@ class Values {
       const [size, read] = SCALARS.get(type) ?? [0, () => 0n]
       return type === TEXT ? texts(view, length, start) : Array.from({ length }, (_, i) => read(view, start + i * size))
     }
+    this.__repr__ = () => `a list of ${grouped(length)}`
   }
 }
 

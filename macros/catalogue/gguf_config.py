@@ -119,7 +119,7 @@ class Reading:
         """The keys that the metadata state."""
         raw: Raw = {"model_type": self.model_type}
         for field, said in SIZES.items():
-            if (key := self.keys.get(field)) and (value := self._said(field, said)) is not None:
+            if (key := self.keys.get(field)) and (value := self._said(said)) is not None:
                 put(raw, key, value)
         self._put(raw, "vocab_size", self._rows("token_embd.weight"))
         self._put(raw, "tied", "output.weight" not in self.shapes)
@@ -136,7 +136,7 @@ class Reading:
             raw.setdefault("max_position_embeddings", context)
         return raw
 
-    def _said(self, field: str, names: tuple[str, ...]) -> Any:
+    def _said(self, names: tuple[str, ...]) -> Any:
         for name in names:
             value = self.file.of(name)
             if (listed := self.file.listed(name)) is not None:
@@ -151,6 +151,11 @@ class Reading:
     def _number(self, name: str) -> int | None:
         value = self.file.of(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+    def _heads(self) -> int | None:
+        """Query heads, of the layer that has most."""
+        said = self._said(("attention.head_count",))
+        return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else None
 
     def _put(self, raw: Raw, field: str, value: Any) -> None:
         if field in self.keys and value is not None:
@@ -199,7 +204,7 @@ class Reading:
         """The number whose root divides the scores. No key states it: llama.cpp uses the head width, and for the
         27-billion models the query width divided by the number of heads."""
         head, width = self._number("attention.key_length"), self._number("embedding_length")
-        heads, layers = self._said("n_heads", ("attention.head_count",)), self._number("block_count")
+        heads, layers = self._heads(), self._number("block_count")
         if head is not None and width and heads:
             is_largest = layers in (46, 62)
             self._put(raw, "query_scalar", width // heads if is_largest else head)
@@ -239,7 +244,7 @@ class Reading:
         usual["original_max_position_embeddings"] = 8192
         placed = self.file.tensors["rope_freqs.weight"]
         divisors = placed.floats()
-        if not divisors or min(divisors) <= 0:
+        if not divisors or not all(0 < d < math.inf for d in divisors) or not 0 < theta < math.inf or theta == 1:
             return usual
         factor = max(divisors)
         usual["factor"] = _exact(factor)
@@ -258,11 +263,13 @@ class Reading:
         if slope <= 0 or offset <= 0:
             return usual
         high = 1 + 1 / offset
+        if not math.isfinite(slope * high):
+            return usual
         return usual | {"high_freq_factor": _near(high), "original_max_position_embeddings": round(slope * (high - 1))}
 
     def _width(self) -> int | None:
         """Numbers of a head."""
-        heads, width = self._said("n_heads", ("attention.head_count",)), self._number("embedding_length")
+        heads, width = self._heads(), self._number("embedding_length")
         return self._number("attention.key_length") or (width // heads if heads and width else None)
 
     def _layers(self, raw: Raw) -> None:

@@ -44,6 +44,9 @@ class Values(NamedTuple):
     length: int
     start: int
 
+    def __repr__(self) -> str:
+        return f"a list of {self.length:,}"
+
     def all(self) -> list[Scalar]:
         """Every value, texts decoded."""
         if self.type != _TEXT:

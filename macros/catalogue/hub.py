@@ -32,8 +32,8 @@ def load(name: str, files: bool = False, revision: str | None = None) -> Model:
     With `files`, the headers of its safetensors files are read too, and decide about bytes. Raises `Problem`, also for
     a model that is gated, private or missing, and for a hub that cannot be reached.
     """
-    repository = _repository(name)
-    is_asked = repository and not os.path.exists(name) and (files or revision or not presets.meant(name).slug)
+    repository, known = "" if os.path.exists(name) else _repository(name), presets.meant(name)
+    is_asked = repository and (files or revision or not (known.slug or known.why))
     if not is_asked or name in presets.paths():
         if files or revision:
             option = "files" if files else "revision"
@@ -42,8 +42,8 @@ def load(name: str, files: bool = False, revision: str | None = None) -> Model:
     try:
         library = _library()
     except ImportError:
-        known = presets.unknown(name)
-        raise Problem(known.what, f"{known.mend}; to ask the hub, pip install 'every-parameter[hub]'") from None
+        problem = presets.unknown(name)
+        raise Problem(problem.what, f"{problem.mend}; to ask the hub, pip install 'every-parameter[hub]'") from None
     with _in_one_line(repository, revision):
         config = _config(library, repository, revision)
         folder = _headers(library, repository, revision, config) if files else None
@@ -67,7 +67,10 @@ def config_file(name: str) -> str:
 
 
 def _repository(name: str) -> str:
-    """`organization/name` from a name or an address; empty if there is none."""
+    """`organization/name` from a name or an address; empty if there is none, as for the path of a file."""
+    is_path = name.strip().startswith(("/", "./", "~", "\\")) or (name.count("/") > 2 and name.endswith(".json"))
+    if is_path and "://" not in name:
+        return ""
     found = reference(name)
     whole = f"{found.organization}/{found.name}"
     is_file = found.name.lower().endswith((".json", ".safetensors", ".gguf"))

@@ -219,9 +219,12 @@ def of_sizes(sizes: Mapping[str, int]) -> list[str]:
 
 def unknown(name: str) -> Problem:
     """The problem of a name that means no model of the catalog: the models that it could mean, or the nearest one."""
-    if found := meant(name).candidates:
+    read = meant(name)
+    if found := read.candidates:
         shown = found[:MOST_CANDIDATES]
         others = f" or one of {len(found) - len(shown)} more" if len(found) > len(shown) else ""
+        if read.why:
+            return Problem(f"{shorten(name)}: {read.why}", f"name {' or '.join(shown)}")
         if len(found) == 1:
             return Problem(f"unknown model {shorten(name)}", f'did you mean "{found[0]}"?')
         return Problem(f"{shorten(name)} could be several models", f"name one: {', '.join(shown)}{others}")
@@ -250,8 +253,12 @@ def load(name: str) -> Model:
     path = Path(name)
     folder = path if os.path.isdir(path) else None
     path = path / "config.json" if folder else path
-    if not os.path.exists(path) and (slug := meant(name).slug):
-        return model(slug)
+    if not os.path.exists(path):
+        read = meant(name)
+        if read.slug:
+            return model(read.slug)
+        if read.why:
+            raise unknown(name)
     if folder is None and is_gguf(path):
         return _of_gguf(name, path)
     if path.suffix != ".json" and not os.path.exists(path):  # not even possible for a name too long for a path

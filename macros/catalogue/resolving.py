@@ -1,5 +1,4 @@
-"""Resolves the names by which people call a model: a slug, a name, a hub's name or address, an Ollama tag, a
-conversion.
+"""Names of models, resolved in one module: a slug, a name, a hub's name or address, an Ollama tag, a conversion.
 
     Qwen/Qwen3-8B                                        qwen3-8b
     https://huggingface.co/Qwen/Qwen3-8B/blob/main/x     qwen3-8b
@@ -43,7 +42,7 @@ class Reference(NamedTuple):
 class Meant(NamedTuple):
     """The model that a name means, the weight format that it names, and the assumptions made.
 
-    Without a slug, `candidates` are the models that it could mean.
+    Without a slug, `candidates` are the models that it could mean, and `why` says which of its parts disagree.
     """
 
     slug: str
@@ -76,10 +75,13 @@ _FP8 = {"deepseek-ai": "fp8-block", "qwen": "fp8-block", "pytorch": "torchao-flo
 # Words after a model's name that change no shape: `-Instruct` has those of the base.
 _VARIANTS = frozenset("base chat hf instruct it latest pt sft".split())
 # Words of conversions that do not name the format.
-_FILLERS = frozenset("actorder dwq false gguf i1 imat imatrix kv mlx qat quant quantized static true unsloth".split())
+_FILLERS = frozenset(
+    "actorder dwq false gguf i1 imat imatrix kv mlx qat quant quantized static true unquantized unsloth".split()
+)
 _COUNTED = frozenset("awq block bnb dynamic fp4 fp8 gptq mxfp4 nf4 nvfp4 nvfp4a16 w4a16 w8a8".split())
 # Words of formats that are not counted; `ud` marks Unsloth's own mixes.
 _UNCOUNTED = frozenset("aqlm autoround exl2 exl3 ggml hqq marlin mxfp8 onnx ov ud w4a4 w4a8 w8a16".split())
+_AFTER_FORMATS = frozenset("preview v2".split())  # of another release of the same conversion
 _OF_MIXES = frozenset("0 1 k l m nl s xl xs xxl xxs".split())
 _SHORTENED = frozenset("bf16 chat hf instruct it pt".split())
 _WIDTHS = {f"{n}bit": n for n in range(2, 9)} | {"int4": 4, "int8": 8}
@@ -133,8 +135,8 @@ def reference(text: str) -> Reference:
         if len(path) > n and path[n] in (*_VIEWS, "-"):
             place = path[-1] if len(path) > n + 1 else ""
             path = path[:n]
-    if len(path) == 3 and path[2].lower().endswith(_FILES):
-        place, path = path[2], path[:2]
+    if len(path) > 2 and path[-1].lower().endswith(_FILES):
+        place, path = path[-1], path[:2]
     if len(path) == 1 and path[0].startswith("models--"):  # a folder of the hub's cache
         path = path[0].removeprefix("models--").split("--", 1)
     if not 1 <= len(path) <= 2:
@@ -170,7 +172,7 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
         return Meant(text)
     called = reference(text)
     table = by_words(names) if known is None else known
-    pieces, tag = pieces_of_file(called.name), pieces_of(called.tag)
+    pieces, tag = _with_bits(pieces_of_file(called.name)), pieces_of(called.tag)
     if not called.organization:
         tag = _of_ollama(tag)
     if not pieces:
@@ -178,14 +180,18 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
     taken = "the same shapes"
     slug, behind = _longest([*pieces, *tag], table, formats)
     if not slug and "_" in called.name:
-        slug, behind = _longest([*pieces_of_file(_without_maker(called.name, names)), *tag], table, formats)
+        pieces = _with_bits(pieces_of_file(_without_maker(called.name, names)))
+        slug, behind = _longest([*pieces, *tag], table, formats)
     if not slug and tag:
         taken = "the one of this size"
         slug, behind, candidates = _of_size(pieces, tag, table, names, formats)
         if candidates:
             return Meant("", candidates=candidates)
     if not slug:
-        return Meant("", candidates=_beginning_with(words_of(_without_variants([*pieces, *tag], formats)), table))
+        found = _beginning_with(words_of(_without_variants([*pieces, *tag], formats)), table)
+        if not found and called.place.lower().endswith(".gguf"):
+            found = tuple(filter(None, [resolve(_without_maker(called.place, names), names, formats, table).slug]))
+        return Meant("", candidates=found)
     behind = [*_format_in(slug, pieces, behind, names, formats), *behind]
     organization, makers = _account(called.organization), _makers(names[slug])
     is_converted = any(_is_of_conversion(piece) for piece in behind) or _format_at_end(behind, formats) != ""
@@ -193,9 +199,13 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
         return Meant("", candidates=(slug,))
     of_place = pieces_of_file(called.place)
     if called.place.lower().endswith(".gguf") and not _is_file_of(slug, called.place, table, names, formats):
-        return Meant("", candidates=(slug,))
+        other = resolve(_without_maker(called.place, names), names, formats, table)
+        its = f"is {names[other.slug].title}’s" if other.slug else "is not named after it"
+        why = f"the repository is {names[slug].title}’s, and the file {its}"
+        return Meant("", why=why, candidates=(slug, *([other.slug] if other.slug else [])))
     said, is_uncounted = _format([*behind, *of_place], organization, formats)
-    own = [words_of(pieces_of(name)) for name in (slug, names[slug].title, names[slug].hub.rpartition("/")[2])]
+    tags = [name for name in names[slug].aliases if ":" in name]
+    own = [words_of(pieces_of(name)) for name in (slug, names[slug].title, names[slug].hub.rpartition("/")[2], *tags)]
     begun = words_of([*pieces, *tag])
     is_alias = not any(begun[: len(words)] == words or begun[1 : len(words) + 1] == words for words in own if words)
     why = _why(organization not in ("", *makers), is_alias and taken, behind)
@@ -209,9 +219,16 @@ def resolve(text: str, names: Names, formats: Sequence[str], known: Table | None
 
 
 def _of_ollama(tag: list[str]) -> list[str]:
-    """A tag of Ollama's library, whose base models are called `text` or `code`, and whose files are all GGUF."""
-    tag = [piece for piece in tag if piece not in ("code", "text")]
+    """A tag of Ollama's library, whose base models are called `text` or `code`, whose files are all GGUF, and whose
+    `cloud` runs a model elsewhere."""
+    tag = [piece for piece in tag if piece not in ("cloud", "code", "text")]
     return [*tag, "gguf"] if any(piece in _WHOLE for piece in tag) else tag
+
+
+def _with_bits(pieces: list[str]) -> list[str]:
+    """`gptq-4b`, four bits, written as others do: `gptq-4bit`."""
+    bits = {"3b": "3bit", "4b": "4bit", "8b": "8bit"}
+    return [bits.get(p, p) if n and pieces[n - 1] in ("awq", "gptq") else p for n, p in enumerate(pieces)]
 
 
 def pieces_of_file(name: str) -> list[str]:
@@ -357,7 +374,7 @@ def _may_follow(rest: Sequence[str], formats: Sequence[str]) -> bool:
         said = _format_at_end(left, formats)
         if said:
             left = left[: len(left) - len(pieces_of(said))]
-        elif _is_of_conversion(left[-1]):
+        elif _is_of_conversion(left[-1]) or (left[-1] in _AFTER_FORMATS and left[-2:-1] and left[-2] in _COUNTED):
             left = left[:-1]
         elif mix := _mix_at_end(left):
             left = left[:-mix]
@@ -412,6 +429,8 @@ def _format(pieces: Sequence[str], organization: str, formats: Sequence[str]) ->
     that is not counted."""
     left = [piece for piece in pieces if piece not in _VARIANTS]
     words = set(left)
+    if "unquantized" in words:
+        return "", False
     is_mlx = "mlx" in words or organization == "mlx-community"
     said = ""
     for end in range(len(left), 0, -1):

@@ -212,6 +212,28 @@ def test_a_broken_file_is_one_line(tmp_path, capsys, name, command):
     assert said.count("\n") == 1 and "broken.gguf" in said
 
 
+FREQUENCIES = {"rope_freqs.weight": np.array([1, 2, 4, 8, 1, 1, 1, 1], np.float32)}
+STRANGE = {
+    "heads in words": {"llama.attention.head_count": "many"},
+    "heads in part": {"llama.attention.head_count": 0.5, "llama.attention.key_length": 16},
+    "a list of architectures": {"general.architecture": ["llama"]},
+    "no angles": {"llama.rope.freq_base": 0.0},
+    "angles that grow": {"llama.rope.freq_base": -1.0},
+    "the same angles": {"llama.rope.freq_base": 1.0},
+    "angles that are no number": {"llama.rope.freq_base": float("nan")},
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_strange_metadata_are_an_answer_or_one_line(tmp_path, capsys, name):
+    path = tmp_path / "strange.gguf"
+    write(path, METADATA | STRANGE[name], tensors() | FREQUENCIES, {})
+    status = main(["describe", "--format", "json", "--context", "64", str(path)])
+    said = capsys.readouterr().err
+    assert status in (0, 2) and said.count("\n") >= status // 2
+    assert not isinstance(STRANGE[name].get("general.architecture"), list) or "a list of 1: expected a name" in said
+
+
 def test_every_cut_of_a_file_is_one_line_or_the_same(tmp_path, capsys):
     whole, path = tmp_path / "whole.gguf", tmp_path / "cut.gguf"
     write(whole, METADATA, tensors(), {})

@@ -11,6 +11,9 @@ import pytest
 from copies import ROOT
 from local_hub import COMMIT, Hub, counts, hub
 
+from macros.catalogue.hub import config_file, load
+from macros.engine.errors import Problem
+
 
 def every_parameter(endpoint: str, home, *arguments: str, **more: str) -> subprocess.CompletedProcess:
     """The command, with the hub's client pointed at the server."""
@@ -117,3 +120,14 @@ def test_options_of_the_hub_are_for_a_model_of_the_hub():
 
     with pytest.raises(ep.Problem, match="files: is for a model of the hub|files"):
         ep.load("gpt2", files=True)
+
+
+PATHS = "/models/mine/config.json my/models/llama/config.json /home/me ./org/name ~/org/name \\\\org/name".split()
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_path_is_no_name_of_the_hub(path):
+    """A mistyped path is not told to another host."""
+    with pytest.raises(Problem, match="unknown model|cannot be read|no such file"):
+        load(path)
+    assert config_file(path) == path

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from macros.catalogue import presets
+from macros.catalogue import hub, presets
 from macros.catalogue.resolving import Known, Meant, pieces_of, reference, resolve, words_of
 from macros.counting.formats import WEIGHTS
 from macros.engine.errors import Problem
@@ -140,6 +140,26 @@ def test_public_names():
     assert len(PUBLIC) > 600 and not wrong, "\n".join(wrong)
 
 
+APART = {
+    "unsloth/Qwen3-8B-GGUF/Qwen3-14B-Q4_K_M.gguf": "the file is Qwen3 14B’s; name qwen3-8b or qwen3-14b",
+    "https://hf.co/unsloth/Qwen3-8B-GGUF/blob/main/Qwen_Qwen3-14B-Q4_K_M.gguf": "is Qwen3 14B’s; name qwen3-8b or",
+    "unsloth/Qwen3-VL-8B-Instruct-GGUF/mmproj-F16.gguf": "the file is not named after it; name qwen3-vl-8b",
+}
+
+
+@pytest.mark.parametrize("name", APART)
+def test_a_file_of_another_model_is_told(name):
+    """And no hub is asked."""
+    for load in (presets.load, hub.load):
+        with pytest.raises(Problem) as problem:
+            load(name)
+        assert "the repository is Qwen3" in str(problem.value) and APART[name] in str(problem.value)
+
+
+def test_a_file_of_a_known_model_in_an_unknown_repository_is_asked_back():
+    assert presets.meant("someone/files/Qwen_Qwen3-8B-Q4_K_M.gguf").candidates == ("qwen3-8b",)
+
+
 @pytest.mark.parametrize("more", ["-medical", "-1M", "x2", "-v9", ":9b"])
 def test_a_further_word_is_another_model(more):
     for known in presets.names().values():
@@ -168,6 +188,8 @@ def test_what_was_taken_for_granted_is_said():
     assert presets.meant("unsloth/Qwen3-8B-GGUF:UD-Q4_K_XL").why == "a conversion, its own format is not counted"
     assert presets.meant("unsloth/Qwen3-8B-GGUF").why == "a conversion, no format named, such as :Q4_K_M"
     assert presets.meant("Qwen/Qwen3-8B-AWQ").why == "a conversion, groups of 128 assumed"
+    assert presets.meant("bartowski/zai-org_GLM-4.6-GGUF").why == "a conversion, no format named, such as :Q4_K_M"
+    assert presets.meant("granite4:tiny-h").why == ""
     assert "“instruct” taken to have the base’s shapes" in presets.meant("unsloth/Qwen3-0.6B-Instruct-GGUF").why
 
 

@@ -36,6 +36,7 @@ export async function meant(text) {
   const all = await names(),
     { slug, format, why, candidates } = resolve(text.trim(), all, [...WEIGHTS])
   if (slug) return { slug, title: all.read(slug).title, format, why, repository: "" }
+  if (why) throw Problem(`${shorten(text)}: ${why}`, `name ${candidates.join(" or ")}`)
   const { organization, name } = reference(text),
     repository = `${organization}/${name}`
   if (NAME.test(repository) && !FILE.test(name)) {
