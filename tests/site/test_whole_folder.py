@@ -190,3 +190,17 @@ def test_sources_for_another_builder_are_whole_or_not_there(tmp_path, capsys):
         assert command.main([str(tmp_path / "out")]) == 2
     assert os.listdir(tmp_path) == []
     assert capsys.readouterr().err.endswith("/half: No space left on device; check the path and the disk\n")
+
+
+READ = """
+import mkdocs.config
+config = mkdocs.config.load_config("mkdocs.yml")
+config.plugins.run_event("startup", command="mike", dirty=False)
+print(config.plugins.run_event("config", config).site_dir)
+"""
+
+
+def test_what_only_reads_the_settings_gets_the_folder_that_they_name():
+    """mike publishes the folder that it read there, once a process of its own has built the site."""
+    asked = subprocess.run([sys.executable, "-c", READ], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert asked.stdout.splitlines()[-1] == str(ROOT / "site")

@@ -63,6 +63,7 @@ PUBLISHED = "macros.site.mkdocs.published", "macros.site.mkdocs.shared", "macros
 PREVIEWED = ("macros.site.mkdocs.previewed",)
 SECOND = "macros.cache.second_process"  # if the build has one
 OUTPUT = "macros.site.mkdocs.output"  # for a build that replaces the content of its folder
+BUILDS = "build", "gh-deploy"  # mike, among others, only reads the settings, and publishes the folder that they name
 is_replacing = False
 
 
@@ -109,7 +110,7 @@ def handed_on(event):
 
 def on_startup(command, dirty=False, **kwargs):
     global is_replacing
-    is_replacing = command != "serve" and not dirty
+    is_replacing = command in BUILDS and not dirty
     # otherwise it lists all macros in every build
     logging.getLogger("mkdocs.plugins.mkdocs_macros").setLevel(logging.WARNING)
     # Nobody waits for the empty build before the server starts.
