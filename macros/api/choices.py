@@ -76,8 +76,8 @@ class _Candidate(NamedTuple):
 
 
 def _candidates(weights: str, given: Conditions, memory_bytes: int) -> Iterable[_Candidate]:
-    """Every model of the catalog with a config: without its trace in the formats of the ladder on one device or as many
-    as `DIVIDED` has, and where the weights alone are too large."""
+    """Every model of the catalog with a config: without its trace for the formats of the ladder on one device or on a
+    number of devices in `DIVIDED`, and where the weights alone are too large."""
     is_kept = weights in (BEST, *LADDER)
     several = divided(given.devices) if is_kept and given.devices in DIVIDED else {}
     for one in listed():

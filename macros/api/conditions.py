@@ -73,13 +73,13 @@ def warn_beyond(model: Model, context: int, depth: int = 4) -> None:
 
 
 def warn(lines: Iterable[str], depth: int = 3, of: str = "") -> None:
-    """The command's messages on standard error, as Python warnings that name the model they are of."""
+    """Issue the command's warnings as Python warnings that name their model."""
     for line in lines:
         warnings.warn(f"{of}: {line}" if of else line, stacklevel=depth)
 
 
 def truth(name: str, value: object) -> bool:
-    """A choice between two. Raises `Problem` for anything else, an array too."""
+    """A true or false argument. Raises `Problem` for anything else, an array included."""
     if not isinstance(value, bool):
         raise Problem("no truth value", "True or False").about(name, value)
     return value

@@ -23,8 +23,8 @@ class EngineFit(Tabular):
 
     `terms` are the parts, each with `least` and `most`, `how` they are known (exact, estimate, range), the rule and its
     source; `unused` is internal fragmentation, what blocks of the cache hold beyond its rows. `limit` is what the
-    engine lets itself take of the memory. `longest_context` and `largest_batch` are those of which the most still fits;
-    0 where none does, None where none is too much.
+    engine lets itself take of the memory. `longest_context` and `largest_batch` are the largest whose upper bound fits;
+    0 if none does, None if there is no limit.
     """
 
     model: Model

@@ -203,7 +203,7 @@ class Model(Tabular):
         return hash((self.slug, self.format))
 
     def __reduce__(self) -> Any:
-        """A worker makes the model from its preset or its config again, rather than take a trace."""
+        """Pickle the preset or the config, not the trace: a worker makes the model again."""
         if self.inner.files is not None:
             return super().__reduce__()
         return _again, (self.slug, None if self.inner.preset else dict(self.inner.whole), self.format)

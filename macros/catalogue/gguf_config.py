@@ -153,7 +153,7 @@ class Reading:
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
     def _heads(self) -> int | None:
-        """Query heads, of the layer that has most."""
+        """The number of query heads, in the layer that has the most."""
         said = self._said(("attention.head_count",))
         return said if isinstance(said, int) and not isinstance(said, bool) and said > 0 else None
 

@@ -100,11 +100,11 @@ class Gguf(NamedTuple):
         return said
 
     def of(self, key: str) -> Value | None:
-        """A value of the architecture's own, by its key without the architecture's name."""
+        """A value of the architecture's own: its key, without the architecture's name in front."""
         return self.metadata.get(f"{self.architecture}.{key}")
 
     def listed(self, key: str) -> list[Scalar] | None:
-        """The same, of a list; None for any other value."""
+        """The same for a list; None for any other value."""
         return self.list_of(f"{self.architecture}.{key}")
 
     def list_of(self, key: str) -> list[Scalar] | None:

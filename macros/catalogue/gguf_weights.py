@@ -20,7 +20,7 @@ _TURNING = ("q_proj.weight", "k_proj.weight", "q_proj.bias", "k_proj.bias")
 class GgufWeights(Mapping[str, Array]):
     """The tensors of a file by the forward pass's names, `{i}` and `{e}` written out: float32.
 
-    `files` raises `KeyError` for a tensor that the file has not.
+    `files` raises `KeyError` for a tensor that the file does not have.
     """
 
     def __init__(self, files: Stored, made: GgufFile):

@@ -27,7 +27,7 @@ class Reading(NamedTuple):
 
 
 class Short(NamedTuple):
-    """A published size in units of half of its last digit: the size, its last digit, and the text of either."""
+    """A published size in units of half of its last digit: the size, its last digit, and the text of both."""
 
     figure: int
     last_digit: int

@@ -197,7 +197,7 @@ class Models:
         found: list[Named],
         absent: list[Absent],
     ) -> None:
-        """The names of a hub's repositories, of files and of Ollama's tags, read whole."""
+        """Read the names of hub repositories, files and Ollama tags, each as a whole."""
         for start, end in chunks_of(question):
             name = question[start:end].strip(".,;!?()`\"'")
             if not self._is_of_hub(name):
@@ -232,7 +232,7 @@ class Models:
         return has_number and is_file and len(words) > 1 and self.is_first(words[0])
 
     def _near_to(self, name: str, one: Meant) -> list[Named]:
-        """The models that a name of a hub could mean, or that stand inside it, or whose words it has."""
+        """The models that a hub name could mean, those whose names it contains, and those that share its words."""
         inside = [other.slug for other in contained(name, self.called, self.formats, self._by_words)]
         slugs = [*one.candidates, *inside][:2]
         return [self._as_named(self._of_slug[slug], True) for slug in slugs] or self._nearest(

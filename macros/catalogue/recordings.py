@@ -53,7 +53,7 @@ class Layers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Place(NamedTuple):
-    """A word, and where its row of the table is in the plane."""
+    """A word, and the position of its row of the table in the plane."""
 
     word: str
     x: float
@@ -74,9 +74,9 @@ class Map(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Answer(NamedTuple):
-    """A text, its continuation by this engine, and how llama.cpp's differs: equal tokens before the first other one and
-    the largest difference of a score, with the file unpacked to 32 bits, and as it is shipped; then by how much
-    llama.cpp's rounding moves a score of this engine. Last, how many of the first tokens the browser has."""
+    """A text, its continuation by this engine, and how llama.cpp's differs: the tokens before the first different one
+    and the largest difference of a score, with the file unpacked to 32 bits, and as it is shipped; then by how much
+    llama.cpp's rounding moves a score of this engine. Last, how many of the first tokens the browser agrees on."""
 
     text: Words
     answer: str

@@ -158,7 +158,7 @@ def _makers(known: Known) -> set[str]:
 
 
 def _account(name: str) -> str:
-    """An account's name of today, in small letters."""
+    """An account's current name, in lowercase."""
     return _RENAMED.get(name.lower(), name.lower())
 
 
@@ -240,8 +240,8 @@ def pieces_of_file(name: str) -> list[str]:
 
 
 def _is_file_of(slug: str, place: str, table: Table, names: Names, formats: Sequence[str]) -> bool:
-    """Whether a file in a model's repository is called like it, or by words of conversions alone: a projector, or a
-    model of another name, is not it."""
+    """Whether a file in a model's repository has the model's name, or only words of conversions. A projector, or the
+    file of another model, does not."""
     for name in (place, _without_maker(place, names)):
         pieces = pieces_of_file(name)
         plain = [piece for piece in pieces if piece not in ("ggml", "model")]

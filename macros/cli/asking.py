@@ -70,7 +70,7 @@ def _shown(lead: Lead) -> Answer:
 
 
 def _of_model(one: Named) -> Answer:
-    """A model that was only named."""
+    """The answer for a model that was only named."""
     preset = presets.preset(one.slug)
     if preset.config is None:
         return {"title": one.title, "said": "Its maker has not disclosed its sizes.", "address": one.page}

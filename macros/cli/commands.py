@@ -64,7 +64,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def engine_words(given: list[str]) -> tuple[list[str], list[str]]:
-    """The words of a call of `fits` without the options of the engine that it names, and these; of `train`, of the
+    """The words of a `fits` call without its engine's options, and these options; for `train`, those of the
     framework."""
     name = {"fits": "--engine", "train": "--framework"}.get(given[0] if given else "")
     if name is None or not any(word.partition("=")[0] == name for word in given):

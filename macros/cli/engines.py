@@ -51,8 +51,8 @@ OF_TRAIN = ("--format", "--context", "--on", "--framework", "--help", "-h")
 
 
 def own_words(given: list[str]) -> tuple[list[str], list[str]]:
-    """The words of a call of `fits` without the engine's options, and these; nothing is taken for an engine that has
-    no options here, and none that is not known."""
+    """The words of a `fits` call without its engine's options, and these options; none for an unknown engine, or for
+    one whose options are not known here."""
     option = "--engine" if given[0] == "fits" else "--framework"
     at = next(i for i, word in enumerate(given) if word.partition("=")[0] == option)
     name = given[at].partition("=")[2] or (given[at + 1] if at + 1 < len(given) else "")

@@ -31,7 +31,7 @@ class Adapter:
 
 
 class Names:
-    """Ends of modules' names, or an expression for the whole of them."""
+    """Endings of module names, or an expression for whole names."""
 
     def __init__(self, named: tuple[str, ...] | str):
         self.names: dict[str, bool] = {} if isinstance(named, str) else dict.fromkeys(named, True)
@@ -59,7 +59,7 @@ class Pieces:
         self.is_open = after != ""
 
     def first(self, name: str) -> str | None:
-        """The first that fits a name."""
+        """The first one that matches a name."""
         for one in self.names:
             expression = self.expressions.get(one)
             if expression is not None:
@@ -147,8 +147,8 @@ class Choice:
         return CHOSEN if self._is_in_layers(name) else UNMATCHED
 
     def _is_in_layers(self, name: str) -> bool:
-        """Whether a module is in one of the layers that are asked for: by the first number in its name, or by that
-        after the name of the layers. A target that is the whole name is in all."""
+        """Whether a module is in one of the requested layers, by the first number in its name or by the one after the
+        name of the layers. A target that is a whole name is in all of them."""
         if not self.layers or name in self.targets.names:
             return True
         parts = name.split(".")

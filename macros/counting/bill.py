@@ -77,8 +77,8 @@ class Request:
 
 @dataclass(frozen=True)
 class Line:
-    """A kind of token: how many of a request are of it, and the two times of one of them, in seconds of all devices
-    together. Money and joules are those of one token, too."""
+    """A kind of token: how many a request has, and the two times of one of them, in seconds of all devices together.
+    Money and joules are those of one token, too."""
 
     name: str
     tokens: int
@@ -109,17 +109,17 @@ class Bill:
 
     @property
     def seconds(self) -> Fraction:
-        """Of one request."""
+        """Seconds of one request."""
         return sum([line.tokens * line.seconds for line in self.lines], Fraction(0))
 
     @property
     def joules(self) -> Fraction | None:
-        """Of one request."""
+        """Joules of one request."""
         return None if self.watts is None else self.seconds * self.watts
 
     @property
     def money(self) -> Fraction | None:
-        """Of one request."""
+        """Money for one request."""
         each = [line.tokens * line.money for line in self.lines if line.money is not None]
         return sum(each, Fraction(0)) if each else None
 
@@ -142,7 +142,7 @@ def bill(costs: Costs, given: Conditions, request: Request, utilization: Fractio
 
 
 def _times(costs: Costs, given: Conditions, request: Request) -> list[tuple[str, int, Fraction, Fraction]]:
-    """Of each kind of token: its name, how many there are, and its two times at the bound."""
+    """For each kind of token: its name, its number, and its two times at the bound."""
     batch = request.batch
     found: list[tuple[str, int, Fraction, Fraction]] = []
     if request.input:
@@ -163,8 +163,8 @@ def _times(costs: Costs, given: Conditions, request: Request) -> list[tuple[str,
 
 
 def of_rate(tokens_per_second: Fraction, devices: int, watts: int | None, prices: Prices) -> tuple[Fraction, ...]:
-    """Seconds, joules and money of an output token at a measured rate of all devices together; 0 for what is not
-    known."""
+    """Seconds, joules and money of an output token at a measured rate of all devices together; 0 for any that are
+    unknown."""
     seconds = 1 / tokens_per_second
     joules = None if watts is None else seconds * watts
     return seconds, joules or Fraction(0), prices.money(seconds * devices, joules) or Fraction(0)

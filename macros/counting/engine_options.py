@@ -81,7 +81,7 @@ def words_of(text: str) -> list[str]:
 
 
 def _named(word: str) -> str:
-    """The name of an option in a word: before a =, unless the word is a short option."""
+    """The name of an option in a word: what precedes a =, unless the word is a short option."""
     is_short = word.startswith("-") and not word.startswith("--")
     return _spelled(word if is_short else word.partition("=")[0])
 
@@ -94,9 +94,9 @@ def _spelled(name: str) -> str:
 def take(
     options: Sequence[Option], ignored: Sequence[str], words: Sequence[str], others: Sequence[str]
 ) -> tuple[list[str], list[str]]:
-    """Words of a command line that has options of an engine among `others`: the engine's own with their values, and the
-    rest. A name that both have is the engine's; what only begins with - and is neither's is left to the engine, which
-    refuses it."""
+    """Split words of a command line that has options of an engine among `others`: the engine's own with their values,
+    and the rest. A name that both have is the engine's. A word that begins with - and that neither has is left to the
+    engine, which refuses it."""
     known: dict[str, bool] = {}  # whether a value follows
     for option in options:
         known |= dict.fromkeys(option.names, option.kind != SWITCH)
@@ -338,18 +338,18 @@ def tokens_of(text: str) -> int | None:
 
 
 def whole(options: Mapping[str, Value], key: str, otherwise: int) -> int:
-    """A number, or what holds without it."""
+    """A number, or the default."""
     value = options.get(key)
     return value if isinstance(value, int) and not isinstance(value, bool) else otherwise
 
 
 def text(options: Mapping[str, Value], key: str, otherwise: str) -> str:
-    """A text, or what holds without it."""
+    """A text, or the default."""
     value = options.get(key)
     return value if isinstance(value, str) else otherwise
 
 
 def switch(options: Mapping[str, Value], key: str, otherwise: bool) -> bool:
-    """Whether a switch is on, or what holds without it."""
+    """Whether a switch is on, or the default."""
     value = options.get(key)
     return value if isinstance(value, bool) else otherwise

@@ -196,7 +196,7 @@ def _zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) 
 
 
 def _torchtitan(costs: Costs, given: Conditions, options: Mapping[str, Value]) -> tuple[list[Figure], list[str]]:
-    """Its FLOPs of a token: 6 for each active parameter but the input table's, norms included, and attention."""
+    """Its FLOPs of a token: 6 for each active parameter except the input table's, norms included, and attention."""
     length, shards = whole(options, "length", given.tokens), whole(options, "shards", 1) or 1
     counts = costs.counts
     table = next((int(w.count) for w in counts.weights if _is_table(costs)[w.name]), 0)

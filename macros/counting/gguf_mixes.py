@@ -229,8 +229,8 @@ Terms = tuple[str, ...]  # of conditions, in the order of `terms_of`
 
 class Kind(NamedTuple):
     """What decides the type of a tensor: its use, the columns of its rows, whether it is the output head, or also the
-    output head, whether it is a stack, and whether no format makes it smaller than 8 bits; the terms that are true of
-    its place, and those if its layer is `counted` as in the formats that are the lowest."""
+    output head, whether it is a stack, and whether no format makes it smaller than 8 bits; the terms that hold for its
+    position, and those that hold if its layer is `counted` as in the lowest formats."""
 
     use: str
     columns: int

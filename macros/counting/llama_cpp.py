@@ -34,7 +34,7 @@ NAMES = {"float32": "f32", "float16": "f16", "bfloat16": "bf16"}  # of types, as
 
 @dataclass(frozen=True)
 class Setting:
-    """Under which options a context is made: tokens of all sequences, how many these are, whether they share one cache
+    """The options of a context: tokens of all sequences, the number of sequences, whether they share one cache
     (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, the
     `unit` of tokens that caches are padded to, the type of values if it is another one, whether windows keep all tokens
     (--swa-full), and how many states a sequence keeps.

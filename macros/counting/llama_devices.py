@@ -54,8 +54,8 @@ VENDORS = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "MTL", "Intel": "SYCL"}
 
 @dataclass(frozen=True)
 class Spot:
-    """What lies on a device or on the host, in bytes: weights, the cache of all tokens and that of windows, an
-    indexer's keys, states, the number of layers, and the cache of a draft, which has a context of its own."""
+    """What a device or the host holds, in bytes: weights, the cache of all tokens and that of windows, an indexer's
+    keys, states, the number of layers, and the cache of a draft, which has a context of its own."""
 
     weights: int = 0
     cache: int = 0
@@ -72,7 +72,7 @@ class Spot:
 
 
 def single(x: Fraction) -> Fraction:
-    """A number as 32 bits hold it: 24 digits of two, rounded half to even."""
+    """A number rounded to a 32-bit float: 24 binary digits, half to even."""
     if x <= 0:
         return Fraction(0)
     scale = x.numerator.bit_length() - x.denominator.bit_length() - 24
@@ -115,10 +115,10 @@ def device_of(layers: int, gpu_layers: int, shares: Sequence[Fraction], output_l
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked: the context, layers on devices, their shares, how they share the model, patterns of
-    tensors that lie elsewhere with their places (-1 for the CPU), the first layers whose experts are on the CPU,
-    whether the table of vectors for each layer lies with the output, as builds around b8680 place it, and whether the
-    output moves to a device last."""
+    """The request: the context, layers on devices, their shares, how they share the model, patterns of tensors that are
+    placed elsewhere, with their places (-1 for the CPU), the first layers whose experts are on the CPU, whether the
+    table of vectors for each layer lies with the output, as builds around b8680 place it, and whether the output moves
+    to a device last."""
 
     setting: llama_cpp.Setting
     gpu_layers: int | None
@@ -185,7 +185,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
 
 
 def _gpu_layers(options: Mapping[str, Value]) -> int | None:
-    """The layers that shall lie on devices; None for all. Raises `Problem`."""
+    """The number of layers that go on devices; None for all. Raises `Problem`."""
     said = text(options, "gpu_layers", "all").lower()
     if said in ("all", "auto", "-1"):
         return None
@@ -239,7 +239,7 @@ def layers_in_file(costs: Costs, has_mtp: bool = False) -> int:
 
 
 def spots_of(costs: Costs, given: Conditions, own: Asked, cards: Sequence[Card]) -> tuple[list[Spot], list[int]]:
-    """What lies on the CPU (first) and on each device, and the device of each layer and of the output."""
+    """What the CPU (first) and each device hold, and the device of each layer and of the output."""
     layers = layers_in_file(costs, own.has_mtp)
     number = layers + 1 if own.gpu_layers is None else own.gpu_layers
     places = device_of(layers, number if cards else 0, own.shares, own.has_output_last)
@@ -299,7 +299,7 @@ def _moved(own: Asked, name: str, place: int) -> int:
 
 
 def _put(weights: list[int], size: int, place: int, own: Asked, is_matrix: bool) -> None:
-    """Add a tensor where it lies; split by rows over the devices, if it is a matrix on one."""
+    """Add a tensor to its device; a matrix may be split by rows over all devices."""
     if own.mode == "row" and place >= 0 and is_matrix:
         total = sum(own.shares)
         for i, share in enumerate(own.shares):
@@ -318,7 +318,7 @@ def format_of(costs: Costs, given: Conditions) -> str:
 
 
 def names_of(cards: Sequence[Card]) -> list[str]:
-    """The devices as llama.cpp calls them: CUDA0, CUDA1; those that are named so keep their number."""
+    """The devices as llama.cpp calls them: CUDA0, CUDA1; devices that are already named so keep their numbers."""
     return [
         card.name if card.name.startswith(BACKENDS) else f"{VENDORS.get(card.vendor, 'CUDA')}{i}"
         for i, card in enumerate(cards)
@@ -622,7 +622,7 @@ def _draft_sums(
     compute: tuple[int, int],
     host: tuple[Fraction, Fraction],
 ) -> list[Figure]:
-    """The buffers of a draft's context, beside its cache: about as large as those of the model's own."""
+    """The buffers of a draft's context, beside its cache: about as large as the model's own."""
     outputs = llama_cpp.output_bytes(costs, own.setting)
     rule = "an estimate: the context of the draft has buffers of about the same size"
     found = [exactly("draft outputs", "output buffer size of the draft", outputs, "MiB", 2, rule, PROVED)]

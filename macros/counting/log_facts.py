@@ -439,7 +439,7 @@ def rank_of(line: str) -> str:
 
 
 def sizes_in(facts: Mapping[str, str]) -> dict[str, int]:
-    """The sizes of a model among facts, by the key of a config; those that are 0 are not said."""
+    """The sizes of a model among facts, by the key of a config; zeros are left out."""
     return {meant: int(facts[key]) for key, meant in SIZES.items() if facts.get(key, "0") != "0"}
 
 

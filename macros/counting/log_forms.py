@@ -261,7 +261,7 @@ def matched(form: Form, line: str, number: int) -> Found | None:
 
 
 def place_of(text: str, part: str, start: int) -> int:
-    """Where a part of a text begins, from a place on; -1 if it is not there."""
+    """The position of a part of a text, searched from a position on; -1 if it is missing."""
     before, found, _ = text[start:].partition(part)
     return start + len(before) if found else -1
 
@@ -319,7 +319,7 @@ def _end_of_number(line: str, at: int) -> int:
 
 
 def word(text: str, signs: str) -> str:
-    """The beginning of a text that has only these signs."""
+    """The leading part of a text that consists of these characters."""
     end = 0
     while end < len(text) and text[end] in signs and end < 96:
         end += 1

@@ -34,9 +34,9 @@ OF_SERVER = ("version",)
 @dataclass(frozen=True)
 class Log:
     """What a log says of one start: the engine, its version, the model's name, options as words of the engine's command
-    line, the devices with what is free of each (in MiB), the figures in their order, how many lines there were, the
-    format of the weights, their type and quantization, the model's architecture, the name of its file, its sizes by the
-    key of a config, and which start of how many it is."""
+    line, the devices with the free memory of each (in MiB), the figures in their order, the number of lines, the format
+    of the weights, their type and quantization, the model's architecture, the name of its file, its sizes by the key of
+    a config, and which of how many starts it is."""
 
     engine: str
     version: str
@@ -69,8 +69,8 @@ class _Start:
 
 
 def read_log(text: str, engine: str = "", start: int = 0) -> Log:
-    """The facts of a log; the engine is found by what only it writes, unless it is named. An engine of "" is not known.
-    Of several starts, the one with the most figures counts, or the one with the number `start`, from 1."""
+    """The facts of a log; the engine is found by what only it writes, unless it is named. The engine is "" if it is
+    unknown. Of several starts, the one with the most figures counts, or the one with the number `start`, from 1."""
     lines = [plain(line) for line in text.split("\n")[:MOST_LINES]]
     name = engine or engine_of(lines)
     starts: list[_Start] = []
@@ -112,7 +112,7 @@ def _add_ranks(engine: str, facts: Facts) -> None:
 
 
 def _services(lines: Sequence[str]) -> list[str]:
-    """The services of a log of several, which stand before each line: `web | `; one of "" without them."""
+    """The services in a log of several, whose names precede each line: `web | `; one of "" without them."""
     counts: dict[str, int] = {}
     for line in lines:
         name, found, _ = line.partition(" | ")
@@ -201,7 +201,7 @@ def _read_line(line: str, command: str, number: int, engine: str, options: Seque
 
 
 def _see_draft(line: str, this: _Start) -> None:
-    """How many models a rank of SGLang has loaded, and for how many it has pools: the second is the draft."""
+    """Count the models that a rank of SGLang has loaded, and those that have pools: the second is the draft."""
     rank = log_facts.rank_of(line)
     if "Load weight begin" in line:
         this.loads[rank] = this.loads.get(rank, 0) + 1

@@ -39,8 +39,7 @@ QUANTIZATIONS = {
 
 @dataclass(frozen=True)
 class Replay:
-    """A log by its rows, the deployment that it was held against, the options that were taken from it, and what to
-    change."""
+    """A log's rows, the deployment that it was compared with, the options taken from it, and what to change."""
 
     rows: tuple[Row, ...]
     deployment: Deployment
@@ -77,8 +76,8 @@ def format_in(log: Log, published: Collection[str], named: str) -> str:
 
 
 def nearest_mix(log: Log, name: str) -> str:
-    """The mix of llama-quantize whose bits are next to those of a file by a mix of its maker's own: as the log prints
-    them, or as its name says them; "" if neither does."""
+    """The mix of llama-quantize that is nearest in bits to a file in its maker's own mix. The bits are those that the
+    log prints, or those in the file's name; "" without either."""
     bits = last_of(log, "bits")
     whole = 0 if bits is None else int(bits.number)
     for piece in name.lower().replace("-", "_").replace(".", "_").split("_") if not whole else ():
@@ -140,9 +139,9 @@ def replay(
     version: str = "",
     parts: Sequence[tuple[str, int]] = (),
 ) -> Replay:
-    """A log beside what is counted for this model under the options that it names; `asked` are options that somebody
-    gives beside, `parts` bytes of what an engine loads beside the text part, each with its name. Raises `Problem` if
-    the engine or its rules for the model are not known."""
+    """Compare a log with what is counted for this model under the options that it names. `asked` are further options,
+    `parts` the bytes of what an engine loads in addition to the text part, each with its name. Raises `Problem` if the
+    engine or its rules for the model are not known."""
     if log.engine not in deploying.ENGINES:
         raise Problem(
             "no engine is known that writes such a log", "give a start-up log of vLLM, SGLang, llama.cpp or Ollama"
@@ -226,7 +225,7 @@ def _of_ranks(counted: _Counted, change: Mapping[str, Value]) -> tuple[Deploymen
 
 
 def _room(one: Found) -> list[int]:
-    """An amount that a log rounds, with its ends."""
+    """An amount that a log rounds, with both bounds."""
     size = int(one.number * GIB)
     half = GIB // (2 * 10 ** max(one.digits, 1)) if one.digits >= 2 else GIB // 200
     return [size - half, size, size + half]
@@ -244,7 +243,7 @@ def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | 
 
 
 def _even(log: Log, cards: Sequence[Card]) -> list[Card]:
-    """Devices whose free memory a log does not say: in proportion to the layers that their caches show, the output on
+    """Devices whose free memory a log does not state: in proportion to the layers that their caches show, the output on
     the last; otherwise to their caches and weights."""
     sizes: list[int] = []
     layers = _layers_in(log, cards)
@@ -258,7 +257,7 @@ def _even(log: Log, cards: Sequence[Card]) -> list[Card]:
 
 
 def _layers_in(log: Log, cards: Sequence[Card]) -> list[int]:
-    """The layers of each device, by the sizes of their caches and states; none where these do not say it."""
+    """The layers of each device, by the sizes of their caches and states; none if these do not tell."""
     counts = [0] * len(cards)
     for key in ("cache", "windows", "state"):
         sizes = [
@@ -358,7 +357,7 @@ def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -
 
 
 def _middle(figure: Figure) -> str:
-    """A figure without its ends."""
+    """A figure without its bounds."""
     return written(figure.value(figure.least if figure.middle is None else figure.middle), figure.digits)
 
 

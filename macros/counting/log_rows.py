@@ -62,7 +62,7 @@ OTHER_MIX = Fraction(1, 3)  # by which a maker's own mix may differ from llama-q
 
 @dataclass(frozen=True)
 class Row:
-    """A figure of a log: its line, its words, what was printed, what is counted (empty for none), how these stand, and
+    """A figure of a log: its line, its words, what was printed, what is counted (empty for none), how they compare, and
     the rule or the cause."""
 
     line: int
@@ -75,7 +75,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Beside:
-    """What a log is held against: what was counted, by which change (`why`), the weights in 16 bits if a log does not
+    """What a log is compared with: what was counted, by which change (`why`), the weights in 16 bits if a log does not
     say how much of them is quantized, bytes of parts that an engine loads beside the text part, each with its name, the
     method of the quantization, and what the other ranks have room for."""
 
@@ -301,5 +301,5 @@ def is_counted(state: State) -> bool:
 
 
 def number_of(rows: Sequence[Row], state: State) -> int:
-    """How many rows stand in this way."""
+    """The number of rows in this state."""
     return len([row for row in rows if row.state == state])

@@ -36,7 +36,7 @@ ITEM_BYTES = 2
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked of vLLM: the split, tokens of a request, the options of the cache, and the pool if it is given."""
+    """The request to vLLM: the split, tokens of a request, the options of the cache, and the pool if it is given."""
 
     split: Split
     setting: vllm.Setting

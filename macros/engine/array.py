@@ -114,8 +114,8 @@ class Node:
         return self._flops
 
     def walk(self) -> tuple[Node, ...]:
-        """This node and all of its descendants, in the order of the calls. Collected once; ask only after the call has
-        ended."""
+        """This node and all of its descendants, in the order of the calls. Collected once, so read it only after the
+        call has ended."""
         if not self.children:
             return (self,)
         if self._walked is None:
@@ -133,7 +133,8 @@ class Node:
         return nodes[::-1]
 
     def all_weights(self) -> tuple[Weight, ...]:
-        """The weights that this call used, each once, in order. Computed once; ask only after the call has ended."""
+        """The weights that this call used, each once, in order. Computed once, so read it only after the call has
+        ended."""
         if self._weights is None:
             several = [w for n in self.walk() for w in n.weights] if self.children else self.weights
             self._weights = tuple(dict.fromkeys(several))

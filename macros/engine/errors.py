@@ -44,7 +44,7 @@ class Problem(Exception):
 
 
 def closest(word: str, known: Iterable[str]) -> str | None:
-    """The known word that is spelled most like a word, or None if none is."""
+    """The known word spelled most like a word, or None if none is."""
     from difflib import get_close_matches  # imported for misspelled words only
 
     matches = get_close_matches(str(word), [str(k) for k in known], n=1, cutoff=0.6)

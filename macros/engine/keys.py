@@ -320,7 +320,7 @@ def head_read_otherwise(whole: Mapping[str, Any], config: object) -> tuple[str, 
 
 
 def parts_read_otherwise(whole: Mapping[str, Any], there: Mapping[str, Any]) -> tuple[str, ...]:
-    """A line if transformers reads a text model's keys only in a table that the whole config has not."""
+    """A line if transformers reads a text model's keys only in a table that the whole config lacks."""
     kind, classes = str(whole.get("model_type")), listed(whole.get("architectures"))
     if classes and (kind, classes[0]) in TYPE_OF_CLASS:
         return ()

@@ -21,7 +21,7 @@ RECURRENT = {Role.MAMBA: "Mamba block", Role.MAMBA2: "Mamba-2 block", Role.TIME_
 
 
 def of(node: Node) -> str:
-    """The term of a step; empty for a NumPy call. Found once; ask only after the call has ended."""
+    """The term of a step; empty for a NumPy call. Found once, so read it only after the call has ended."""
     if node.term is None:
         node.term = _found(node)
     return node.term

@@ -120,7 +120,7 @@ def check(name: str, signature: inspect.Signature, args: tuple, kwargs: dict[str
 
 
 def _twice(value: object) -> object:
-    """The first text that a list has twice."""
+    """The first text that appears twice in a list."""
     texts = [one for one in value if isinstance(one, str)] if isinstance(value, tuple) else []
     return next((one for n, one in enumerate(texts) if one in texts[:n]), None)
 

@@ -47,7 +47,7 @@ def pictures(name: str) -> list[Generated]:
 
 
 def path_of(slug: str | None) -> str:
-    """Where a model's picture stands in the site, or the site's own."""
+    """The path of a model's picture in the site, or of the site's own."""
     return f"{FOLDER}/{slug or 'site'}.png"
 
 
@@ -83,7 +83,7 @@ def picture(model: Model, title: str = "") -> bytes:
 
 
 def _line(draw: Any, base: int, text: str, colour: str, sizes: tuple[int, ...], weight: int) -> None:
-    """A line of text in the largest of these sizes that is as wide as the map at most."""
+    """A line of text in the largest of these sizes that fits the map's width."""
     fitting = (n for n in sizes if _font(n, weight).getlength(text) <= MAP[2] - LEFT)
     draw.text((LEFT, base), text, colour, _font(next(fitting, sizes[-1]), weight), "ls")
 

@@ -1,8 +1,8 @@
 """BART and its like: an encoder reads a text at once, in both directions; a decoder generates another, and looks at the
 encoder's output.
 
-The norms follow the parts or precede them, places are in a table of each stack or computed, and the encoder's length is
-that of the table; `t5` explains the two lengths. Sources: arXiv 1910.13461 (BART), 2001.08210 (mBART), 2010.11125
+The norms follow the parts or precede them, positions are in a table of each stack or computed, and the encoder's length
+is that of the table; `t5` explains the two lengths. Sources: arXiv 1910.13461 (BART), 2001.08210 (mBART), 2010.11125
 (M2M-100), 1804.00344 (Marian), 1912.08777 (Pegasus), 2004.13637 (Blenderbot), 2103.06333 (PLBart), 2206.12131 (MVP);
 tensor names as transformers.
 """
@@ -179,7 +179,7 @@ class Mvp(Bart):
 
 @config
 class M2M100(Bart):
-    """Hyperparameters of M2M-100 and NLLB, in forward order; places are computed."""
+    """Hyperparameters of M2M-100 and NLLB, in forward order; positions are computed."""
 
     scale_embedding: bool = key("scale_embedding", True)
     activation: str = key("activation_function", "relu")
@@ -199,7 +199,7 @@ class M2M100(Bart):
 
 @config
 class Marian(Bart):
-    """Hyperparameters of Marian, in forward order; places are computed, and both stacks may have a vocabulary."""
+    """Hyperparameters of Marian, in forward order; positions are computed, and both stacks may have a vocabulary."""
 
     n_written: Size = key("decoder_vocab_size", lambda c: c.vocab_size)
     shared: bool = key("share_encoder_decoder_embeddings", True)
@@ -230,7 +230,7 @@ class Marian(Bart):
 
 
 def must_be_even(width: int) -> None:
-    """Raise `Problem` unless as many sines as cosines make a place."""
+    """Raise `Problem` unless a position has as many sines as cosines."""
     if width % 2 or width < 4:
         raise Problem(
             f"d_model = {int(width)}: expected an even number, 4 or more",

@@ -119,7 +119,7 @@ def forward(w: Weights, ids: Array, c: Beam, cache: KVCache, last: bool = True) 
 
 
 def rope_of(c: Beam, mask: Mask) -> Rope:
-    """The rotary embedding of the layers that see so much."""
+    """The rotary embedding of the layers with this reach."""
     return rope_of_mask(c.rope_parameters, mask)
 
 

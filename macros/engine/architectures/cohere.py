@@ -53,7 +53,7 @@ class Cohere(Llama):
         return read_rope(self.rope_parameters, theta=500_000.0)
 
     def rope_of(self, mask: Mask) -> Rope:
-        """The rotary embedding of the layers that see so much."""
+        """The rotary embedding of the layers with this reach."""
         return self.rope
 
 

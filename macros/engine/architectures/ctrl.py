@@ -1,4 +1,4 @@
-"""CTRL: an early decoder, with places that are computed and a bias for each token of the vocabulary.
+"""CTRL: an early decoder, with positions that are computed and a bias for each token of the vocabulary.
 
 Source: arXiv 1909.05858; tensor names as the published file.
 """

@@ -140,7 +140,7 @@ def forward(w: Weights, ids: Array, c: DebertaV2, cache: KVCache, last: bool = T
 
 
 def embed_text(ids: Array, places: Array, w: Weights, c: DebertaV2) -> Array:
-    """Each token's vector, with its place and its text's where they are used: [T] -> [T D]."""
+    """Each token's vector, with its position's and its segment's where they are used: [T] -> [T D]."""
     x = embed(ids, w, "word_embeddings.weight", c.vocab_size, c.d_embedding)
     if c.has_places:
         x = x + embed_positions(places, w, "position_embeddings.weight", c.n_positions, c.d_embedding)
@@ -218,7 +218,7 @@ def distance_scores(x: Array, rows: Array, apart: Array) -> Array:
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: DebertaV2, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D'] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D'] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_embedding, bias=True)
     x = layer_norm(activation(c.activation)(x), w, "cls.predictions.transform.LayerNorm", c.norm_eps)
     table = w("deberta.embeddings.word_embeddings.weight", c.vocab_size, c.d_embedding)

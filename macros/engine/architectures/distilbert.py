@@ -102,7 +102,7 @@ def feed_forward(x: Array, w: Weights, c: DistilBert) -> Array:
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: DistilBert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = activation(c.activation)(linear(last_row(x) if last else x, w, "vocab_transform", c.d_model, bias=True))
     x = layer_norm(x, w, "vocab_layer_norm", c.norm_eps)
     name = "distilbert.embeddings.word_embeddings.weight" if c.tied else "vocab_projector.weight"

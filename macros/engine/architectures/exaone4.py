@@ -49,7 +49,7 @@ class Exaone4(Llama):
     layer_types: list[str] = key("layer_types", lambda c: c.default_layer_types())
 
     def default_layer_types(self) -> list[str]:
-        """The layer types of a pattern: every so-manieth full, or letters, L local and G global; the last is full."""
+        """The layer types of a pattern: every nth one full, or letters, L local and G global; the last is full."""
         if not self.sliding_window or not self.pattern:
             return ["full_attention"] * self.n_layers
         if isinstance(self.pattern, int):

@@ -1,4 +1,4 @@
-"""FSMT: FairSeq's translators, BART's block with computed places, and a vocabulary for each language.
+"""FSMT: FairSeq's translators, BART's block with computed positions, and a vocabulary for each language.
 
 Source: arXiv 1907.06616; tensor names as transformers.
 """

@@ -279,7 +279,7 @@ def gated(x: Array, w: Weights, width: int, act: Activation, bias: bool) -> Arra
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: NomicBert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_model, bias=True)
     x = layer_norm(activation(c.activation)(x), w, "cls.predictions.transform.layer_norm", c.norm_eps)
     table = w(f"{c.trunk}.embeddings.word_embeddings.weight", c.vocab_size, c.d_model)

@@ -119,7 +119,7 @@ def forward(w: Weights, ids: Array, c: Roberta, cache: KVCache, last: bool = Tru
 
 @step(Role.UNEMBED)
 def masked_head(x: Array, w: Weights, rows: int, eps: float, table: str | None, bias: str = "", *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V].
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V].
 
     `table` is the embedding's, where the head has none of its own; `bias`: its name, if not the usual one.
     """

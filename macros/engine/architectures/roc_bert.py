@@ -1,6 +1,6 @@
 """RoCBert: BERT that also reads the pronunciation and the shape of each character.
 
-Both are said with each text; here none does, and row 0 of their tables stands for all. Source: ACL 2022.acl-long.65;
+Each text comes with both; here none does, and row 0 of their tables stands for all. Source: ACL 2022.acl-long.65;
 tensor names as transformers' model for masked words (RoCBertForMaskedLM).
 """
 

@@ -93,7 +93,7 @@ def attention(x: Array, w: Weights, c: RoFormer, table: RopeTable) -> Array:
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: RoFormer, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D'] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D'] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "cls.predictions.transform.dense", c.d_embedding, bias=True)
     x = layer_norm(activation(c.activation)(x), w, "cls.predictions.transform.LayerNorm", c.norm_eps)
     table = w("roformer.embeddings.word_embeddings.weight", c.vocab_size, c.d_embedding)

@@ -151,7 +151,8 @@ class UMT5(T5):
 
 @config
 class Switch(T5):
-    """Hyperparameters of Switch Transformers, in forward order. Each token has one expert, however many share it."""
+    """Hyperparameters of Switch Transformers, in forward order. Each token has one expert, however many tokens share
+    it."""
 
     feed_forward: str = key("dense_act_fn", "relu")
     gate: bool | None = fixed(False)
@@ -173,8 +174,8 @@ class Switch(T5):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """Where the number of the decoder's layers is null, as against left out, it is the encoder's. The encoder's
-        groups go by `num_layers`, also where `num_hidden_layers` says how many layers there are."""
+        """If the number of the decoder's layers is null, and not just left out, it is the encoder's. `num_layers` sets
+        the encoder's groups, even if `num_hidden_layers` states the number of layers."""
         raw = super().prepare(raw)
         layers = raw.get("num_layers", 12)
         if raw.get("num_decoder_layers", 0) is None:

@@ -99,7 +99,7 @@ def encode(source: Array, w: Weights, c: Udop, cache: KVCache) -> Array:
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
 def corners(box: Array, w: Weights, c: Udop) -> Array:
-    """The vectors of the places of a box's four sides together: [M 4] -> [M D]."""
+    """The sum of the vectors of the positions of a box's four sides: [M 4] -> [M D]."""
     at = np.clip((np.clip(box, 0, 1) * (c.n_places - 1)).astype(np.int64), 0, c.n_places - 1)
     across = w("x_position_embeddings.weight", c.n_places, c.d_model)
     down = w("y_position_embeddings.weight", c.n_places, c.d_model)

@@ -174,7 +174,7 @@ def relative_bias(
 
     Half of the buckets of a side hold one distance each, the others ever more distances up to `longest`, the last all
     beyond. The tokens after a query have separate buckets, or none if they are hidden. `others`: rows of the table
-    after those of the buckets. Places that are fractions differ by so many steps of a `scale`.
+    after those of the buckets. Positions that are fractions differ by that many steps of a `scale`.
     """
     table = w(name, buckets + others, heads)
     ahead = keys[None, :] - queries[:, None]

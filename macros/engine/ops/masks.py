@@ -209,7 +209,7 @@ class Waiting(Struct, frozen=True):
         return rest + self.before(past) if self.overlap else rest
 
     def before(self, past: int) -> int:
-        """How many of them belong to the last full window."""
+        """The number of waiting rows that belong to the last full window."""
         return smallest(self.size, past - past % self.size)
 
     def kept(self, context: int) -> int:

@@ -176,7 +176,7 @@ def apply_rope_pairs(x: Array, table: RopeTable) -> Array:
 
 
 def _part(x: Array, pairs: int) -> tuple[Array, list[Array]]:
-    """So many pairs of each head, and the rest, if there is one: [T N H] -> [T N W], [[T N H−W]]."""
+    """The first of a head's pairs, as many as rotate, and the rest, if any: [T N H] -> [T N W], [[T N H−W]]."""
     if 2 * int(pairs) == int(x.shape[-1]):
         return x, []
     first, rest = np.split(x, [2 * pairs], axis=-1)

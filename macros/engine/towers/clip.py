@@ -82,7 +82,7 @@ def encode(w: Weights, x: Array, c: Clip, cache: KVCache, name: str = "model.vis
 
 
 def embed(x: Array, tower: Weights, c: Patches) -> Array:
-    """The vectors of the class token and the patches, with their places: [P I] -> [P + 1 D]."""
+    """The vectors of the class token and the patches, with their positions: [P I] -> [P + 1 D]."""
     x = embed_patches(x, tower, "embeddings.patch_embedding", c.d_model, (c.n_channels, c.patch, c.patch), bias=False)
     x = np.concatenate([tower("embeddings.class_embedding", c.d_model)[None, :], x], axis=0)
     places = np.arange(x.shape[0], like=x)

@@ -24,7 +24,7 @@ class Encoder(TowerConfig):
     ignored = DUMPED | {"tie_word_embeddings"}
 
     def must_be_seen(self, width: int) -> None:
-        """Raise `Problem` where the decoder looks at vectors of another width than the encoder gives."""
+        """Raise `Problem` if the decoder attends to vectors of another width than the encoder gives."""
         if self.d_seen is not None and self.d_seen != width:
             raise Problem(
                 f"cross_attention_hidden_size = {int(self.d_seen)} in the decoder, and the encoder's vectors have "
@@ -34,7 +34,7 @@ class Encoder(TowerConfig):
 
 
 def seen(x: Array, w: Weights, c: Encoder) -> Array:
-    """The vectors that the decoder looks at, mapped to its width where that is another: [P D] -> [P O]."""
+    """The vectors that the decoder attends to, mapped to its width if that differs: [P D] -> [P O]."""
     if c.d_seen is not None or c.d_text == x.shape[1]:
         return x
     return linear(x, w, "enc_to_dec_proj", c.d_text, bias=True)

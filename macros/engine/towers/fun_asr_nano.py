@@ -119,7 +119,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: FunAsrNanoAudio, cache: KVCache
 
 @step(Role.SINUSOIDS, keeps=Keeps.NOTHING)
 def places(x: Array, c: FunAsrNanoAudio) -> Array:
-    """Sines and cosines of the moments' places, from 1 on: [M I] -> [M I]."""
+    """Sines and cosines of the moments' positions, from 1 on: [M I] -> [M I]."""
     half = int(c.d_source) // 2
     speeds = np.exp(np.arange(half, like=x) * (-math.log(10000.0) / (half - 1)))
     angles = (np.arange(x.shape[0], like=x) + 1)[:, None] * speeds[None, :]

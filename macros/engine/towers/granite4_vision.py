@@ -99,7 +99,8 @@ class Granite4Vision(Siglip):
         return self.place_of("spatial_vision_layer", self.corner_layer)
 
     def place_of(self, name: str, i: int) -> int:
-        """After how many layers `i` is, which counts from the end if negative. Raises `Problem` for none."""
+        """The number of layers before `i`, which counts from the end if negative. Raises `Problem` if there is no such
+        layer."""
         place = i if i >= 0 else int(self.n_layers) + 1 + i
         if not 0 <= place <= self.n_layers:
             raise Problem(f"{name} has {i}", "give a layer of this tower")

@@ -13,7 +13,7 @@ there: set[str] = set()  # the pictures of this build
 
 
 def on_files(files, config):
-    """Where `site_url` is set, and Pillow is installed."""
+    """Add the pictures if `site_url` is set and Pillow is installed."""
     there.clear()
     shared_pictures.seconds.clear()
     if config.site_url and shared_pictures.can_be_made():
@@ -33,6 +33,6 @@ def on_page_context(context, page, config, nav):
 
 
 def on_post_build(config):
-    """Say how long they took, apart from the rest."""
+    """Log how long they took, apart from the rest."""
     if took := shared_pictures.seconds:
         log.info("%d pictures for shared links: %.1f processor seconds", len(took), sum(took))

@@ -99,7 +99,7 @@ def _follows_empty_tab(source: Source, n: int) -> bool:
 
 
 def _outside(source: Source, n: int, indent: int, kind: str) -> Iterator[Mistake]:
-    """Text below a box that is indented, but by less than a level: it is not inside."""
+    """Text below a box that is indented by less than a level: it is outside the box."""
     is_inside = False
     for below in range(n + 1, len(source.lines)):
         line = source.lines[below].expandtabs(TAB)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Level(IntEnum):
-    """How bad it is, by the numbers of Python's log."""
+    """The severity, by the levels of Python's logging."""
 
     ERROR = 40  # a part of the page is lost, or shown as something else: no build ends well with it
     WARNING = 30  # readers are misled: `mkdocs build --strict` fails

@@ -85,7 +85,7 @@ def index_files(
 
 
 def _of_record(record: Record) -> list[str]:
-    """What a record is ranked by, and what is shown of it unless a piece of the index has the text."""
+    """What ranks a record, and what is shown of it unless a piece of the index has the text."""
     return [record.address, record.title, *([] if record.kind in EXPLAINED else [record.said])]
 
 

@@ -26,7 +26,7 @@ def words(text: str) -> list[str]:
 
 
 def counted(text: str) -> dict[str, int]:
-    """The same words, with how often each is there."""
+    """The same words, with the number of times that each occurs."""
     times: dict[str, int] = {}
     for word, n in Counter(_WORD.findall(_ungrouped(text.lower()))).items():
         for form in forms(word):

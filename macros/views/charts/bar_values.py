@@ -57,7 +57,7 @@ def evaluate(tree: Tree, given: Sequence[int]) -> int:
 
 
 def largest(rows: Rows, stops: Sequence[int], given: Sequence[int]) -> int:
-    """The longest bar at any stop of the first size, the others as given; at least 1."""
+    """The value of the longest bar at any stop of the first size, the others as given; at least 1."""
     states = [[stop, *given[1:]] for stop in stops] or [given]
     return max([1, *[bar.total for state in states for bar in bars(rows, state, 1)]])
 

@@ -118,7 +118,7 @@ def _all(name: str) -> tuple[int | Fraction, ...]:
 
 
 def _bin(name: str, size: int | Fraction) -> Bin:
-    """The narrowest bar that a size is in."""
+    """The narrowest bar that contains a size."""
     return min((b for b in SIZES[name].bins if b.least <= size <= b.most), key=lambda b: b.most - b.least)
 
 

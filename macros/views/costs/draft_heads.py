@@ -81,7 +81,7 @@ def _draft_head_table(model: Model, on: str, rate: Fraction, context: int | None
 
 
 def _cells(head: Model, target: Costs, rate: Fraction, given: Conditions) -> list[Html | str]:
-    """What a draft head has, reads, keeps and saves for a target."""
+    """What a draft head has, reads, caches and saves for a target."""
     costs = model_costs(head)
     best = best_length(target, costs, rate, given)
     borrowed = head.counts.trace.borrowed.values()

@@ -79,7 +79,7 @@ def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
 
 
 def _growth(model: Model) -> str:
-    """The growth of the cache per token, now and once windows are full."""
+    """The cache's growth per token, now and once windows are full."""
     now, later = cache_growth(model), model.counts.cache_bytes_per_token()
     said = rounding.decimal_bytes(now)
     return said if now == later else f"{said}, later {rounding.decimal_bytes(later)}"

@@ -77,9 +77,9 @@ def dated_models() -> tuple[Dated, ...]:
 
 
 class Choice(NamedTuple):
-    """Something that a model’s maker chose: its name, how a sentence, a chart and a table call it, what it is of a
-    model (None where there is no such choice), how a value is written, and whether it is a cost, which the chart
-    shows against parameters instead of years."""
+    """Something that a model’s maker chose: its name, its name in a sentence, a chart and a table, its value for a
+    model (None where there is no such choice), how a value is written, and whether it is a cost, which the chart shows
+    against parameters instead of years."""
 
     name: str
     phrase: str

@@ -21,8 +21,8 @@ MOST = Fraction(3, 4)  # of the others lie on one side of a choice that stands o
 
 
 class Place(NamedTuple):
-    """How a model's choice compares with the others' of its size: whether it is larger than theirs or smaller, than how
-    many of how many."""
+    """How a model's choice compares with the others of its size: whether it is larger or smaller than theirs, and than
+    how many of how many."""
 
     choice: Choice
     value: Fraction
@@ -67,7 +67,7 @@ def _choices(slug: str) -> list[str | None]:
 
 
 def _special(slug: str) -> Html:
-    """In a sentence, by which choice a model stands out."""
+    """A sentence on the choice by which a model stands out."""
     peers, place = _peers(slug), place_of(slug)
     if len(peers) < FEWEST:
         return html("")
@@ -97,7 +97,8 @@ def _peers(slug: str) -> list[tuple[Fraction | None, ...]]:
 
 @memoized
 def place_of(slug: str) -> Place | None:
-    """The choice that is beyond those of most others of a model's size; None if no choice is beyond enough of them."""
+    """The choice that exceeds, or falls below, those of most other models of a model's size; None if no choice exceeds
+    enough of them."""
     found, peers = list[Place](), _peers(slug)
     for i, choice in enumerate(CHOICES, 1):
         known, own = [value for peer in peers if (value := peer[i]) is not None], _known(slug)[i]
