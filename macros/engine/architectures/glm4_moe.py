@@ -1,5 +1,5 @@
-"""GLM-4.5 and 4.6: grouped-query attention with heads turned in part, and DeepSeek-V3's mixture of experts. So are the
-text models of GLM-4.5V and 4.6V.
+"""GLM-4.5 and 4.6: grouped-query attention with partly rotated heads, and DeepSeek-V3's mixture of experts. The text
+models of GLM-4.5V and 4.6V are alike.
 
 Source: arXiv 2508.06471, 2507.01006 (GLM-4.5V); tensor names as the published files. The forward pass is the main
 model's; files also hold a module for multi-token prediction.

@@ -65,7 +65,7 @@ ALWAYS = ("mhc", "index_kpool_compress", "mla_use_nope")
 
 
 class NextKind(IndexedKind, frozen=True):
-    """Besides: whether the layer is a delta rule, and no attention."""
+    """In addition: whether the layer is a delta rule instead of attention."""
 
     linear: bool = False
 
@@ -205,7 +205,7 @@ def forward(w: Weights, ids: Array, c: Glm5Next, cache: KVCache, last: bool = Tr
 def layer(
     x: Array, w: Weights, cache: KVCache, c: Glm5Next, kind: NextKind, seen: Array | None
 ) -> tuple[Array, Array | None]:
-    """One block on several residual streams, which passes on the places it looked at: [T M D] -> [T M D], [T I]."""
+    """One block on several residual streams, which passes on the positions it looked at: [T M D] -> [T M D], [T I]."""
     shares = stream_shares(x, w.at("attn_hc"), c.norm_eps, c.stream_floor, c.stream_rounds)
     y = rms_norm(read_streams(x, shares.read), w, "input_layernorm", c.norm_eps)
     if kind.linear:
@@ -252,7 +252,7 @@ def attention(
 ) -> tuple[Array, Array]:
     """Let each token gather information from the pools of tokens that the indexer picks: [T D] -> [T D], [T I].
 
-    Places from the text's length on, in `seen`, are ignored.
+    Positions in `seen` at or beyond the text's length are ignored.
     """
     N, H, H_rope, R = c.n_heads, c.qk_nope_head_dim, c.qk_rope_head_dim, c.kv_lora_rank
     narrow = linear(x, w, "q_a_proj", c.q_lora_rank, bias=c.attention_bias)
@@ -272,7 +272,7 @@ def attention(
 
 @step(Role.INDEXER)
 def indexer(x: Array, narrow: Array, w: Weights, cache: KVCache, c: Glm5Next, mask: PickedPools) -> Array:
-    """The places of the tokens in the most relevant pools for each new one, and in its own: [T D], [T Q] -> [T I].
+    """The positions of the tokens in the most relevant pools for each new one, and in its own: [T D], [T Q] -> [T I].
 
     A pool's key is the average of its tokens', element by element by gates. A position past the end is ignored.
     """

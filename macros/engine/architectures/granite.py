@@ -1,5 +1,5 @@
-"""Granite 3: Llama's block with four multipliers, for one learning rate at every size. So are HyperCLOVA X, MiniCPM and
-Tele-FLM.
+"""Granite 3: Llama's block with four multipliers, for one learning rate at every size. HyperCLOVA X, MiniCPM and
+Tele-FLM are alike.
 
 Source: ibm-granite/granite-3.0-language-models (paper.pdf), after arXiv 2203.03466 (muP); 2404.06395 (MiniCPM);
 transformers 5, models/hyperclovax; vLLM, model_executor/models/teleflm.py; tensor names as published.

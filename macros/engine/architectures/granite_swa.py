@@ -101,7 +101,7 @@ def masks_with_thetas(c: GraniteSWA | GraniteMoESWA) -> list[Mask]:
 
 
 def rope_of(c: GraniteSWA | GraniteMoESWA, mask: Mask) -> Rope:
-    """The rotary embedding of the layers that see so much."""
+    """The rotary embedding of the layers with this reach."""
     own = [t for m, t in zip(c.masks, c.thetas or []) if m == mask]
     return read_rope(c.rope_parameters | {"rope_theta": own[0]} if own and own[0] else c.rope_parameters)
 

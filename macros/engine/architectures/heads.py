@@ -131,14 +131,16 @@ def changed(x: Array, w: Weights, c: Any) -> Array:
 
 @step(Role.TASK_HEAD)
 def classify_dense(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (RoBERTa)."""
+    """A score of the text for each label, by its first token's vector, transformed once more: [T D] -> [1 C]
+    (RoBERTa)."""
     y = np.tanh(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
     return linear(y, w, "classifier.out_proj", labels, bias=True)
 
 
 @step(Role.TASK_HEAD)
 def classify_gelu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (ELECTRA)."""
+    """A score of the text for each label, by its first token's vector, transformed once more: [T D] -> [1 C]
+    (ELECTRA)."""
     y = gelu(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
     return linear(y, w, "classifier.out_proj", labels, bias=True)
 
@@ -152,7 +154,7 @@ def find_replaced(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> 
 
 @step(Role.TASK_HEAD)
 def classify_relu(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """A score of the text for each label, by its first token, changed once more: [T D] -> [1 C] (DistilBERT)."""
+    """A score of the text for each label, by its first token, transformed once more: [T D] -> [1 C] (DistilBERT)."""
     y = relu(linear(x[:1], w, "pre_classifier", x.shape[-1], bias=True))
     return linear(y, w, "classifier", labels, bias=True)
 
@@ -176,14 +178,16 @@ def classify_alone(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) ->
 
 @step(Role.TASK_HEAD)
 def classify_activated(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (RoFormer)."""
+    """A score of the text for each label, by its first token's vector, transformed once more: [T D] -> [1 C]
+    (RoFormer)."""
     y = activation(c.activation)(linear(x[:1], w, "classifier.dense", x.shape[-1], bias=True))
     return linear(y, w, "classifier.out_proj", labels, bias=True)
 
 
 @step(Role.TASK_HEAD)
 def classify_context(x: Array, w: Weights, trunk: Weights, labels: int, c: Any) -> Array:
-    """A score of the text for each label, by its first token's vector, changed once more: [T D] -> [1 C] (DeBERTa)."""
+    """A score of the text for each label, by its first token's vector, transformed once more: [T D] -> [1 C]
+    (DeBERTa)."""
     y = gelu(linear(x[:1], w, "pooler.dense", x.shape[-1], bias=True))
     return linear(y, w, "classifier", labels, bias=True)
 

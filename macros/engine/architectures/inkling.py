@@ -1,4 +1,4 @@
-"""Inkling: positions told by learned profiles of distance, short convolutions after four maps, shared experts in the
+"""Inkling: positions encoded by learned profiles of distance, short convolutions after four maps, shared experts in the
 router's softmax.
 
 Source: the defaults of transformers' InklingTextConfig, which names thinkingmachines/Inkling; tensor names of
@@ -230,7 +230,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Inkling, mask: Mask, plac
 
 @step(Role.TEMPERATURE)
 def log_growth(places: Array, start: float, slope: float) -> Array:
-    """1 up to a place in the text, from there on more with its logarithm: [T] -> [T]."""
+    """1 up to a position in the text, beyond it more with its logarithm: [T] -> [T]."""
     return (1 + slope * np.log(np.maximum((places + 1) / start, 1))).astype(np.float32)
 
 

@@ -1,7 +1,7 @@
 """LED: BART with an encoder that attends to nearby tokens.
 
-Some tokens may see all others and be seen by all, by matrices of their own. Which ones is said with each text; here
-none does, and those matrices are stored and not used. Source: arXiv 2004.05150; tensor names as transformers.
+Some tokens may see all others and be seen by all, by matrices of their own. Each text names these tokens; here none
+does, and those matrices are stored and not used. Source: arXiv 2004.05150; tensor names as transformers.
 """
 
 from __future__ import annotations

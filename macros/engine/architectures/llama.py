@@ -219,7 +219,7 @@ class Exaone(Llama):
 
 @config
 class TeleChat3(Llama):
-    """TeleChat 3's, whose name for YaRN is its own."""
+    """TeleChat 3's, which has a name of its own for YaRN."""
 
     @property
     def rope(self) -> Rope:

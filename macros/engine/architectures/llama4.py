@@ -1,4 +1,4 @@
-"""Llama 4: chunked attention with rotary positions in three layers of four, the fourth sees all, without.
+"""Llama 4: chunked attention with rotary positions in three layers of four, the fourth sees everything, without them.
 
 An expert and a shared one in every layer (Scout) or every other (Maverick).
 

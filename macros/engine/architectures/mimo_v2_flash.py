@@ -259,7 +259,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiMoV2Flash, mask: Mask, 
 def queries_keys_values(
     x: Array, w: Weights, c: MiMoV2Flash, mask: Mask, table: RopeTable
 ) -> tuple[Array, Array, Array]:
-    """Queries and keys with their places, and values, of the new tokens: [T D] -> [T N H], [T K H], [T K V]."""
+    """Queries and keys with their positions, and values, of the new tokens: [T D] -> [T N H], [T K H], [T K V]."""
     N, H, V = c.n_heads, c.d_head, c.v_head_dim
     K = c.n_sliding_kv_heads if isinstance(mask, SlidingWindow) else c.n_kv_heads
     if c.layout == "fused_qkv":

@@ -238,7 +238,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, kind: PickingK
 
 @step(Role.INDEXER)
 def indexer(x: Array, w: Weights, cache: KVCache, c: MiniMaxM3, mask: PickedBlocks, table: RopeTable) -> Array:
-    """The places of all tokens in the blocks that each small head picks for each new one: [T D] -> [T G I]."""
+    """The positions of all tokens in the blocks that each small head picks for each new one: [T D] -> [T G I]."""
     G, H = c.size("index_n_heads"), c.size("index_head_dim")
     q = rms_norm(heads(linear(x, w, "q_proj", G * H), G, H), w, "q_norm", c.norm_eps, offset=1)
     k = rms_norm(heads(linear(x, w, "k_proj", H), 1, H), w, "k_norm", c.norm_eps, offset=1)

@@ -51,7 +51,7 @@ Lent = dict[bool, tuple[Array, Array]]
 
 
 class LendingKind(IndexedKind, frozen=True):
-    """Besides: whether queries and keys rotate, and whether the layer reads an earlier one's latents or lends its
+    """In addition: whether queries and keys rotate, and whether the layer reads an earlier one's latents or lends its
     own."""
 
     turns: bool = True

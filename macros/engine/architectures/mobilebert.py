@@ -116,7 +116,8 @@ def feed_forward(x: Array, w: Weights, c: MobileBert) -> Array:
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: MobileBert, *, last: bool) -> Array:
-    """Change the vector once more, and score every token, by two tables: [T D], [V E], [D−E V] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token, by two tables: [T D], [V E], [D−E V] -> [T V], or [1
+    V]."""
     own, E = w.at("cls.predictions"), c.d_embedding
     x = activation(c.activation)(linear(last_row(x) if last else x, own, "transform.dense", c.d_model, bias=True))
     x = layer_norm(x, own, "transform.LayerNorm", c.norm_eps)

@@ -84,7 +84,7 @@ def attention(x: Array, w: Weights, cache: KVCache, c: ModernBertDecoder, mask: 
 
 @step(Role.UNEMBED)
 def prediction_head(x: Array, w: Weights, c: ModernBertDecoder, *, last: bool) -> Array:
-    """Change the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
+    """Transform the vector once more, and score every token of the vocabulary: [T D], [V D] -> [T V], or [1 V]."""
     x = linear(last_row(x) if last else x, w, "lm_head.dense", c.d_model, bias=c.head_bias)
     x = c.norm(activation(c.head_activation)(x), w, "lm_head.norm")
     table = "model.embeddings.tok_embeddings.weight" if c.tied else "decoder.weight"

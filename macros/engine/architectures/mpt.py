@@ -1,4 +1,4 @@
-"""MPT: GPT-2's block without a bias and without positions but a distance that lowers the scores (ALiBi).
+"""MPT: GPT-2's block without biases, and a distance that lowers the scores (ALiBi) in place of positions.
 
 Source: github.com/mosaicml/llm-foundry; tensor names as the published files.
 """

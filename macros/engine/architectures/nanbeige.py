@@ -1,7 +1,7 @@
 """Nanbeige 4.2: Llama's layers, run several times, with the last norm after each run.
 
 Every run of a layer keeps keys and values of its own. Source: Nanbeige/Nanbeige4.2-3B, modeling_nanbeige.py, whose
-tensor names these are. What the code has besides, and the published model has not, is refused: hyper-connections,
+tensor names these are. What the code has in addition, and the published model lacks, is refused: hyper-connections,
 attention over the depth, tables of n-grams, runs of some layers alone.
 """
 

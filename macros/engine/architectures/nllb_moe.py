@@ -70,7 +70,7 @@ class NllbMoe(M2M100):
 
 
 def kinds_of(layers: int, every: int) -> list[str]:
-    """Every so many layers have experts, or none."""
+    """Which layers have experts, at this interval; none without one."""
     return ["moe" if every and (i + 1) % every == 0 else "layer" for i in range(layers)]
 
 
@@ -129,7 +129,7 @@ def network(x: Array, w: Weights, c: NllbMoe, width: int, kind: str) -> Array:
 def mixture_of_experts(x: Array, w: Weights, c: NllbMoe, width: int) -> Array:
     """Each token through two experts, weighted by their scores: [T D] -> [T k D] -> [T D].
 
-    In training, what some experts say was left out; the rest is made smaller by as much.
+    In training, some of the experts' output was dropped; here all of it is scaled down to match.
     """
     scores = linear(x, w, "router.classifier", c.n_experts, bias=c.router_bias)
     chosen, shares = softmax_routing(scores, CHOSEN, normalise=True, scale=1 - c.left_out)

@@ -189,7 +189,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: PanguUltraMoE | PanguProMoE, 
 def sink_attention(x: Array, w: Weights, cache: KVCache, c: PanguProMoE, table: RopeTable) -> Array:
     """Let each token gather information from trained keys and values, and from the text up to it: [T D] -> [T D].
 
-    A trained key has the norm of the others and no place; the first part of each query and key is rotated.
+    A trained key has the norm of the others and no position; the first part of each query and key is rotated.
     """
     T, N, K, H, V = x.shape[0], c.n_heads, c.n_kv_heads, c.d_head, c.v_head_dim
     qkv = linear(x, w, "qkv_proj", N * H + K * H + K * V, bias=c.qkv_bias)

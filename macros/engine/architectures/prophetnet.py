@@ -1,8 +1,8 @@
 """ProphetNet: a decoder that predicts several tokens ahead, with a separate stream for each.
 
-A stream for each token ahead begins with a trained vector, sees the text's keys, and of its own that of the same place.
-The next token is that of the first of them; the others run as in transformers, and are not scored. Source: arXiv
-2001.04063; tensor names as transformers.
+A stream for each token ahead begins with a trained vector, sees the text's keys, and of its own keys the one at the
+same position. The next token is that of the first of them; the others run as in transformers, and are not scored.
+Source: arXiv 2001.04063; tensor names as transformers.
 """
 
 from __future__ import annotations

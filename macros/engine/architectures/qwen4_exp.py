@@ -57,7 +57,7 @@ OF_NGRAMS = 1
 
 
 class NGramKind(Mixed, frozen=True):
-    """Besides: which of the tables of n-grams a layer has, if any."""
+    """In addition: which of the tables of n-grams a layer has, if any."""
 
     table: int | None = None
 
@@ -248,7 +248,7 @@ def layer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, kind: NGramKind, ta
 def attention(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: RopeTable) -> Array:
     """Let each token gather information from the pools of tokens that the indexer picks, through a gate: [T D] -> same.
 
-    Every head looks at the same places.
+    Every head looks at the same positions.
     """
     T, N, K, H = x.shape[0], c.n_heads, c.n_kv_heads, c.d_head
     q, gate = np.split(heads(linear(x, w, "q_proj", N * 2 * H, bias=c.attention_bias), N, 2 * H), 2, axis=-1)
@@ -265,9 +265,9 @@ def attention(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, table: RopeTabl
 
 @step(Role.INDEXER)
 def indexer(x: Array, w: Weights, cache: KVCache, c: Qwen4Exp, mask: PickedPools, table: RopeTable) -> Array:
-    """The places of the tokens in the most relevant pools for each new one, and in its own: [T D] -> [T I].
+    """The positions of the tokens in the most relevant pools for each new one, and in its own: [T D] -> [T I].
 
-    A pool's key is the mean of its tokens', rotated by the place of the first. Later positions are ignored.
+    A pool's key is the mean of its tokens', rotated by the position of the first. Later positions are ignored.
     """
     N, H, every = c.index_n_heads, c.index_head_dim, c.pool_size
     q, k = np.split(linear(x, w, "index_qk_proj", (N + 1) * H), [N * H], axis=-1)

@@ -1,5 +1,5 @@
-"""Solar Open 2: Kimi Delta Attention in three layers of four, gated attention without places in the fourth, and Solar
-Open's experts.
+"""Solar Open 2: Kimi Delta Attention in three layers of four, gated attention without positions in the fourth, and
+Solar Open's experts.
 
 Source: upstage/Solar-Open2-250B by the class that its makers proposed for transformers, models/solar_open2, and vLLM,
 model_executor/models/solar_open2.py; tensor names as published, the three convolutions as one.

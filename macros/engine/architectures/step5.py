@@ -243,7 +243,7 @@ def attention(
 
 @step(Role.INDEXER)
 def indexer(x: Array, w: Weights, cache: KVCache, c: Step5, mask: PickedBlocks, table: RopeTable) -> Array:
-    """The places of all tokens in the regions that are picked for each key/value head: [T D] -> [T G I].
+    """The positions of all tokens in the regions that are picked for each key/value head: [T D] -> [T G I].
 
     Several small heads pick together, by their weighted scores. Later positions are ignored.
     """

@@ -166,7 +166,7 @@ def channels(x: Array, w: Weights, c: Florence2Vision, stage: int) -> Array:
 
 @step(Role.FEED_FORWARD)
 def project(x: Array, w: Weights, c: Florence2Vision) -> Array:
-    """The mean of the vectors with their places, and all of them, mapped: [R C D] -> [1 + P O]."""
+    """The mean of the vectors with their positions, and all of them, mapped: [R C D] -> [1 + P O]."""
     R, C, D = x.shape
     half = D // 2
     rows = w("image_position_embed.row_embeddings.weight", c.n_places, half)[:R]

@@ -110,7 +110,8 @@ def encode(w: Weights, x: Array, grid: Grid, c: Idefics2Vision, cache: KVCache) 
 
 @step(Role.EMBED_POSITIONS)
 def shared_positions(row: Array, column: Array, w: Weights, c: AnySize, side: int, grid: Grid) -> Array:
-    """The vector of each patch's place, of a table with as many places however large the image is: [P] -> [P D]."""
+    """The vector of each patch's position, from a table with as many positions however large the image is: [P] -> [P
+    D]."""
     table = w("embeddings.position_embedding.weight", side * side, c.d_model)
     place = row * int(side) // int(grid.rows) * int(side) + column * int(side) // int(grid.columns)
     return np.take(table, place, axis=0)

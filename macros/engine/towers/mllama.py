@@ -140,7 +140,7 @@ def tile_positions(x: Array, w: Weights, shape: int, c: MllamaVision) -> Array:
 
 @step(Role.EMBED_POSITIONS)
 def positions(x: Array, w: Weights, shape: int, c: MllamaVision) -> Array:
-    """Add a trained vector of each place, and one of each place of each tile, by one gate: [R P D] -> [R P D]."""
+    """Add a trained vector of each position, and one of each position in each tile, by one gate: [R P D] -> [R P D]."""
     R, P, D = x.shape
     gate = np.tanh(w("gate", 1))
     x = x + (1 - gate) * w("embedding", P, D)

@@ -175,7 +175,7 @@ def layer(x: Array, w: Weights, c: PerceptionVision, angles: RopeTable) -> Array
 
 @step(Role.ATTENTION)
 def attention(x: Array, w: Weights, c: PerceptionVision, angles: RopeTable) -> Array:
-    """Let each patch gather information from all patches; a vector in front of them has no place: [P D] -> [P D]."""
+    """Let each patch gather information from all patches; a vector in front of them has no position: [P D] -> [P D]."""
     parts = np.split(linear(x, w, "qkv", 3 * c.d_model, bias=c.bias), 3, axis=-1)
     q, k, v = (heads(part, c.n_heads, c.d_head) for part in parts)
     first = int(c.has_class)

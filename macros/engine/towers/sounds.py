@@ -9,7 +9,7 @@ from ..steps import Role, Ruling, step
 
 
 def _padded(x: Array, size: int, before: tuple[int, int] | None) -> Array:
-    """A plane with zeros around it, so many of them before its rows and its columns; otherwise as many on both
+    """A plane with zeros around it, that many of them before its rows and its columns; otherwise as many on both
     sides."""
     above, left = before or (size // 2, size // 2)
     return np.pad(x, ((above, size - 1 - above), (left, size - 1 - left), (0, 0)))
@@ -26,7 +26,7 @@ def convolve_plane(x: Array, kernel: Array, stride: int, before: tuple[int, int]
     """Mix all channels over moments and bands next to each other, at every `stride`-th of both: [R B I], [O I 3 3] ->
     [R/s B/s O].
 
-    Zeros stand around the plane, and their products count; `before`: so many above and on the left, if not half.
+    Zeros stand around the plane, and their products count; `before`: that many above and on the left, if not half.
     """
     size = kernel.shape[2]
     padded = _padded(x, size, before)
@@ -77,7 +77,7 @@ def _moments_rule(x: Array, kernel: Array, stride: int, beside: int) -> Ruling:
 def convolve_moments(x: Array, kernel: Array, stride: int, beside: int) -> Array:
     """Mix all channels over moments next to each other, at every `stride`-th: [R I], [O I W] -> [R/s O].
 
-    So many empty moments stand before the first and after the last, and their products count.
+    That many empty moments stand before the first and after the last, and their products count.
     """
     width = kernel.shape[2]
     rows = np.pad(x, ((beside, beside), (0, 0)))

@@ -128,7 +128,7 @@ def forward(w: Weights, x: Array, grid: Grid, c: UnlimitedOcrVision, cache: KVCa
 
 @step(Role.EMBED_POSITIONS, keeps=Keeps.NOTHING)
 def embed(x: Array, w: Weights, c: UnlimitedOcrVision, grid: Grid) -> Array:
-    """A class token before what SAM saw, with their places: [P D] -> [P + 1 D]."""
+    """A class token before what SAM saw, with their positions: [P D] -> [P + 1 D]."""
     side = c.clip_size // c.clip_patch
     table = w("position_embedding.weight", side * side + 1, c.d_clip)
     first = w("class_embedding", c.d_clip)[None, :] + table[:1]

@@ -65,8 +65,8 @@ def own(name: str) -> str:
 
 
 def tell(problem: Problem) -> None:
-    """A wrong formula: a preview shows the line in its place, a build ends once all pages are read; at once, for a
-    generated page, which would be kept with it."""
+    """Report a wrong formula: a preview shows the line in its place, a build ends once all pages are read; at once, for
+    a generated page, which would be kept with it."""
     if preview.refuses and not checked:
         raise PluginError(str(problem.at(place_in_docs(problem.what)))) from None
     tell_one(problem.at(place_in_docs(problem.what)), logging.ERROR)
@@ -108,7 +108,7 @@ def place_in_docs(what: str) -> str:
 
 
 def on_files(files, config):
-    """A page of another encoding is told with its line, and read as well as it can be."""
+    """Report a page of another encoding with its line, and read it as well as possible."""
     excluded.clear()
     excluded.update(file.src_uri for file in files if file.inclusion.is_excluded())
     for file in files.documentation_pages():
@@ -140,8 +140,8 @@ def _not_text(path: str, written: int, size: int) -> tuple[int, str, str] | None
 
 
 def on_page_markdown_early(markdown, page, config, files):
-    """Tell metadata that MkDocs would print as text; under live preview, above the page's text too. What is told
-    as wrong (`page_checks`) does not end the build here, for others may be told too."""
+    """Report metadata that MkDocs would print as text; under live preview, above the page's text too. Mistakes
+    (`page_checks`) do not end the build here, since further ones may be reported."""
     for key, value in readable(page.meta).items():
         page.meta[key] = value
     if page.meta or not (mend := front_matter_mend(page.file.content_string)):

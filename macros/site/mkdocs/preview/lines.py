@@ -138,7 +138,7 @@ class Plain(logging.Filter):
 
 
 def begin_build(config) -> None:
-    """A build tells what a preview tells, in the same words. `--quiet` hides no line that ends a strict build."""
+    """A build reports what a preview reports, in the same words. `--quiet` hides no line that ends a strict build."""
     logger = logging.getLogger("mkdocs")
     for handler in logger.handlers:
         if not any(isinstance(one, Plain) for one in handler.filters):
