@@ -12,6 +12,16 @@ const SIDE = 110,
 const titleOf = (/** @type {Element} */ step) =>
   step.querySelector(".ep-what strong")?.textContent.replace(/ × \d+$/, "")
 
+/** @type {((step: HTMLElement) => void) | null} */
+let own = null
+/** @type {Set<Stepper>} */
+const mounted = new Set()
+/** Lets a run write its numbers into each step that is shown. @param {(step: HTMLElement) => void} written */
+export function follow(written) {
+  own = written
+  for (const one of mounted) if (one.at >= 0 && !one.panel.hidden) one.say(one.steps[one.at])
+}
+
 /** A walk, one step at a time. @param {HTMLElement} walk @param {number} number of the walk on its page */
 export function mount(walk, number) {
   const steps = /** @type {HTMLElement[]} */ ([...walk.querySelectorAll("li.ep-step:not(.total)")])
@@ -67,9 +77,10 @@ class Stepper {
       asked = (given.get("walk") ?? "1") === `${this.number}` ? Number(given.get("step")) : 0,
       fold = walk.closest("details")
     walk.before(this.line, panel)
+    mounted.add(this)
     walk.addEventListener("beforematch", () => this.leave()) // the browser's own search found something in it
     const arrows = (/** @type {KeyboardEvent} */ event) =>
-      panel.isConnected ? this.arrows(event) : document.removeEventListener("keydown", arrows)
+      panel.isConnected ? this.arrows(event) : mounted.delete(this) && document.removeEventListener("keydown", arrows)
     document.addEventListener("keydown", arrows)
     if (asked > 0 && asked <= steps.length) {
       for (let one = fold; one; one = one.parentElement?.closest("details") ?? null) one.open = true
@@ -84,7 +95,9 @@ class Stepper {
   keys(/** @type {KeyboardEvent} */ event) {
     const target = /** @type {Element} */ (event.target),
       isScrolled = target.closest(".ep-scroll, .ep-stepper-drawing") && event.key.startsWith("Arrow")
-    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("pre, summary") || isScrolled) return
+    if (event.ctrlKey || event.metaKey || event.altKey || target.closest("pre, summary, .ep-origin") || isScrolled)
+      return
+    if (event.defaultPrevented) return // a key of the table
     const to = placeOf(event.key, this.at, this.steps.length)
     if (event.key === "Escape") this.close()
     else if (to === undefined) return
@@ -138,11 +151,13 @@ class Stepper {
       names = [layerOf(step), part].flatMap(li => li?.querySelector(":scope > .ep-what")?.textContent ?? [])
     for (const twin of copy.querySelectorAll("[id]")) twin.removeAttribute("id")
     for (const buttons of copy.querySelectorAll(".ep-copy")) buttons.remove()
+    if (copy.querySelector(".ep-matrix")) own?.(copy)
+    const shapes = shapesOf(copy)
     replace(
       this.said,
       names.length ? make("p", { class: "ep-conventions" }, names.join(", ")) : null,
       make("div", { class: "ep-walk" }, ...copy.childNodes),
-      drawing(scaled(shapesOf(step))),
+      drawing(scaled(shapes)),
     )
   }
   /**

@@ -1,6 +1,7 @@
 """Old addresses of pages: each leads on to the page that took its place, by `moved.toml`.
 
-Plain HTML without scripts, as any host serves it: a page of the old address sends its readers on and names the new one.
+Plain HTML, as any host serves it: a page of the old address sends its readers on, with the choices and the anchor of
+their link, and names the new one.
 """
 
 from __future__ import annotations
@@ -26,8 +27,14 @@ _PAGE = """<!doctype html>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="robots" content="noindex">
-<meta http-equiv="refresh" content="0; url={link}">
 <link rel="canonical" href="{link}">
+<script>
+const to = new URL(document.querySelector("link").href)
+to.search = location.search
+to.hash = location.hash || to.hash
+location.replace(to)
+</script>
+<noscript><meta http-equiv="refresh" content="0; url={link}"></noscript>
 <title>This page has moved</title>
 </head>
 <body>

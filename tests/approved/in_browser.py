@@ -32,7 +32,6 @@ ADDRESSES = {
     "run": "tools/run/",
     "config": "tools/config/",
     "step-by-step": "real-numbers/step-by-step/?ids=96&step=3",
-    "choose-a-country": "real-numbers/choose/",
     "stations-attention": "what-happens/attention-deep-dive/",
     "stations-tokens": "what-happens/tokens/",
     "stations-embeddings": "what-happens/embeddings/",
@@ -50,7 +49,8 @@ READ = """async waits => {
             .observe(page, { subtree: true, childList: true, characterData: true, attributes: true })
         setTimeout(done, 20000)
     })
-    const tools = [...page.querySelectorAll(".ep-tool")].filter(one => !one.parentElement.closest(".ep-tool"))
+    const both = [...page.querySelectorAll(".ep-tool, .ep-stepper")]
+    const tools = both.filter(one => !one.parentElement.closest(".ep-tool"))
     const places = tools.length ? tools : [page]
     const within = selector => places.flatMap(place => [...place.querySelectorAll(selector)])
     within("input, select, textarea").forEach(field => {

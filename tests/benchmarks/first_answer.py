@@ -21,7 +21,7 @@ def seconds(browser: Browser, address: str) -> float:
     context = browser.new_context()
     page = context.new_page()
     start = time.perf_counter()
-    page.goto(f"{address.rstrip('/')}/real-numbers/choose/?country=Peru")
+    page.goto(f"{address.rstrip('/')}/real-numbers/step-by-step/?country=Peru")
     page.get_by_role("group", name="Most likely next words").get_by_text("Lima").wait_for()
     taken = time.perf_counter() - start
     context.close()

@@ -38,7 +38,7 @@ RUN = """async ([assets, texts, off]) => {
 
 @pytest.fixture
 def choose(open_page, site):
-    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/choose/{asked}"), **options)
+    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/step-by-step/{asked}"), **options)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ ASKED = {  # what is typed into the field: where the first result leads, and wha
     "8030261248": ("models/llama/llama3-8b/", "8,030,261,248"),
     "llama 3 8b license": ("models/llama/llama3-8b/", "License"),
     "llama 3 70b on 8 h100": ("tools/", "Llama 3 70B"),
-    "attention with real numbers": ("real-numbers/", "One score by hand"),
+    "attention with real numbers": ("real-numbers/step-by-step/", "One score by hand"),
     "sort models by cache": ("models/", "KV cache"),
     "drop a config": ("tools/config/", "config.json"),
 }

@@ -65,7 +65,7 @@ ORIGINS = """async ([assets, ids, changes, most, named]) => {
 
 @pytest.fixture
 def choose(open_page, site):
-    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/choose/{asked}"), **options)
+    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/step-by-step/{asked}"), **options)
 
 
 @pytest.fixture

@@ -84,7 +84,7 @@ class Patched:
 
 @pytest.fixture
 def choose(open_page, site):
-    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/choose/{asked}"), **options)
+    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/step-by-step/{asked}"), **options)
 
 
 def test_the_numbers_are_those_of_python(choose, site, site_folder):
@@ -157,7 +157,7 @@ def test_a_design_is_left_out_and_attention_drawn_as_lines(choose):
     page.get_by_text("Without the changes, the most likely word is Paris").wait_for()
     assert last.inner_text() != before and "without=scaling" in page.url
     page.get_by_role("checkbox", name="Causal mask").uncheck()
-    until(page, "!document.querySelector('.ep-matrix .masked')")
+    until(page, "!document.querySelector('.ep-tool .ep-matrix .masked')")
     page.get_by_role("checkbox", name="Lines from word to word").check()
     page.locator(".ep-word-lines svg").wait_for()
     assert page.locator(".ep-word-lines g").count() == 5
@@ -165,15 +165,16 @@ def test_a_design_is_left_out_and_attention_drawn_as_lines(choose):
 
 
 def test_a_number_of_a_static_page_leads_to_where_it_answers(open_page, site):
-    page = open_page(urljoin(site, "real-numbers/"))
-    cell = page.get_by_role("group", name="Softmax, layer 0, head 3").get_by_role("row").last.get_by_role("link").nth(1)
+    page = open_page(urljoin(site, "real-numbers/why/"))
+    table = page.get_by_role("group", name="Softmax, layer 0, head 1").first
+    cell = table.get_by_role("row").last.get_by_role("link").nth(1)
     said = cell.inner_text()
     cell.click()
     panel = page.get_by_role("region", name="What this number is made of")
-    panel.get_by_text("layer 0, head 3: “is” looks at “capital”").wait_for()
-    assert panel.locator("output[data-value]").inner_text().startswith(said[:3])
+    panel.get_by_text("layer 0, head 1: “is” looks at “capital”").wait_for()
+    assert float(panel.locator("output[data-value]").inner_text()) == pytest.approx(float(said), abs=0.0051)
     until(page, "document.activeElement.className.startsWith('ep-origin')")
-    assert page.get_by_role("grid", name="Attention weights, layer 0, head 3").is_visible()
+    assert page.get_by_role("grid", name="Attention weights, layer 0, head 1").is_visible()
 
 
 def test_all_of_it_on_a_phone_and_for_everybody(choose, open_page, site):

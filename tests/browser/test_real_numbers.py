@@ -3,23 +3,25 @@ nothing of it is heavy."""
 
 import gzip
 import re
+from html import unescape
 from pathlib import Path
 from urllib.parse import urljoin
 
 import numpy as np
 import pytest
-from chromium import accessibility, ignored, moving, overflow
+from chromium import accessibility, ignored, moving, overflow, until
 from reference import close
 from serving import own_assets
 
 from macros.catalogue import capitals
 from macros.catalogue.checkpoints import checkpoint
 from macros.engine.forward import logits
+from macros.views.guide import real_numbers
 
 pytestmark = pytest.mark.browser
 
 MOST_OF_SCRIPT, MOST_OF_PAGE = 150_000, 250_000  # bytes, compressed
-PAGES = ("", "step-by-step/", "choose/", "model/")
+PAGES = ("step-by-step/", "why/", "model/")
 OF_CHOICE = ("answer", "candidates", "form", "numbers", "rules")
 
 COMPUTED = """async ([assets, texts]) => {
@@ -35,7 +37,7 @@ COMPUTED = """async ([assets, texts]) => {
 @pytest.fixture
 def choose(open_page, site):
     """Opens the choice: `choose("?country=Peru")`."""
-    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/choose/{asked}"), **options)
+    return lambda asked="", **options: open_page(urljoin(site, f"real-numbers/step-by-step/{asked}"), **options)
 
 
 def text(page):
@@ -87,12 +89,9 @@ def test_what_an_address_says_and_cannot_be_is_said(choose):
     assert text(page) == "The capital of France is …" and page.locator("select[name=layer]").input_value() == "1"
 
 
-def test_on_a_phone_and_for_everybody(choose, open_page, site):
+def test_on_a_phone_and_for_everybody(choose):
     page = choose("?country=Peru&sentence=9", viewport={"width": 390, "height": 844})
     page.get_by_text("Most likely next words").wait_for()
-    assert not overflow(page) and not accessibility(page)
-    assert not moving(page)
-    page = open_page(urljoin(site, "real-numbers/"), viewport={"width": 390, "height": 844})
     assert not overflow(page) and not accessibility(page)
     assert not moving(page)
 
@@ -135,6 +134,57 @@ def test_each_step_lights_a_box_and_draws_to_its_scale(open_page, site):
     assert lit["Token embedding"] and lit["LM head (unembedding)"]
 
 
+def steps(walk):
+    """The title, the shapes and the table of each step of a walk, as they read."""
+
+    def said(html):
+        return unescape(re.sub("<.*?>", "", html)).strip()
+
+    for step in re.split('<li class="ep-step"', walk)[1:]:
+        rows = re.findall("<tr>(.*?)</tr>", step.partition("<tbody>")[2].partition("</tbody>")[0])
+        shapes = re.findall(r"&#91;([\d, ]+)&#93;", step.partition("ep-numbers")[2].partition("</div>")[0])
+        yield (
+            said(step.partition('<strong class="ep-name">')[2].partition("</strong>")[0]),
+            [f"[{shape}]" for shape in shapes],
+            [[said(cell) for cell in re.findall("<t[hd].*?>(.*?)</t[hd]>", row)] for row in rows],
+        )
+
+
+def test_the_steps_are_those_of_the_readers_sentence(choose):
+    """Of another length, and in another head: each number and shape is Python's. What is pressed answers there."""
+    sentence, head = "People in Japan pay with the", 3
+    page = choose(f"?text={sentence.replace(' ', '+')}&head={head}&layer=0")
+    page.get_by_text("Most likely next words").wait_for()
+    panel = page.locator(".ep-stepper")
+    for title, shapes, rows in steps(str(real_numbers.number_walk(sentence, head=head))):
+        assert panel.locator(".ep-what strong").first.inner_text() == title
+        assert panel.locator(".ep-numbers .ep-shape").all_inner_texts() == shapes, title
+        shown = panel.locator(".ep-matrix tbody tr").evaluate_all(
+            "all => all.map(row => [...row.cells].map(cell => cell.textContent.trim()))"
+        )
+        hidden = [["–" if cell == "−∞" else cell for cell in row] for row in rows]
+        assert shown == (hidden if len(shown) > 1 else hidden[-1:]), title
+        panel.press("ArrowRight")
+    panel.press("Home")
+    panel.locator("td[data-place]").nth(2).click()
+    origin = panel.get_by_role("region", name="What this number is made of")
+    origin.get_by_text("A trained number").wait_for()
+    until(page, "document.activeElement.className.startsWith('ep-origin')")
+    assert "step=1" in page.url and "number=token" in page.url
+    page.keyboard.press("Escape")
+    origin.wait_for(state="detached")
+    assert panel.is_visible() and page.evaluate("document.activeElement.dataset.place").startswith("token/0/2")
+
+
+def test_an_old_address_leads_on_with_its_choices(open_page, site):
+    page = open_page(urljoin(site, "real-numbers/choose/?country=Peru#choose-a-country"))
+    page.get_by_text("Most likely next words").wait_for()
+    assert page.url.endswith("real-numbers/step-by-step/?country=Peru#choose-a-country")
+    assert text(page) == "The capital of Peru is …"
+    page = open_page(urljoin(site, "real-numbers/"), java_script_enabled=False)
+    page.get_by_role("heading", name="One score by hand").wait_for()
+
+
 def test_every_model_can_be_stepped_through(open_page, site):
     page = open_page(urljoin(site, "models/gpt/gpt2/?step=5"), viewport={"width": 390, "height": 844})
     panel = page.locator(".ep-stepper")
@@ -148,9 +198,9 @@ def test_every_model_can_be_stepped_through(open_page, site):
 def test_the_pages_are_light(site_folder):
     """A page with its styles, its fonts and its scripts; and the script of the choice by itself."""
     folder, of_all = Path(site_folder), []
-    page = (folder / "real-numbers/index.html").read_text("utf-8")
+    page = (folder / "real-numbers/why/index.html").read_text("utf-8")
     for address in re.findall(r'(?:<link rel="stylesheet" href|<script [^>]*src)="([^"]+)"', page):
-        of_all.append((folder / "real-numbers" / address.partition("?")[0]).read_bytes())
+        of_all.append((folder / "real-numbers/why" / address.partition("?")[0]).read_bytes())
     together = sum(len(gzip.compress(file)) for file in of_all)
     fonts = (own_assets(folder) / "vendor/source-sans-3-latin-wght-normal.woff2").stat().st_size
     for name in PAGES:

@@ -38,7 +38,7 @@ def test_a_station_takes_a_sentence_of_ones_own(open_watched, site):
     place.get_by_role("button", name=TRY).wait_for()
     assert "Paris" in place.get_by_role("row").nth(1).inner_text()
     static = place.get_by_role("link").evaluate_all("all => all.map(a => a.href)")
-    assert len(static) == 2 * 5 and "real-numbers/choose/?number=logit/" in static[0]
+    assert len(static) == 2 * 5 and "real-numbers/step-by-step/?number=logit/" in static[0]
     assert not [url for url in asked if "safetensors" in url or "/engine/" in url]
     place.get_by_role("button", name=TRY).click()
     field = place.get_by_label("Sentence")
@@ -51,7 +51,7 @@ def test_a_station_takes_a_sentence_of_ones_own(open_watched, site):
         assert word == small.tokenizer.token(int(id))
         assert float(logit.replace("−", "-")) == pytest.approx(float(scores[id]), abs=0.0051)
     link = place.get_by_role("link").first.get_attribute("href")
-    assert link.endswith(f"choose/?text=The+capital+of+Japan+is&temperature=1&number=logit%2F{np.argmax(scores)}")
+    assert link.endswith(f"step-by-step/?text=The+capital+of+Japan+is&temperature=1&number=logit%2F{np.argmax(scores)}")
     field.fill("The capital of Jupiter is")
     place.get_by_text("does not know “Jupiter”").wait_for()
     likely = place.get_by_role("status").get_by_role("button").first
@@ -117,7 +117,7 @@ def test_each_head_shows_where_each_word_looks(open_watched, site):
     looked = f"“the” looks most at “{words[int(np.argmax(expected))]}”: {100 * max(expected):.1f}% of its attention."
     assert place.locator("output").inner_text() == looked
     link = place.get_by_role("cell").get_by_role("link").last.get_attribute("href")
-    assert link.endswith("choose/?text=The+currency+of+Japan+is+the&number=share%2F0%2F3%2F5%2F5")
+    assert link.endswith("step-by-step/?text=The+currency+of+Japan+is+the&number=share%2F0%2F3%2F5%2F5")
     place.get_by_label("Sentence").fill("The capital of Frence")
     place.get_by_role("button", name="France", exact=True).click()
     place.get_by_role("columnheader", name="France").wait_for()

@@ -78,8 +78,11 @@ def test_shares_add_up_to_1_and_none_goes_to_the_future(small):
     *_, shares = by_hand(small, head=3)
     shown = real.attention_table(0, 3)
     for i, (word, row) in enumerate(zip(TEXT.split(), shares)):
-        *cells_of_row, total = map(number, cells(shown, word))
-        assert cells_of_row == pytest.approx(row, abs=0.006) and total == 1 and not any(cells_of_row[i + 1 :])
+        *cells_of_row, total = cells(shown, word)
+        assert [*map(number, cells_of_row[: i + 1])] == pytest.approx(row[: i + 1], abs=0.006) and number(total) == 1
+        assert cells_of_row[i + 1 :] == ["–"] * (4 - i), "masked, and no weight of 0.00"
+    assert shown.count("A hatched cell is masked") == 1 and shown.count('class="num masked"') == 10
+    assert "hatched" not in real.attention_table(0, 3, without="causal_mask")
     hidden = real.number_matrix("causal_mask", layer=0, head=3)
     assert cells(hidden, "The")[1:] == ["−∞"] * 4
 

@@ -21,8 +21,9 @@ export function steps(place, chosen, recall) {
     waiting = undefined
     if (!place.isConnected) return // the address is another page's by now
     const { values, hash } = chosen(),
-      at = new URL(location.href)
-    at.search = `${new URLSearchParams(Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])))}`
+      at = new URL(location.href),
+      of = [...at.searchParams].filter(([name]) => STEPPER.has(name) && !(name in values))
+    at.search = `${new URLSearchParams([...Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])), ...of])}`
     if (hash !== undefined) at.hash = hash
     if (at.href.length <= LONGEST && at.href !== location.href) history[how](history.state, "", at)
   }
@@ -46,6 +47,7 @@ export function steps(place, chosen, recall) {
     waiting = setTimeout(write, 100, "replaceState") // browsers allow an address to change only so often
   }
 }
+const STEPPER = new Set(["walk", "step"]) // which keeps these itself
 const LONGEST = 500_000 // characters of an address: what every browser keeps
 const isTyped = (/** @type {EventTarget?} */ field) =>
   field instanceof HTMLTextAreaElement ||

@@ -1,6 +1,7 @@
 // The small model, asked: any sentence of its words, word by word, with its attention, its cache, and the logits after
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
+import { follow } from "../stepper.mjs"
 import { accepted, steps } from "./address.mjs"
 import { answer, factsOf, FIRST, headOf, list, ownOf, rulesOf } from "./capitals/answer.mjs"
 import { drawn } from "./capitals/candidates.mjs"
@@ -31,7 +32,7 @@ let loaded
 const theModel = () => (loaded ??= load())
 const PARTS = [
   ...["asked", "changes", "chances", "designs", "heads", "inside", "lines", "matrices", "patch_tables", "patching"],
-  ...["small", "vocabulary"],
+  ...["small", "vocabulary", "walked"],
 ]
 /** @returns {Promise<Known>} */
 async function load() {
@@ -57,6 +58,7 @@ class Asking {
   isDrawn = false // in place of the static example
   isTouched = false
   began = "" // the number that was asked for first: the panel comes to the table that it is in
+  isInStep = false // or to the step
   isExact = false
 
   /** @param {HTMLElement} place @param {Facts} facts */
@@ -89,6 +91,13 @@ class Asking {
   begin() {
     this.results.append(...this.place.childNodes)
     this.place.replaceChildren(this.box, this.results)
+    document.addEventListener("click", event => {
+      const link = event.target instanceof Element && event.target.closest(".ep-stepper a[href]"),
+        number = link && new URL(/** @type {HTMLAnchorElement} */ (link).href).searchParams.get("number")
+      if (!number || !this.place.isConnected) return
+      event.preventDefault()
+      this.asking.open(number)
+    })
     this.draw()
   }
   draw() {
@@ -199,19 +208,27 @@ class Asking {
     const { began, asking } = this,
       set = (/** @type {Partial<State>} */ chosen) => this.set(chosen),
       add = (/** @type {string} */ word) => this.append(word)
-    render(made && inside.results({ made, state: this.shown.state, small, began, asking, set, add }), this.results)
+    const shown = { made, state: this.shown.state, small, asking }
+    render(made && inside.results({ ...shown, made, began, isInStep: this.isInStep, set, add }), this.results)
+    if (made) follow(inside.walked({ ...shown, made }, this.isInStep))
     if (key && made) this.focus(key)
   }
   focus(/** @type {string} */ key) {
-    for (const element of this.results.querySelectorAll("[data-key]"))
-      if (element instanceof HTMLElement && element.dataset.key === key) return element.focus()
+    /** @type {NodeListOf<HTMLElement>} */
+    const all = document.querySelectorAll(".ep-stepper [data-key], .ep-tool [data-key]"),
+      those = [...all].filter(element => element.dataset.key === key)
+    ;(those.find(element => this.isInStep === !this.results.contains(element)) ?? those[0])?.focus()
   }
   /** What can be done with a number. @returns {import("./capitals/asked.mjs").Doing} */
   get asking() {
     return {
       isExact: this.isExact,
       open: async place => {
-        if (!document.activeElement?.closest(".ep-origin")) this.began = place
+        const active = document.activeElement
+        if (!active?.closest(".ep-origin")) {
+          this.began = place
+          this.isInStep = Boolean(active?.closest(".ep-stepper"))
+        }
         await this.set({ number: place })
         this.focus("origin")
       },

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlencode
 from ...engine.architectures.gpt2 import GPT2
 from ..kit.html import Html, Link
 
-PAGE = "real-numbers/choose.md"
+PAGE = "real-numbers/step-by-step.md"
 FOLDER, TEXT = "capitals", "The capital of France is"  # the form's default
 
 Place = Callable[[int, int], str | None]  # from a row and a column to the number's name in the form

@@ -12,6 +12,7 @@ from ..kit.html import Cell, Html, html, joined, number, table, tag
 from ..kit.svg import element
 
 CORNER = 6  # columns of a matrix shown as numbers
+MASKED, LEGEND = "–", "A hatched cell is masked: a word does not see later ones."
 LEVELS = 4  # shades of a cell
 
 # Writes a station's number as text or as a link, from the number, its row, its column, and whether it comes first.
@@ -19,6 +20,8 @@ Asked: TypeAlias = Callable[..., Html | str]
 
 
 def decimals(value: float, places: int) -> str:
+    if np.isnan(value):
+        return MASKED
     return f"{value:.{places}f}".replace("-", "−") if np.isfinite(value) else "−∞"
 
 
@@ -56,7 +59,7 @@ def corner(
     columns: int,
     asked: Asked,
 ) -> Html:
-    """The first columns, each number shaded by its size; for attention weights their sum too."""
+    """The first columns, each number shaded by its size; for attention weights their sum too. NaN is masked."""
     shown = columns_shown(content, columns)
     largest = float(np.abs(content[np.isfinite(content)]).max(initial=0)) or 1.0
     is_cut = shown < content.shape[1]
@@ -64,12 +67,14 @@ def corner(
     body = []
     for i, (word, row) in enumerate(zip(rows, content)):
         cells: list[object] = [
-            Cell(asked(two(x), i, j, i == j == 0), cls=shade(x, largest)) for j, x in enumerate(row[:shown])
+            Cell(MASKED if np.isnan(x) else asked(two(x), i, j, i == j == 0), cls=shade(x, largest))
+            for j, x in enumerate(row[:shown])
         ]
         cells += ["…"] if is_cut else []
-        cells += [two(row.sum())] if is_share else []
+        cells += [two(np.nansum(row))] if is_share else []
         body.append([word, *cells])
-    return table(caption, ["", *map(number, titles)], body, name=name, cls="ep-table ep-matrix")
+    said = f"{caption}. {LEGEND}".removeprefix(". ") if np.isnan(content).any() else caption
+    return table(said, ["", *map(number, titles)], body, name=name, cls="ep-table ep-matrix")
 
 
 def columns_shown(content: np.ndarray, columns: int) -> int:
@@ -90,6 +95,7 @@ WIDE, ROW, HALF = 640, 20, 9  # the width of the bar drawing, the height of a ro
 
 def bars(content: np.ndarray, name: str) -> Html:
     """Every number as a bar: positive is up, negative down, the longest is the largest of the matrix."""
+    content = np.where(np.isfinite(content), content, 0)  # what is masked has none
     largest = float(np.abs(content).max()) or 1.0
     step, paths = WIDE / content.shape[1], []
     for sign, cls in ((1, "plus"), (-1, "minus")):

@@ -1,7 +1,7 @@
 """The actual numbers in a checkpoint's forward pass: matrices, attention weights, scores.
 
-A station is the output of one operation of the trace. It is named by its step (`softmax`), by its weight (`c_attn`), by
-its content (`q`), or by the part that is added to the residual stream (`add_attention`).
+A station is the output of one operation of the trace, named by its step (`softmax`), by its weight (`c_attn`), by its
+content (`q`), or by the part that is added to the residual stream (`add_attention`).
 """
 
 from __future__ import annotations
@@ -169,6 +169,9 @@ def _matrix(run: Run, operation: Operation, head: int | None) -> tuple[np.ndarra
         content, shape = content.take(head, axis), shape[:axis] + shape[axis + 1 :]
     if content.ndim != 2:
         raise Problem(f"its output has the shape {list(map(int, shape))}", "only matrices can be shown")
+    if operation.node.role is Role.SOFTMAX:
+        scores = run.trace.of(operation.node.inputs[0])
+        content = np.where(np.isneginf(scores if axis is None else scores[head]), np.nan, content)
     return content, shape
 
 
@@ -289,9 +292,7 @@ def attention_table(
     page_link: Link | None = None,
 ) -> Html:
     """The attention weights of each token of a text in one head: one row per token, which adds up to 1."""
-    return number_matrix(
-        "softmax", layer, head, text, folder, columns=99, model=None, without=without, page_link=page_link
-    )
+    return number_matrix("softmax", layer, head, text, folder, 99, None, without, page_link)
 
 
 def top_words(

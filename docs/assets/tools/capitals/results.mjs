@@ -10,8 +10,9 @@ import { lines } from "./lines.mjs"
 import { bar, matrix, small } from "./matrices.mjs"
 import { patching } from "./patching.mjs"
 import { smallModel } from "./small.mjs"
+import { walked } from "./walked.mjs"
 
-export { DESIGNS, smallModel }
+export { DESIGNS, smallModel, walked }
 
 /**
  * @typedef {import("./answer.mjs").Made} Made
@@ -21,6 +22,7 @@ export { DESIGNS, smallModel }
  * @property {State} state
  * @property {import("./small.mjs").Small} small
  * @property {string} began the place of the number that was asked for first
+ * @property {boolean} isInStep whether that was in a step of the page, where the panel is
  * @property {import("./asked.mjs").Doing} asking
  * @property {(chosen: Partial<State>) => void} set
  * @property {(word: string) => void} add
@@ -28,9 +30,9 @@ export { DESIGNS, smallModel }
 
 /** @param {Shown} shown */
 export function results(shown) {
-  const { made, state, small: now, began, asking, set } = shown,
+  const { made, state, small: now, began, isInStep, asking, set } = shown,
     isOf = (/** @type {string[]} */ ...kinds) => kinds.includes(began.split("/")[0]),
-    found = state.number ? now.session.origin(state.number, made.how) : null,
+    found = state.number && !isInStep ? now.session.origin(state.number, made.how) : null,
     origin = found && panel(found, asking)
   // The row that the number that is asked for comes from, in a table of this head.
   const lit = (/** @type {2 | 3} */ of) =>

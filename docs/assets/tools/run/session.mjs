@@ -375,6 +375,7 @@ export class Session {
       map: () => [steps(role => role === ROLES.CONV1D, a)[MAPS.indexOf(names[1])]?.result, [c, d]],
       active: () => [steps(role => ACTIVATIONS.has(role), a)[0]?.result, [b, c]],
       score: () => [of(ROLES.SOFTMAX, a)?.frame.args[0], [b, c, d]],
+      product: () => [of(ROLES.SCORES, a)?.result, [b, c, d]], // a score before the mask
       mixed: () => [of(ROLES.WEIGHTED_SUM, a)?.result, [c, b, d]],
     }
     if (!Object.hasOwn(known, kind)) return
