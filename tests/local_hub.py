@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import gguf_files
 
 from macros.counting.parameters import Counts
 from macros.engine.architectures import find
@@ -25,6 +30,7 @@ CONFIG = {
     "tie_word_embeddings": False,
     "torch_dtype": "bfloat16",
 }
+LLAMA = {"general.architecture": "llama"}
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
@@ -54,6 +60,20 @@ INDEX = {"metadata": {}, "weight_map": {name: file for file, names in HALVES.ite
 WEIGHTS = 50_000_000  # bytes that a file claims to have behind its header, which nobody may ask for
 
 
+def gguf(metadata: dict[str, Any], part: slice = slice(None)) -> bytes:
+    """A GGUF file, or a part of one: its header is longer than what is read at first."""
+    words = {"tokenizer.ggml.tokens": [f"token {n}" for n in range(9_000)]}
+    some = dict(list(gguf_files.tensors().items())[part])
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.gguf"
+        gguf_files.write(path, metadata | words, some, {k: v for k, v in gguf_files.QUANTIZED.items() if k in some})
+        return path.read_bytes()
+
+
+def of_part(number: int) -> dict[str, Any]:
+    return {"split.no": number, "split.count": 2, "split.tensors.count": len(gguf_files.tensors())}
+
+
 def files() -> dict[str, dict[str, bytes]]:
     config = json.dumps(CONFIG).encode()
     index = json.dumps(INDEX).encode()
@@ -77,6 +97,14 @@ def files() -> dict[str, dict[str, bytes]]:
         "org/huge": {"config.json": config},
         "org/lying": {"config.json": config},
         "org/only": {"config.json": config},
+        "org/Small-GGUF": {
+            "Small-Q8_0.gguf": gguf(gguf_files.METADATA),
+            "mmproj-F16.gguf": b"GGUF",
+            "Cut-Q4_0.gguf": b"GGUF\3\0\0\0",
+            "Not-Q5_0.gguf": b"<html>",
+            "UD/Small-UD-Q8_0-00001-of-00002.gguf": gguf(gguf_files.METADATA | of_part(0), slice(9)),
+            "UD/Small-UD-Q8_0-00002-of-00002.gguf": gguf(of_part(1) | LLAMA, slice(9, None)),
+        },
     }
 
 
@@ -107,7 +135,12 @@ class Hub(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0].strip("/").split("/")
         self.asked.append((self.command, self.path))
         if path[0] == "elsewhere":
-            self.send_file(self.repositories[f"{path[1]}/{path[2]}"][path[3]], has_body, is_large=True)
+            self.send_file(self.repositories[f"{path[1]}/{path[2]}"]["/".join(path[3:])], has_body, path[-1], True)
+            return
+        if path[:2] == ["api", "models"] and "/".join(path[2:4]) in self.repositories:
+            named = [{"rfilename": file} for file in self.repositories["/".join(path[2:4])]]
+            said = {"id": "/".join(path[2:4]), "siblings": named, "tags": [], "private": False, "downloads": 0}
+            self.send_file(json.dumps(said).encode(), has_body)
             return
         if len(path) < 5 or path[2] != "resolve":
             self.refuse(404, "RepoNotFound")
@@ -123,7 +156,7 @@ class Hub(BaseHTTPRequestHandler):
             self.refuse(404, "RevisionNotFound")
         elif file not in self.repositories[name]:
             self.refuse(404, "EntryNotFound")
-        elif file.endswith(".safetensors"):
+        elif file.endswith((".safetensors", ".gguf")):
             self.redirect(f"/elsewhere/{name}/{file}", self.repositories[name][file])
         else:
             self.send_file(self.repositories[name][file], has_body, name=name)
@@ -149,7 +182,7 @@ class Hub(BaseHTTPRequestHandler):
         return [("ETag", f'"{hash(body) & 0xFFFFFFFF:x}"'), ("X-Repo-Commit", COMMIT), ("Accept-Ranges", "bytes")]
 
     def send_file(self, body: bytes, has_body: bool, name: str = "", is_large: bool = False) -> None:
-        total = len(body) + (WEIGHTS if is_large and not name.endswith("cut-header") else 0)
+        total = len(body) + (WEIGHTS if is_large and not name.startswith("Cut") else 0)
         begin, end = 0, total - 1
         if wanted := self.headers.get("Range"):
             first, _, last = wanted.removeprefix("bytes=").partition("-")

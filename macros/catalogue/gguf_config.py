@@ -165,6 +165,11 @@ class Reading:
         shape = self.shapes.get(name)
         return shape[0] if shape else None
 
+    def may_lack_windows(self) -> bool:
+        """Whether a config of this type that states no window has none."""
+        window, is_used = self.keys["sliding_window"], self.keys.get("use_sliding_window")
+        return window.default is None or (is_used is not None and is_used.default is False)
+
     def _has(self, *ends: str) -> bool:
         return any(name.endswith(ends) for name in self.shapes)
 
@@ -371,12 +376,14 @@ def config_of(file: Gguf, types: Iterable[str]) -> Raw:
 
 
 def _readings(file: Gguf, types: Iterable[str]) -> Iterator[Reading]:
-    """The model types that the file could be of: first those that have a window if the file states one."""
+    """The model types that the file could be of: first those that have a window if the file states one. Others are
+    looked up only if the type of the architecture's own name is not it."""
     is_windowed = file.of("attention.sliding_window") is not None
     others: list[Reading] = []
     for model_type in types:
         reading = Reading(file, model_type)
-        if ("sliding_window" in reading.keys) == is_windowed:
+        is_apt = ("sliding_window" in reading.keys) == is_windowed
+        if is_apt or (not is_windowed and model_type == file.architecture and reading.may_lack_windows()):
             yield reading
         else:
             others.append(reading)

@@ -173,6 +173,21 @@ def _check_split(one: Gguf, number: int, parts: int) -> None:
         raise Problem(f"split.no = {shorten(place)}, and it is number {number}", "give the files their own names again")
 
 
+class _Short(Problem):
+    """The bytes end within the header."""
+
+
+def ends_within(data: bytes) -> bool:
+    """Whether the first bytes of a file are not all of its header."""
+    try:
+        _parsed(_Reader(data, False), Path(), 0)
+    except _Short:
+        return True
+    except Problem:
+        pass
+    return False
+
+
 class _Reader:
     """Reads one value after another. Raises `Problem` at the end of the bytes."""
 
@@ -225,10 +240,10 @@ class _Reader:
             raise self.short()
         self.at = at
 
-    def short(self) -> Problem:
+    def short(self) -> _Short:
         if self.is_whole:
-            return Problem("ends within its header", AGAIN)
-        return Problem(f"has a header of more than {LARGEST_HEADER:,} bytes", AGAIN)
+            return _Short("ends within its header", AGAIN)
+        return _Short(f"has a header of more than {LARGEST_HEADER:,} bytes", AGAIN)
 
 
 def _read(path: Path) -> Gguf:

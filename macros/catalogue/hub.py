@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,24 +17,28 @@ from ..engine.bounds import LARGEST_HEADER, LARGEST_INDEX, LARGEST_TEXT
 from ..engine.errors import Problem, named, shorten
 from ..engine.files import read_json
 from . import presets
+from .gguf_header import LARGEST_HEADER as LARGEST_GGUF
+from .gguf_header import ends_within
 from .models import Model
 from .names import is_hub_name
-from .resolving import reference
+from .resolving import Reference, pieces_of, pieces_of_file, reference
 from .stored import INDEX
 
 CONFIG, SINGLE = "config.json", "model.safetensors"
 MOST_FILES = 2_000  # safetensors files of one model
 _FIRST = 100_000  # bytes of a file that hold most headers
+_PART = re.compile(r"-\d{5}-of-\d{5}(?=\.gguf$)", re.IGNORECASE)
 
 
 def load(name: str, files: bool = False, revision: str | None = None) -> Model:
     """The model of any name that `presets.load` knows; otherwise `organization/name` or its address on the hub.
 
-    With `files`, the headers of its safetensors files are read too, and decide about bytes. Raises `Problem`, also for
-    a model that is gated, private or missing, and for a hub that cannot be reached.
+    With `files`, the headers of its safetensors files are read too, and decide about bytes; of a GGUF file, named as
+    `organization/name:Q4_K_M` or by its address, the header alone is read. Raises `Problem`, also for a model that is
+    gated, private or missing, and for a hub that cannot be reached.
     """
-    repository, known = "" if os.path.exists(name) else _repository(name), presets.meant(name)
-    is_asked = repository and (files or revision or not (known.slug or known.why))
+    repository = "" if os.path.exists(name) else _repository(name)
+    is_asked = repository and (files or revision or not (presets.meant(name).slug or presets.meant(name).why))
     if not is_asked or name in presets.paths():
         if files or revision:
             option = "files" if files else "revision"
@@ -45,6 +50,12 @@ def load(name: str, files: bool = False, revision: str | None = None) -> Model:
         problem = presets.unknown(name)
         raise Problem(problem.what, f"{problem.mend}; to ask the hub, pip install 'every-parameter[hub]'") from None
     with _in_one_line(repository, revision):
+        if files and "gguf" in pieces_of(name):
+            file, path = _gguf(library, repository, revision, name)
+            try:
+                return presets.of_gguf(f"{repository}/{file}", path)
+            except Problem as problem:
+                raise Problem(problem.what, problem.mend, file) from None
         config = _config(library, repository, revision)
         folder = _headers(library, repository, revision, config) if files else None
         return presets.of_files(repository, config, folder)
@@ -111,15 +122,21 @@ def _downloaded(library, repository: str, file: str, revision: str | None, most:
     return path
 
 
-def _headers(library, repository: str, revision: str | None, config: Path) -> Path:
-    """A folder with the config and only the header of each safetensors file."""
+def _folder() -> Path:
+    """A folder for headers, which is gone when the program ends."""
     import atexit
     import shutil
     import tempfile
 
     folder = Path(tempfile.mkdtemp(prefix="every-parameter-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    shutil.copyfile(config, folder / CONFIG)
+    return folder
+
+
+def _headers(library, repository: str, revision: str | None, config: Path) -> Path:
+    """A folder with the config and only the header of each safetensors file."""
+    folder = _folder()
+    (folder / CONFIG).write_bytes(config.read_bytes())
     for file in _files(library, repository, revision):
         (folder / file).write_bytes(_header(library, repository, file, revision))
     return folder
@@ -140,6 +157,49 @@ def _files(library, repository: str, revision: str | None) -> list[str]:
         found = f"names {shorten(wrong[0])}" if wrong else f"names {len(files):,} files"
         raise Problem(f"{INDEX} {found}", f"expected 1 to {MOST_FILES:,} safetensors files beside it")
     return files
+
+
+def _gguf(library, repository: str, revision: str | None, name: str) -> tuple[str, Path]:
+    """The GGUF file that a name says, and the path of its header, beside the headers of its other parts."""
+    listed = library.HfApi().model_info(repository, revision=revision).siblings or []
+    parts = _parts_meant([one.rfilename for one in listed], reference(name))
+    folder = _folder()
+    for file in parts:
+        data, most = b"", _FIRST
+        while True:
+            data += _range(library, repository, file, revision, len(data), most)
+            if len(data) < most or most >= LARGEST_GGUF or not ends_within(data):
+                break
+            most = min(8 * most, LARGEST_GGUF)
+        (folder / file.rpartition("/")[2]).write_bytes(data)
+    return parts[0], folder / parts[0].rpartition("/")[2]
+
+
+def _parts_meant(files: list[str], called: Reference) -> list[str]:
+    """The only GGUF file among the files of a repository that an address or a tag means, or all its parts. Raises
+    `Problem` if there are others."""
+    place, tag = called.place.lower(), pieces_of(called.tag)
+    sets: dict[str, list[str]] = {}
+    for file in sorted(files):
+        name = file.rpartition("/")[2].lower()
+        pieces = pieces_of_file(name)[:-1]
+        is_meant = pieces[len(pieces) - len(tag) :] == tag and ("ud" in pieces) <= ("ud" in tag or not tag)
+        is_meant = is_meant and not name.startswith(("mmproj", "imatrix"))
+        is_same = _PART.sub("", name) == _PART.sub("", place) if place else is_meant
+        if is_same and name.endswith(".gguf") and "\\" not in name:
+            sets.setdefault(_PART.sub("", file), []).append(file)
+    if len(sets) != 1:
+        shown = ", ".join(named(one.rpartition("/")[2]) for one in list(sets)[:4])
+        what = (
+            f"its repository has {len(sets)} such GGUF files: {shown}"
+            if sets
+            else "its repository has no such GGUF file"
+        )
+        raise Problem(what, "name one, as organization/name:Q4_K_M, or give its address")
+    [parts] = sets.values()
+    if len(parts) > MOST_FILES:
+        raise Problem(f"has {len(parts):,} parts, and at most {MOST_FILES:,} are read", "give another model")
+    return parts
 
 
 def _header(library, repository: str, file: str, revision: str | None) -> bytes:
@@ -197,7 +257,7 @@ def _in_one_line(repository: str, revision: str | None) -> Iterator[None]:
             raise Problem("not in the hub's cache, and HF_HUB_OFFLINE is set", mend, repository) from None
         raise _unreachable(host, error, repository) from None
     except errors.EntryNotFoundError:
-        mend = "give a repository with a config.json, or the path of one"
+        mend = "give a repository with a config.json, or the path of one; of a GGUF file, --files reads the header"
         raise Problem("its repository has no such file as config.json or model.safetensors", mend, repository) from None
     except errors.HFValidationError:
         raise Problem("no name of a repository", "write organization/name", repository) from None

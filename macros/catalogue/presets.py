@@ -260,7 +260,7 @@ def load(name: str) -> Model:
         if read.why:
             raise unknown(name)
     if folder is None and is_gguf(path):
-        return _of_gguf(name, path)
+        return of_gguf(name, path)
     if path.suffix != ".json" and not os.path.exists(path):  # not even possible for a name too long for a path
         return model(name)
     try:
@@ -276,8 +276,8 @@ def of_files(name: str, config: Path, folder: Path | None) -> Model:
     return made
 
 
-def _of_gguf(name: str, path: Path) -> Model:
-    """The model of a GGUF file: its config from the metadata, its bytes from the file."""
+def of_gguf(name: str, path: Path) -> Model:
+    """The model of a GGUF file: its config from the metadata, its bytes from the file. Raises `Problem`."""
     try:
         file = read_gguf(path)
         made = make(name, config_of(file, likeliest(file.architecture)))

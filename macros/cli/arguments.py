@@ -147,8 +147,8 @@ def _towers_and_hub(command) -> None:
     command.add_argument(
         "--files",
         action="store_true",
-        help="of a model of the hub (organization/name), also read the headers of its safetensors files: they decide "
-        "about bytes. No weight is downloaded",
+        help="of a model of the hub (organization/name), also read the headers of its safetensors files, or that of a "
+        "GGUF file (organization/name:Q4_K_M): they decide about bytes. No weight is downloaded",
     )
     command.add_argument("--revision", metavar="NAME", help="branch, tag or commit of a model of the hub")
 

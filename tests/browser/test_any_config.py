@@ -152,8 +152,8 @@ def test_what_cannot_be_had_is_one_line_each_and_may_be_asked_again(tool):
     page.get_by_role("alert").filter(has_text="unknown model 'no model at all'").wait_for()
     look_up(page, "llama3")
     page.get_by_role("alert").filter(has_text="could be several models; name one: llama3-70b, llama3-8b").wait_for()
-    look_up(page, "unsloth/Meta-Llama-3-8B-GGUF/Qwen3-8B-Q8_0.gguf")
-    apart = "the repository is Llama 3 8B’s, and the file is Qwen3 8B’s; name llama3-8b or qwen3-8b"
+    look_up(page, "unsloth/Meta-Llama-3-8B-GGUF/Meta-Llama-3-70B-Q8_0.gguf")
+    apart = "the repository is Llama 3 8B’s, and the file is Llama 3 70B’s; name llama3-8b or llama3-70b"
     page.get_by_role("alert").filter(has_text=apart).wait_for()
     linked = tool(f"#name={quote('<img src=x onerror=alert(1)>')}")
     linked.get_by_role("alert").filter(has_text="unknown model '<img src=x").wait_for()

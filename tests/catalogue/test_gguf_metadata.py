@@ -65,6 +65,29 @@ def test_the_model_is_read_back(slug):
         assert made.counts.decode_flops(4096) == ours.counts.decode_flops(4096)
 
 
+@pytest.mark.parametrize("model_type", ["qwen2", "qwen3"])
+def test_the_type_of_the_architectures_name_needs_no_other(model_type):
+    """Looking up the others reads two hundred modules, which takes as long as the rest of `describe`."""
+
+    def types():
+        yield model_type
+        pytest.fail("others are looked up")
+
+    slug = {"qwen2": "qwen2.5-7b", "qwen3": "qwen3-8b"}[model_type]
+    ours = presets.model(slug)
+    tensors = {
+        tensor.named(layer): Placed("F16", tensor.shape, 0, Path("x.gguf"), 0)
+        for tensor in ours.counts.formats.gguf.tensors
+        for layer in tensor.layers or (None,)
+    }
+    sizes = {"embedding_length": "hidden_size", "block_count": "num_hidden_layers"}
+    sizes |= {"feed_forward_length": "intermediate_size", "attention.head_count": "num_attention_heads"}
+    sizes |= {"attention.head_count_kv": "num_key_value_heads"}
+    said: dict[str, Value] = {f"{model_type}.{key}": ours.raw[name] for key, name in sizes.items()}
+    file = Gguf(Path("x.gguf"), {"general.architecture": model_type, **said}, tensors, 1)
+    assert presets.make("x", config_of(file, types())).counts.total == ours.counts.total
+
+
 def test_the_record_has_most_architectures():
     assert len(RECORD) >= 140 and len({said["architecture"] for said in RECORD.values()}) >= 80
     assert PARTLY <= RECORD.keys()

@@ -9,6 +9,7 @@ import sys
 
 import pytest
 from copies import ROOT
+from gguf_files import METADATA, QUANTIZED, tensors, write
 from local_hub import COMMIT, Hub, counts, hub
 
 from macros.catalogue.hub import config_file, load
@@ -94,6 +95,35 @@ def test_wrong_files(tmp_path):
     for name, said in wrong.items():
         assert any(name in line and said in line for line in made.stderr.splitlines()), made.stderr
     assert "Traceback" not in made.stderr and Hub.sent < 300_000
+
+
+GGUF_REFUSED = {
+    "org/Small-GGUF": "has 4 such GGUF files: Cut-Q4_0.gguf, Not-Q5_0.gguf, Small-Q8_0.gguf, Small-UD-Q8_0.gguf",
+    "org/Small-GGUF:Q6_K": "its repository has no such GGUF file; name one, as organization/name:Q4_K_M, or give its",
+    "org/Small-GGUF:Q4_0": "Cut-Q4_0.gguf: ends within its header",
+    "org/Small-GGUF/Not-Q5_0.gguf": "Not-Q5_0.gguf: does not begin with GGUF",
+    "org/none-GGUF": "has no such model, or it is private",
+}
+
+
+@pytest.mark.processes
+def test_the_header_of_a_gguf_file_is_read(tmp_path):
+    """Its metadata give the config, which its repository lacks; a file in parts is one. No weight is asked for."""
+    whole = ("org/Small-GGUF:Q8_0", "{}/org/Small-GGUF/blob/main/UD/Small-UD-Q8_0-00001-of-00002.gguf")
+    with hub() as endpoint:
+        names = [name.format(endpoint) for name in whole]
+        options = "--files", "--weights", "published", "--context", "64", "--format", "json"
+        made = every_parameter(endpoint, tmp_path, "describe", *names, *options)
+        assert not [path for _, path in Hub.asked if "mmproj" in path or "Cut" in path]
+        sent = Hub.sent
+        refused = every_parameter(endpoint, tmp_path, "describe", *GGUF_REFUSED, "--files")
+    total = write(tmp_path / "same.gguf", METADATA, tensors(), QUANTIZED)
+    found = [json.loads(line) for line in made.stdout.splitlines()]
+    assert [one["weights"]["bytes"] for one in found] == [total, total], made.stderr
+    assert found[0]["model"] == "org/Small-GGUF/Small-Q8_0.gguf" and sent < 5_000_000
+    lines = refused.stderr.splitlines()
+    for (name, said), line in zip(GGUF_REFUSED.items(), lines, strict=True):
+        assert said in line and "/tmp" not in line, (name, line)
 
 
 @pytest.mark.processes
