@@ -388,6 +388,9 @@ def held_by(changed: Change, found: dict[Node, float], graph: Graph, root: Path)
                 put(name, 0)
         elif path.startswith("tests/golden/"):
             put(Path(path).stem, 0)
+        if path.startswith("macros/") and path.endswith((".py", ".toml", ".json")):  # every room may show a change
+            for room in sorted(path.name for path in (root / "macros").iterdir() if path.is_dir()):
+                put(f"room:{room}", 0 if path.startswith(f"macros/{room}/") else 1)
     page_macros = graph.modules.get("macros/site/page_macros.py", Module()).definitions
     macros = {word for definition in page_macros.values() for word in definition.words} | page_macros.keys()
     types: dict[str, float] = {}

@@ -1,16 +1,19 @@
 """`python -m tests.approved [MACRO ...]` writes down what macros show now; `few` what those show that go
-through the catalog. Read the difference before you commit it."""
+through the catalog, `answers` what modules answer to expressions. Read the difference before you commit it."""
 
 import sys
 import time
 
-from . import TEXTS, calls, few, write
+from . import TEXTS, answers, calls, few, write
 
 if __name__ == "__main__":
     known = calls()
     if not sys.argv[1:] or "few" in sys.argv[1:]:
         few.write()
-    for name in [name for name in sys.argv[1:] if name != "few"] or ([] if sys.argv[1:] else known):
+    if not sys.argv[1:] or "answers" in sys.argv[1:]:
+        for room in answers.ROOMS:
+            answers.write(room)
+    for name in [name for name in sys.argv[1:] if name not in ("few", "answers")] or ([] if sys.argv[1:] else known):
         began = time.monotonic()
         write(name, known[name])
         if (seconds := time.monotonic() - began) > 2:

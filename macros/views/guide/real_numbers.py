@@ -143,7 +143,7 @@ def operation_by_name(whole: Section, name: str, layer: int | None) -> Operation
     """A station by one of its names, in a layer if it is in one. Raises `Problem`."""
     known: dict[str, None] = {}
     for where, names, operation in named_operations(whole):
-        known |= dict.fromkeys(sorted(names, key=len)[:1])
+        known |= dict.fromkeys(sorted(names, key=lambda one: (len(one), one))[:1])
         if name in names and (where is None or layer is None or where == layer):
             return operation
     raise unknown(f"station = {name!r}: there is none", name, known)
