@@ -193,7 +193,7 @@ def served_by(
         cards,
         version,
         model.longest_context[0] or 0,
-        _draft(values),
+        _draft(values, is_needed=engine != "sglang"),
     )
     if host_bytes is not None:
         if deployment.host is None:
@@ -219,15 +219,21 @@ def as_printed(model: Any, framework: str, options: str | Sequence[str] = "", co
     return served_by(read, conditions(context, 1, "published"), name, None, options_of(options))
 
 
-def _draft(values: Mapping[str, Value]) -> Any:
-    """The costs of a draft that an option names, if it is a model that is known here."""
+def _draft(values: Mapping[str, Value], is_needed: bool = True) -> Any:
+    """The costs of a draft that an option names; unless it `is_needed`, None for one that is not known here. Raises
+    `Problem`."""
     name = values.get("draft_model")
     said = values.get("draft")
-    if isinstance(said, dict) and said.get("method") in (None, "draft_model"):
+    if isinstance(said, dict) and said.get("method") in (None, "draft_model", "dflash"):
         name = said.get("model")
     if not isinstance(name, str) or not name:
         return None
-    return costs_of(loading.read(name).counts)
+    try:
+        return costs_of(loading.read(name).counts)
+    except Problem:
+        if is_needed:
+            raise
+        return None
 
 
 def devices(on: str, number: int = 1) -> list[Card]:

@@ -20,7 +20,7 @@ from ..counting.costs import of as costs_of
 from ..counting.formats import PUBLISHED, WEIGHTS, format_meant
 from ..counting.log_reader import Log
 from ..counting.log_reader import read_log as facts_of
-from ..counting.log_replay import Replay, format_in, nearest_mix, replay
+from ..counting.log_replay import Replay, format_in, nearest_mix, replay, title_of
 from ..counting.log_rows import OWN_MIX, State
 from ..engine.errors import Problem, shorten
 from . import model as loading
@@ -61,8 +61,7 @@ class LogReading(Tabular):
     @property
     def sentence(self) -> str:
         """The reading as a sentence."""
-        title = deploying.TITLES[self.engine]
-        version = f" {self.replay.deployment.version}".rstrip()
+        title = title_of(self.log, self.replay.deployment)
         rows = self.replay.rows
         counts = [
             (self.replay.number(State.EQUAL), "equal"),
@@ -72,7 +71,7 @@ class LogReading(Tabular):
         ]
         said = ", ".join(f"{n} {how}" for n, how in counts if n)
         figures = "figure" if len(rows) == 1 else "figures"
-        return f"{title}{version} with {self.model.name}: {len(rows)} {figures}{f': {said}' if said else ''}."
+        return f"{title} with {self.model.name}: {len(rows)} {figures}{f': {said}' if said else ''}."
 
     @property
     def command(self) -> str:

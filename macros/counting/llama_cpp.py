@@ -19,7 +19,7 @@ from .costs import Costs
 from .gguf_types import BLOCKS
 from .parameters import INDEX
 from .peak import laid_out
-from .serving import MANY, padded, row_of, steps_of, window_of, written_out
+from .serving import MANY, padded, row_of, steps_of, window_of, written_in_two
 
 CELLS = 256  # contexts and windows' caches are padded to a multiple of this many tokens
 STEP = 512  # tokens of a step: --ubatch-size
@@ -37,7 +37,8 @@ class Setting:
     """The options of a context: tokens of all sequences, the number of sequences, whether they share one cache
     (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, the
     `unit` of tokens that caches are padded to, the type of values if it is another one, whether windows keep all tokens
-    (--swa-full), and how many states a sequence keeps.
+    (--swa-full), how many states a sequence keeps, and whether windows have no cache of their own and latents are
+    written out as keys and values, as in builds before May 2025.
     """
 
     context: int
@@ -51,6 +52,7 @@ class Setting:
     values: str = ""
     has_full_windows: bool = False
     states: int = 1
+    is_old: bool = False
 
     @property
     def streams(self) -> int:
@@ -101,10 +103,10 @@ def architecture(costs: Costs) -> str:
     return name
 
 
-def has_windows(costs: Costs) -> bool:
+def has_windows(costs: Costs, setting: Setting | None = None) -> bool:
     """Whether llama.cpp has a separate cache for windows."""
     architecture(costs)
-    return costs.formats.gguf.converted.is_windowed
+    return costs.formats.gguf.converted.is_windowed and not (setting and setting.is_old)
 
 
 def cache_bytes(costs: Costs, setting: Setting) -> int:
@@ -134,13 +136,18 @@ def cache_parts(costs: Costs, setting: Setting) -> list[Part]:
     for k in grows:
         if k.is_shared:
             continue
-        window = window_of(costs, k) if has_windows(costs) else None
+        window = window_of(costs, k) if has_windows(costs, setting) else None
         cells = setting.cells if window is None else setting.window_cells(window)
-        of_heads = written_out(costs, k) if costs.formats.gguf.converted.is_written_out else row_of(k)
         are_values = k.holds is Holds.VALUES
-        row = widest if are_values and not setting.flash else of_heads
-        size = setting.row_bytes(row, int(k.shape[-1]), are_values) * cells * setting.streams * len(k.layers)
-        keys, values = (0, size) if are_values else (size, 0)
+        rows = (0, row_of(k)) if are_values else (row_of(k), 0)
+        if setting.is_old or costs.formats.gguf.converted.is_written_out:
+            rows = written_in_two(costs, k)
+        if are_values and not setting.flash:
+            rows = 0, widest
+        number = cells * setting.streams * len(k.layers)
+        keys, values = [
+            setting.row_bytes(row, int(k.shape[-1]), i == 1) * number if row else 0 for i, row in enumerate(rows)
+        ]
         found.append(Part(k.layers, keys, values, cells, window is not None, k.holds is INDEX))
     return found
 
@@ -173,7 +180,8 @@ def mask_bytes(costs: Costs, setting: Setting) -> int:
     """Bytes of the masks, one for the layers that keep all tokens and one for those with a window."""
     if all(k.row is None for k in costs.counts.kept):
         return 0
-    windows = {window_of(costs, k) if has_windows(costs) else None for k in costs.counts.kept if k.row is not None}
+    is_windowed = has_windows(costs, setting)
+    windows = {window_of(costs, k) if is_windowed else None for k in costs.counts.kept if k.row is not None}
     cells = [setting.cells if window is None else setting.window_cells(window) for window in windows]
     return sum(cells) * setting.tokens * (2 if setting.flash else 4)
 
@@ -182,7 +190,7 @@ def compute_bytes(costs: Costs, setting: Setting) -> int:
     """Bytes of the compute buffer of a step, from the arrays that are alive at the same time in 32 bits: an
     estimate."""
     values: dict[str, int] = dict(costs.counts.values(T=setting.tokens, S=setting.cells))
-    if not has_windows(costs):
+    if not has_windows(costs, setting):
         for k in costs.counts.kept:
             if k.row is not None:
                 values |= {symbol: MANY for symbol in k.shape[0].expr.symbols if symbol != "S"}

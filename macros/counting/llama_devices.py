@@ -155,10 +155,11 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         flash,
         keys,
         parallel,
-        llama_cpp.CELLS,
+        whole(options, "unit", llama_cpp.CELLS),
         values if values != keys else "",
         switch(options, "full", False),
         1 + drafted if has_states else 1,
+        switch(options, "old_caches", False),
     )
     gpu_layers = _gpu_layers(options)
     mode = text(options, "mode", "layer")

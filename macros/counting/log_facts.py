@@ -171,6 +171,12 @@ def of_vllm(line: str, facts: Facts) -> None:
             facts[option] = said
     if "Raising max_num_batched_tokens from " in line and (said := whole_behind(line, " to ")):
         facts["--max-num-batched-tokens"] = said
+    for mark in ("gpu_memory_utilization (", "memory utilization is (", "gpu_memory_utilization ", "y_utilization="):
+        if mark in line and "--gpu-memory-utilization" not in facts:
+            said = word(line.partition(mark)[2], DIGITS + ".")
+            share = number_of(said) if said else None
+            if share is not None and 0 < share <= 1:
+                facts["--gpu-memory-utilization"] = said
     if "kv_cache_dtype=torch.float8" in line and "--kv-cache-dtype" not in facts:
         facts["--kv-cache-dtype"] = "fp8"
     for mark in ("(Worker_TP", "(VllmWorker TP", "(Worker TP", "(VllmWorker rank="):
@@ -332,7 +338,7 @@ def of_llama(line: str, facts: Facts) -> None:
         if mark in line and "architecture" not in facts:
             facts["architecture"] = word(line.partition(mark)[2], NAMES)
     for key in SIZES:
-        for mark in (f"print_info: {key} = ", f"llm_load_print_meta: {key} = "):
+        for mark in (f"print_info: {key} = ", f"llm_load_print_meta: {key} = ", f"load_internal: {key} = "):
             if mark in line and key not in facts and (said := whole_behind(line, mark)):
                 facts[key] = said
     for mark in ("file type = ", "model ftype = "):
@@ -361,6 +367,8 @@ def of_llama(line: str, facts: Facts) -> None:
         keys, values = [word(line.partition(mark)[2], SMALL) for mark in (", K (", ", V (")]
         if keys and values:
             facts["--cache-type-k"], facts["--cache-type-v"] = keys, values
+    if ", c^KV (" in line and (said := word(line.partition(", c^KV (")[2], SMALL)):
+        facts["--cache-type-k"] = facts["--cache-type-v"] = said
 
 
 def of_ollama(line: str, facts: Facts) -> None:

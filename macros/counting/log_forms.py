@@ -75,6 +75,14 @@ VLLM = (
     Form("outside", " {n} GiB for non-torch memory", "GiB"),
     Form("activations", "PyTorch activation peak memory takes {n}GiB", "GiB"),
     Form("activations", " {n} GiB for peak activation", "GiB"),
+    Form("outside", "non_torch_memory {n}GiB", "GiB"),
+    Form("outside", "non_torch_memory={n}GiB", "GiB"),
+    Form("activations", "PyTorch activation peak memory {n}GiB", "GiB"),
+    Form("memory", "total_gpu_memory {n}GiB", "GiB"),
+    Form("memory", "total_gpu_memory={n}GiB", "GiB"),
+    Form("desired", "vLLM instance can use {n}GiB", "GiB"),
+    Form("room", "available_kv_cache_memory {n}GiB", "GiB"),
+    Form("room", "kv_cache_size={n}GiB", "GiB"),
     Form("memory", "total_gpu_memory ({n}GiB)", "GiB"),
     Form("memory", "Free memory on device ({_}/{n} GiB)", "GiB"),
     Form("desired", "gpu_memory_utilization ({_}) = {n}GiB", "GiB"),
@@ -130,8 +138,10 @@ LLAMA = (
     Form("cache size", "llama_kv_cache{_}: size = {n} MiB (", "MiB"),
     Form("cache size", "KV self size = {n} MiB", "MiB"),
     Form("cache size", "kv self size = {n} MiB", "MiB"),
+    Form("cache size", "kv self size = {n} MB", "MB"),
     Form("cache size", "self size = {n} MiB", "MiB"),
     Form("cache K", ", K ({_}): {n} MiB", "MiB"),
+    Form("cache K", ", c^KV ({_}): {n} MiB", "MiB"),
     Form("cache V", ", V ({_}): {n} MiB", "MiB"),
     Form("state size", "llama_memory_recurrent: size = {n} MiB", "MiB"),
     Form("cache cells", "KV cache, size = {n} cells"),
@@ -175,7 +185,17 @@ MARKS = (
             *("non-default args: {", "LLM engine (v", "(EngineCore", "[gpu_worker.py"),
         ),
     ),
-    ("ollama", ("source=runner.go", "source=server.go", "source=sched.go", "OLLAMA_", 'msg="model weights"')),
+    (
+        "ollama",
+        (
+            "source=runner.go",
+            "source=server.go",
+            "source=sched.go",
+            "source=llama_server.go",
+            "OLLAMA_",
+            'msg="model weights"',
+        ),
+    ),
     (
         "llama.cpp",
         (
@@ -186,8 +206,15 @@ MARKS = (
             "llama_context:",
             "print_info:",
             "llama_new_context",
+            "llama_model_load_internal:",
         ),
     ),
+)
+# Forks, by what only they write: most of their rules are those of the engine that they began as.
+FORKS = (
+    ("ik_llama.cpp", ("mla_attn = ", "fused_moe = ", "attn_max_b = ", "c^KV (", "llm_prepare_mla:")),
+    ("KoboldCpp", ("Welcome to KoboldCpp",)),
+    ("vLLM Ascend", ("vllm_ascend", "NPU graph memory")),
 )
 # Where an engine starts once more in the same log.
 STARTS = {

@@ -14,7 +14,7 @@ from . import log_facts
 from .deploying import options_of
 from .engine_options import Option
 from .log_facts import Facts
-from .log_forms import FORMS, MARKS, STARTS, Found, matched
+from .log_forms import FORKS, FORMS, MARKS, STARTS, Found, matched
 from .own_machine import memory_of
 
 MOST_LINES, LONGEST_LINE = 200_000, 16_384
@@ -36,7 +36,7 @@ class Log:
     """What a log says of one start: the engine, its version, the model's name, options as words of the engine's command
     line, the devices with the free memory of each (in MiB), the figures in their order, the number of lines, the format
     of the weights, their type and quantization, the model's architecture, the name of its file, its sizes by the key of
-    a config, and which of how many starts it is."""
+    a config, which of how many starts it is, and the fork of the engine that wrote it."""
 
     engine: str
     version: str
@@ -53,6 +53,7 @@ class Log:
     sizes: tuple[tuple[str, int], ...] = ()
     start: int = 1
     starts: int = 1
+    fork: str = ""
 
 
 @dataclass
@@ -101,6 +102,7 @@ def read_log(text: str, engine: str = "", start: int = 0) -> Log:
         tuple(log_facts.sizes_in(facts).items()),
         best + 1,
         len(starts),
+        fork_of(lines),
     )
 
 
@@ -241,6 +243,15 @@ def engine_of(lines: Sequence[str]) -> str:
         if not best or number > counts[best]:
             best = name
     return best
+
+
+def fork_of(lines: Sequence[str]) -> str:
+    """The fork that wrote these lines; "" for none that is known."""
+    for line in lines:
+        for name, marks in FORKS:
+            if any(mark in line for mark in marks):
+                return name
+    return ""
 
 
 def free_bytes(mib: int) -> int:

@@ -113,10 +113,11 @@ def cards_in(log: Log, given: Sequence[Card]) -> list[Card]:
     cards = [Card(name, free_bytes(free), free_bytes(free), _vendor(name)) for name, free in some]
     if cards or log.engine not in ("llama.cpp", "ollama"):
         return cards
+    keys = ("model", "weights")
+    if not any(one.key in keys and one.place for one in log.found):  # a part of a log
+        keys = ("cache", "windows", "state")
     places = [
-        one.place.partition("-")[0]
-        for one in log.found
-        if one.key in ("model", "weights") and one.place and not is_host(one.place)
+        one.place.partition("-")[0] for one in log.found if one.key in keys and one.place and not is_host(one.place)
     ]
     own = sorted(dict.fromkeys(places), key=lambda name: (len(name), name))  # its buffers are in no order
     return [Card(name, 0, 0, _vendor(name)) for name in own]
@@ -153,20 +154,32 @@ def replay(
     if log.engine != "ollama":  # whose options have other units than those of the server that it starts
         values |= chosen
     several = list(cards)
+    is_known = True
     if log.engine in ("llama.cpp", "ollama"):
         several = cards_in(log, cards)
-        if any(card.memory_bytes == 0 for card in several):
+        is_known = all(card.memory_bytes for card in several)
+        if not is_known:
             several = _even(log, several)
     number = version or version_in(log, log.engine)
     counted = _Counted(log, costs, given, several, longest, values, number, chosen)
     first, best, why, change = _best_of(counted)
     ranks = _of_ranks(counted, change)
-    beside = Beside(best, why, _in_16_bits(counted, change), tuple(parts), log.quantization, ranks)
+    has_format = log.weights != "" or given.format != PUBLISHED
+    beside = Beside(best, why, _in_16_bits(counted, change), tuple(parts), log.quantization, ranks, has_format)
     rows = rows_of(log, beside, values)
     if why and first is not None:  # what is equal without the change needs no explanation
         plain = rows_of(log, replace(beside, deployment=first, why=""), values)
         rows = [before if before.state == State.EQUAL else row for before, row in zip(plain, rows)]
-    return Replay(tuple(rows), best, words, tuple(_advice(log, best, {**values, **change}, longest)))
+    advice = _advice(log, best, {**values, **change}, longest)
+    if not is_known:  # nothing can be too small of which the log does not print the size
+        advice = [one for one in advice if not one.startswith("Device ")]
+    return Replay(tuple(rows), best, words, tuple(advice))
+
+
+def title_of(log: Log, deployment: Deployment) -> str:
+    """The engine of a log with its version, or the fork of it that wrote the log."""
+    title = deploying.TITLES[log.engine]
+    return f"{log.fork}, a fork of {title}," if log.fork else f"{title} {deployment.version}".rstrip()
 
 
 @dataclass(frozen=True)
@@ -266,8 +279,8 @@ def _layers_in(log: Log, cards: Sequence[Card]) -> list[int]:
         ]
         counts = [n + more for n, more in zip(counts, _in_units(sizes))]
     offloaded = last_of(log, "offloaded")
-    layers = 0 if offloaded is None else int(offloaded.number) - 1
     number = sum(counts)
+    layers = number if offloaded is None else int(offloaded.number) - 1
     if not number or layers % number or 0 in counts:
         return []
     return [n * (layers // number) for n in counts]
@@ -302,6 +315,12 @@ def _variants(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str
         found.append(("with the experts on the CPU (--cpu-moe)", {"all_moe": True}))
         found.append(("without flash attention", {"flash": "off"}))
         found.append(("with the table of vectors for each layer on the device, as older builds", {"old_tables": True}))
+        found.append(
+            ("with one cache for all layers, latents written out, as builds before May 2025", {"old_caches": True})
+        )
+        found.append(("with cells in steps of 32, as older builds", {"unit": 32}))
+        if "keys" not in values:
+            found.append(("with a cache in 32 bits", {"keys": "f32", "values": "f32"}))
     return found
 
 
@@ -341,10 +360,11 @@ def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -
     context = whole(chosen, "context", max(whole(values, "context", given.tokens) // parallel, 1))
     is_own = any(one.key == "weights" or one.key == "cache" and one.digits == 1 for one in log.found)
     if not is_own or any(one.key == "model" for one in log.found):
-        from .ollama import on_server, server_options
+        from .ollama import command_of, on_server, server_options
 
         own = {**values, **(server_options(chosen, context, parallel) if chosen else {})}
-        return on_server(counted.costs, given, own, counted.cards, counted.version, counted.longest)
+        served = on_server(counted.costs, given, own, counted.cards, counted.version, counted.longest)
+        return replace(served, command=command_of(own, context, parallel))
     said: dict[str, Value] = {"parallel": parallel, "context": context, "batch": whole(values, "step", 512)}
     layers = text(values, "gpu_layers", "")
     if layers.isdigit():

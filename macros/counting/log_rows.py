@@ -77,7 +77,7 @@ class Row:
 class Beside:
     """What a log is compared with: what was counted, by which change (`why`), the weights in 16 bits if a log does not
     say how much of them is quantized, bytes of parts that an engine loads beside the text part, each with its name, the
-    method of the quantization, and what the other ranks have room for."""
+    method of the quantization, what the other ranks have room for, and whether a format of the weights is known."""
 
     deployment: Deployment
     why: str = ""
@@ -85,6 +85,7 @@ class Beside:
     parts: tuple[tuple[str, int], ...] = ()
     method: str = ""
     ranks: tuple[Deployment, ...] = ()
+    has_format: bool = True
 
 
 def rows_of(log: Log, beside: Beside, values: Mapping[str, Value]) -> list[Row]:
@@ -99,7 +100,10 @@ def rows_of(log: Log, beside: Beside, values: Mapping[str, Value]) -> list[Row]:
             what = figures[0].what if figures else NAMES.get(one.key, one.key)
             rows.append(Row(one.line, what, one.text, "", State.GIVEN, "as the log says: the others follow from it"))
             continue
-        rows.append(_row(one, log, more))
+        row = _row(one, log, more)
+        if log.fork and row.state == State.DIFFERENT:
+            row = replace(row, state=State.ALONE, why=f"by {log.fork}’s own rules, which are not known here")
+        rows.append(row)
     return rows
 
 
@@ -198,6 +202,8 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
                 return State.EXPLAINED, f"{decimal(Fraction(printed - counted, 2**20))} MiB more: with {name}"
     if one.key in ("model", "projected", "context") and figure.least <= printed <= counted:
         return State.INSIDE, figure.rule
+    if one.key == "outputs" and _is_row_more(one, figure, log):
+        return State.EXPLAINED, "one row more: servers before October 2024 kept a sequence for the system prompt"
     file = next((f for f in beside.deployment.figures if f.key == "file"), None)
     is_mapped = one.key == "model" and (one.place.endswith("_Mapped") or one.place.startswith(("Metal", "MTL")))
     if is_mapped and file is not None and counted <= printed <= file.most:
@@ -208,11 +214,18 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
         return State.MEASURED, MEASURED["estimate"]
     if log.engine not in ("llama.cpp", "ollama"):
         return None
+    if not beside.has_format and one.key in OF_WEIGHTS:
+        return State.ALONE, "the log does not say the format of the weights: name it with --weights"
     if (said := _of_mix(one, printed, counted, log, beside.deployment)) is not None:
         return said
     if log.quantization == OWN_MIX and one.key in OF_WEIGHTS:
         return State.MEASURED, "a mix of types of its maker’s own, of which the log does not print all"
     return None
+
+
+def _is_row_more(one: Found, figure: Figure, log: Log) -> bool:
+    """Whether a buffer of logits has a row for one sequence more than a log without `n_seq_max` shows."""
+    return "--parallel" not in log.words and is_near(_at(figure, figure.most * 2), one)
 
 
 def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int) -> tuple[State, str] | None:

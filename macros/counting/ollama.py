@@ -78,7 +78,7 @@ def _of_server(
     values = server_options(options, context, parallel)
     served = on_server(costs, given, values, cards, version or VERSION, longest)
     words = " ".join(served.command)
-    notes = (f"Since 0.30 it starts llama-server: {words}", *served.notes[1:])
+    notes = (f"Since 0.30 it starts llama-server: {words}", *_of_requests(options), *served.notes[1:])
     return replace(served, command=_command(options, context, parallel), notes=notes)
 
 
@@ -159,6 +159,24 @@ def _command(options: Mapping[str, Value], context: int, parallel: int) -> tuple
     return tuple(words)
 
 
+def _of_requests(options: Mapping[str, Value]) -> list[str]:
+    """A note on the options that no variable has: a request or a Modelfile has them."""
+    named = [("num_gpu", "gpu_layers"), ("num_batch", "batch")]
+    said = [f"{name} {whole(options, key, 0)}" for name, key in named if key in options]
+    return [f"In the Modelfile, as PARAMETER, or in the request: {', '.join(said)}."] if said else []
+
+
+def command_of(values: Mapping[str, Value], context: int, parallel: int) -> tuple[str, ...]:
+    """The environment variables for what the options of the server that it starts say."""
+    options: dict[str, Value] = {}
+    if text(values, "keys", "f16") in TYPES and "keys" in values:
+        options["cache"] = text(values, "keys", "f16")
+    flash = text(values, "flash", "auto")
+    if flash != "auto":
+        options["flash"] = "1" if flash in ("on", "1") else "0"
+    return _command(options, context, parallel)
+
+
 def _own(
     costs: Costs,
     given: Conditions,
@@ -192,6 +210,7 @@ def _own(
     ]
     found = [_place(card, weights[i + 1], cache[i + 1], compute) for i, card in enumerate(cards)]
     notes = ["Before 0.30 it had an engine of its own; 0.30 and later start llama.cpp's server."]
+    notes += _of_requests(options)
     if not isinstance(asked, int) and cards:
         notes.append("It places as many layers as fit, from the last one down: num_gpu says how many.")
     return Deployment(

@@ -8,6 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 from weakref import WeakKeyDictionary
 
+from ..engine.steps import Holds
 from ..engine.tensors import CacheEntry
 from .conditions import Conditions
 from .costs import Costs
@@ -127,11 +128,17 @@ def padded(n: int, to: int) -> int:
 
 def written_out(costs: Costs, k: CacheEntry) -> int:
     """Elements of a row, with a latent expanded to keys and values of each head."""
+    return sum(written_in_two(costs, k))
+
+
+def written_in_two(costs: Costs, k: CacheEntry) -> tuple[int, int]:
+    """The elements of keys and of values in a row, with a latent expanded to those of each head."""
     latent = next((x for node, x in costs.compute.latents.items() if node.layers == k.layers), None)
     if latent is None or k.row is None:
-        return row_of(k)
-    is_latent = bool(k.row[-1].symbols & latent.rank.symbols)
-    return int(latent.heads) * int(latent.nope + latent.value if is_latent else k.row[-1])
+        return (0, row_of(k)) if k.holds is Holds.VALUES else (row_of(k), 0)
+    if k.row[-1].symbols & latent.rank.symbols:
+        return int(latent.heads) * int(latent.nope), int(latent.heads) * int(latent.value)
+    return int(latent.heads) * int(k.row[-1]), 0
 
 
 def steps_of(costs: Costs, *, pairs: bool) -> list[Operation]:

@@ -61,13 +61,17 @@ OPTIONS = (
     Option("ssm", ("--mamba-ssm-dtype",), TEXT, "type of a recurrent state", choices=tuple(STATE_TYPES)),
     Option("draft", ("--speculative-algorithm",), TEXT, "kind of the draft", choices=EAGLES),
     Option("drafted", ("--speculative-num-draft-tokens",), WHOLE, "tokens that the draft proposes"),
+    Option(
+        "draft_model", ("--speculative-draft-model-path", "--speculative-draft-model"), TEXT, "the draft, for DFlash"
+    ),
+    # not an option of its own: it reads them in the draft's config
     Option("draft_layers", ("--speculative-draft-layers",), WHOLE, "layers of the draft; 1"),
 )
 IGNORED = tuple(
     """
     --model-path= --model= --host= --port= --trust-remote-code --served-model-name= --dtype= --quantization=
     --api-key= --log-level= --attention-backend= --reasoning-parser= --tool-call-parser= --cuda-graph-max-bs=
-    --disable-cuda-graph --speculative-num-steps= --speculative-eagle-topk= --speculative-draft-model-path=
+    --disable-cuda-graph --speculative-num-steps= --speculative-eagle-topk=
     --random-seed= --nnodes= --node-rank= --dist-init-addr= --enable-metrics --chat-template= --schedule-policy=
     --mamba-scheduler-strategy= --moe-a2a-backend= --moe-runner-backend= --enable-torch-compile --is-embedding
     --device= --download-dir= --stream-interval=
@@ -180,21 +184,29 @@ def deploy(
     weights = max(costs.devices.split_weights(split, given.format))
     rotary = vllm.rotary_bytes(costs, longest)
     drafts, drafted = _drafts(options)
+    beside = of_weights = 0
+    if draft is not None and "draft" in options:
+        beside = _cell_of_draft(draft, split.tensor, item)
+        of_weights = draft.devices.split_weights(Split(tensor=split.tensor), given.format)[0]
     length = whole(options, "length", 0) or given.tokens
     share = options.get("share")
     shares = (share, share) if isinstance(share, Fraction) else SHARES
     ends: list[tuple[Filled, int]] = []
     for fraction in shares:
-        rest = [card.free_bytes - weights - rotary - int(card.free_bytes * (1 - fraction)) for card in cards]
+        loaded = weights + rotary + of_weights
+        rest = [card.free_bytes - loaded - int(card.free_bytes * (1 - fraction)) for card in cards]
         ends.append(
             (
-                _filled(pools, options, given, min(rest, default=0), drafts, drafted, layers, bool(cards)),
+                _filled(pools, options, given, min(rest, default=0), drafts, drafted, layers, bool(cards), beside),
                 min(rest, default=0),
             )
         )
     low, high = ends[0][0], ends[1][0]
     page = whole(options, "page", 1)
-    places = tuple([_place(card, weights, rotary, pools, page, low, high, shares, drafted) for card in cards])
+    of_draft = beside or int(_cell(pools, _ratio_of_windows(pools, options), 0, layers) * drafts / max(layers, 1))
+    places = tuple(
+        [_place(card, weights, rotary, pools, page, low, high, (of_weights, of_draft), drafted) for card in cards]
+    )
     chosen: dict[str, Value] = {**options, "length": length}
     if tensor > 1:
         chosen["tensor"] = tensor
@@ -204,10 +216,10 @@ def deploy(
         "sglang",
         version or VERSION,
         places,
-        tuple(_figures(pools, page, low, high, weights + rotary, drafts, drafted, layers, length)),
-        tuple(words_for(OPTIONS, chosen)),
+        tuple(_figures(pools, page, low, high, weights + rotary, drafts, drafted, layers, length, beside)),
+        tuple(words_for([one for one in OPTIONS if one.key != "draft_layers"], chosen)),
         tuple(_advice(pools, cards, high, longest)),
-        tuple(_notes(pools, cards, share)),
+        tuple(_notes(pools, cards, share, text(options, "draft", "") == "dflash" and not beside)),
     )
 
 
@@ -247,6 +259,14 @@ def _drafts(options: Mapping[str, Value]) -> tuple[int, int]:
     return layers, drafted
 
 
+def _cell_of_draft(draft: Costs, tensor: int, item: int) -> int:
+    """Bytes of a token of a draft's own pool on a rank, in all of its layers (`dflash_draft_cell_size_per_token` in
+    `srt/speculative/dflash_utils.py`)."""
+    sizes = vllm.elements_on_rank(draft, tensor)
+    kept = draft.counts.kept
+    return sum(sizes[i] * item * len(k.layers) for i, k in enumerate(kept) if k.row is not None and not k.is_shared)
+
+
 def _cell(pools: Pools, ratio: Fraction, drafts: int, layers: int) -> Fraction:
     """Bytes of a token of the pools: with windows, a share of them; with a draft, its layers like the target's."""
     cell = Fraction(pools.full) + ratio * pools.windowed
@@ -262,6 +282,7 @@ def _filled(
     drafted: int,
     layers: int,
     is_known: bool,
+    beside: int,
 ) -> Filled:
     """Tokens and slots: as given, or as many as the remaining memory holds, states first."""
     slots = whole(options, "slots", 0)
@@ -273,16 +294,21 @@ def _filled(
             ratio = _ratio(options, "states", RATIO_OF_STATES)
             budget = int(rest * ratio / (1 + ratio))
             slots = max((budget - pools.slot * (1 + drafted)) // (pools.slot * (1 + drafted)), 0)
-    ratio = _ratio(options, "windows", RATIO_OF_WINDOWS) if pools.windowed else Fraction(0)
+    ratio = _ratio_of_windows(pools, options)
     page = whole(options, "page", 1)
     tokens = whole(options, "tokens", 0)
     if is_known:
         left = rest - (slots + 1) * pools.slot * (1 + drafted) if pools.slot else rest
-        cell = _cell(pools, ratio, drafts, layers)
+        cell = _cell(pools, ratio, drafts, layers) + beside
         held = int(max(left, 0) / cell) if cell else 0
         tokens = min(tokens, held) if tokens else held
     tokens = (tokens or given.tokens) // page * page
     return Filled(tokens, int(tokens * ratio) // page * page, slots)
+
+
+def _ratio_of_windows(pools: Pools, options: Mapping[str, Value]) -> Fraction:
+    """Tokens of windows by tokens of the layers that keep all; 0 without windows."""
+    return _ratio(options, "windows", RATIO_OF_WINDOWS) if pools.windowed else Fraction(0)
 
 
 def _ratio(options: Mapping[str, Value], key: str, otherwise: Fraction) -> Fraction:
@@ -298,7 +324,7 @@ def _place(
     page: int,
     low: Filled,
     high: Filled,
-    shares: tuple[Fraction, Fraction],
+    of_draft: tuple[int, int],
     drafted: int,
 ) -> Place:
     """The memory of a rank."""
@@ -326,6 +352,16 @@ def _place(
         if least == most
         else between("cache", "pool of tokens", least, most, rule, source)
     )
+    if of_draft[0]:
+        terms.append(exact("draft weights", "weights of the draft", of_draft[0], "every tensor in its format", ""))
+    if of_draft[1]:
+        least, most = [(one.tokens + page) * of_draft[1] for one in (low, high)]
+        rule = f"as many tokens, {of_draft[1]:,} bytes each"
+        terms.append(
+            exact("draft", "pool of the draft", most, rule, source)
+            if least == most
+            else between("draft", "pool of the draft", least, most, rule, source)
+        )
     if pools.slot:
         few, many = [(one.slots + 1) * pools.slot * (1 + drafted) for one in (low, high)]
         rule = f"{high.slots:,} slots and one more" + (
@@ -349,6 +385,7 @@ def _figures(
     drafted: int,
     layers: int,
     length: int,
+    beside: int,
 ) -> list[Figure]:
     """The figures of its log, in its order."""
     rule = "weights of a rank and its rotary table"
@@ -365,6 +402,10 @@ def _figures(
         each = (pools.full_keys + pools.index) * drafts // max(layers, 1)
         sizes = [(n + page) * each for n in tokens]
         found.append(_ends("draft", "draft K size", sizes, "GB", 2, "layers like the target's", BY_SOURCE))
+    if beside:
+        sizes = [(n + page) * beside // 2 for n in tokens]
+        rule = "as many tokens as the target's, in all layers of the draft, on a rank"
+        found.append(_ends("draft", "draft K size", sizes, "GB", 2, rule, PROVED))
     row = pools.full + pools.windowed
     found.append(exactly("row", "cache of one token on a rank", row, "bytes", 0, "all layers", PROVED))
     rule = "the rest of the memory by the bytes of a token, down to whole pages"
@@ -438,8 +479,13 @@ def _advice(pools: Pools, cards: Sequence[Card], high: Filled, longest: int) -> 
     return found
 
 
-def _notes(pools: Pools, cards: Sequence[Card], share: object) -> list[str]:
+def _notes(pools: Pools, cards: Sequence[Card], share: object, has_uncounted: bool) -> list[str]:
     found = ["What its log calls GB is GiB."]
+    if has_uncounted:
+        found.append(
+            "The draft has a pool of its own, which is not counted: name its config.json with "
+            "--speculative-draft-model-path."
+        )
     if cards and not isinstance(share, Fraction):
         found.append(
             "It computes --mem-fraction-static from the card and other options: here a range from 0.80 to 0.90."

@@ -43,6 +43,8 @@ OPTIONS = (
         "room", ("--available-memory",), BYTES, "what its log calls available, on each rank; not an option of its own"
     ),
 )
+# Of its `KvCacheConfig`, which no option of trtllm-serve sets.
+IN_CONFIG = (("tokens_per_block", "block"), ("max_tokens", "tokens"), ("dtype", "cache"))
 IGNORED = (
     "--host=",
     "--port=",
@@ -191,16 +193,21 @@ def deploy(
             ),
         ]
         places.append(Place(card.name, tuple(terms), card.free_bytes))
-    chosen: dict[str, Value] = {**options, "length": whole(options, "length", given.tokens), "share": part}
-    if tensor > 1:
-        chosen["tensor"] = tensor
+    chosen: dict[str, Value] = {"length": whole(options, "length", given.tokens), "share": part}
+    for key, n in (("tensor", tensor), ("pipeline", pipeline)):
+        if n > 1:
+            chosen[key] = n
     words = [  # as trtllm-serve spells them
         "--" + word.removeprefix("--").replace("-", "_") if word.startswith("--") else word
         for word in words_for(OPTIONS, chosen)
     ]
+    inside = [(name, options[key]) for name, key in IN_CONFIG if key in options]
     notes = (
         ["Buffers of the engine and of activations come on top: --available-memory takes what its log calls available."]
         if ends is None
         else []
     )
+    if inside:
+        said = ", ".join([f"{name}: {value}" for name, value in inside])
+        notes.append(f"In the file of --extra_llm_api_options: kv_cache_config: {{{said}}}.")
     return Deployment("tensorrt-llm", version or VERSION, tuple(places), tuple(found), tuple(words), (), tuple(notes))

@@ -20,11 +20,13 @@ from .serving import GIB, padded, row_of, window_of
 from .splits import Split
 
 BLOCK = 16
-# Beside recurrent layers the tokens of a block are a multiple of so many; for latents of 64, and since 0.25 of 128.
-GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 25))
+# Beside recurrent layers the tokens of a block are a multiple of so many; for latents of 64, and since 0.27 of 128.
+GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 27))
 SHARE, OLD_SHARE, SHARE_SINCE = Fraction(92, 100), Fraction(90, 100), (0, 20)  # --gpu-memory-utilization
 # --max-num-batched-tokens and --max-num-seqs of its server: on 70 GiB and more that are no A100, and on all else
 LARGE, USUAL = (8192, 1024), (2048, 256)
+# since 0.28 on 160 GiB and more; since 0.29 a GB10 has the usual ones
+LARGEST, LARGEST_SINCE, GB10_SINCE = (16384, 1024), (0, 28), (0, 29)
 STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its default; without, one
 # Bits of an element: of nvfp4 with a scale of 8 bits for 16 elements.
 TYPES = {"float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "nvfp4": 9}
@@ -68,8 +70,12 @@ class Setting:
         return elements * TYPES[self.dtype] // (16 if self.dtype == "nvfp4" else 8)
 
 
-def defaults(memory_bytes: int, name: str) -> tuple[int, int]:
+def defaults(memory_bytes: int, name: str, version: tuple[int, int] = (0, 24)) -> tuple[int, int]:
     """vLLM's default limits of tokens and sequences per step on a device."""
+    if memory_bytes >= 160 * GIB and version >= LARGEST_SINCE:
+        return LARGEST
+    if version >= GB10_SINCE and any(part in name.lower() for part in ("gb10", "dgx spark")):
+        return USUAL
     return LARGE if memory_bytes >= 70 * GIB and "a100" not in name.lower() else USUAL
 
 

@@ -64,13 +64,13 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         )
     _check(costs, split)
     card = min(cards, key=lambda one: one.memory_bytes) if cards else Card("", 0, 0)
-    step, sequences = vllm.defaults(card.memory_bytes, card.name)
+    number = version_of(version, VERSION, NAME)
+    step, sequences = vllm.defaults(card.memory_bytes, card.name, number)
     dtype = CACHE_TYPES[text(options, "cache", "auto")] or given.dtype
     said = text(options, "mode", "")
     prefix = options.get("prefix")
     has_prefix = prefix if isinstance(prefix, bool) else None
     states = 1 if prefix is False or said == "none" else 0 if said == "all" else vllm.STATES
-    number = version_of(version, VERSION, NAME)
     draft, drafted, draft_layers = _drafted(options)
     setting = vllm.Setting(
         min(whole(options, "step", step), 10**9),
@@ -141,11 +141,13 @@ def _drafted(options: Mapping[str, Value]) -> tuple[str, int, int]:
         number = 1
     if method in OWN_HEADS or method.endswith("_mtp"):
         return method, number, 1
+    if method == "dflash" and said.get("model"):  # its layers have a cache of their own kind
+        return method, number, 0
     if method in OTHER_DRAFTS:
         return method, number, 0
     raise Problem(
         f"--speculative-config: no rule is known for the method {method!r}",
-        f"give one of {', '.join(('mtp', 'eagle', 'eagle3', 'draft_model', 'ngram'))}",
+        f"give one of {', '.join(('mtp', 'eagle', 'eagle3', 'draft_model', 'ngram'))}, or dflash with its model",
     )
 
 
@@ -172,7 +174,7 @@ def deploy(
         (_loaded(ranks), *_figures(own, cache, ranks, room)),
         tuple(_command(own, options)),
         tuple(_advice(costs, given, options, cards, version, longest, draft, own, places)),
-        tuple(_notes(costs, own, cache)),
+        tuple(_notes(costs, own, cache, draft)),
         tuple(_more(costs, given, ranks)),
     )
 
@@ -572,7 +574,7 @@ def _advised_length(own: Asked, cache: vllm.Cache, room: Room, longest: int) -> 
     )
 
 
-def _notes(costs: Costs, own: Asked, cache: vllm.Cache) -> list[str]:
+def _notes(costs: Costs, own: Asked, cache: vllm.Cache, draft: Costs | None) -> list[str]:
     """The notes below the figures."""
     found: list[str] = []
     if any(kind.states for kind in cache.kinds) and own.has_prefix is None:
@@ -584,9 +586,10 @@ def _notes(costs: Costs, own: Asked, cache: vllm.Cache) -> list[str]:
         found.append(
             "Stages, context and expert parallelism are by vLLM’s source: no log was at hand that proves them."
         )
+    layers = own.setting.draft_layers if draft is None else draft.devices.n_layers
     if own.draft:
         found.append(
-            f"The draft ({own.draft}) adds {own.setting.draft_layers:,} to the layers of attention and "
+            f"The draft ({own.draft}) adds {layers:,} to the layers of attention and "
             f"{own.setting.drafted:,} rows to each convolution."
         )
     return found

@@ -321,3 +321,92 @@ def test_services_of_one_log_are_apart():
     for start, slug in ((1, "qwen3-8b"), (2, "qwen3-4b")):
         answer = reading("\n".join(lines), start=start)
         assert (answer.log.starts, answer.model.slug) == (2, slug)
+
+
+OF_FORK = """
+llama_model_loader: - kv 2: general.name str = DeepSeek R1
+llm_load_print_meta: arch = deepseek2
+llama_new_context_with_model: n_ctx = 16384
+llama_new_context_with_model: n_batch = 512
+llama_new_context_with_model: n_ubatch = 512
+llama_new_context_with_model: flash_attn = 1
+llama_new_context_with_model: mla_attn = 3
+llama_kv_cache_init: CUDA0 KV buffer size = 576.00 MiB
+llama_kv_cache_init: CUDA1 KV buffer size = 522.00 MiB
+llama_new_context_with_model: KV self size = 1098.00 MiB, c^KV (f16): 1098.00 MiB, kv^T: not used
+llama_new_context_with_model: CUDA0 compute buffer size = 2094.00 MiB
+"""
+
+
+def test_a_fork_is_named_and_its_own_rules_are_not_answered():
+    """ik_llama.cpp#492: latents are as they are in llama.cpp, buffers of a step are not. Its 61 layers are in units of
+    the caches, 32 and 29; nothing is too small of which the log does not print the size.
+    """
+    answer = reading(OF_FORK)
+    assert answer.sentence.startswith("ik_llama.cpp, a fork of llama.cpp, with DeepSeek-V3: 5 figures: 4 equal.")
+    states = [(row.printed, row.state) for row in answer.replay.rows]
+    assert states[:4] == [(f"{n} MiB", State.EQUAL) for n in ("576.00", "522.00", "1,098.00", "1,098.00")]
+    assert states[4] == ("2,094.00 MiB", State.ALONE)
+    assert "ik_llama.cpp’s own rules" in answer.replay.rows[4].why
+    assert not any("too small" in one for one in answer.replay.advice)
+    eight = reading(OF_FORK.replace("(f16): 1098", "(q8_0): 583"))
+    assert [row.state for row in eight.replay.rows if row.printed == "583.00 MiB"] == [State.ALONE]
+    assert "b11434" not in eight.sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "said", "sizes"),
+    [
+        ("Gemma 3 12b It", "gemma3", "one cache for all layers", "3072.00 MiB, K (f16): 1536.00 MiB, V (f16): 1536.00"),
+        ("DeepSeek R1", "deepseek2", "latents written out", "39040.00 MiB, K (f16): 23424.00 MiB, V (f16): 15616.00"),
+        ("Meta Llama 3.1 8B", "llama", "in steps of 32", "1028.00 MiB, K (f16): 514.00 MiB, V (f16): 514.00"),
+    ],
+)
+def test_caches_of_old_builds_are_explained(name, arch, said, sizes):
+    """48 layers × 8 heads × 256, 61 layers × 128 heads × (192 + 128), and 32 layers × 8 heads × 128 with 8,224 cells,
+    in 16 bits: the line of a log has its own sizes as K and V."""
+    tokens = 8224 if "32" in said else 8192
+    lines = ["build: 4700 (abc) with gcc", f"llama_model_loader: - kv 2: general.name str = {name}"]
+    lines += [f"print_info: arch = {arch}", f"llama_context: n_ctx = {tokens}", "llama_context: flash_attn = 0"]
+    rows = reading("\n".join([*lines, f"llama_context: KV self size = {sizes} MiB"])).replay.rows
+    assert [row.state for row in rows] == [State.EXPLAINED] * 3
+    assert all(said in row.why for row in rows)
+
+
+def test_weights_of_a_log_without_their_format_are_not_compared():
+    """But with --weights they are."""
+    text = (
+        "llama_model_loader: - kv 2: general.name str = Qwen3 8B\nload_tensors: CUDA0 model buffer size = 4095.05 MiB"
+    )
+    (row,) = reading(text).replay.rows
+    assert (row.state, row.why) == (
+        State.ALONE,
+        "the log does not say the format of the weights: name it with --weights",
+    )
+    assert reading(text, weights="Q8_0").replay.rows[0].state is State.DIFFERENT
+
+
+def test_a_log_of_ollama_ends_in_its_variables():
+    """And in no option of the server that it starts."""
+    text = (
+        'msg="Listening" source=routes.go:1 (version 0.5.12)\nmsg=x source=server.go:1\n'
+        "llama_model_loader: - kv 2: general.name str = Qwen2.5 32B Instruct\nllama_context: n_seq_max = 2\n"
+        "llama_context: n_ctx = 4096\nllama_context: flash_attn = 0\nllama_kv_cache_init: CUDA0 KV buffer size = 1 MiB"
+    )
+    assert reading(text).command == (
+        "OLLAMA_CONTEXT_LENGTH=2048 OLLAMA_NUM_PARALLEL=2 OLLAMA_FLASH_ATTENTION=0 ollama serve"
+    )
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "the current vLLM instance can use total_gpu_memory (79.19GiB) x gpu_memory_utilization (0.80) = 63.35GiB",
+        "Free memory on device (78.6/79.19 GiB) on startup. Desired GPU memory utilization is (0.8, 63.35 GiB)",
+        "gpu_memory_utilization       0.80",
+    ],
+)
+def test_the_share_of_the_memory_is_read_in_each_of_its_forms(line):
+    found = read_log(f"vLLM API server version 0.8.5\n{AT} {line}")
+    share = values_of(found)[0]["share"]
+    assert share == Fraction(8, 10)

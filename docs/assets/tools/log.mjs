@@ -82,7 +82,8 @@ export async function answer({ text, slug, weights }) {
  * @returns {Reading}
  */
 function readingOf(log, replay, slug, name, notes) {
-  const { TITLES, COMMANDS } = M["counting.deploying"],
+  const { COMMANDS } = M["counting.deploying"],
+    { title_of } = M["counting.log_replay"],
     { quoted } = M["counting.deployments"],
     { deployment } = replay
   const state = (/** @type {any} */ row) => String(row.state.value ?? row.state)
@@ -93,7 +94,7 @@ function readingOf(log, replay, slug, name, notes) {
   const words = quoted(deployment.command)
   return {
     line:
-      `${TITLES.read(log.engine)} ${deployment.version} with ${name}: ${[...replay.rows].length} figures` +
+      `${title_of(log, deployment)} with ${name}: ${[...replay.rows].length} figures` +
       `${counted.length ? `: ${counted.join(", ")}` : ""}.`,
     slug,
     rows: [...replay.rows].map(row => [String(row.line), row.what, row.printed, row.counted, state(row), row.why]),

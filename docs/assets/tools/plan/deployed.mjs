@@ -2,7 +2,7 @@
 
 import { loadGguf } from "../../conditions.mjs"
 import { M } from "../../engine/base.mjs"
-import { bytes, exact, grouped, make, py } from "./fields.mjs"
+import { bytes, exact, grouped, make, oneListed, py } from "./fields.mjs"
 
 /** @type {Record<string, string[]>} the scripts of each engine's rules */
 const RULES = {
@@ -44,8 +44,24 @@ export async function counted({ state, model, given, on, site }) {
     cards,
     state.version,
     typeof longest === "bigint" ? longest : 0n,
-    null,
+    await draftIn(values, state.engine, site),
   )
+}
+
+/**
+ * The costs of the draft that an option names; null without one. Throws a problem for a model that is not listed, unless
+ * the engine takes the draft to be like its target.
+ * @param {Engine.Dict<string, any>} values
+ * @param {string} engine
+ * @param {import("../plan.mjs").Site} site
+ */
+async function draftIn(values, engine, site) {
+  const said = values.read("draft", null),
+    inside = said instanceof py.Dict && [null, "draft_model", "dflash"].includes(said.read("method", null)),
+    name = inside ? said.read("model", null) : values.read("draft_model", null)
+  if (typeof name !== "string" || !name) return null
+  if (engine === "sglang" && !site.models.has(name)) return null
+  return (await site.modelOf(oneListed("model", name, site.models))).costs
 }
 
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */

@@ -1,0 +1,336 @@
+"""Every option of every engine at two values, and what each changes; and defaults, as the engines' sources have them.
+
+`engine_options.jsonl` has the whole answer of each engine's plain call, and of each option and value what differs from
+it. `python tests/counting/test_engine_options.py` writes it anew: read the difference before it is believed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from test_engine_rows import CONFIGS, answer
+
+from macros.api.deployments import Served
+from macros.api.fits import fits
+from macros.cli.commands import engine_words
+from macros.counting import deploying, llama_cpp, ollama, sglang, tensorrt_llm, vllm
+from macros.counting.engine_options import SWITCH, Option
+
+FILE = Path(__file__).parent / "engine_options.jsonl"
+CONFIGS["dflash.json"] = lambda: {
+    "model_type": "dflash",
+    "hidden_size": 5120,
+    "num_hidden_layers": 5,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "intermediate_size": 17408,
+    "vocab_size": 248320,
+    "block_size": 16,
+    "dflash_config": {"target_layer_ids": [1, 16, 31, 46, 61], "mask_token_id": 1},
+}
+# The plain call of each engine.
+PLAIN = {
+    "vllm": "qwen3.6-27b --engine vllm --on h100 --context 32768",
+    "sglang": "qwen3.6-27b --engine sglang --on h100 --context 32768",
+    "llama.cpp": "qwen3-30b-a3b --engine llama.cpp --weights Q4_K_M --on rtx-3090+rtx-4090 --context 16384",
+    "ollama": "gemma3-27b --engine ollama --weights Q4_K_M --on rtx-3090 --context 16384",
+    "tensorrt-llm": "llama3.1-8b --engine tensorrt-llm --on h100 --context 8192",
+}
+OLD_OLLAMA = PLAIN["ollama"] + " --engine-version 0.29"
+WINDOWS = "gemma3-27b --engine {} --on h100 --context 32768"
+OF_EXPERTS = "qwen3-30b-a3b --engine {} --on 4xh100 --context 32768"
+DENSE = "qwen3-32b --engine {} --on 4xh100 --context 32768"
+GGUF_WINDOWS = "gemma3-27b --engine llama.cpp --weights Q4_K_M --on rtx-3090+rtx-4090 --context 16384"
+GGUF_STATES = "qwen3.6-27b --engine llama.cpp --weights Q4_K_M --on rtx-3090+rtx-4090 --context 16384"
+MTP = '\'{{"method": "mtp", "num_speculative_tokens": {}}}\''
+# Two values of each option, and the call that they are added to where it is not the plain one. A switch has its names.
+VALUES: dict[str, dict[str, tuple[str, ...]]] = {
+    "vllm": {
+        "tensor": ("2 --on 2xh100", "4 --on 4xh100"),
+        "pipeline": ("2 --on 2xh100", "4 --on 4xh100"),
+        "data": ("2 --on 2xh100", "4 --on 4xh100"),
+        "experts": ("--enable-expert-parallel", "--no-enable-expert-parallel", OF_EXPERTS),
+        "dcp": ("2", "4", DENSE),
+        "pcp": ("2", "4", DENSE),
+        "share": ("0.5", "0.95"),
+        "length": ("65536", "131072"),
+        "step": ("2048", "16384"),
+        "sequences": ("16", "512"),
+        "block": ("32", "1024"),
+        "cache": ("fp8", "nvfp4"),
+        "room": ("10GiB", "20GiB"),
+        "blocks": ("1000", "2000"),
+        "prefix": ("--enable-prefix-caching", "--no-enable-prefix-caching"),
+        "ssm": ("float32", "float16"),
+        "mode": ("none", "all"),
+        "draft": (MTP.format(1), MTP.format(3)),
+        "no_windows": ("--disable-hybrid-kv-cache-manager", "--no-disable-hybrid-kv-cache-manager", WINDOWS),
+        "eager": ("--enforce-eager", "--no-enforce-eager"),
+    },
+    "sglang": {
+        "tensor": ("2 --on 2xh100", "4 --on 4xh100"),
+        "pipeline": ("2 --on 2xh100", "4 --on 4xh100"),
+        "data": ("2 --on 2xh100", "4 --on 4xh100"),
+        "expert": ("2", "4", OF_EXPERTS),
+        "apart": ("--enable-dp-attention --dp-size 2", "--enable-dp-attention --dp-size 4", OF_EXPERTS),
+        "share": ("0.7", "0.9"),
+        "tokens": ("10000", "20000"),
+        "length": ("65536", "131072"),
+        "running": ("16 --disable-radix-cache", "32 --disable-radix-cache"),
+        "chunk": ("2048", "8192"),
+        "cache": ("fp8_e5m2", "bf16"),
+        "page": ("64", "128"),
+        "windows": ("0.5", "1", WINDOWS),
+        "no_radix": ("--disable-radix-cache --max-running-requests 8",),
+        "states": ("0.5", "1"),
+        "slots": ("16", "64"),
+        "ssm": ("bfloat16", "float32"),
+        "draft": ("EAGLE", "NEXTN", DENSE),
+        "drafted": ("2 --speculative-algorithm EAGLE", "8 --speculative-algorithm EAGLE"),
+        "draft_model": (
+            "qwen3-0.6b --speculative-algorithm DFLASH",
+            "qwen3-1.7b --speculative-algorithm DFLASH",
+        ),
+        "draft_layers": ("2 --speculative-algorithm EAGLE", "3 --speculative-algorithm EAGLE", DENSE),
+    },
+    "llama.cpp": {
+        "context": ("8192", "40960"),
+        "parallel": ("2", "4"),
+        "batch": ("256", "4096"),
+        "step": ("128", "2048"),
+        "gpu_layers": ("10", "40"),
+        "split": ("3,1", "1,2"),
+        "mode": ("none", "row"),
+        "main": ("0 --split-mode none", "1 --split-mode none"),
+        "override": ("exps=CPU", r"'blk\.[0-9]\.ffn_.*=CUDA1'"),
+        "cpu_moe": ("10", "20"),
+        "all_moe": ("--cpu-moe",),
+        "full": ("--swa-full", GGUF_WINDOWS),
+        "unified": ("--kv-unified --parallel 2", "--no-kv-unified --parallel 2", GGUF_WINDOWS),
+        "keys": ("q8_0", "f32"),
+        "values": ("q8_0", "f32"),
+        "flash": ("off", "on"),
+        "on_host": ("--no-kv-offload", "--kv-offload"),
+        "draft_model": ("qwen3-0.6b", "qwen3-1.7b"),
+        "draft_type": ("draft-mtp", "draft-simple", GGUF_STATES),
+        "drafted": ("1 --spec-type draft-mtp", "3 --spec-type draft-mtp", GGUF_STATES),
+    },
+    "ollama": {
+        "context": ("8192", "40960"),
+        "parallel": ("2", "4"),
+        "batch": ("256", "1024"),
+        "gpu_layers": ("10", "40"),
+        "cache": ("q8_0", "q4_0"),
+        "flash": ("1", "0"),
+    },
+    "tensorrt-llm": {
+        "tensor": ("2 --on 2xh100", "4 --on 4xh100"),
+        "pipeline": ("2 --on 2xh100", "4 --on 4xh100"),
+        "share": ("0.5", "0.8"),
+        "block": ("32", "128"),
+        "length": ("16384", "32768"),
+        "tokens": ("10000", "20001"),
+        "cache": ("fp8", "int8"),
+        "room": ("10GiB", "20GiB"),
+    },
+}
+# Options of which one value is the default, and those that change what an answer says and no figure.
+SAME = {
+    *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "no_windows", "eager")),
+    *(("sglang", key) for key in ("chunk", "cache", "ssm")),
+    *(("llama.cpp", key) for key in ("batch", "main", "flash", "on_host")),
+    ("ollama", "flash"),
+}
+FURTHER = {
+    "vllm on 160 GiB since 0.28": "qwen3-32b --engine vllm --engine-version 0.28 --on b200",
+    "vllm on 160 GiB before": "qwen3-32b --engine vllm --engine-version 0.27 --on b200",
+    "vllm on A100": "qwen3-32b --engine vllm --on a100-80gb",
+    "vllm before 0.20": "qwen3-32b --engine vllm --engine-version 0.19 --on h100",
+    "vllm latents beside states 0.26": "kimi-linear-48b-a3b --engine vllm --engine-version 0.26 --on 2xh200",
+    "vllm latents beside states 0.27": "kimi-linear-48b-a3b --engine vllm --engine-version 0.27 --on 2xh200",
+    "vllm latents in fp8": "deepseek-v3.2 --engine vllm --kv-cache-memory-bytes 8GiB --kv-cache-dtype fp8_ds_mla",
+    "vllm mxfp4 on H100": "gpt-oss-120b --engine vllm --weights published --on h100",
+    "vllm mxfp4 on B200": "gpt-oss-120b --engine vllm --weights published --on b200",
+    "vllm mxfp4 on AMD": "gpt-oss-120b --engine vllm --weights published --on mi300x",
+    "vllm needs of a stage in 0.15": "qwen3-32b --engine vllm --engine-version 0.15 -pp 2 --on 2xh100",
+    "vllm chunks": "llama4-scout --engine vllm -tp 4 --on 4xh200 --context 32768 --kv-cache-memory-bytes 20GiB",
+    "vllm stages that do not divide": "qwen3-30b-a3b --engine vllm -pp 5 --on 5xh100",
+    "sglang indexer": "deepseek-v3.2 --engine sglang --tp 8 --on 8xh200",
+    "sglang windows": "gpt-oss-20b --engine sglang --on h100",
+    "sglang DFlash": "qwen3.6-27b --engine sglang --speculative-algorithm DFLASH",
+    "llama.cpp draft of states": GGUF_STATES + " --spec-type draft-mtp",
+    "llama.cpp encoder": "bert-base --engine llama.cpp --on rtx-3090 --context 512",
+    "llama.cpp indexer": "deepseek-v3.2 --engine llama.cpp --weights Q4_K_M --on 8xh100 --context 4096",
+    "llama.cpp masks without flash attention": GGUF_WINDOWS + " -fa off -c 65536",
+    "llama.cpp on AMD": "qwen3-8b --engine llama.cpp --weights Q4_K_M --on mi300x",
+    "llama.cpp too small": "qwen3-32b --engine llama.cpp --weights Q8_0 --on rtx-3090",
+    "ollama 0.29": OLD_OLLAMA,
+    "ollama 0.29 with two sequences": OLD_OLLAMA + " num_parallel=2 num_batch=256",
+    "ollama 0.29 with fewer layers": OLD_OLLAMA + " num_gpu=62",
+    "ollama 0.29 with states": "qwen3-next-80b-a3b --engine ollama --engine-version 0.20 --weights Q4_K_M --on h100",
+    "ollama 0.12 keeps 4,096 rows": "gpt-oss-20b --engine ollama --engine-version 0.12 --on rtx-4090 num_ctx=32768",
+    "ollama 0.30 without flash attention": PLAIN["ollama"] + " OLLAMA_FLASH_ATTENTION=0",
+    "ollama 0.30 with true": PLAIN["ollama"] + " OLLAMA_FLASH_ATTENTION=true num_batch=1024",
+}
+
+
+def said(option: Option, value: str) -> str:
+    """An option with a value as words; a switch's are its own."""
+    return value if option.kind == SWITCH else f"{option.names[0]} {value}"
+
+
+def call_of(engine: str, option: Option, value: str) -> str:
+    """The call of a value: the devices that it names take the place of those of the plain call."""
+    values = VALUES[engine][option.key]
+    base = next((one.format(engine) for one in values if " --engine " in one), PLAIN[engine])
+    if " --on " in value:
+        head, _, rest = base.partition(" --on ")
+        base = f"{head} {rest.partition(' ')[2]}"
+    return f"{base} {said(option, value)}"
+
+
+def base_of(engine: str, key: str) -> str:
+    return next((one.format(engine) for one in VALUES[engine][key] if " --engine " in one), PLAIN[engine])
+
+
+def rows() -> dict[str, str]:
+    """Every call by its name."""
+    found = {f"{engine}: plain": call for engine, call in PLAIN.items()}
+    for engine, by_key in VALUES.items():
+        for option in deploying.options_of(engine):
+            values = [one for one in by_key[option.key] if " --engine " not in one]
+            found |= {f"{engine}: {said(option, value)}": call_of(engine, option, value) for value in values}
+    return found | FURTHER
+
+
+@cache
+def figures(call: str) -> dict[str, str]:
+    """All that an answer says, flat."""
+    return flat(answer(call))
+
+
+def flat(served: Served) -> dict[str, str]:
+    of = served.deployment
+    found: dict[str, str] = {}
+    for f in of.figures:
+        middle = "" if f.middle is None else f" ({float(f.middle):.6g})"
+        found[f"{f.key} {f.place}".strip()] = f"{float(f.least):.12g} to {float(f.most):.12g}{middle} {f.proof[:6]}"
+    for i, place in enumerate((*of.places, *((of.host,) if of.host else ()))):
+        for t in place.terms:
+            found[f"{i} {place.name}: {t.key}"] = f"{t.least} to {t.most} {t.how.value}"
+        found[f"{i} {place.name}: limit"] = str(place.limit)
+    found["command"] = " ".join(of.command)
+    found["advice"] = " ".join(of.advice)
+    found["notes"] = " ".join(of.notes)
+    return found
+
+
+def differing(call: str, plain: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in figures(call).items() if plain.get(key) != value}
+
+
+def written() -> dict[str, dict[str, str]]:
+    plain = {engine: figures(call) for engine, call in PLAIN.items()}
+    found: dict[str, dict[str, str]] = {}
+    for name, call in rows().items():
+        engine = call.partition(" --engine ")[2].partition(" ")[0]
+        is_plain = name.endswith(": plain")
+        found[name] = plain[engine] if is_plain else differing(call, plain[engine])
+    return found
+
+
+def held() -> dict[str, dict[str, str]]:
+    found: dict[str, Any] = {}
+    for line in FILE.read_text("utf-8").splitlines():
+        row = json.loads(line)
+        found[row.pop("call")] = row
+    return found
+
+
+HELD = held() if FILE.exists() else {}
+
+
+def test_every_option_has_two_values():
+    """So that a new one is not forgotten."""
+    for engine in deploying.ENGINES:
+        assert list(VALUES[engine]) == [option.key for option in deploying.options_of(engine)], engine
+    assert list(HELD) == list(rows())
+
+
+@pytest.mark.parametrize("engine", [*deploying.ENGINES, "further"])
+def test_what_each_option_changes(engine):
+    """To the last byte, with the command, the advice and the notes."""
+    plain = {name: figures(call) for name, call in PLAIN.items()}
+    for name, call in rows().items():
+        if name.startswith(f"{engine}: ") or engine == "further" and name in FURTHER:
+            of = call.partition(" --engine ")[2].partition(" ")[0]
+            found = plain[of] if name.endswith(": plain") else differing(call, plain[of])
+            assert found == HELD[name], name
+
+
+@pytest.mark.parametrize("engine", deploying.ENGINES)
+def test_no_option_is_without_effect(engine):
+    """Of two values one at least changes a figure; of those in `SAME` one is the default."""
+    for option in deploying.options_of(engine):
+        base = figures(base_of(engine, option.key))
+        values = [one for one in VALUES[engine][option.key] if " --engine " not in one]
+        changed = [
+            [key for key in differing(call_of(engine, option, value), base) if key != "command"] for value in values
+        ]
+        is_enough = any(changed) if (engine, option.key) in SAME else all(changed)
+        assert is_enough or (engine, option.key) == ("sglang", "chunk"), (option.names[0], changed)
+
+
+@pytest.mark.parametrize("engine", deploying.ENGINES)
+def test_the_command_line_and_the_api_answer_the_same(engine):
+    """Each option as words of a call, and as `options` of `fits`; and the command that it gives has it."""
+    for option in deploying.options_of(engine):
+        value = next(one for one in VALUES[engine][option.key] if " --engine " not in one)
+        call = call_of(engine, option, value)
+        model, *words = call.split(" ") if "'" not in call else [call.split(" ")[0]]
+        if not words:
+            continue
+        rest, own = engine_words(["fits", model, *words])
+        named = dict(zip(rest[2::2], rest[3::2]))
+        there = fits(
+            model,
+            engine=engine,
+            options=own,
+            on=named.get("--on"),
+            context=int(named["--context"]),
+            **({"weights": named["--weights"]} if "--weights" in named else {}),
+        )
+        assert flat(there) == figures(call), option.names[0]
+
+
+def test_defaults_are_those_of_the_engines():
+    """vLLM: `config/cache.py` and `_set_default_max_num_seqs_and_batched_tokens_args` of `engine/arg_utils.py` in its
+    packages 0.24 to 0.33 (from 160 GiB since 0.28, GB10 since 0.29), `platforms/interface.py` (128 since 0.27). SGLang
+    0.5.23: `server_args.py` and `arg_groups`. llama.cpp: `common/common.h`. Ollama: `envconfig`, `llm/server.go`.
+    TensorRT-LLM: `KvCacheConfig`.
+    """
+    gib = 2**30
+    assert (vllm.BLOCK, float(vllm.SHARE), float(vllm.OLD_SHARE)) == (16, 0.92, 0.9)
+    assert vllm.defaults(80 * gib, "H100 SXM") == (8192, 1024)
+    assert vllm.defaults(80 * gib, "A100 80GB", (0, 33)) == vllm.defaults(24 * gib, "RTX 4090") == (2048, 256)
+    assert vllm.defaults(180 * gib, "B200", (0, 28)) == (16384, 1024)
+    assert vllm.defaults(180 * gib, "B200", (0, 27)) == (8192, 1024)
+    assert vllm.defaults(119 * gib, "DGX Spark (GB10)", (0, 29)) == (2048, 256)
+    assert vllm.defaults(119 * gib, "DGX Spark (GB10)", (0, 28)) == (8192, 1024)
+    assert (vllm.GRAIN, vllm.GRAIN_OF_LATENTS, vllm.GRAIN_SINCE) == (16, 64, (128, (0, 27)))
+    assert (float(sglang.RATIO_OF_WINDOWS), float(sglang.RATIO_OF_STATES)) == (0.8, 0.9)
+    assert (llama_cpp.BATCH, llama_cpp.STEP, llama_cpp.CELLS) == (2048, 512, 256)
+    assert (ollama.BATCH, ollama.LONGER, ollama.STATES) == (512, 4096, 25)
+    assert (tensorrt_llm.BLOCK, float(tensorrt_llm.SHARE_OF_FREE)) == (64, 0.9)
+
+
+if __name__ == "__main__":
+    lines = [json.dumps({"call": name, **row}, ensure_ascii=False) for name, row in written().items()]
+    FILE.write_text("\n".join(lines) + "\n", "utf-8")
+    sys.stdout.write(f"{len(lines)} calls\n")
