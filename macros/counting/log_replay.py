@@ -179,7 +179,9 @@ def replay(
 def title_of(log: Log, deployment: Deployment) -> str:
     """The engine of a log with its version, or the fork of it that wrote the log."""
     title = deploying.TITLES[log.engine]
-    return f"{log.fork}, a fork of {title}," if log.fork else f"{title} {deployment.version}".rstrip()
+    if log.fork:
+        return f"{log.fork}, a fork of {title},"
+    return f"{title} {deployment.version}" if deployment.version else title
 
 
 @dataclass(frozen=True)
