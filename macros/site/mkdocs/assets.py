@@ -15,7 +15,7 @@ THEME = re.compile(r"assets/stylesheets/(main|palette)\.\w+\.min\.css")
 
 def collected(files: Files, config: MkDocsConfig) -> list[File]:
     """The files that move. The theme's scripts are left out, and its styles and ours become one sheet."""
-    for file in [file for file in files if file.src_uri.startswith(hashed.THEME_SCRIPTS)]:
+    for file in [f for f in files if f.src_uri.startswith(hashed.THEME_SCRIPTS) or f.src_uri.endswith(".css.map")]:
         files.remove(file)
     ours = {path: files.get_file_from_path(path) for path in config.extra_css}
     sheets = [file for file in files if THEME.fullmatch(file.src_uri)] + [file for file in ours.values() if file]
