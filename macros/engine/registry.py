@@ -33,6 +33,7 @@ chatglm
 codegen
 cohere: cohere cohere2 cohere_compass_text
 cohere2_moe
+convbert
 cpmant
 ctrl
 dbrx
@@ -112,6 +113,7 @@ kolibri1
 kosmos2: kosmos_2_5_text_model kosmos_2_text_model
 laguna
 lara_mini
+layoutlm
 led
 lfm2: lfm2 lfm2_moe
 lfm3
@@ -120,6 +122,7 @@ llama: PanguEmbedded cwm emu3_text_model exaone internlm3 iquestcoder llama mist
 llama4: llama4_text
 longcat_flash: longcat_flash longcat_flash_ngram
 longt5
+luke
 mamba: falcon_mamba mamba
 mamba2
 mbart_decoder: mbart_decoder pp_formulanet_text
@@ -149,6 +152,7 @@ nanochat
 nemotron: jais2 nemotron
 nemotron_h: nemotron_h nemotron_h_puzzle
 nemotron_nas: deci nemotron-nas
+neomme
 nllb_moe: nllb-moe
 nomic_bert: gte jina_embeddings_v3 new nomic_bert
 olmo
@@ -195,9 +199,11 @@ step5: step4 step5
 t5: mt5 switch_transformers t5 umt5
 t5gemma
 t5gemma2
+tapas
 telechat
 trocr
 udop
+ultrabert
 voxtral_realtime: voxtral_realtime_text
 whisper
 xglm

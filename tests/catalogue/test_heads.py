@@ -271,7 +271,7 @@ def test_the_type_of_the_whole_is_said_before_what_is_wrong_in_its_part():
 
 @pytest.mark.parametrize(
     "model_type, like, nearest",
-    [("samba", "jamba", "jamba"), ("convbert", "bert", "bert"), ("qwen9_text", "qwen2", "qwen2")],
+    [("samba", "jamba", "jamba"), ("nystromformer", "bert", "bert"), ("qwen9_text", "qwen2", "qwen2")],
 )
 def test_a_type_that_is_not_known_is_told_by_its_keys_and_not_by_its_name(model_type, like, nearest):
     raw = configs()[like] | {"model_type": model_type, "n_new_parts": 2}

@@ -248,6 +248,52 @@ def eurobert(c):
     return Form(form.total + (c["vocab_size"] if c.get("mlp_bias") else 0), 0)
 
 
+def ultrabert(c):
+    D, narrow = c["hidden_size"], c["prediction_head_size"]
+    return Form(llama_like(**ATTENTION, mlp=has("mlp_bias"))(c).total + 2 * D * narrow, 0)
+
+
+def layoutlm(c):
+    D = c["hidden_size"]
+    return Form(bert(c).total + 4 * c["max_2d_position_embeddings"] * D + D * D + D, 0)
+
+
+def tapas(c):
+    rows = sum(c["type_vocab_sizes"])
+    return Form(bert(c | {"type_vocab_size": 0}).total + rows * c["hidden_size"], 0)
+
+
+def luke(c):
+    D, E, V, many = c["hidden_size"], c["entity_emb_size"], c["vocab_size"], c["entity_vocab_size"]
+    maps = 3 * (D * D + D) * c["num_hidden_layers"] if c["use_entity_aware_attention"] else 0
+    tables = many * E + (D * E if D != E else 0) + (c["max_position_embeddings"] + c["type_vocab_size"] + 2) * D
+    head = D * E + E + 2 * E + many  # of entities
+    return Form(bert(c).total + V * D + maps + tables + head + D * D + D, 0)
+
+
+def convbert(c):
+    D, E, F, V, W = (
+        c[k] for k in ("hidden_size", "embedding_size", "intermediate_size", "vocab_size", "conv_kernel_size")
+    )
+    heads = max(c["num_attention_heads"] // c["head_ratio"], 1)
+    half, groups = D // 2, c["num_groups"]
+    attention = 4 * (D * half + half) + D * W + D * half + half + half * heads * W + heads * W + D * D + D
+    tables = (V + c["max_position_embeddings"] + c["type_vocab_size"] + 2) * E + (E * D + D if E != D else 0)
+    layer = attention + 2 * D * F // groups + F + D + 4 * D
+    return Form(tables + c["num_hidden_layers"] * layer + D * E + E + 2 * E + V, 0)
+
+
+def neomme(c):
+    D, V, E, F, N = (
+        c[k] for k in ("hidden_size", "vocab_size", "embedding_rank", "intermediate_size", "num_attention_heads")
+    )
+    wide, keys = N * c["head_dim"], c["num_key_value_heads"] * c["head_dim"]
+    biases = (wide + 2 * keys + D if c.get("attention_bias") else 0) + (F + D if c.get("mlp_bias") else 0)
+    layer = D * wide * 3 + 2 * D * keys + 2 * D * F + biases + N + 2
+    ends = (V * E + D * E) * (1 if c.get("tie_word_embeddings", True) else 2)
+    return Form(ends + V * keys + c["num_hidden_layers"] * layer, 0)
+
+
 def biogpt(c):
     D, P = c["hidden_size"], c["max_position_embeddings"]
     layer = 4 * D * D + 4 * D + plain(D, c["intermediate_size"]) + 4 * D
@@ -1432,6 +1478,12 @@ FORMS |= {
     "mpnet": mpnet,
     "nomic_bert": nomic_bert,
     "eurobert": eurobert,
+    "ultrabert": ultrabert,
+    "layoutlm": layoutlm,
+    "tapas": tapas,
+    "luke": luke,
+    "convbert": convbert,
+    "neomme": neomme,
     "mt5": t5,
     "umt5": umt5,
     **dict.fromkeys(("plbart", "mvp"), like_bart(2, 2)),
@@ -2120,6 +2172,38 @@ RANDOM |= {
     "mpnet": RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")),
     "nomic_bert": RANDOM["bert"].map(lambda c: renamed(c, max_position_embeddings="")),
     "eurobert": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
+    "ultrabert": both(
+        blocks(square=True),
+        fixed(prediction_head_size=(23, 31), sliding_window=(3,)),
+        flags(attention_bias=BOOL, mlp_bias=BOOL),
+    ),
+    "layoutlm": both(RANDOM["bert"], fixed(max_2d_position_embeddings=(19, 23))),
+    "tapas": both(
+        RANDOM["bert"].map(lambda c: renamed(c, type_vocab_size="")), fixed(type_vocab_sizes=([3, 7], [2, 5, 11, 13]))
+    ),
+    "luke": both(
+        RANDOM["bert"],
+        fixed(type_vocab_size=(1, 3), entity_vocab_size=(53, 59), entity_emb_size=(17, 19), pad_token_id=(1,)),
+        fixed(use_entity_aware_attention=(True, False)),
+    ),
+    "convbert": fixed(
+        vocab_size=(97, 101),
+        hidden_size=(48, 72),
+        num_hidden_layers=(1, 3),
+        num_attention_heads=(6, 9),
+        head_ratio=(3, 2),
+        intermediate_size=(66, 78),
+        embedding_size=(29, 48),
+        conv_kernel_size=(3, 5),
+        num_groups=(1, 3),
+        max_position_embeddings=(31, 37),
+        type_vocab_size=(2, 3),
+    ),
+    "neomme": both(
+        fixed(vocab_size=(97, 101), embedding_rank=(19, 23), hidden_size=(40, 44), num_hidden_layers=(1, 3, 7)),
+        fixed(num_attention_heads=(6, 4), num_key_value_heads=(2, 1), head_dim=(16, 24), intermediate_size=(61, 67)),
+        flags(attention_bias=BOOL, mlp_bias=BOOL, tie_word_embeddings=BOOL),
+    ),
     **dict.fromkeys(("mt5", "umt5"), RANDOM["t5"].map(lambda c: {"feed_forward_proj": "gated-gelu"} | c)),
     "granite_swa": both(blocks(square=True), flags(attention_bias=BOOL, mlp_bias=BOOL)),
     "granitemoe_swa": both(

@@ -43,6 +43,7 @@ ENCODERS = (
     *("nomic_bert", "eurobert", "ernie", "megatron-bert", "data2vec-text", "roberta-prelayernorm", "xlm-roberta-xl"),
     *("rembert", "roformer", "gte", "jina_embeddings_v3", "deberta-v2", "bert-generation", "flaubert"),
     *("deberta", "ibert", "mobilebert", "roc_bert", "squeezebert", "xmod", "big_bird", "llada", "Dream"),
+    *("ultrabert", "layoutlm", "tapas", "luke", "convbert", "neomme"),
 )
 # Each token of a canvas sees those after it too: in parts, a canvas is another.
 IN_ONE = (*ENCODERS, "diffusion_gemma_text")

@@ -316,7 +316,9 @@ def local_rows(ours: Model, new: int, context: int) -> int:
 
 def pooled(ours: Model, new: int, context: int) -> int:
     """The first token's vector through a matrix."""
-    return 2 * int(ours.config.d_model) ** 2 if ours.model_type in ("squeezebert", "big_bird") else 0
+    return (
+        2 * int(ours.config.d_model) ** 2 if ours.model_type in ("squeezebert", "big_bird", "layoutlm", "luke") else 0
+    )
 
 
 def recurrence(ours: Model, new: int, context: int) -> int:
@@ -572,8 +574,8 @@ FLOPS = {
         byte_alone,
     ),
     "pooler": Convention(
-        "transformers’ code of SqueezeBERT and BigBird makes a vector of the whole text, too, which the scores do not "
-        "need.",
+        "transformers’ code of SqueezeBERT, BigBird, LayoutLM and LUKE makes a vector of the whole text, too, which "
+        "the scores do not need.",
         pooled,
     ),
     "recurrence": Convention(

@@ -29,12 +29,8 @@ TASKS = {
 GENERATING = {"causal", "image and text", "sequence to sequence"}
 
 REASONS = {
-    "another mechanism": """
-        convbert fnet funnel mra neomme nystromformer
-        perceiver ultrabert ultravbert yoso
-    """,
+    "another mechanism": "fnet funnel mra nystromformer perceiver yoso",
     "attention in blocks": "longformer reformer",
-    "further inputs for each token": "layoutlm luke tapas",
     "no language model": "esm esmc pi0",
     "speech or music": "musicgen musicgen_melody",
 }

@@ -179,6 +179,7 @@ OF_TOWERS = (
     ".perceiver_resampler.",
     ".protein_encoder.",
     ".patch_embed.",
+    ".patch_embeddings.",
     ".embed_patches.",
 )
 # Of an embedding that is the head's matrix too, the name that transformers tells first.

@@ -26,6 +26,8 @@ BLANKS |= {'config = ""': 'config = "tests/reference/configs.json"', 'family = "
 UNREAD = {
     "big_bird": "pooler",  # of a head for other tasks
     "squeezebert": "pooler",
+    "layoutlm": "pooler",
+    "luke": ("pooler", "entity_", "w2e_query", "e2w_query", "e2e_query"),
     "udop": "decoder.relative_bias.biases",
     "led": "_global",  # for tokens that a task marks
     "eagle3": "2",  # which of the target's tokens are the head's
