@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..engine.architectures import architectures, find, is_known
+from ..engine.architectures import architectures, find, is_known, modules_by_type
 from ..engine.errors import Problem, nearest, shorten
 from ..engine.facts import Gguf as Converted
 
@@ -38,10 +38,11 @@ def types_of(architecture: str) -> list[str]:
 def likeliest(architecture: str) -> Iterator[str]:
     """The same, starting with the type of the architecture's own name; the others are looked up only afterwards. Raises
     `Problem`."""
-    first = find(architecture).gguf if is_known(architecture) else None
-    is_called_so = isinstance(first, Converted) and first.name == architecture
+    first = architecture if architecture in modules_by_type() else f"{architecture}_text"
+    facts = find(first).gguf if is_known(architecture) else None
+    is_called_so = isinstance(facts, Converted) and facts.name == architecture
     if is_called_so:
-        yield architecture
+        yield first
     for name in types_of(architecture):
-        if not (is_called_so and name == architecture):
+        if not (is_called_so and name == first):
             yield name

@@ -11,7 +11,7 @@ import pytest
 from macros.catalogue import presets
 from macros.catalogue.gguf_config import config_of
 from macros.catalogue.gguf_header import Gguf, Placed, Value, Values
-from macros.catalogue.gguf_types_of import likeliest
+from macros.catalogue.gguf_types_of import likeliest, names, types_of
 from macros.engine.errors import Problem
 
 TESTS = Path(__file__).parent.parent
@@ -86,6 +86,14 @@ def test_the_type_of_the_architectures_name_needs_no_other(model_type):
     said: dict[str, Value] = {f"{model_type}.{key}": ours.raw[name] for key, name in sizes.items()}
     file = Gguf(Path("x.gguf"), {"general.architecture": model_type, **said}, tensors, 1)
     assert presets.make("x", config_of(file, types())).counts.total == ours.counts.total
+
+
+def test_the_likeliest_types_are_all_types_and_registered():
+    """`llama4` is read as `llama4_text`: a browser has the registered name alone."""
+    for name in names():
+        types = list(likeliest(name))
+        assert sorted(types) == sorted(types_of(name)), name
+    assert list(likeliest("llama4")) == ["llama4_text"]
 
 
 def test_the_record_has_most_architectures():
