@@ -1,17 +1,19 @@
 """GGUF files in the browser: types unpacked to the bit, scores as in Python, their own tokenizer, files in parts."""
 
 import json
+import struct
 from importlib import import_module
 from pathlib import Path
 
 import numpy as np
 import pytest
-from gguf_files import METADATA, QUANTIZED, V, tensors, write
+from gguf_files import METADATA, QUANTIZED, V, tensors, text, value, write
 from reference import TOLERANCE, close, golden
 from serving import served, write_engine
 
 import macros as ep
 from macros.catalogue.checkpoints import checkpoint
+from macros.catalogue.gguf_header import Values, read_gguf
 from macros.counting.gguf_types import BLOCKS
 from macros.site.tool_files import _gguf_types
 
@@ -31,6 +33,8 @@ SCRIPTS = (
 RUN = """
 import { open } from "./tools/run/opening.mjs"
 import { numbersOf } from "./dequantized.mjs"
+import { headerOf } from "./gguf.mjs"
+import { py } from "./problems.mjs"
 globalThis.opened = async (names, asked) => {
   const given = await Promise.all(names.map(async path => ({ path, file: await (await fetch(path)).blob() })))
   try {
@@ -44,6 +48,13 @@ globalThis.opened = async (names, asked) => {
 }
 globalThis.unpacked = (type, size, bytes) =>
   Array.from(numbersOf("x", type, [size], Uint8Array.from(bytes)).data, x => Object.is(x, -0) ? 0 : x)
+globalThis.said = async name => {
+  const { metadata, list_of } = await headerOf([new File([await (await fetch(name)).blob()], name)])
+  return Object.fromEntries(py.entries(metadata).map(([key, one]) => {
+    const value = list_of(key) ?? one
+    return [key, Array.isArray(value) ? value.map(String) : String(value)]
+  }))
+}
 globalThis.ready = true
 """
 
@@ -80,6 +91,35 @@ def test_types_are_unpacked_as_by_the_package(asked):
         true = quants.dequantize(data, constants.GGMLQuantizationType[kind])
         found = np.array(asked("unpacked", kind, 8 * block, data.tolist()), np.float32)
         assert np.array_equal(found, true.ravel(), equal_nan=True), kind
+
+
+SCALARS = {
+    0: ("B", 200),
+    1: ("b", -100),
+    2: ("H", 60_000),
+    3: ("h", -30_000),
+    4: ("I", 4 * 10**9),
+    5: ("i", -2 * 10**9),
+}
+SCALARS |= {6: ("f", -0.5), 7: ("?", True), 10: ("Q", 2**63 + 1), 11: ("q", -(2**62) - 1), 12: ("d", 0.1)}
+
+
+def test_every_type_of_value_is_read_as_by_python(asked, folder):
+    rest = b""
+    for kind, (form, one) in SCALARS.items():
+        rest += text(f"one.{form}") + struct.pack(f"<I{form}", kind, one)
+        rest += text(f"list.{form}") + struct.pack(f"<IIQ3{form}", 9, kind, 3, one, 0, one)
+    rest += text("general.architecture") + value("llama") + text("words") + value(["a", "", "zwei"])
+    (folder / "values.gguf").write_bytes(b"GGUF" + struct.pack("<IQQ", 3, 0, 2 * len(SCALARS) + 2) + rest)
+    found = read_gguf(folder / "values.gguf").metadata
+    true = {key: one.all() if isinstance(one, Values) else one for key, one in found.items()}
+    assert {form: true[f"one.{form}"] for form, _ in SCALARS.values()} == dict(SCALARS.values())
+    plain = {key: [*map(as_script, one)] if isinstance(one, list) else as_script(one) for key, one in true.items()}
+    assert asked("said", "values.gguf") == plain
+
+
+def as_script(one) -> str:
+    return str(one).lower() if isinstance(one, bool) else f"{one:g}" if isinstance(one, float) else str(one)
 
 
 def test_what_the_converter_wrote_gives_the_checkpoints_scores(asked, folder):

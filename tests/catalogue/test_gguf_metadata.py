@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import struct
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from macros.catalogue import presets
-from macros.catalogue.gguf_config import config_of
+from macros.catalogue.gguf_config import Reading, config_of
 from macros.catalogue.gguf_header import Gguf, Placed, Value, Values
 from macros.catalogue.gguf_types_of import likeliest, names, types_of
 from macros.engine.errors import Problem
@@ -99,3 +100,25 @@ def test_the_likeliest_types_are_all_types_and_registered():
 def test_the_record_has_most_architectures():
     assert len(RECORD) >= 140 and len({said["architecture"] for said in RECORD.values()}) >= 80
     assert PARTLY <= RECORD.keys()
+
+
+def read_as(model_type: str, **said: Value) -> dict[str, Any]:
+    """The keys of a config that a file of a type states, dots in names as two underscores."""
+    metadata = {f"x.{key.replace('__', '.')}": value for key, value in said.items()}
+    return Reading(Gguf(Path("x.gguf"), {"general.architecture": "x", **metadata}, {}, 1), model_type).raw()
+
+
+def test_numbers_that_no_key_states():
+    """Gemma's 27-billion models divide the scores by the query width per head; YaRN's factor of the scores stands ten
+    times smaller in a file; RoBERTa's table has two rows before the first position."""
+    heads = {"attention__head_count": 32, "attention__key_length": 128}
+    for layers, width, divisor in ((46, 4608, 144), (62, 5376, 168), (42, 4608, 128), (48, 5376, 128)):
+        for model_type in ("gemma2", "gemma3_text"):
+            raw = read_as(model_type, embedding_length=width, block_count=layers, **heads)
+            assert raw["query_pre_attn_scalar"] == divisor
+    yarn = {"rope__scaling__type": "yarn", "rope__scaling__factor": 40.0, "rope__freq_base": 1e4}
+    said = read_as("deepseek_v2", rope__scaling__yarn_log_multiplier=0.0707, **yarn)["rope_parameters"]
+    assert said["mscale"] == said["mscale_all_dim"] == 0.707 and said["factor"] == 40
+    assert "mscale" not in read_as("deepseek_v2", **yarn)["rope_parameters"]
+    assert read_as("roberta", context_length=512)["max_position_embeddings"] == 514
+    assert read_as("bert", context_length=512)["max_position_embeddings"] == 512

@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from copies import ROOT
 from gguf_files import METADATA, QUANTIZED, tensors, write
+from huggingface_hub import errors
 from local_hub import COMMIT, Hub, counts, hub
 
+from macros.catalogue import hub as hub_client
 from macros.catalogue.hub import config_file, load
 from macros.engine.errors import Problem
 
@@ -161,3 +164,24 @@ def test_a_path_is_no_name_of_the_hub(path):
     with pytest.raises(Problem, match="unknown model|cannot be read|no such file"):
         load(path)
     assert config_file(path) == path
+
+
+def downloaded(path):
+    """A library of the hub that has a file in its cache."""
+    return SimpleNamespace(
+        try_to_load_from_cache=lambda *_, **more: str(path), hf_hub_download=lambda *_, **more: str(path), errors=errors
+    )
+
+
+def test_bounds_of_what_lies_in_the_cache(tmp_path):
+    path = tmp_path / "config.json"
+    path.write_bytes(bytes(1000))
+    assert hub_client._downloaded(downloaded(path), "org/x", "config.json", None, 1000) == path
+    with pytest.raises(Problem, match="config.json has 1,000 bytes, and at most 999 are read"):
+        hub_client._downloaded(downloaded(path), "org/x", "config.json", None, 999)
+    for n, is_read in ((0, False), (1, True), (2000, True), (2001, False)):
+        path.write_text(json.dumps({"weight_map": {f"t{i}": f"m{i}.safetensors" for i in range(n)}}))
+        try:
+            assert len(hub_client._files(downloaded(path), "org/x", None)) == n and is_read
+        except Problem as problem:
+            assert not is_read and f"names {n:,} files" in str(problem)

@@ -217,3 +217,11 @@ def test_a_name_is_compared_by_words():
 )
 def test_a_name_from_outside_never_fails(name):
     assert presets.meant(name).slug == ""
+
+
+def test_bounds():
+    """Of a long name the first 24 pieces are looked through; of many models that it could mean, eight are named."""
+    assert [one.slug for one in presets.inside("x-" * 22 + "qwen3-8b")] == ["qwen3-8b"]
+    assert not presets.inside("x-" * 23 + "qwen3-8b")
+    said = str(presets.unknown("qwen3"))
+    assert said.count("qwen3-") == 8 and f"or one of {len(presets.meant('qwen3').candidates) - 8} more" in said
