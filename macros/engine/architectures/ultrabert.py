@@ -63,7 +63,7 @@ class UltraBert(EuroBert):
             raw["layer_types"] = raw.get("layer_types") or types
         thetas, types = listed(raw.get("rope_theta")), listed(raw.get("layer_types"))
         if thetas is not None and types is not None:
-            del raw["rope_theta"]
+            raw.pop("rope_theta")
             by_type = {name: {"rope_theta": theta} for name, theta in zip(types, thetas) if isinstance(name, str)}
             raw["rope_parameters"] = raw.get("rope_parameters") or by_type
         return fold_rope_of_kinds(raw, THETAS)
