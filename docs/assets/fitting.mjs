@@ -25,7 +25,6 @@ export const {
  * @property {bigint?} context that it is made for
  * @property {string} kind
  * @property {string} licence
- * @property {string} page where it is
  * @property {string?} caveat what is to be said of its figures
  * @property {(format: string) => string} said what a format means for it, in words
  */
@@ -69,13 +68,15 @@ function* modelByModel(text) {
 }
 function ableOf(/** @type {Engine.Dict<string, any>} */ data) {
   const of = (/** @type {string} */ key) => data.read(key),
-    words = of("said")
+    words = of("said"),
+    weights = of("weights"),
+    published = weights.read("published")
+  if (typeof published === "string") weights.put("published", weights.read(published)) // the same as that format
   return {
     sized: M["counting.capacity"].Capacity(data),
     context: of("context"),
     kind: of("kind"),
     licence: of("licence"),
-    page: of("page"),
     caveat: of("caveat"),
     said: (/** @type {string} */ format) => words.read(format, format),
   }

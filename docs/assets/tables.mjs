@@ -242,9 +242,9 @@ const placeOf = (/** @type {HTMLTableRowElement} */ row) => original.get(row) ??
  * Puts the rows into the order that a heading says, or back into the page's own.
  * @param {HTMLTableElement} table
  */
-export function order(table) {
+export function order(table, isBack = false) {
   const headings = [...(table.tHead?.rows[0].cells ?? [])],
-    i = headings.findIndex(th => th.hasAttribute("aria-sort"))
+    i = isBack ? -1 : headings.findIndex(th => th.hasAttribute("aria-sort"))
   const sign = headings[i]?.getAttribute("aria-sort") === "descending" ? -1 : 1
   for (const run of runs(table)) {
     run.forEach((row, n) => {

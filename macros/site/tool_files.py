@@ -39,7 +39,7 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
     small = (Generated(f"{SMALL}/{name}", (capitals.FOLDER / name).read_bytes) for name in OF_SMALL)
     lists = (
         Generated(DATA, tool_data),
-        Generated(f"{FOLDER}/capacity.json", partial(_capacities, address or _address)),
+        Generated(f"{FOLDER}/capacity.json", _capacities),
         Generated(f"{FOLDER}/keys.json", _keys),
         Generated(f"{FOLDER}/plan.json", _plan),
         Generated(f"{FOLDER}/names.json", _names),
@@ -134,9 +134,15 @@ def _of_model(slug: str, page: str) -> str:
     )
 
 
-def _capacities(address: Callable[[str], str]) -> str:
-    """The data that decides whether each model fits, and by which a list of them is filtered."""
-    return _json({slug: {**_traits(slug), "page": address(slug)} for slug in _listed()})
+def _capacities() -> str:
+    """The data that decides whether each model fits, and by which a list of them is filtered; weights as published are
+    named where another format has the same."""
+    all_traits = {slug: _traits(slug) for slug in _listed()}
+    for slug, traits in all_traits.items():
+        weights: dict[str, Any] = traits["weights"]
+        same = [name for name, held in weights.items() if name != "published" and held == weights.get("published")]
+        all_traits[slug] = {**traits, "weights": weights | ({"published": same[0]} if same else {})}
+    return _json(all_traits)
 
 
 @memoized

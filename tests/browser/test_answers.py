@@ -64,7 +64,7 @@ CONDITIONS = {"context": "4096", "weights": "fp8", "cache": "bfloat16", "on": "h
 def folder(tmp_path_factory):
     """The compiled engine, the scripts that answer, and the site's accelerators."""
     folder = tmp_path_factory.mktemp("answers")
-    write_engine(folder, "model.mjs")
+    write_engine(folder, "model.mjs", "fitting.mjs")
     (folder / "package.json").write_text('{"type": "module"}')
     for path in (ROOT / "docs/assets/tools").rglob("*.mjs"):
         there = folder / path.relative_to(ROOT / "docs/assets")
@@ -343,3 +343,101 @@ def test_the_small_model_completes_a_word_and_names_an_unknown_one(capitals):
     typing, left = capitals(text="Tokyo is the capital of ja")["own"]
     assert typing["offered"]["words"][0].startswith("Ja") and not typing["unknown"] and left["unknown"] == "ja"
     assert capitals(text="<")["words"] is None and capitals()["own"][1]["value"] == "The capital of France is"
+
+
+# --- fits: a list of models, or one of them, from the data of the build -----------------------------------------------
+
+FITS = """
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+globalThis.fetch = async url => ({ text: () => readFileSync(fileURLToPath(url), "utf-8") })
+const { isProblem, machine, py, said } = await import("./model.mjs")
+const { data } = await import("./tools/kit.mjs")
+const { answer, conditionsOf } = await import("./tools/fits/answer.mjs")
+const { models, accelerators } = await data()
+const { values, isLeft } = JSON.parse(readFileSync(0, "utf-8"))
+const parts = []
+const going = part => {
+  if (part) parts.push(part.said)
+  return !isLeft
+}
+const asked = { values, models, accelerators, given: conditionsOf(values), on: machine(values.on, accelerators) }
+const one = await answer(asked, going).catch(error => (isProblem(error) ? said(error) : Promise.reject(error)))
+if (one?.list) one.list = { ...one.list, rows: one.list.items.map(one.list.rowOf), items: null }
+console.log(JSON.stringify({ one, parts }, (_, x) => (typeof x === "bigint" ? `${x}` : x?.$class ? String(x) : x)))
+"""
+LISTED = "gpt2", "llama3-8b", "gpt-oss-20b", "llama3-70b"
+
+
+@pytest.fixture(scope="module")
+def fits_folder(folder):
+    engine = folder / "engine"
+    (engine / "models").mkdir(exist_ok=True)
+    (engine / "data.json").write_text(tool_files.tool_data(), "utf-8")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tool_files, "_listed", lambda: list(LISTED))
+        (engine / "capacity.json").write_text(tool_files._capacities(), "utf-8")
+        (engine / "keys.json").write_text(tool_files._keys(), "utf-8")
+    for slug in LISTED:
+        (engine / f"models/{slug}.json").write_text(tool_files._of_model(slug, f"models/{slug}/"), "utf-8")
+    (folder / "fits.mjs").write_text(FITS, "utf-8")
+    return folder
+
+
+@pytest.fixture
+def what_fits(fits_folder):
+    def ask(isLeft=False, **values):
+        usual = {"model": "", "context": "8192", "batch": "1", "weights": "best", "cache": "bfloat16", "devices": "1"}
+        filters = dict.fromkeys(("family", "kind", "licence", "least", "most"), "")
+        given = json.dumps({"values": {**usual, **filters, **values}, "isLeft": isLeft})
+        command = [Path(NODE.origin).parent / "bin/node", "fits.mjs"]
+        done = subprocess.run(command, cwd=fits_folder, input=given, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    return ask
+
+
+@pytest.mark.parametrize("devices", [1, 3])
+def test_fits_lists_the_models_of_the_command_line(what_fits, devices):
+    """On one machine by the exported sizes; on three, of which the build exports none, by tracing each model."""
+    there = [row for row in fits(on="24GB", context=8192, devices=devices).found if row["model"] in LISTED]
+    answer = what_fits(on="24GB", devices=str(devices))["one"]
+    table = answer["list"]
+    held = [dict(zip(table["head"], row, strict=True)) for row in table["rows"]]
+    assert [row["Model"]["text"] for row in held] == [row["name"] for row in there] and there
+    assert [int(row["#Memory used"]["value"]) for row in held] == [row["total_bytes"] for row in there]
+    assert [row["Model"]["to"]["weights"] for row in held] == [row["weights"] for row in there]
+    assert answer["said"][0].startswith(f"{sum(len(row) > 0 for row in held)} of {len(LISTED)} models fit on ")
+    assert table["isWhole"] and "#Minimum time per token" not in table["head"]
+    assert ("Split" in table["head"]) == (devices > 1)
+
+
+def test_fits_filters_a_list_and_says_how_many_it_shows(what_fits):
+    answer = what_fits(on="24GB", family=presets.preset("gpt2").family, most="1B", context="1024")["one"]
+    assert [row[0]["text"] for row in answer["list"]["rows"]] == ["GPT-2 Small"]
+    assert "Showing 1." in answer["said"][1] and "more would fit" not in answer["said"][1]
+    assert "1 more would fit but support only a shorter context." in what_fits(on="24GB")["one"]["said"][1]
+    answer = what_fits(on="24GB,1008GB/s", least="1B", most="10B", context="2048")["one"]
+    assert [row[0]["text"] for row in answer["list"]["rows"]] == ["Llama 3 8B"]
+    assert answer["list"]["head"][-2:] == ["#Minimum time per token", "Kind"]
+
+
+def test_fits_answers_about_a_model_before_its_machines(what_fits):
+    there = fits("llama3-70b", "24GB", context=8192, weights="int4")
+    answer = what_fits(model="llama3-70b", on="24GB", weights="int4")
+    one, [first] = answer["one"], answer["parts"]
+    assert first == one["said"] and first[0] == "Llama 3 70B in int4 does not fit on 24 GB: "
+    assert f"It fits on {there.enough_devices} devices: {there.enough.said}." in first[1]
+    [row] = [row for row in one["formats"]["rows"] if row[0]["text"] == "int4"]
+    assert int(row[2]["value"]) == there.total and int(row[3]["value"]) == there.left < 0 and row[5] == "–"
+    machines = fits("llama3-70b", context=8192, weights="int4").found
+    assert [row[0]["text"] for row in one["machines"]["rows"]] == [row["name"] for row in machines]
+    assert one["links"]["page"] == "models/llama3-70b/"
+
+
+def test_fits_answers_nothing_to_what_is_no_longer_asked_and_refuses_what_cannot_be(what_fits):
+    assert what_fits(isLeft=True, on="24GB")["one"] is None
+    refused = what_fits(on="24GB", weights="gptq-4bit-g64")["one"]
+    assert refused.startswith("weights = gptq-4bit-g64: computed only for a single model")
+    assert what_fits(model="llama3-8b", on="24GB", devices="7")["one"].startswith("no split over 7 devices")

@@ -23,8 +23,9 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 150_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *("problems.mjs", "conditions.mjs", "fitting.mjs", "tools.mjs", "tools/elements.mjs", "tools/figures.mjs"),
-    *("tools/kit.mjs", "tools/fits.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("problems.mjs", "conditions.mjs", "fitting.mjs", "tools.mjs", "tools/figures.mjs"),
+    *("tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs", "tools/cells.mjs", "vendor/preact.mjs", "tools/fits.mjs"),
+    *("tools/fits/answer.mjs", "tools/fits/view.mjs", "engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/data.json", "engine/fitting.mjs", "engine/capacity.mjs", "engine/capacity.json"),
 )
 

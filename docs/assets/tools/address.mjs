@@ -21,9 +21,11 @@ export function steps(place, chosen, recall) {
     waiting = undefined
     if (!place.isConnected) return // the address is another page's by now
     const { values, hash } = chosen(),
-      at = new URL(location.href),
-      of = [...at.searchParams].filter(([name]) => STEPPER.has(name) && !(name in values))
-    at.search = `${new URLSearchParams([...Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])), ...of])}`
+      at = new URL(location.href)
+    at.search = searchOf(
+      values,
+      [...at.searchParams].filter(([name]) => STEPPER.has(name) && !(name in values)),
+    )
     if (hash !== undefined) at.hash = hash
     if (at.href.length <= LONGEST && at.href !== location.href) history[how](history.state, "", at)
   }
@@ -48,6 +50,13 @@ export function steps(place, chosen, recall) {
   }
 }
 const STEPPER = new Set(["walk", "step"]) // which keeps these itself
+/**
+ * What stands after `?` for these choices, and before what others keep there.
+ * @param {Record<string, string | null | undefined>} values
+ * @param {[string, string][]} [others]
+ */
+export const searchOf = (values, others = []) =>
+  `${new URLSearchParams([...Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])), ...others])}`
 const LONGEST = 500_000 // characters of an address: what every browser keeps
 const isTyped = (/** @type {EventTarget?} */ field) =>
   field instanceof HTMLTextAreaElement ||

@@ -18,12 +18,14 @@ import { Component, html, labelled, optionsOf, render } from "./view.mjs"
  * @property {(given: URLSearchParams, values: Values, wrong: string[]) => Values} recalled the values of an address
  *   that no rule is for
  * @property {Parameters<typeof steps>[1] extends () => infer T ? (values: any) => T : never} address
- * @property {(values: any, wrong: string[]) => Promise<any>} answer of these values; throws a problem. It notes the
- *   parts of an address that it drops; null is no answer and no problem
+ * @property {(values: any, wrong: string[], going: Going) => Promise<any>} answer of these values; throws a problem. It
+ *   notes the parts of an address that it drops; null is no answer and no problem
  * @property {(values: any, said: string, isLast: boolean) => boolean} leave drops the parts of an address that a
  *   problem names, or all of them; false if there are none
  * @property {(said: string, shown: Shown) => string[]} invalid the fields that a problem is about
  * @property {(shown: Shown) => import("./view.mjs").Child} view
+ * @property {true} [readsFormats] by itself, where it needs their rules
+ * @typedef {(part?: object) => boolean} Going whether an answer is still asked for; shows the part of it that is there
  */
 
 /**
@@ -103,9 +105,15 @@ export class Begun {
     if (!wrong) shown.refused = []
     try {
       this.read()
-      await loadFormats(shown.values.weights)
+      if (!tool.readsFormats) await loadFormats(shown.values.weights)
       if (isOver()) return
-      const answer = await tool.answer(shown.values, wrong ?? [])
+      const answer = await tool.answer(shown.values, wrong ?? [], part => {
+        if (part && !isOver()) {
+          shown.answer = { ...shown.answer, ...part }
+          this.draw()
+        }
+        return !isOver()
+      })
       if (!isOver()) await pause()
       if (isOver()) return
       Object.assign(shown, { answer, problem: "", invalid: new Set() })
@@ -146,6 +154,11 @@ export class Begun {
     if (!(field instanceof HTMLInputElement)) this.draw() // a choice is seen before its answer
     this.remember(field)
     return done
+  }
+  /** Chooses by a button or a link: the fields say it. @param {Values} values */
+  take(values) {
+    this.shown.typed = {}
+    return this.change(values)
   }
   /** Leaves what was typed into a field. */
   left() {
@@ -207,6 +220,7 @@ export const conditionFields = (fields, best = []) => {
  */
 export class MachineFields extends Component {
   own = OWN_MACHINE
+  options = optionsOf(machinesByVendor(this.props.accelerators))
   isWritten = false
   /** @param {{ fields: Fields, accelerators: Map<string, Engine.Accelerator> }} props */
   render({ fields, accelerators }) {
@@ -215,7 +229,7 @@ export class MachineFields extends Component {
       is = (/** @type {boolean} */ isWritten) => () => void (this.isWritten = isWritten)
     if (isOwn) this.own = field.value
     const list = html`<select ...${field} oninput=${is(false)}>
-      ${optionsOf([[this.own, "Custom"], ...machinesByVendor(accelerators)])}
+      ${optionsOf([[this.own, "Custom"]])}${this.options}
     </select>`
     const text = html`<input ...${field} name="machine" value=${isOwn ? field.value : this.own} size="28"
       spellcheck=${false} autocomplete="off" oninput=${is(true)} onblur=${is(false)} />`

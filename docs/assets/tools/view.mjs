@@ -8,7 +8,7 @@ export { Component, html, render }
 /**
  * @typedef {import("../vendor/preact.mjs").Child} Child
  * @typedef {import("../vendor/preact.mjs").VNode} VNode
- * @typedef {Child[] & { cls?: string }} Row of a table: its cells, and a class
+ * @typedef {Child[] & { cls?: string, line?: VNode }} Row of a table: its cells, a class, and what is drawn of it
  * @typedef {(import("./kit.mjs").Option | [heading: string, options: import("./kit.mjs").Option[]])[]} Groups
  * @typedef {Record<string, unknown>} Attributes
  */
@@ -48,14 +48,15 @@ export const select = (name, groups, value, attributes = {}) =>
  */
 const lines = (head, rows) =>
   rows.map(
-    row => html`<tr class=${row.cls} role="row">
-      <th scope="row" role="rowheader" data-sort=${sortOf(row[0])}>${row[0]}</th>
-      ${row.slice(1).map(
-        (cell, i) =>
-          html`<td role="cell" data-head=${head[i + 1].replace(/^#/, "")} data-sort=${sortOf(cell)}
-            class=${head[i + 1].startsWith("#") ? "num" : undefined}>${cell}</td>`,
-      )}
-    </tr>`,
+    row =>
+      (row.line ??= html`<tr class=${row.cls} role="row">
+        <th scope="row" role="rowheader" data-sort=${sortOf(row[0])}>${row[0]}</th>
+        ${row.slice(1).map(
+          (cell, i) =>
+            html`<td role="cell" data-head=${head[i + 1].replace(/^#/, "")} data-sort=${sortOf(cell)}
+              class=${head[i + 1].startsWith("#") ? "num" : undefined}>${cell}</td>`,
+        )}
+      </tr>`),
   )
 const headOf = (/** @type {string[]} */ head) => {
   const title = (/** @type {string} */ text) =>
@@ -76,8 +77,15 @@ class Table extends Component {
   componentDidMount() {
     if (this.table && this.props.isTaken) mount(this.table)
   }
+  /** Rows are changed, and others added, in the order that they have here. */
+  componentWillUpdate() {
+    this.sort(true)
+  }
   componentDidUpdate() {
-    if (this.table?.tHead?.querySelector("[aria-sort]")) order(this.table)
+    this.sort()
+  }
+  sort(isBack = false) {
+    if (this.table?.tHead?.querySelector("[aria-sort]")) order(this.table, isBack)
   }
   /** @param {Tabled} props */
   render({ caption, head, rows }) {
