@@ -49,8 +49,8 @@ export async function counted({ state, model, given, on, site }) {
 }
 
 /**
- * The costs of the draft that an option names; null without one. Throws a problem for a model that is not listed, unless
- * the engine takes the draft to be like its target.
+ * The costs of the draft that an option names; null without one. Throws a problem for a model that is not listed,
+ * unless the engine takes the draft to be like its target.
  * @param {Engine.Dict<string, any>} values
  * @param {string} engine
  * @param {import("../plan.mjs").Site} site
