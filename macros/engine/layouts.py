@@ -44,10 +44,12 @@ class Cut(NamedTuple):
 
 
 class Place(NamedTuple):
-    """The place of a tensor: its cuts, stacked row-wise; with `is_stack`, an array of them for each member."""
+    """The place of a tensor: its cuts, stacked row-wise; with `is_stack`, an array of them for each member, along the
+    first axis or, `beside` each other, along the second."""
 
     members: list[list[Cut]]
     is_stack: bool = False
+    beside: bool = False
 
     @property
     def cuts(self) -> list[Cut]:
@@ -96,6 +98,8 @@ class Layout:
             if len(known) < len(below):
                 return tuple(below[0]) if len(below) == 1 and below[0] is not None and not place.is_stack else None
             shapes.append([sum(shape[0] for shape in known), *known[0][1:]])
+        if place.beside:
+            return (shapes[0][0], len(shapes), *shapes[0][1:])
         return (len(shapes), *shapes[0]) if place.is_stack else tuple(shapes[0])
 
     def _shape(self, cut: Cut) -> list[int] | None:
@@ -130,9 +134,10 @@ class Layout:
     def _joined(self, prefix: str, parts: Sequence[str]) -> Place | None:
         """One array of all experts' tensors, with the parts of each expert one below the other; or only of such
         parts."""
-        if "{e}" in parts[0]:
-            experts = list(self._members(prefix, parts, "{e}"))
-            return Place(experts, is_stack=True) if experts else None
+        for letter in ("{e}", "{s}"):
+            if letter in parts[0]:
+                members = list(self._members(prefix, parts, letter))
+                return Place(members, is_stack=True, beside=letter == "{s}") if members else None
         if "{n}" in parts[0]:
             pieces = [cut for member in self._members(prefix, parts, "{n}") for cut in member]
             return Place([pieces]) if pieces else None

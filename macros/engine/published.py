@@ -56,7 +56,7 @@ class Published(Mapping[str, Array]):
         members = [[self._read(cut) for cut in cuts] for cuts in place.members]
         try:
             arrays = [cuts[0] if len(cuts) == 1 else np.concatenate(cuts) for cuts in members]
-            return np.stack(arrays) if place.is_stack else arrays[0]
+            return np.stack(arrays, axis=int(place.beside)) if place.is_stack else arrays[0]
         except ValueError:
             first = place.members[0][0].stored
             raise Problem(

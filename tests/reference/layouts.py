@@ -68,7 +68,6 @@ WHOLES = {
 # Types whose files hold what no layout of ours describes: their tensors are read under transformers' names alone.
 UNREAD = {
     "ernie4_5_vl_moe_text": "the files hold the routers' matrices transposed",
-    "inkling2_loop_text": "the files hold the messages’ queries in two tables, of each layer’s two in turn",
     "lara_mini": "the files hold the inputs of the delta rule, of unequal widths, in one tensor",
     "molmo2_text": "the files hold queries, keys and values, of unequal widths, in one tensor",
 }

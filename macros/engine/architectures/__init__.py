@@ -96,7 +96,8 @@ def architecture(
 
     `spellings`: parts of names as some files spell them, and as here, replaced in this order; `^` anchors the beginning
     of a name, `$` its end, `{0}` is the first number in it, `{0+1}` the next one. `pieces`: ends of names here, and in
-    some files: the tensors of one expert, `{e}`, of a stack; parts one below the other, `{n}` for their numbers.
+    some files: the tensors of one expert, `{e}`, of a stack; parts one below the other, `{n}` for their numbers; parts
+    beside each other along the second axis, `{s}`.
     `kept`: ends of the names of tensors that have another format than the rest in the maker's quantized files, and that
     format. `gguf`: how llama.cpp converts it, or why it does not. `heads`: those that a class may name, by the end of
     its name, None for the forward pass's own; without it those of decoders (`tasks.DECODER`). `predicts`: the module

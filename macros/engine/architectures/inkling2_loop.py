@@ -3,7 +3,7 @@
 Each run begins with what the layers before the loop gave. Its queries, keys, values and experts also read a message, an
 average of the blocks of the run before by their fit to trained queries, through gates of low rank. Source: the defaults
 of transformers' Inkling2LoopTextConfig, which names thinkingmachines/Inkling-2-Mini; tensor names of transformers,
-whose one table of queries the published files have in two.
+whose one table of queries the published files have in two: two of each layer's four in each, in turn.
 """
 
 from __future__ import annotations
@@ -102,11 +102,16 @@ class Inkling2Loop(Inkling2):
     "inkling2_loop_text",
     config=Inkling2Loop,
     fused=FUSED,
-    in_turn=INKLING_EXPERTS,
+    in_turn=INKLING_EXPERTS
+    | {
+        "middle_cycle_cross_pass_queries": ("message_input.query.0", "message_input.query.3"),
+        "middle_cycle_cross_pass_kv_queries": ("message_input.query.1", "message_input.query.2"),
+    },
+    pieces={"message_input.query": ("message_input.query.{s}",)},
     spellings=(
-        *SPELLINGS,
         ("controllers.attn.", "q_message_gate."),
         *((f"controllers.{part}.", f"{part}_message_gate.") for part in ("k", "v", "mlp")),
+        *SPELLINGS,
         ("_message_gate.down_weight$", "_message_gate.down_proj.weight"),
         ("_message_gate.gain_weight$", "_message_gate.message_gate_proj.weight"),
         ("_message_gate.forget_weight$", "_message_gate.forget_gate_proj.weight"),
