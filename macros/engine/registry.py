@@ -70,6 +70,7 @@ falcon_h1
 flex_olmo
 flint
 fsmt
+gear
 gemma
 gemma2: gemma2 vaultgemma
 gemma3: gemma3 gemma3_text
@@ -109,6 +110,7 @@ jamba
 jetmoe
 k2_horizon
 kimi_linear
+klear: Klear klear
 kolibri1
 kosmos2: kosmos_2_5_text_model kosmos_2_text_model
 laguna
@@ -117,6 +119,7 @@ layoutlm
 led
 lfm2: lfm2 lfm2_moe
 lfm3
+lille: lille-130m
 llada: Dream llada
 llama: PanguEmbedded cwm emu3_text_model exaone internlm3 iquestcoder llama mistral paddleocr_vl_text telechat3
 llama4: llama4_text
@@ -167,6 +170,7 @@ phi
 phi3: phi3 phi3_v phi4_multimodal
 phimoe
 pix2struct: pix2struct_text_model
+plamo
 plamo3
 prophetnet
 qwen
@@ -199,6 +203,7 @@ step5: step4 step5
 t5: mt5 switch_transformers t5 umt5
 t5gemma
 t5gemma2
+talkie
 tapas
 telechat
 trocr

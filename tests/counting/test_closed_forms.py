@@ -1189,6 +1189,48 @@ def qwen(c):
     return Form(ends(c, False) + D + L * layer, 2 * L * inner)
 
 
+def talkie(c):
+    """Gains in place of the norms' weights: three of a layer, one of the head, and one of each head."""
+    D, L, N, H = c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"], c["head_dim"]
+    layer = 4 * D * N * H + N + gated(D, c["intermediate_size"]) + 3
+    return Form(2 * c["vocab_size"] * D + 1 + L * layer, 2 * L * N * H)
+
+
+def lille(c):
+    D, L, N, K = c["n_embd"], c["n_layer"], c["n_head"], c["n_kv_heads"]
+    keys, inner = D // N * K, 256 * round(8 * D // 3 / 256)
+    return Form(c["vocab_size"] * D + D + L * (2 * D * D + 2 * D * keys + gated(D, inner) + 2 * D), 2 * L * keys)
+
+
+def klear(c):
+    """Bias, two shares and shared experts beside the chosen ones."""
+    D, L, N, K, H, F = sizes(c)
+    E, inner, b = c["num_experts"], c["moe_intermediate_size"], c.get("attention_bias", False)
+    experts = (E + c["n_shared_experts"]) * gated(D, inner) + D * E + E + 2 * D + 2
+    dense = len([i for i in c["mlp_only_layers"] if i < L])
+    layers = L * (attention(D, N, K, H, b, b) + 2 * H + 2 * D) + (L - dense) * experts + dense * gated(D, F)
+    return Form(
+        ends(c, False) + D + layers, 2 * L * K * H, (L - dense) * gated(D, inner), (E, c["num_experts_per_tok"])
+    )
+
+
+def plamo(c):
+    D, L, N = c["hidden_size"], c["num_hidden_layers"], c["num_attention_heads"]
+    keys = D // N * -(-N // c["n_shared_head"])
+    layer = 2 * D * D + 2 * D * keys + gated(D, c["intermediate_size"]) + D
+    return Form(2 * c["vocab_size"] * D + D + L * layer, 2 * L * keys)
+
+
+def gear(c):
+    """The same maps in every layer, and in some the taps of keys and values in place of a cache."""
+    D, L, N, K, H, F = sizes(c)
+    b, mixed = c.get("attention_bias", False), [name == "conv_mixer" for name in c["layer_types"]]
+    layer = attention(D, N, K, H, b, b) + 2 * H + gated(D, F) + 4 * D
+    taps = 2 * K * H * (c["conv_L_cache"] + b)
+    growing = len([name for name in c["layer_types"] if name == "full_attention"])
+    return Form(ends(c, True) + D + L * layer + sum(mixed) * taps, 2 * growing * K * H)
+
+
 def spark(c):
     """A gate for each head, made from the layer's input."""
     D, L, N, K, H, F = sizes(c)
@@ -1560,6 +1602,11 @@ FORMS |= {
     "nanbeige": nanbeige,
     "qwen": qwen,
     "spark2_5": spark,
+    "talkie": talkie,
+    "lille-130m": lille,
+    **dict.fromkeys(("Klear", "klear"), klear),
+    "plamo": plamo,
+    "gear": gear,
     "dory": dory,
     "domynedge": domyn,
     "nemotron_h_puzzle": puzzle,
@@ -2450,6 +2497,46 @@ RANDOM |= {
     ).map(
         lambda c: c | {"head_sizes": [34 if p == "nope" else h for p, h in zip(c["position_layers"], c["head_sizes"])]}
     ),
+    "talkie": fixed(
+        vocab_size=(61, 67),
+        hidden_size=(30, 34),
+        num_hidden_layers=(1, 3),
+        num_attention_heads=(5, 3),
+        head_dim=(8, 14),
+        intermediate_size=(43, 47),
+    ),
+    "lille-130m": fixed(
+        vocab_size=(61, 67),
+        n_embd=(90, 180),
+        n_layer=(1, 3),
+        n_head=(15, 45),
+        n_kv_heads=(3, 5),
+        layer_norm_eps=(1e-6,),
+    ),
+    **dict.fromkeys(
+        ("Klear", "klear"),
+        both(
+            blocks(square=True),
+            fixed(
+                num_experts=(5, 7), num_experts_per_tok=(2, 3), n_shared_experts=(1, 2), moe_intermediate_size=(11, 13)
+            ),
+            fixed(mlp_only_layers=([], [0], [1, 9])),
+            flags(attention_bias=BOOL),
+        ),
+    ),
+    "plamo": fixed(
+        vocab_size=(61, 67),
+        hidden_size=(36, 72),
+        num_hidden_layers=(1, 3),
+        num_attention_heads=(6, 18),
+        n_shared_head=(3, 2, 6),
+        intermediate_size=(43, 47),
+    ),
+    "gear": both(
+        blocks(),
+        flags(attention_bias=BOOL),
+        fixed(conv_L_cache=(2, 5), sliding_window=(4, 9), does=(["conv_mixer", "full_attention", "conv_mixer"] * 4,)),
+    ).map(lambda c: {k: v for k, v in c.items() if k != "does"} | {"layer_types": c["does"][: c["num_hidden_layers"]]}),
     "spark2_5": both(
         blocks(),
         flags(attention_bias=BOOL, mlp_bias=BOOL),

@@ -14,7 +14,6 @@ from importlib.metadata import version
 
 import mlx.core as mx
 import numpy as np
-from mlx.utils import tree_flatten, tree_unflatten
 
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
@@ -23,7 +22,8 @@ from . import TESTS, close
 from .configs import PROMPT, small_config
 from .own import SEED, listed, own_model
 
-TYPES = {"spark2_5": "spark2_5", "qwen": "qwen"}  # the module of mlx-lm for each
+# The module of mlx-lm for each.
+TYPES = {name: name for name in ("spark2_5", "qwen", "talkie", "lille-130m", "Klear", "plamo", "gear")}
 
 
 def compared(model_type: str) -> float:
@@ -32,13 +32,13 @@ def compared(model_type: str) -> float:
     module = importlib.import_module(f"mlx_lm.models.{TYPES[model_type]}")
     theirs, ours = module.Model(module.ModelArgs.from_dict(raw)), own_model(model_type, raw)
     rng, arrays = np.random.default_rng(SEED), {}
-    for name, value in sorted(dict(tree_flatten(theirs.parameters())).items()):
-        random = rng.normal(size=value.shape)
-        near = 0.0 if value.ndim > 1 or name.endswith("bias") else 1.0
-        arrays[name] = (near + random / (value.shape[-1] ** 0.5 if value.ndim > 1 else 5)).astype(np.float32)
-    here = {name: tuple(map(int, shape)) for name, shape in ours.counts.tensors()}
-    assert here == {name: array.shape for name, array in arrays.items()}, here.keys() ^ arrays.keys()
-    theirs.update(tree_unflatten([(name, mx.array(array)) for name, array in arrays.items()]))
+    for name, shape in sorted(ours.counts.tensors()):
+        random = rng.normal(size=tuple(map(int, shape)))
+        near = 0.0 if random.ndim > 1 or name.endswith("bias") else 1.0
+        arrays[name] = (near + random / (random.shape[-1] ** 0.5 if random.ndim > 1 else 5)).astype(np.float32)
+    published = {name: mx.array(array) for name, array in arrays.items()}
+    published = theirs.sanitize(published) if hasattr(theirs, "sanitize") else published
+    theirs.load_weights(list(published.items()), strict=True)  # each name and shape, no more and no less
     ids = rng.integers(0, raw["vocab_size"], (1, PROMPT))
     reference = np.array(theirs(mx.array(ids)))
     mine, _ = logits(ours.architecture, ours.config, Arrays(arrays), ids[0])
