@@ -9,16 +9,17 @@ from typing import Any
 from macros.browser.bundle import OF_RUNTIME_ALONE, RUNTIME, files
 from macros.catalogue.question_leads import Asked, Lead
 
-[GRAMMAR] = OF_RUNTIME_ALONE
+GRAMMAR, RESOLVER = OF_RUNTIME_ALONE
 HEAD = re.compile(r'^import\{py\}from"[^"]*";export\{py\};export const M')
 
 
 def script() -> str:
-    """The runtime and the grammar as one script, which defines `py` and `M`."""
+    """The runtime, the grammar and the resolver as one script, which defines `py`, `M` and `R`, the resolver's `M`."""
     written = files()
     runtime = written[RUNTIME].replace("export const py", "const py")
-    grammar = HEAD.sub("const M", written[f"{GRAMMAR}.mjs"])
-    return f"const py = (() => {{ {runtime}\nreturn py }})()\nconst M = (() => {{ {grammar}\nreturn M }})()\n"
+    grammar, resolver = (HEAD.sub("const M", written[f"{name}.mjs"]) for name in (GRAMMAR, RESOLVER))
+    modules = f"const M = (() => {{ {grammar}\nreturn M }})()\nconst R = (() => {{ {resolver}\nreturn M }})()\n"
+    return f"const py = (() => {{ {runtime}\nreturn py }})()\n{modules}"
 
 
 READ = """
@@ -28,8 +29,13 @@ const plain = x => typeof x === "bigint" ? Number(x) : Array.isArray(x) ? x.map(
 const fields = (one, names) => one && Object.fromEntries(names.map(name => [name, plain(one[name])]))
 let grammar
 const prepare = (names, records) => { grammar = Grammar(py.parse(names), records) }
+function meaningOf(question) {
+  grammar.models.resolving = null
+  try { return meant(question, grammar) } catch { grammar.models.resolving = R["catalogue.resolving"].Resolver }
+  return meant(question, grammar)
+}
 function read(question) {
-  const meaning = meant(question, grammar)
+  const meaning = meaningOf(question)
   return {
     leads: leads(meaning, grammar).map(one => ({
       ...fields(one, LEAD), compute: fields(one.compute, ASKED), isComputed: one.compute !== null,
@@ -38,6 +44,7 @@ function read(question) {
     corrected: meaning.corrected,
     models: meaning.models.map(one => ({ record: Number(one.record), isSure: one.is_sure })),
     isAbsent: meaning.absent.length > 0,
+    isResolved: grammar.models.resolving !== null,
   }
 }
 """

@@ -51,7 +51,11 @@ OF_ONE_TOOL = (
     *("catalogue.gguf_config", "counting.file_weights", "catalogue.gguf_tokenizer"),
 )
 # Files that need only the runtime: what reads a question, and the names in it, before an engine is asked for.
-OF_RUNTIME_ALONE = {"question": ("catalogue.question", "catalogue.question_leads")}
+# The resolver of names comes only with a name that no model of the catalog has.
+OF_RUNTIME_ALONE = {
+    "question": ("catalogue.question", "catalogue.question_leads"),
+    "resolving": ("catalogue.resolving",),
+}
 # Runs a forward pass on numbers, with arrays by NUMPY.
 WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published", "catalogue.gguf_weights")
 LEFT_OUT = frozenset(

@@ -12,6 +12,11 @@ declare module "*/engine/question.mjs" {
   export const M: Engine.Modules
 }
 
+/** What resolves the name of a hub, a file or an Ollama tag; it needs the runtime alone, too. */
+declare module "*/engine/resolving.mjs" {
+  export const M: Engine.Modules
+}
+
 declare module "*/engine/engine.mjs" {
   /** The file of each model type's forward pass. */
   export const MODULES: Record<string, string>
@@ -167,6 +172,7 @@ declare namespace Engine {
     }
     "catalogue.question_table": { Grammar(names: unknown, records: string[][]): Grammar }
     "catalogue.resolving": {
+      Resolver: unknown
       Known(title: string, hub: string, aliases: string[], headline: string): Known
       MOST_CANDIDATES: bigint
       by_words(names: Dict<string, Known>): Dict<unknown, string>
@@ -282,7 +288,12 @@ declare namespace Engine {
     "engine.architectures.config": { fields_of(config: ConfigClass): Iterable<Field> }
     "engine.architectures.heads": {
       /** The keys that are counted, which part they are, the type of a whole that is not known. */
-      described(keys: Keys, known: string[], classes: Dict<unknown, string[]>, there: Keys): [Keys, unknown, string | null]
+      described(
+        keys: Keys,
+        known: string[],
+        classes: Dict<unknown, string[]>,
+        there: Keys,
+      ): [Keys, unknown, string | null]
       find_head(architecture: Architecture, keys: Keys, names: string[]): Head | null
       of_whole(whole: string, text: unknown, wrong: string): Problem
     }
@@ -328,7 +339,9 @@ declare namespace Engine {
 
   // Questions
 
-  interface Grammar {}
+  interface Grammar {
+    models: { resolving: unknown }
+  }
   interface Meaning {
     models: { record: bigint; is_sure: boolean }[]
     absent: object[]

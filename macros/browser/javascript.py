@@ -687,6 +687,10 @@ class _Module:
             return self.expr(node.args[1])
         if isinstance(function, ast.Name) and function.id == "super":
             raise self.unknown(node)
+        if isinstance(function, ast.Attribute) and function.attr == "sort":
+            if any(keyword.arg in ("key", "reverse") for keyword in node.keywords):
+                mend = "write sorted(…, key=…)"
+                raise Unknown(f"{self.name}, line {node.lineno}: list.sort(key=…) is not compiled; {mend}")
         eager = (isinstance(function, ast.Name) and function.id in _EAGER) or (
             isinstance(function, ast.Attribute) and function.attr in ("join", "prod", "union")
         )

@@ -31,6 +31,7 @@ TOOLS = {
     "config": CONFIG,
     "machines": MACHINES,
 }
+_OF_ANOTHER = frozenset("ti super xt xtx".split())  # at the end of a card's name: without it another card is meant
 _IN_BRACKETS = re.compile(r"\(.*?\)")
 _WORD = re.compile(r"[a-z0-9.]+")
 
@@ -58,20 +59,20 @@ def all_topics() -> dict[tuple[str, str], list[str]]:
 def names(
     models: Iterable[str], is_built: Callable[[str], bool], address: Callable[[str], str], has_keys: bool = True
 ) -> dict:
-    """All names with which `question.py` reads a question; `models` in the order of their records.
+    """All names with which `question.py` reads a question; `models` in the order of their records, `oldest_first`.
 
-    A model has its names besides the title and its rank, newest first, and the largest first on the same day; -1 if no
-    tool can start from it. The keys of sizes in a config.json take a second: without them every size is its own key.
+    A model has its names besides the title: the hub's without what is as in the title, then the others.
+    `unlisted` are those that no tool can start from. The keys of sizes in a config.json take a second: without them
+    every size is its own key.
     """
     said, models = asked(), list(models)
-    order = {slug: n for n, slug in enumerate(sorted(filter(_is_listed, models), key=_newest_first))}
     keys, others = _keys() if has_keys else ({s["name"]: s["name"] for s in said["size"] if s["name"] != "context"}, {})
     lists = "plain", "noise", "qualifiers", "makers", "ordinary", "training", "fitting", "against"
     return {
         "models": [
-            [order.get(slug, -1), _other_names(slug), presets.preset(slug).headline or "", *_architecture(slug, others)]
-            for slug in models
+            [_other_names(slug), presets.preset(slug).headline or "", *_architecture(slug, others)] for slug in models
         ],
+        "unlisted": [n for n, slug in enumerate(models) if not _is_listed(slug)],
         "lacking": lacking(),
         "keys": keys,
         "machines": machine_names(accelerators()),
@@ -129,6 +130,11 @@ def _is_listed(slug: str) -> bool:
     return presets.preset(slug).config is not None
 
 
+def oldest_first(models: Iterable[str]) -> list[str]:
+    """Models by their dates and, within a day, by the makers' own sizes, the smallest first."""
+    return sorted(models, key=_newest_first)[::-1]
+
+
 def _newest_first(slug: str) -> tuple[str, int]:
     """A sort key: the newest first and, within a day, the largest by the maker's own size."""
     p = presets.preset(slug)
@@ -142,7 +148,9 @@ def _other_names(slug: str) -> list[str]:
     """The names of a model besides its title and its slug: its name on the hub, or nothing, then its others."""
     p = presets.preset(slug)
     own = (_plain(p.name), _plain(slug))
-    return [p.hub or "", *(name for name in dict.fromkeys(p.aliases) if "/" in name or _plain(name) not in own)]
+    maker, slash, name = (p.hub or "").partition("/")
+    hub = maker + slash + ("" if name == p.name.replace(" ", "-") else name)
+    return [hub, *(name for name in dict.fromkeys(p.aliases) if "/" in name or _plain(name) not in own)]
 
 
 def _plain(name: str) -> str:
@@ -191,12 +199,14 @@ def machine_names(known: Mapping[str, Accelerator]) -> dict[str, str]:
 
 def _machine_names(name: str) -> Iterable[tuple[str, int]]:
     """The shorter forms of a name, without words at either end as long as the rest identifies it, with the omitted
-    words. The memory after a comma does not count as a word."""
+    words. The memory after a comma does not count as a word. `4060` is no form of `RTX 4060 Ti`."""
     name, _, memory = _IN_BRACKETS.sub("", name).lower().partition(",")
     words, amount = _WORD.findall(name), "".join(_WORD.findall(memory))
     yield "".join(words), 0
     for start in range(len(words)):
         for end in range(len(words), start, -1):
+            if end < len(words) and words[end] in _OF_ANOTHER:
+                break
             part = "".join(words[start:end])
             if re.fullmatch(r"(?=.*[a-z])(?=.*\d)[a-z].*|\d{4,}[a-z]*", part):
                 yield part, len(words) - (end - start)

@@ -20,7 +20,9 @@ MEMORY = {"g": "GB", "gb": "GB", "gib": "GiB", "gig": "GB", "gigs": "GB", "gigab
     "tb": "TB",
     "tib": "TiB",
 }
+CARDS = ("rtx", "gtx", "rx", "arc", "radeon", "geforce")  # before the number of a card
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
+PLAIN = ("int4", "int8")  # formats of which others are kinds
 OF_CACHE = ("cache_bytes", "cache_bytes_per_token")
 KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as models' own limits are
 TOKENS = {"k": 1000, "m": 10**6, "b": 10**9, "t": 10**12}  # of a training run
@@ -39,12 +41,13 @@ class _Reading:
         self.tokens: list[Token] = tokens_of(question)
         self.gone = [False for _ in self.tokens]
         self.said = Meaning()
-        self.is_laptop = False  # a card that the table of machines lacks
+        self.is_other_card = False  # one that the table of machines lacks
 
     def read(self) -> Meaning:
         said, grammar = self.said, self.grammar
         self._correct()
         said.is_why = self.tokens != [] and self._is_why()
+        said.is_reason = said.is_why and self.tokens[0].text == "why"
         said.method = next((name for name in ("qlora", "dora", "lora") if name in self._words()), None)
         said.is_training = bool(self._all("training", False))
         self._all("terms", True)
@@ -207,6 +210,10 @@ class _Reading:
                 said.cache = kind
             elif name not in formats:
                 formats.append(name)
+        if not self._all("against", False):
+            bits = "".join([name for name in formats if name not in PLAIN])
+            formats = [name for name in formats if name not in PLAIN or name[-1] not in bits]  # `int4 awq`
+            said.unused += formats if len(formats) > 1 else []
         said.format = formats[0] if len(formats) == 1 else None  # of several, one against another
 
     def _read_memory(self) -> str | None:
@@ -224,14 +231,14 @@ class _Reading:
                 continue
             is_short = unit == "t" and number.suffix == "t" and self._is(end, "vram", "ram", "gpu", "memory")
             if unit in MEMORY or is_short:
-                self._count_before(i)
+                self._count_before(i, is_amount=True)
                 self._take(i, end)
                 amount = token.text.removesuffix(number.suffix)
                 return f"{amount}{'TB' if is_short else MEMORY[unit]}"
         return None
 
-    def _count_before(self, i: int) -> None:
-        """Read the number of devices before the name of one: `2 x`, `dual`, `four nvidia`."""
+    def _count_before(self, i: int, is_amount: bool = False) -> None:
+        """Read the number of devices before the name of one, or before its memory: `2 x`, `dual`, `four nvidia`."""
         at = i - 1
         while self._is(at, *MAKERS):
             at -= 1
@@ -247,7 +254,7 @@ class _Reading:
             n = COUNTS.index(word) + 1 if word in COUNTS else OF_TWO[word]
         elif number is not None and number.suffix in ("", "x") and number.divisor == 1 and number.digits > 0:
             n = number.digits
-            if not is_times and n > 99 and not self._is(at - 1, "on", "with", "using", "across", "over"):
+            if not is_times and n > 99 and (is_amount or not self._is(at - 1, "on", "with", "using", "across", "over")):
                 return
         else:
             return
@@ -272,7 +279,8 @@ class _Reading:
         while self._is(end, *BETWEEN):
             end += 1
         behind = None if self._is(end + 1, "x") and self.tokens[end + 1].is_joined else self._plain(end, factor)
-        before = None if self._continues_name(start - 1) else self._plain(start - 1, factor)
+        is_option = self.question[: self.tokens[start].start].endswith("-")  # its value stands behind: `--tp 8`
+        before = None if is_option or self._continues_name(start - 1) else self._plain(start - 1, factor)
         if before is not None and (is_before or behind is None):
             return before, start - 1, start + n
         return behind, start, end + 1
@@ -358,7 +366,7 @@ class _Reading:
 
     def _read_machine(self, is_early: bool) -> None:
         """The machine that a question names, trying longer names first; if early, only names that no model has."""
-        if self.said.on is not None or self.is_laptop:
+        if self.said.on is not None or self.is_other_card:
             return
         best = (0, "", 0)
         for start, slug, n in self._all("machine", False):
@@ -368,17 +376,35 @@ class _Reading:
                 best = (start, slug, n)
         start, slug, n = best
         if not n:
+            if not is_early:
+                self._read_other_card()
             return
         self._count_before(start)
         self._take(start, start + n)
         name = self.grammar.names["machineNames"][slug]
-        if self._is(start + n, "laptop", "mobile", "notebook") or self._is(start - 1, "laptop", "mobile"):
+        is_card = name.startswith("GeForce") or self._is(start + n, "mobile") or self._is(start - 1, "mobile")
+        if is_card and any(word in ("laptop", "mobile", "notebook") for word in self._words()):
             self.said.why_on = (
                 f"A laptop's {name} has less memory than the card of that name: give its memory, as 16 GB."
             )
-            self.is_laptop = True
+            self.is_other_card = True
             return
         self.said.on, self.said.on_name = slug, name
+
+    def _read_other_card(self) -> None:
+        """A card by a name that no machine has: `RTX 4060`."""
+        for i, token in enumerate(self.tokens):
+            number = None if self.gone[i] else number_of(token.text)
+            if number is None or number.suffix != "" or number.digits < 100 or not self._is(i - 1, *CARDS):
+                continue
+            end = i + 1
+            while self._is(end, "ti", "super", "xt", "xtx"):
+                end += 1
+            self._count_before(i - 1)
+            self.said.why_on = f"No machine here is called {self._between(i - 1, end)}: give its memory, as 8 GB."
+            self.is_other_card = True
+            self._take(i - 1, end)
+            return
 
     def _settle_memory(self, memory: str | None) -> None:
         """Use an amount to tell two machines of one name apart; next to `Mac` it is the installed memory."""
@@ -399,7 +425,7 @@ class _Reading:
             said.on_name = names["machineNames"][said.on]
             return
         said.is_amount = True
-        said.why_on = ""
+        said.why_on = "Of the card its memory alone is counted." if self.is_other_card else ""
         if is_mac and of_macs:
             usable = of_macs[-1][-1]
             said.on, said.on_name = usable, f"a Mac of {_spaced(memory)}"

@@ -224,7 +224,7 @@ class _OfModel:
         self.said, self.model = meaning, model
         self.pages: Mapping[str, str] = names["tools"]
         row = names["models"][model.record]
-        of_architecture = row[3] if len(row) > 3 else {}
+        of_architecture = row[2] if len(row) > 2 else {}
         usual = names["keys"]
         self.keys = [
             (name, of_architecture[name] if name in of_architecture else usual[name], value)
@@ -255,7 +255,7 @@ class _OfModel:
         if said.why_on and "fits" in self.pages:
             return [_tool(_link(self.pages["fits"], {"model": model.slug}), f"What holds {self.named}")]
         if not model.is_sure:
-            is_asked = said.figure or said.size or not (said.format or said.context)
+            is_asked = said.figure or said.size or said.is_reason or not (said.format or said.context)
             return [] if is_asked else self._lead(self.what_if, self.named)
         is_length = said.size == "context" or said.figure == "largest_context"
         if is_length and said.context is None:
@@ -278,7 +278,8 @@ class _OfModel:
     def _figure(self, is_length: bool) -> list[Lead]:
         """A figure of the model alone, derived on its page."""
         said = self.said
-        what = said.figure if said.figure and not is_length else "weight_bytes" if said.format else None
+        is_of_format = said.format is not None and not said.is_reason  # `why does gpt-oss use mxfp4`
+        what = said.figure if said.figure and not is_length else "weight_bytes" if is_of_format else None
         if what is None:
             return self._lead(self.what_if, self.named, self._computed("cache_bytes")) if said.context else []
         is_file = said.format is not None and (what == "size" or (what == "device_bytes" and not said.context))

@@ -2,7 +2,8 @@
 
 A name is read whole. Of `Gemma 4 12B` the words are `gemma`, `4` and `12b`: a model whose names lack one of them is not
 meant, and a name that no model has is said to be absent, with the nearest ones named as such. What a hub, a file or
-Ollama calls a model is `resolving`'s: `unsloth/Qwen3-8B-GGUF:Q4_K_M`.
+Ollama calls a model is `resolving`'s: `unsloth/Qwen3-8B-GGUF:Q4_K_M`. A browser fetches that module only for a name
+that no model of the catalog has.
 """
 
 from __future__ import annotations
@@ -10,10 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .question_words import Token, chunks_of, in_one_piece, is_near, number_of, tokens_of
-from .resolving import Known, Meant, by_words, contained, reference, resolve
+
+if TYPE_CHECKING:
+    from .resolving import Meant, Resolver
 
 LONGEST = 9  # tokens of a model's name
 SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}
@@ -61,7 +64,10 @@ def is_size(token: str) -> bool:
 
 
 def parameters_of(size: str) -> int:
-    """`8b` -> 8,000,000,000; 0 for anything else."""
+    """`8b` -> 8,000,000,000, and of `8x7b` the product; 0 for anything else."""
+    times, x, each = size.partition("x")
+    if x and times.isdigit():
+        return int(times) * parameters_of(each)
     number = number_of(size)
     return number.times(SIZES[number.suffix]) if number is not None and number.suffix in SIZES else 0
 
@@ -77,19 +83,29 @@ def _is_version(token: str) -> bool:
 class Models:
     """The names of models, prepared."""
 
-    def __init__(self, names: Mapping[str, Any], records: Sequence[Sequence[str]], known: set[str]) -> None:
+    def __init__(
+        self,
+        names: Mapping[str, Any],
+        records: Sequence[Sequence[str]],
+        known: set[str],
+        resolving: type[Resolver] | None,
+    ) -> None:
         self.records = records
+        self.resolving = resolving
         self.noise: set[str] = set(names["noise"])
         self.plain: set[str] = set(names["plain"])
         self.qualifiers: set[str] = set(names["qualifiers"])
         self.known = known
         self.formats: list[str] = list(names["formats"])
         self.entries: list[_Entry] = []
-        self.called: dict[str, Known] = {}  # every name of a model, by its slug
+        self.called: dict[str, tuple[str, Sequence[str], str]] = {}  # title, other names and size of a model, by slug
         self.sizes: list[int] = []  # parameters, as the maker rounds them; 0 if it does not
-        for record, (place, others, headline, *_) in enumerate(names["models"]):
+        for record, (short, headline, *_) in enumerate(names["models"]):
             title, slug = records[record][1], slug_of(records[record][0])
-            self.called[slug] = Known(title, others[0], tuple(others[1:]), headline)
+            hub = short[0] + title.replace(" ", "-") if short[0].endswith("/") else short[0]
+            others = [hub, *short[1:]]
+            place = -1 if record in names["unlisted"] else len(records) - record  # the newest first
+            self.called[slug] = (title, others, headline)
             cut = [self._cut(name) for name in (title, slug, *[name.rpartition("/")[2] for name in others])]
             size = headline.lower()
             self.sizes.append(parameters_of(size.partition("-")[0]))
@@ -111,8 +127,10 @@ class Models:
         self.makers: set[str] = set(names["makers"])  # of models of which no name is known
 
     @cached_property
-    def _by_words(self) -> Mapping[tuple[str, ...], str]:
-        return by_words(self.called)
+    def _resolver(self) -> Resolver:
+        if self.resolving is None:
+            raise KeyError("resolving")  # a browser fetches it, and reads the question again
+        return self.resolving(self.called, self.formats)
 
     @cached_property
     def _of_slug(self) -> dict[str, _Entry]:
@@ -149,6 +167,7 @@ class Models:
         """The models of a question, in its order; marks their tokens as read."""
         found: list[Named] = []
         absent: list[Absent] = []
+        typed: dict[int, list[str]] = {}  # the words by which a model was named
         self._resolve(question, tokens, gone, said, found, absent)
         self._leave_publishers(question, tokens, gone)
         i = 0
@@ -171,6 +190,7 @@ class Models:
                 self._note_alias(question[tokens[start].start : tokens[end - 1].end], tokens[start:end], one, said)
                 if all(other.record != one.record for other in found):
                     found.append(one)
+                    typed[one.record] = [token.text for token in tokens[start:end] if token.text not in self.noise]
             elif one is not None:
                 absent.append(one)
             if one is not None:
@@ -179,7 +199,7 @@ class Models:
             i = end
         if not found and not absent:
             absent = self._unheard(question, tokens, gone)
-        return self._of_like_sizes(found), absent
+        return self._of_like_sizes(found, typed), absent
 
     def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
         """Note that a model has been named by another one with the same shapes."""
@@ -202,15 +222,16 @@ class Models:
             name = question[start:end].strip(".,;!?()`\"'")
             if not self._is_of_hub(name):
                 continue
-            one = resolve(name, self.called, self.formats, self._by_words)
-            if not one.slug and ("/" not in name or ("://" in name and not self._is_of_hub(reference(name).name))):
+            one = self._resolver.resolve(name)
+            called = self._resolver.reference(name).name
+            if not one.slug and ("/" not in name or ("://" in name and not self._is_of_hub(called))):
                 continue
             if not one.slug:
-                absent.append(Absent(reference(name).name, name, self._near_to(name, one)))
+                absent.append(Absent(called, name, self._near_to(name, one)))
             elif all(slug_of(self.records[other.record][0]) != one.slug for other in found):
                 found.append(self._as_named(self._of_slug[one.slug], True))
                 if "/" not in name:
-                    self._note_alias(name, tokens_of(reference(name).name), found[-1], said)
+                    self._note_alias(name, tokens_of(called), found[-1], said)
                 elif "the same shapes" in one.why:
                     said.alike.append((name, found[-1].title))
                 said.format = said.format or one.format or None
@@ -224,7 +245,7 @@ class Models:
         words = [token.text for token in tokens_of(rest)]
         has_number = any(c.isdigit() for c in rest) and any(c.isalpha() for c in rest)
         if "://" in publisher:
-            return reference(name).name != ""
+            return self._resolver.reference(name).name != ""
         if slash:
             is_name = has_number or ("-" in rest and any(map(self.is_first, words)))
             return is_name and len(publisher) > 1 and len(words) > 1 and not is_size(words[0])
@@ -233,10 +254,10 @@ class Models:
 
     def _near_to(self, name: str, one: Meant) -> list[Named]:
         """The models that a hub name could mean, those whose names it contains, and those that share its words."""
-        inside = [other.slug for other in contained(name, self.called, self.formats, self._by_words)]
+        inside = [other.slug for other in self._resolver.contained(name)]
         slugs = [*one.candidates, *inside][:2]
         return [self._as_named(self._of_slug[slug], True) for slug in slugs] or self._nearest(
-            self._cut(reference(name).name)
+            self._cut(self._resolver.reference(name).name)
         )
 
     def _leave_publishers(self, question: str, tokens: Sequence[Token], gone: list[bool]) -> None:
@@ -293,7 +314,7 @@ class Models:
         rest = [token.text for token in tokens[end:last]]
         is_more = any(word.isalpha() and len(word) > 2 and not self._is_known(word) for word in rest)
         text = question[tokens[start].start : tokens[last - 1].end]
-        return last if is_more and not resolve(text, self.called, self.formats, self._by_words).slug else end
+        return last if is_more and not self._resolver.resolve(text).slug else end
 
     def _begin(self, tokens: Sequence[Token], gone: Sequence[bool], start: int, end: int) -> int:
         """Where a name begins that a model has with the words before it: `r1 distill llama 70b`."""
@@ -332,7 +353,7 @@ class Models:
         while tokens[end - 1].text in self.noise and end - 1 > start:
             end -= 1
         typed = question[tokens[start].start : tokens[end - 1].end]
-        inside = contained(typed, self.called, self.formats, self._by_words)
+        inside = self._resolver.contained(typed)
         near = [self._as_named(self._of_slug[other.slug], True) for other in inside]
         near += [one for one in self._nearest(asked) if all(one.slug != other.slug for other in near)]
         return Absent(
@@ -371,14 +392,15 @@ class Models:
         address, title, known = self.records[entry.record]
         return Named(entry.record, slug_of(address), title, address, known, entry.place >= 0, is_sure)
 
-    def _of_like_sizes(self, found: list[Named]) -> list[Named]:
+    def _of_like_sizes(self, found: list[Named], typed: Mapping[int, Sequence[str]]) -> list[Named]:
         """Two models, where one or both are only families, as two models of similar size: the newest and largest
         first."""
         if len(found) != 2 or (found[0].is_sure and found[1].is_sure) or not all(one.is_listed for one in found):
             return found
         best, least = (found[0], found[1]), Fraction(0)
-        for a in self._members(found[0]):
-            for b in self._members(found[1]):
+        members = [self._members(one, typed[one.record] if one.record in typed else []) for one in found]
+        for a in members[0]:
+            for b in members[1]:
                 sizes = [self.sizes[one.record] for one in (a, b)]
                 if min(sizes) < 1 or a.record == b.record:
                     continue
@@ -387,14 +409,21 @@ class Models:
                     best, least = (a, b), ratio
         return [*best]
 
-    def _members(self, one: Named) -> list[Named]:
-        """The models that a name may mean: the one it names, or those of the family with an equally short name."""
+    def _members(self, one: Named, typed: Sequence[str]) -> list[Named]:
+        """The models that a name may mean: the one it names, or those with all of its words, the shortest names
+        first."""
         if one.is_sure:
             return [one]
-        words = max(self.entries[one.record].names, key=len)
-        family = [word for word in words if not is_size(word)]
-        entries = [entry for entry in self.entries if entry.place >= 0 and _is_member(entry, family)]
-        return [self._as_named(entry, False) for entry in sorted(entries, key=lambda entry: entry.place)]
+        found: list[tuple[int, int, _Entry]] = []
+        for entry in self.entries:
+            more = [
+                len([word for word in name if word not in typed and not is_size(word)])
+                for name in entry.names
+                if name[:1] == [*typed[:1]] and all(word in name for word in typed)
+            ]
+            if more and entry.place >= 0:
+                found.append((min(more), entry.place, entry))
+        return [self._as_named(entry, False) for _, _, entry in sorted(found, key=lambda one: one[:2])]
 
     def _nearest(self, asked: Sequence[str]) -> list[Named]:
         """The models that share most words with a name, the newest first; none that shares only a size."""

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .question_models import Absent, Models, Named
 from .question_words import key_of, tokens_of
+
+if TYPE_CHECKING:
+    from .resolving import Resolver
 
 LONG = 8  # letters of a word that may be misspelled, although it is no figure's
 MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "apple")  # before a machine
@@ -43,6 +46,7 @@ class Meaning:
         self.is_fitting = False
         self.is_against = False
         self.is_why = False
+        self.is_reason = False  # asks why, not how much
         self.is_of_machine = False  # asks what a machine is, not what runs on it
         self.is_billing = False  # asks what a token costs
         self.is_offloading = False  # asks for a part on the host
@@ -59,9 +63,12 @@ class Meaning:
 
 
 class Grammar:
-    """The table of kinds and words, and the models, made once."""
+    """The table of kinds and words, and the models, made once. Without `resolving`, a question that needs it raises a
+    KeyError."""
 
-    def __init__(self, names: Mapping[str, Any], records: Sequence[Sequence[str]]) -> None:
+    def __init__(
+        self, names: Mapping[str, Any], records: Sequence[Sequence[str]], resolving: type[Resolver] | None = None
+    ) -> None:
         self.names = names
         self.kinds: dict[str, dict[str, str]] = {}
         self.sections: dict[str, str] = {}
@@ -91,7 +98,7 @@ class Grammar:
         plain = [word for words in (names["ordinary"], names["plain"], names["noise"]) for word in words]
         words = {token.text for _, said, *_ in names["figures"] for word in said for token in tokens_of(word)}
         words |= {token.text for _, said in [*names["sizes"], *names["values"]] for w in said for token in tokens_of(w)}
-        self.models = Models(names, records, {*known, *plain, *words})
+        self.models = Models(names, records, {*known, *plain, *words}, resolving)
         of_terms = {word for word in (*names["training"], *words) if word.isalpha() and len(word) > 5}
         self.of_terms = sorted({*of_terms, *[word for word in names["ordinary"] if len(word) > LONG]})
 

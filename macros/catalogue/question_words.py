@@ -61,6 +61,8 @@ def tokens_of(text: str) -> list[Token]:
     last = -1
     while i < len(chars):
         if not chars[i].isalnum():
+            if chars[i] == "+" and i == last and len(found[-1].text) == 1:
+                found.append(Token("plus", i, i + 1, True))  # `command r+`
             i += 1
             continue
         for end in _ends(chars, i):

@@ -507,3 +507,23 @@ def _beginning_with(words: tuple[str, ...], table: Mapping[tuple[str, ...], str]
         head, size = words[:-2], words[-2:]  # a size: `8`, `b`
         found = [slug for known, slug in table.items() if known[: len(head)] == head and known[-2:] == size]
     return tuple(sorted(dict.fromkeys(found)))
+
+
+class Resolver:
+    """Resolves names among these models: by slug the title, the other names, the hub's first, and the size."""
+
+    def __init__(self, called: Mapping[str, tuple[str, Sequence[str], str]], formats: Sequence[str]) -> None:
+        self.names: Names = {
+            slug: Known(title, others[0], tuple(others[1:]), headline)
+            for slug, (title, others, headline) in called.items()
+        }
+        self.formats, self.known = formats, by_words(self.names)
+
+    def resolve(self, text: str) -> Meant:
+        return resolve(text, self.names, self.formats, self.known)
+
+    def contained(self, text: str) -> list[Meant]:
+        return contained(text, self.names, self.formats, self.known)
+
+    def reference(self, text: str) -> Reference:
+        return reference(text)

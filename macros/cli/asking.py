@@ -9,6 +9,7 @@ from ..catalogue.question_leads import Asked, Lead, leads, note_of, with_format
 from ..catalogue.question_models import Named
 from ..catalogue.question_table import Grammar, Meaning
 from ..catalogue.question_words import joined, key_of, tokens_of
+from ..catalogue.resolving import Resolver
 from ..counting import answering
 from ..counting.accelerators import accelerators
 from ..counting.own_machine import named
@@ -29,8 +30,11 @@ def answers(question: str) -> tuple[Meaning, list[Answer]]:
         grammar = _grammar(True)
         meaning = meant(question, grammar)
     found = [answer for lead in leads(meaning, grammar) for answer in _answered(lead)]
-    found = found or [_of_model(one) for one in meaning.models]
-    return meaning, found or _pages(question)
+    if not found:
+        models = [_of_model(one) for one in meaning.models]
+        is_sure = any(one.is_sure for one in meaning.models)
+        found = [*models, *_pages(question)] if is_sure else [*_pages(question), *models]
+    return meaning, found
 
 
 def as_data(question: str, meaning: Meaning, found: list[Answer]) -> dict[str, object]:
@@ -46,9 +50,9 @@ def as_data(question: str, meaning: Meaning, found: list[Answer]) -> dict[str, o
 
 
 def _grammar(has_keys: bool) -> Grammar:
-    slugs = presets.readable()
+    slugs = asked.oldest_first(presets.readable())
     records = [[_address(page_paths.model_page(slug)), presets.preset(slug).name, ""] for slug in slugs]
-    return Grammar(asked.names(slugs, lambda page: True, _address, has_keys), records)
+    return Grammar(asked.names(slugs, lambda page: True, _address, has_keys), records, Resolver)
 
 
 def _address(source: str) -> str:

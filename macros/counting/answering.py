@@ -172,7 +172,16 @@ class _Answering:
             least = self.costs.devices.least_split(given, machine.memory_bytes)
             many = f"{least.devices:,} × {machine.name}" if least else f"no split over {machine.name}"
             return Answer(f"{name} {self.phrase}: {many}", f"For the weights and {self.at}.")
-        rate = FIGURES[what].of(self.counts, given)
-        shown = "any number of" if rate is None else f"at most {self.writing.short(int(rate))}"
         said = f"Weights {self.phrase}, {self.at}: an upper bound from the hardware’s peaks."
-        return Answer(f"{name}: {shown} {FIGURES[what].title} on {self.place}", said)
+        fit = self.of_fit()
+        if " fits on " in fit.title:
+            return Answer(f"{name}: {self._rate(what, given)} on {self.place}", said)
+        if fit.format is None:
+            return fit
+        return Answer(fit.title, f"{fit.said} There {self._rate(what, given.in_format(fit.format))}.", fit.format)
+
+    def _rate(self, what: str, given: Conditions) -> str:
+        rate = FIGURES[what].of(self.counts, given)
+        return (
+            f"{'any number of' if rate is None else f'at most {self.writing.short(int(rate))}'} {FIGURES[what].title}"
+        )

@@ -63,6 +63,8 @@ def test_what_the_modules_ask_of_math_is_there():
         ("x = 1\nwith x: pass", "line 2: With"),
         ("async def f(): pass", "line 1: AsyncFunctionDef"),
         ("del x", "line 1: Delete"),
+        ("x = [2, 1]\nx.sort(key=lambda n: -n)", r"line 2: list.sort\(key=…\)"),
+        ("x = [2, 1]\nx.sort(reverse=True)", r"line 2: list.sort\(key=…\)"),
     ],
 )
 def test_what_has_no_counterpart_stops_the_build_with_its_place(source, what):

@@ -17,6 +17,7 @@ from macros.catalogue import asked, page_paths, presets
 from macros.catalogue.question import Grammar, meant
 from macros.catalogue.question_leads import leads, note_of
 from macros.catalogue.question_words import is_near, tokens_of
+from macros.catalogue.resolving import Resolver
 from macros.catalogue.transformers_types import vllm_recipes
 
 SEARCHED = tomllib.loads((ROOT / "tests/site/questions.toml").read_text("utf-8"))
@@ -29,9 +30,9 @@ def address(source):
 
 @cache
 def grammar():
-    slugs = presets.readable()
+    slugs = asked.oldest_first(presets.readable())
     records = [[address(page_paths.model_page(slug)), presets.preset(slug).name, ""] for slug in slugs]
-    return Grammar(asked.names(slugs, lambda page: True, address), records)
+    return Grammar(asked.names(slugs, lambda page: True, address), records, Resolver)
 
 
 def all_questions():
@@ -52,6 +53,9 @@ def test_a_browser_reads_each_question_as_python_does():
     assert len(asked_for) >= 400
     g = grammar()
     compiled = Compiled(g.names, [list(record) for record in g.models.records])
+    for question in ("qwen3 8b kv cache at 32k", "two 3090s llama 3.3 70b q4", "mistrall 7b lora rank 16"):
+        assert not compiled.read(question)["isResolved"], question  # which a browser fetches 6 kB for
+    assert compiled.read("unsloth/Qwen3-8B-GGUF:Q4_K_M")["isResolved"]
     for question in [*asked_for, *fewer(made, 4)]:
         meaning = read(question)
         wanted = [
@@ -98,6 +102,26 @@ def test_each_value_is_read(question):
     wanted, _, expected = QUESTIONS["values"][question].partition("?")
     given = dict(parse_qsl(choices))
     assert page == wanted and {**given, **dict(parse_qsl(expected))} == given, lead.address
+
+
+def test_a_card_that_the_table_lacks_is_no_other_card():
+    """An RTX 4060 is no RTX 4060 Ti; nor is a laptop's RTX 4090 the card."""
+    said = read("qwen3 8b on two rtx 4060")
+    assert said.on is None and "No machine here is called rtx 4060" in note_of(said)
+    assert read("qwen3 8b on a laptop with an rtx 4090").on is None
+    assert read("rtx 4060 ti").on == "rtx-4060-ti"
+
+
+def test_families_are_compared_in_like_sizes():
+    def compared(question):
+        return dict(parse_qsl(leads(read(question), grammar())[0].address.partition("?")[2]))["models"]
+
+    assert compared("difference between mixtral and mistral") == "mixtral-8x22b,mistral-large-123b"
+    assert compared("qwen3 vs qwen3.5") == "qwen3-32b,qwen3.5-27b"
+
+
+def test_why_opens_no_tool_for_a_format():
+    assert leads(read("why does gpt-oss use mxfp4"), grammar()) == []
 
 
 @pytest.mark.parametrize("question", QUESTIONS["unused"])

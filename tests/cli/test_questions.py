@@ -51,6 +51,22 @@ def data(run):
     return lambda line: json.loads(run(f"{line} --format json")[1])
 
 
+# --- ask --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_speed_is_said_only_where_the_model_fits(run):
+    """47 GB on a card of 24: what does not fit has no speed there, and the format that does has."""
+    _, out, _ = run("ask tokens per second mistral small on 4090")
+    assert "does not fit on GeForce RTX 4090" in out and re.search(r"Q\w+ fits .* at most \d+ tokens per second", out)
+    _, out, _ = run("ask tokens per second llama 3 8b on h100")
+    assert "at most" in out.partition("\n")[0]
+
+
+def test_pages_are_named_beside_a_model(run):
+    _, out, _ = run("ask rope theta llama 3")
+    assert "attention-deep-dive/#position" in out
+
+
 # --- fits -------------------------------------------------------------------------------------------------------------
 
 

@@ -48,11 +48,27 @@ const lead = (/** @type {Engine.Lead} */ { kind, address, title, said, compute }
 })
 
 /**
+ * What a question means; the resolver of names comes with the first question that needs it.
  * @param {string} question
- * @returns {Read}
  */
-function read(question) {
-  const meaning = meant(question, grammar)
+async function meaningOf(question) {
+  if (grammar.models.resolving === null) {
+    try {
+      return meant(question, grammar)
+    } catch {
+      const { M: more } = await import("../engine/resolving.mjs")
+      grammar.models.resolving = more["catalogue.resolving"].Resolver
+    }
+  }
+  return meant(question, grammar)
+}
+
+/**
+ * @param {string} question
+ * @returns {Promise<Read>}
+ */
+async function read(question) {
+  const meaning = await meaningOf(question)
   return {
     leads: leads(meaning, grammar).map(lead),
     note: noteOf(meaning),
@@ -68,7 +84,7 @@ function read(question) {
  * @returns {Promise<Answer?>}
  */
 async function answer(question) {
-  const first = leads(meant(question, grammar), grammar).find(one => one.compute !== null)
+  const first = leads(await meaningOf(question), grammar).find(one => one.compute !== null)
   if (!first?.compute) return null
   const { computed } = await import("./computed.mjs"),
     found = await computed(first.compute)
@@ -83,7 +99,10 @@ addEventListener("message", async ({ data: { number, names, records, question, i
   try {
     if (names) ready = prepare(names, records)
     await ready
-    postMessage({ number, result: question === undefined ? null : isAnswer ? await answer(question) : read(question) })
+    postMessage({
+      number,
+      result: question === undefined ? null : await (isAnswer ? answer(question) : read(question)),
+    })
   } catch (error) {
     postMessage({ number, problem: error instanceof Error ? error.message : `${error}` })
   }

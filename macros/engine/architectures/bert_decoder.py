@@ -19,7 +19,7 @@ from .blip import BlipText, layer
 from .config import Count, Size, config, derived, fixed, key
 from .roberta import masked_head
 from .tasks import NONE
-from .trocr import BESIDE_ENCODER
+from .tensor_layouts import BESIDE_ENCODER
 
 
 @config

@@ -29,6 +29,7 @@ from ..ops import (
     compress,
     embed,
     expand_streams,
+    expert_scores,
     gated_experts,
     grouped_linear,
     heads,
@@ -44,10 +45,7 @@ from ..ops import (
     shared_experts,
     shared_scores,
     shared_weighted_sum,
-    sigmoid_scores,
-    softmax,
     softmax_with_sink,
-    softplus,
     stream_shares,
     top_k,
     undo_rope_pairs,
@@ -420,13 +418,6 @@ def mixture_of_experts(x: Array, w: Weights, c: DeepSeekV4, kind: CompressedKind
     y = gated_experts(x, chosen, w, EXPERT, c.n_experts, c.d_ff_expert, act, limit=c.gate_limit)
     shared = shared_experts(x, w.at("shared_experts"), c.d_ff_expert, act, bias=c.mlp_bias, limit=c.gate_limit)
     return combine(y, shares) + shared
-
-
-def expert_scores(x: Array, scoring: str) -> Array:
-    """A score for each expert, by √softplus, a softmax or the sigmoid: [T E] -> [T E]."""
-    if scoring == "sqrtsoftplus":
-        return np.sqrt(softplus(x))
-    return softmax(x) if scoring == "softmax" else sigmoid_scores(x)
 
 
 @step(Role.HASHED_EXPERTS)

@@ -24,6 +24,7 @@ from ..ops import (
     combine,
     embed,
     expand_streams,
+    expert_scores,
     first_stream,
     gated_experts,
     grouped_linear,
@@ -56,7 +57,7 @@ from ..ops.ngrams import ID_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import activation
-from .deepseek_v4 import OF_PARTS, expert_scores
+from .deepseek_v4 import OF_PARTS
 from .deepseek_v41_config import DEAD, DeepSeekV41, SharedKind
 from .predicted import OfBlock
 from .tensor_layouts import EXPERT, FUSED, HYPER_CONNECTIONS

@@ -34,10 +34,10 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Interval, Positive, Raw, Size, check_layer_types, config, derived, fixed, key
 from .llama import Llama
+from .loops import FIRST, LATER, runs
 from .rope_config import fold_rope_of_kinds, read_rope, rope_of_mask
 
 LAYER_TYPES = ("full_attention", "sliding_attention", "mlp")
-FIRST, LATER = "first run", "later run"
 
 
 class Run(Struct, frozen=True):
@@ -134,9 +134,8 @@ class Dory(Llama):
         """In order: each run of a layer."""
         window = SlidingWindow(self.sliding_window)
         masks: dict[str, Mask | None] = {"full_attention": Full(), "sliding_attention": window, "mlp": None}
-        begin, once, end = self.before, self.before + self.repeated, self.before + self.repeated * self.loops
-        runs = [FIRST if begin <= n < once else LATER if once <= n < end else "" for n in range(int(self.n_layers))]
-        return [Run(masks[self.layer_types[i]], run) for i, run in zip(self.order, runs)]
+        of_runs = runs(int(self.n_layers), self.before, self.repeated, self.loops)
+        return [Run(masks[self.layer_types[i]], run) for i, run in zip(self.order, of_runs)]
 
 
 @architecture("dory", config=Dory)

@@ -36,8 +36,7 @@ from .config import (
     key,
 )
 from .pooling import pooled
-from .t5 import T5
-from .t5gemma import STACKS
+from .t5 import STACKS, T5
 from .tasks import OWN
 
 Kind = Literal["bert", "roberta", "xlm-roberta", "camembert", "bert-generation"]

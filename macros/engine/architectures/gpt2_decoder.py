@@ -16,7 +16,8 @@ from . import architecture
 from .config import Size, config, key
 from .gpt2 import GPT2, attention, feed_forward
 from .tasks import NONE
-from .trocr import BESIDE_ENCODER, TrOCR
+from .tensor_layouts import BESIDE_ENCODER
+from .trocr import TrOCR
 
 
 @config

@@ -26,6 +26,7 @@ from ..ops import (
     combine,
     embed,
     expert_linear,
+    expert_scores,
     heads,
     linear,
     masked,
@@ -48,7 +49,6 @@ from ..ops import (
 from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, Taps, activation, config, fixed, key
-from .deepseek_v4 import expert_scores
 from .inkling import OF_ATTENTION, OF_FEED_FORWARD, OF_KEYS, OF_VALUES, log_growth
 from .otherwise import Otherwise, Table
 from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES

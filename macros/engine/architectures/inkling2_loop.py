@@ -15,8 +15,8 @@ from ..interface import Array, KVCache, Weights
 from ..ops import embed, positions, rms_norm
 from . import architecture
 from .config import Interval, Positive, Raw, Size, config, derived, key, tabled
-from .dory import FIRST, LATER
 from .inkling2 import SPELLINGS, DepthKind, Inkling2, layer, scores_of
+from .loops import FIRST, LATER, runs
 from .tensor_layouts import FUSED, INKLING_EXPERTS
 
 N_MESSAGES = 4
@@ -90,12 +90,9 @@ class Inkling2Loop(Inkling2):
     def kinds(self) -> Sequence[RunKind]:
         """In order: each run of a layer."""
         stored, size = self.by_depth(int(self.n_stored_layers)), int(self.n_loop_layers)
-        once, end = self.loop_from + size, self.loop_from + size * self.loops
-        runs = [
-            FIRST if self.loop_from <= n < once else LATER if once <= n < end else "" for n in range(int(self.n_layers))
-        ]
+        of_runs = runs(int(self.n_layers), self.loop_from, size, self.loops)
         kinds = [stored[i] for i in self.order]
-        return [RunKind(k.mask, k.blocks, k.begins, k.is_first, run) for k, run in zip(kinds, runs)]
+        return [RunKind(k.mask, k.blocks, k.begins, k.is_first, run) for k, run in zip(kinds, of_runs)]
 
 
 @architecture(

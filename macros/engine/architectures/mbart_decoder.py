@@ -17,7 +17,8 @@ from . import architecture
 from .bart import NORM_EPS, causal_attention, cross_attention, feed_forward
 from .config import Config, Size, activation, config, derived, fixed, key
 from .tasks import NONE
-from .trocr import BESIDE_ENCODER, RESERVED, TrOCR
+from .tensor_layouts import BESIDE_ENCODER
+from .trocr import RESERVED, TrOCR
 
 
 @config

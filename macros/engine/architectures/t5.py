@@ -36,6 +36,7 @@ from .otherwise import Otherwise, other_than
 from .tasks import BASE, OWN
 
 # Where the table of distances stands below a layer, and that of the first one.
+STACKS = ("encoder", "decoder")
 TABLE = "layer.0.SelfAttention"
 FIRST = f"block.0.{TABLE}"
 

@@ -39,10 +39,9 @@ from . import architecture
 from .config import COMMON_IGNORED, Config, Positive, Raw, Size, activation, config, full_every, key, masks_of
 from .modernbert import window_mask
 from .rope_config import fold_rope, read_rope
-from .t5 import T5
+from .t5 import STACKS, T5
 from .tasks import BASE, OWN
 
-STACKS = ("encoder", "decoder")
 # What the table of a stack says besides, or says of both.
 OF_STACKS = (COMMON_IGNORED - {"max_position_embeddings"}) | {
     "model_type",

@@ -38,7 +38,8 @@ from ..steps import Holds, Keeps, Role, step
 from . import architecture
 from .config import Interval, Positive, Raw, Size, activation, config, fixed, full_every, key
 from .rope_config import fold_rope_by_layer_type, read_rope
-from .t5gemma import OF_ONE, OF_STACKS, STACKS, T5Gemma, feed_forward, norm
+from .t5 import STACKS
+from .t5gemma import OF_ONE, OF_STACKS, T5Gemma, feed_forward, norm
 from .tasks import BASE, OWN
 
 THETA, THETA_OF_WINDOWS = 1e6, 1e4

@@ -2,6 +2,7 @@
 
 EXPERT and PACKED are the requests of a forward pass: gate, up and down matrices of one expert, or the stacks of all.
 FUSED is the argument of `architecture`: transformers 5's names, and the published tensors that each is cut into.
+BESIDE_ENCODER are the spellings of a decoder's names in a file that has its encoder, too.
 """
 
 from __future__ import annotations
@@ -99,3 +100,5 @@ INKLING_EXPERTS = {
 }
 
 JETMOE_PACKED = ("input_linear.weight", "output_linear.weight")
+
+BESIDE_ENCODER = (("^decoder.", ""),)

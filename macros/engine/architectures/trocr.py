@@ -16,9 +16,9 @@ from . import architecture
 from .bart import NORM_EPS, causal_attention, feed_forward, must_be_even
 from .config import Config, Count, Size, activation, config, derived, key
 from .tasks import OWN
+from .tensor_layouts import BESIDE_ENCODER
 from .xglm import sinusoids
 
-BESIDE_ENCODER = (("^decoder.", ""),)  # files of a whole with an encoder
 RESERVED = 2  # rows at the head of the table of places, which no token has
 
 

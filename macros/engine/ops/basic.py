@@ -121,6 +121,12 @@ def softmax(x: Array) -> Array:
     return e / e.sum(axis=-1, keepdims=True)
 
 
+@step(Role.SOFTPLUS)
+def softplus(x: Array) -> Array:
+    """A smooth way to make numbers positive, ln(1 + eˣ): same shape."""
+    return np.logaddexp(x, 0)
+
+
 @step(Role.SOFT_CAP)
 def soft_cap(x: Array, cap: float) -> Array:
     """Squeeze scores so that none goes beyond ±cap: cap · tanh(x / cap): same shape (Gemma 2, arXiv 2408.00118)."""

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..dims import product, same
 from ..interface import Array, Mask, Weights
 from ..steps import Keeps, Role, Ruling, step
-from .basic import Activation, linear, logistic, softmax
+from .basic import Activation, linear, logistic, softmax, softplus
 from .masks import Full
 
 
@@ -54,6 +54,13 @@ def expert_linear(x: Array, W: Array, chosen: Array, *, transposed: bool = False
 def sigmoid_scores(x: Array) -> Array:
     """A score between 0 and 1 for each expert independently, the sigmoid: [T E] -> [T E]."""
     return logistic(x)
+
+
+def expert_scores(x: Array, scoring: str) -> Array:
+    """A score for each expert, by √softplus, a softmax or the sigmoid: [T E] -> [T E]."""
+    if scoring == "sqrtsoftplus":
+        return np.sqrt(softplus(x))
+    return softmax(x) if scoring == "softmax" else sigmoid_scores(x)
 
 
 @step(Role.TOP_K, keeps=Keeps.NOTHING)

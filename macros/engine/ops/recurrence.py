@@ -316,9 +316,3 @@ def grouped_rms_norm(x: Array, w: Weights, name: str, eps: float, groups: int) -
 def l2_norm(x: Array) -> Array:
     """Scale each vector to length 1: [… H] -> [… H]."""
     return x / np.sqrt((x * x).sum(axis=-1, keepdims=True) + 1e-6)
-
-
-@step(Role.SOFTPLUS)
-def softplus(x: Array) -> Array:
-    """A smooth way to make numbers positive, ln(1 + eˣ): same shape."""
-    return np.logaddexp(x, 0)

@@ -59,10 +59,10 @@ class Tensor(NamedTuple):
 
 
 def model_records(address: Address) -> dict[str, Record]:
-    """A record for each model, by its slug."""
+    """A record for each model, by its slug, the oldest first."""
     return {
         slug: Record("model", address(page_paths.model_page(slug)), *_of_model(slug))
-        for slug in sorted(presets.readable(), key=lambda slug: values.in_order(presets.preset(slug).released))
+        for slug in asked.oldest_first(presets.readable())
     }
 
 

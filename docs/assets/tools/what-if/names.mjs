@@ -1,6 +1,6 @@
 // What people call a model: one of the catalog, or one that a hub has. Another host is asked by `fromHub` alone.
 
-import { M } from "../../engine/question.mjs"
+import { M } from "../../engine/resolving.mjs"
 import { BOUNDS, Problem, py, shorten, textOf, WEIGHTS } from "../../model.mjs"
 import { fetched, grouped } from "../kit.mjs"
 import { tensorList } from "../tensors.mjs"
