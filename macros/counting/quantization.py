@@ -36,8 +36,8 @@ class Quantization(Struct, frozen=True, dict=True):
 
     `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
     `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
-    embedding table. `writes_tied_head`: a head that is the table too is stored once more if it is quantized. `packed`:
-    a list may name a module that packs several matrices.
+    embedding table. `writes_tied_head`: a head that is the table too is stored once more if one of both is quantized.
+    `packed`: a list may name a module that packs several matrices.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()

@@ -392,7 +392,9 @@ class WeightFormats:
             head = next(
                 (form for modules, form in quantization.listed if modules.holds(["lm_head"])), quantization.head
             )
-            return (*found, (head, 1)) if head is not None else found
+            if head is None and all(form is self.rest for form, _ in found):
+                return found  # one tensor for both
+            return (*found, (self.rest if head is None else head, 1))
         return found
 
     def _quantized(self, w: Weight, quantization: Quantization, rest: Format, layers: tuple[int, ...] | None) -> Copies:

@@ -10,6 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
+from reference.quantized_settings import MORE
 
 from macros.catalogue import presets
 from macros.counting.costs import of as costs_of
@@ -174,13 +175,32 @@ def test_a_random_setting_has_the_bytes_that_the_library_wrote(library):
 
 def configured(case):
     said = {"quantization_config": case["quantization_config"]} if case["quantization_config"] else {}
-    return {**GOLDEN[case["model"]]["config"], "dtype": "bfloat16", **said}
+    raw = MORE.get(case["model"]) or GOLDEN[case["model"]]["config"]
+    return {**raw, "dtype": "bfloat16", **said}
 
 
 def test_random_settings_are_of_many_types_and_libraries():
     made = [case for case in SETTINGS if "bytes" in case]
-    assert len({case["model"] for case in made}) >= 19 and len({case["library"] for case in made}) >= 6
-    assert len(made) >= 590
+    assert len({case["model"] for case in made}) >= 35 and len({case["library"] for case in made}) >= 6
+    assert len(made) >= 680
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}, "export": {}},
+        {"quant_method": "compressed-tensors", "sparsity_config": {"format": "sparse-24-bitmask"}},
+        {"quant_method": "compressed-tensors", "sparsity_config": {"format": "sparse-bitmask"}, "config_groups": {}},
+        {"quant_method": "compressed-tensors", "format": "marlin-24"}
+        | {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4}}}},
+    ],
+)
+def test_what_no_reader_here_counts_is_refused_in_one_line(said):
+    """Quark's files, and matrices of which two numbers in four are stored: compressed-tensors 0.20.1 writes no more."""
+    model = presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": said})
+    with pytest.raises(Problem, match="is not known; ") as error:
+        costs_of(model.counts).weight_bytes("published")
+    assert "\n" not in str(error.value)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 [SEED [FILE [LIBRARY]]]]`, from the repository, writes a file like `tests/golden/quantized_settings.json`, which has the
 cases of several seeds.
 
-Each case is one of the models of `quantizers.MODELS` and a setting that is drawn at random: a scheme of
+Each case is one of the models of `quantizers.MODELS`, or of MORE, and a setting that is drawn at random: a scheme of
 compressed-tensors with targets, lists and groups; bitsandbytes with lists of modules to skip; torchao with lists;
 transformers' FP8 with lists, whose layers are made on the meta device, since it quantizes on an accelerator alone.
 LIBRARY is one of those with an environment of its own: gptqmodel with `dynamic`, and mlx (mlx-lm) with settings by
@@ -22,7 +22,7 @@ from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
-from .quantizers import FILLED, MODELS, separated
+from .quantizers import DENSE, EXPERTS, FILLED, HEADS, MODELS, separated
 
 FILE = Path(__file__).parent.parent / "golden" / "quantized_settings.json"
 DESCRIPTION = ".quant_state."  # bitsandbytes' JSON, whose length depends on the digits of a mean
@@ -31,6 +31,69 @@ LIBRARIES = (
     *("accelerate", "bitsandbytes", "compressed-tensors", "gptqmodel", "mlx-lm", "torch", "torchao", "transformers"),
 )
 
+# More types, of which seeds from FIRST_OF_MORE on draw.
+FIRST_OF_MORE = 700
+FOUR_HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2}
+MORE: dict[str, dict[str, Any]] = {
+    "smollm3": {"model_type": "smollm3", **DENSE, **FOUR_HEADS, "tie_word_embeddings": True, "pad_token_id": 0},
+    "glm4": {"model_type": "glm4", **DENSE, **HEADS, "tie_word_embeddings": False, "pad_token_id": 0},
+    "starcoder2": {"model_type": "starcoder2", **DENSE, **FOUR_HEADS, "tie_word_embeddings": True},
+    "stablelm": {"model_type": "stablelm", **DENSE, **FOUR_HEADS, "tie_word_embeddings": False, "use_qkv_bias": True},
+    "opt": {
+        "model_type": "opt",
+        "hidden_size": 256,
+        "ffn_dim": 384,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 4,
+        "vocab_size": 1024,
+        "word_embed_proj_dim": 128,
+        "max_position_embeddings": 128,
+    },
+    "gpt_neox": {"model_type": "gpt_neox", **DENSE, "num_attention_heads": 4, "tie_word_embeddings": False},
+    "bloom": {"model_type": "bloom", "hidden_size": 256, "n_layer": 2, "n_head": 4, "vocab_size": 1024},
+    "phi": {"model_type": "phi", **DENSE, "num_attention_heads": 4, "tie_word_embeddings": False},
+    "exaone4": {"model_type": "exaone4", **DENSE, **FOUR_HEADS, "tie_word_embeddings": False, "sliding_window": 64},
+    "ernie4_5": {"model_type": "ernie4_5", **DENSE, **HEADS, "tie_word_embeddings": True},
+    "hunyuan_v1_dense": {"model_type": "hunyuan_v1_dense", **DENSE, **HEADS, "tie_word_embeddings": True},
+    "seed_oss": {"model_type": "seed_oss", **DENSE, **HEADS, "tie_word_embeddings": False},
+    "nemotron": {"model_type": "nemotron", **DENSE, **FOUR_HEADS, "tie_word_embeddings": False},
+    "falcon_h1": {
+        "model_type": "falcon_h1",
+        **DENSE,
+        **FOUR_HEADS,
+        "mamba_d_ssm": 256,
+        "mamba_n_heads": 8,
+        "mamba_d_head": 32,
+        "mamba_d_state": 32,
+        "mamba_n_groups": 1,
+        "tie_word_embeddings": False,
+    },
+    "granitemoe": {
+        "model_type": "granitemoe",
+        **DENSE,
+        **FOUR_HEADS,
+        "num_local_experts": 4,
+        "num_experts_per_tok": 2,
+        "tie_word_embeddings": False,
+        "attention_multiplier": 0.1,
+        "embedding_multiplier": 1.0,
+        "logits_scaling": 1.0,
+        "residual_multiplier": 1.0,
+    },
+    "dots1": {
+        "model_type": "dots1",
+        **DENSE,
+        **HEADS,
+        **EXPERTS,
+        "n_routed_experts": 4,
+        "n_shared_experts": 1,
+        "first_k_dense_replace": 1,
+        "n_group": 1,
+        "topk_group": 1,
+        "tie_word_embeddings": False,
+    },
+}
+
 
 def made(slug: str) -> Any:
     """The model, with random weights in bfloat16."""
@@ -38,7 +101,7 @@ def made(slug: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
-    raw = MODELS[slug]
+    raw = (MODELS | MORE)[slug]
     config = AutoConfig.for_model(raw["model_type"], **{key: raw[key] for key in raw if key != "model_type"})
     return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
 
@@ -267,7 +330,8 @@ def bytes_of(folder: Path) -> int:
 def case(number: int, seed: int, only: str = "") -> dict[str, Any]:
     """One random setting, and what its library wrote; `only` one of the libraries with an environment of its own."""
     draw = random.Random(f"{seed}/{number}")
-    slug, library = draw.choice(list(MODELS)), only or draw.choice(list(WRITERS))
+    slug = draw.choice(list(MORE if seed >= FIRST_OF_MORE else MODELS))
+    library = only or draw.choice(list(WRITERS))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
         try:

@@ -25,44 +25,44 @@ from typing import Any
 FILE = Path(__file__).parent.parent / "golden" / "quantizers.json"
 
 # Every size is a multiple of 128, as quantizers ask for, and no two are alike; layers without a size of their own.
-_DENSE = {"hidden_size": 256, "intermediate_size": 384, "num_hidden_layers": 2, "vocab_size": 1024}
-_HEADS = {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
-_EXPERTS = {"moe_intermediate_size": 128, "num_experts_per_tok": 2}
-_LATENT = {"q_lora_rank": 128, "kv_lora_rank": 64, "qk_nope_head_dim": 64, "qk_rope_head_dim": 64, "v_head_dim": 128}
+DENSE = {"hidden_size": 256, "intermediate_size": 384, "num_hidden_layers": 2, "vocab_size": 1024}
+HEADS = {"num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64}
+EXPERTS = {"moe_intermediate_size": 128, "num_experts_per_tok": 2}
+LATENT = {"q_lora_rank": 128, "kv_lora_rank": 64, "qk_nope_head_dim": 64, "qk_rope_head_dim": 64, "v_head_dim": 128}
 MODELS: dict[str, dict[str, Any]] = {
-    "llama": {"model_type": "llama", **_DENSE, **_HEADS, "tie_word_embeddings": False},
-    "qwen2": {"model_type": "qwen2", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
+    "llama": {"model_type": "llama", **DENSE, **HEADS, "tie_word_embeddings": False},
+    "qwen2": {"model_type": "qwen2", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
     | {"tie_word_embeddings": True},
-    "qwen3": {"model_type": "qwen3", **_DENSE, **_HEADS, "tie_word_embeddings": True},
-    "gemma2": {"model_type": "gemma2", **_DENSE, **_HEADS},
-    "gemma3_text": {"model_type": "gemma3_text", **_DENSE, **_HEADS},
-    "phi3": {"model_type": "phi3", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": 0}
+    "qwen3": {"model_type": "qwen3", **DENSE, **HEADS, "tie_word_embeddings": True},
+    "gemma2": {"model_type": "gemma2", **DENSE, **HEADS},
+    "gemma3_text": {"model_type": "gemma3_text", **DENSE, **HEADS},
+    "phi3": {"model_type": "phi3", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2, "pad_token_id": 0}
     | {"tie_word_embeddings": False},
-    "olmo2": {"model_type": "olmo2", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
+    "olmo2": {"model_type": "olmo2", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
     | {"tie_word_embeddings": False},
-    "cohere": {"model_type": "cohere", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2},
+    "cohere": {"model_type": "cohere", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2},
     "gpt2": {"model_type": "gpt2", "n_embd": 256, "n_head": 4, "n_layer": 2, "vocab_size": 1024, "n_positions": 128},
-    "mixtral": {"model_type": "mixtral", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
+    "mixtral": {"model_type": "mixtral", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
     | {"num_local_experts": 4, "num_experts_per_tok": 2, "tie_word_embeddings": False},
-    "qwen2_moe": {"model_type": "qwen2_moe", **_DENSE, **_EXPERTS, "num_attention_heads": 4, "num_key_value_heads": 2}
+    "qwen2_moe": {"model_type": "qwen2_moe", **DENSE, **EXPERTS, "num_attention_heads": 4, "num_key_value_heads": 2}
     | {"num_experts": 4, "shared_expert_intermediate_size": 640, "tie_word_embeddings": False},
-    "qwen3_moe": {"model_type": "qwen3_moe", **_DENSE, **_HEADS, **_EXPERTS, "num_experts": 4}
+    "qwen3_moe": {"model_type": "qwen3_moe", **DENSE, **HEADS, **EXPERTS, "num_experts": 4}
     | {"tie_word_embeddings": False},
-    "deepseek_v3": {"model_type": "deepseek_v3", **_DENSE, **_LATENT, **_EXPERTS, "num_attention_heads": 4}
+    "deepseek_v3": {"model_type": "deepseek_v3", **DENSE, **LATENT, **EXPERTS, "num_attention_heads": 4}
     | {"num_key_value_heads": 4, "n_routed_experts": 4, "n_shared_experts": 1, "first_k_dense_replace": 1}
     | {"n_group": 1, "topk_group": 1, "tie_word_embeddings": False},
-    "gpt_oss": {"model_type": "gpt_oss", **_DENSE, **_HEADS, "num_local_experts": 4, "num_experts_per_tok": 2}
+    "gpt_oss": {"model_type": "gpt_oss", **DENSE, **HEADS, "num_local_experts": 4, "num_experts_per_tok": 2}
     | {"tie_word_embeddings": False},
-    "olmoe": {"model_type": "olmoe", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 4}
+    "olmoe": {"model_type": "olmoe", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2, "num_experts": 4}
     | {"num_experts_per_tok": 2, "tie_word_embeddings": False},
-    "granite": {"model_type": "granite", **_DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
+    "granite": {"model_type": "granite", **DENSE, "num_attention_heads": 4, "num_key_value_heads": 2}
     | {"tie_word_embeddings": False, "logits_scaling": 8.0, "attention_multiplier": 0.1}
     | {"embedding_multiplier": 12.0, "residual_multiplier": 0.2, "attention_bias": False, "mlp_bias": False},
-    "glm4_moe": {"model_type": "glm4_moe", **_DENSE, **_HEADS, **_EXPERTS, "n_routed_experts": 4, "n_group": 1}
+    "glm4_moe": {"model_type": "glm4_moe", **DENSE, **HEADS, **EXPERTS, "n_routed_experts": 4, "n_group": 1}
     | {"n_shared_experts": 1, "first_k_dense_replace": 1, "topk_group": 1, "tie_word_embeddings": False}
     | {"use_qk_norm": True, "attention_bias": False, "partial_rotary_factor": 0.5, "norm_topk_prob": True}
     | {"routed_scaling_factor": 1.0},
-    "qwen3_next": {"model_type": "qwen3_next", **_DENSE, **_HEADS, **_EXPERTS, "num_experts": 4}
+    "qwen3_next": {"model_type": "qwen3_next", **DENSE, **HEADS, **EXPERTS, "num_experts": 4}
     | {"shared_expert_intermediate_size": 640, "linear_num_value_heads": 4, "linear_num_key_heads": 2}
     | {"linear_key_head_dim": 64, "linear_value_head_dim": 64, "linear_conv_kernel_dim": 4}
     | {"layer_types": ["linear_attention", "full_attention"], "full_attention_interval": 2}
