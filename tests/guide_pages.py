@@ -7,13 +7,13 @@ ROOT = Path(__file__).parent.parent
 PARTS = "How a model works", "Model size", "What a model costs"
 
 
-def pages() -> list[str]:
-    """The files of the three parts, below `docs/`."""
+def pages(parts: tuple[str, ...] = PARTS) -> list[str]:
+    """The files of these parts, below `docs/`."""
     nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
     found, inside = [], False
     for line in nav.splitlines():
         if part := re.match(r"  - (.+?):", line):
-            inside = part[1] in PARTS
+            inside = part[1] in parts
         elif inside and (page := re.match(r"      - (\S+\.md)", line)):
             found.append(page[1])
     return found

@@ -197,17 +197,19 @@ class Stepper {
     )
   }
   /**
-   * The boxes of a step: its own, or that of the last step before it in its section which has one, since a diagram has
-   * none for what only rearranges numbers.
+   * The boxes of a step: its own, or that of the last step before it in its section which has one, or of the next, since
+   * a diagram has none for what only rearranges numbers.
    * @param {Element[]} boxes
    * @param {HTMLElement} step
    */
   boxesOf(boxes, step) {
-    for (const one of this.steps.slice(0, this.steps.indexOf(step) + 1).reverse()) {
-      if (layerOf(one) !== layerOf(step)) break
-      const found = boxes.filter(box => nameOf(box) === (one.dataset.box ?? titleOf(one)))
-      if (found.length) return found
-    }
+    const at = this.steps.indexOf(step)
+    for (const way of [this.steps.slice(0, at + 1).reverse(), this.steps.slice(at + 1)])
+      for (const one of way) {
+        if (layerOf(one) !== layerOf(step)) break
+        const found = boxes.filter(box => nameOf(box) === (one.dataset.box ?? titleOf(one)))
+        if (found.length) return found
+      }
     return []
   }
 }

@@ -5,12 +5,14 @@ import re
 from functools import cache
 from hashlib import sha256
 from html import unescape
+from html.parser import HTMLParser
 from types import SimpleNamespace
 from urllib.parse import urljoin
 from xml.etree import ElementTree
 
 import pytest
 from copies import ROOT
+from guide_pages import address, pages
 from jinja2 import Environment
 from kinds import KINDS
 from rcssmin import cssmin
@@ -317,15 +319,53 @@ def test_the_math_font_has_what_the_formulas_show(site_folder):
     assert sorted(shown - CHARACTERS) == []
 
 
+class Open(HTMLParser):
+    """The words of an article as it opens: folds closed, without tables, figures and steps."""
+
+    def __init__(self, html: str):
+        super().__init__()
+        self.around: list[tuple[str, bool, bool]] = []  # tag, whether it is shown, and whether what it is in is
+        self.words: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        if tag in VOID:
+            return
+        given, (_, is_shown, around) = dict(attrs), self.around[-1] if self.around else ("", False, False)
+        is_aside = tag in ASIDE or "ep-walk" in (given.get("class") or "").split()
+        is_fold = tag == "details" and "open" not in given
+        shown = tag == "article" or (around if tag == "summary" else is_shown and not is_aside and not is_fold)
+        self.around.append((tag, shown, is_shown))
+
+    def handle_endtag(self, tag):
+        while tag not in VOID and self.around and self.around.pop()[0] != tag:
+            pass
+
+    def handle_data(self, data):
+        if self.around and self.around[-1][1]:
+            self.words += [word for word in data.split() if re.search(r"\w", word)]
+
+
+VOID = set("area base br col embed hr img input link meta source track wbr".split())
+ASIDE = set("table figure svg script style template".split())
+MOST_WORDS = 900
+
+
+@pytest.mark.parametrize("page", pages(("How a model works",)))
+def test_a_page_of_the_path_opens_with_at_most_900_words(site_folder, page):
+    words = Open((site_folder / address(page) / "index.html").read_text("utf-8")).words
+    assert 300 < len(words) <= MOST_WORDS, f"{page}: {len(words)} words; fold what not every reader wants"
+
+
 def test_no_address_and_no_anchor_has_gone(site_folder):
     """Those that the written pages ever had (addresses.txt), and those of models' sections that are one now."""
     for line in (ROOT / "tests/site/addresses.txt").read_text("utf-8").splitlines()[1:]:
-        address, *anchors = line.split(" #")
+        path, *anchors = line.split(" #")
         for old, new in moved.moved().items():
-            if page_address(old) == address:
-                address = page_address(new.partition("#")[0])
-        html = (site_folder / address / "index.html").read_text("utf-8")
-        assert not set(anchors) - set(map(unescape, re.findall(r' id="([^"]+)"', html))), address
+            if page_address(old) == path:
+                path = page_address(new.partition("#")[0])
+        html = (site_folder / path / "index.html").read_text("utf-8")
+        assert not set(anchors) - set(map(unescape, re.findall(r' id="([^"]+)"', html))), path
     for slug, former in {
         "llama/llama3-8b": ["one-layer"],
         "deepseek/deepseek-v3": ["the-kinds-of-layers", "dense-layers-02", "mixture-of-experts-layers-360"],

@@ -10,16 +10,19 @@ import numpy as np
 import pytest
 import safetensors.numpy
 from reference import golden
+from sampling import sampled
 
 from macros.catalogue import capitals, presets
 from macros.catalogue.checkpoints import checkpoint
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.ops import layer_norm, softmax
+from macros.views.diagrams import model_diagrams
 from macros.views.guide import ablations, attention
 from macros.views.guide import capitals as views
 from macros.views.guide import real_numbers as real
 from macros.views.kit.model_mark import model_mark
+from macros.views.trace import walkthrough
 
 TEXT = real.TEXT
 
@@ -156,6 +159,42 @@ def test_the_walk_is_of_the_model_that_is_drawn(small):
     marks = [re.findall('data-model="(.*?)"', str(html)) for html in (real.number_walk(), real.layer_drawing())]
     mark = model_mark(small.model)
     assert marks == [[mark], [mark] * 2] and re.fullmatch("[0-9a-f]{12}", mark)
+
+
+def said(html):
+    return unescape(re.sub("<.*?>", "", html)).strip()
+
+
+def boxes(drawn):
+    """The names of a diagram's boxes, as the stepper reads them."""
+    for attributes, box in re.findall(r'<g class="node[^"]*"([^>]*)>(.*?)</g>', drawn, re.S):
+        named = re.search('aria-label="(.*?)"', attributes)
+        lines = re.findall(r"<text(?![^>]* class=)[^>]*>(.*?)</text>", box, re.S)
+        yield unescape(named[1]) if named else " ".join(map(said, lines))
+
+
+KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
+
+
+@pytest.mark.parametrize("slug", ["capitals", "deepseek-v4-flash", *sampled(KNOWN, 2)])
+def test_the_steps_of_each_section_name_a_box_of_the_diagram(slug):
+    """The stepper lights it: a step's own, or its neighbor's where numbers are only rearranged."""
+    if slug == "capitals":
+        walk, drawn = str(real.number_walk()), str(real.layer_drawing())
+    else:
+        walk, drawn = str(walkthrough.walkthrough(slug)), str(model_diagrams.pipeline(slug))
+    sections, depth, around = [[]], 0, -1
+    step = r'<(/?ol)|<li class="ep-(layer|step)"(?: data-box="(.*?)")?>(?:.*?<strong class="ep-name">(.*?)</strong>)'
+    for tag, kind, box, title in re.findall(step, walk, re.S):
+        depth += {"ol": 1, "/ol": -1}.get(tag, 0)
+        if kind == "layer" or (tag and depth == around):
+            sections.append([])
+            around = depth if kind else -1
+        if kind == "step":
+            sections[-1].append(unescape(box) or re.sub(r" × \d+$", "", said(title)))
+    known = set(boxes(drawn))
+    named = [section for section in sections if section]
+    assert len(named) > 1 and all(known & set(section) for section in named), [s for s in named if not known & set(s)]
 
 
 def test_habits_are_shares_and_the_named_head_has_most():
