@@ -19,6 +19,7 @@ const TOOLS = {
   growing: "growing",
   stepped: "stepped",
   pieces: "pieces",
+  atlas: "atlas",
 }
 
 // What counts is many modules; each runs by itself, so that the page answers in between.

@@ -475,6 +475,9 @@ declare namespace Engine {
     weights: Weight[]
     buffers: Weight[]
     trace: Trace
+    values(): Dict<string, bigint>
+    cache_bytes_per_token_uncapped(): bigint
+    index_bytes_per_token(): bigint
     /** Every tensor written out, of the weights or of what is given. */
     tensors(weights?: Weight[]): Iterable<[string, unknown[]]>
   }

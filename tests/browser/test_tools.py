@@ -622,7 +622,14 @@ def test_scripts_and_data_are_light(site_folder):
     apart |= {"tools/gguf_model.mjs"}  # once a GGUF file is given
     apart |= {"tools/run.mjs", "tools/run", "tools/stations.mjs"}  # these run a checkpoint, and count nothing
     apart |= {"tools/attention.mjs", "tools/own_words.mjs", "tools/recorded.mjs", "tools/memory.mjs"}  # and these
-    apart |= {"tools/bars.mjs", "tools/choices.mjs", "tools/stepped.mjs", "tools/growing.mjs"}
+    apart |= {
+        "tools/atlas",
+        "tools/atlas.mjs",
+        "tools/bars.mjs",
+        "tools/choices.mjs",
+        "tools/stepped.mjs",
+        "tools/growing.mjs",
+    }
     apart |= {"tools/pieces.mjs"}  # cuts a text, and counts nothing
     assert {f"tools/{path.name}" for path in (assets / "tools").iterdir()} <= listed | apart
     page, tools = sent(ASSETS), max(map(sent, PAGES))

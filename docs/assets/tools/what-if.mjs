@@ -79,6 +79,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     },
     take: (/** @type {string} */ name) =>
       void tool.change({ way: tool.shown.values.way === name ? null : name, set: new Map() }),
+    atlas: place.dataset.atlas ?? "",
     reset: () => void tool.change({ set: new Map(), way: null }),
     left: () => tool.left(),
     copyLink,

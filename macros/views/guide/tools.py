@@ -97,12 +97,13 @@ def compare(slugs: Iterable[str], link: Link | None = None) -> Html:
     return _tool("compare", comparison(slugs, figures, link=link), models=",".join(slugs))
 
 
-def any_config() -> Html:
+def any_config(page_link: Link | None = None) -> Html:
     """A form for the reader's own config.json; without a script, the command that reads it."""
     return _tool(
         "config",
         html("<p>The tool needs JavaScript and a server. Without either, the command line does the same:</p>"),
         tag("pre", code("every-parameter describe path/to/config.json")),
+        atlas=page_link("models/atlas.md") if page_link else None,
     )
 
 
@@ -240,6 +241,7 @@ def _said(model: Model, format: str) -> str:
     return in_words(format, model.counts.formats.said(format))
 
 
-def _tool(name: str, *without: object, models: str | None = None) -> Html:
-    """The element of a tool. Its content shows until the script replaces it, starting with `models`."""
-    return tag("div", *without, cls="ep-tool", data_tool=name, data_models=models)
+def _tool(name: str, *without: object, models: str | None = None, atlas: str | None = None) -> Html:
+    """The element of a tool. Its content shows until the script replaces it, starting with `models`; it leads to the
+    page of the `atlas`."""
+    return tag("div", *without, cls="ep-tool", data_tool=name, data_models=models, data_atlas=atlas)

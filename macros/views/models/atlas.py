@@ -4,6 +4,7 @@ about its trend.
 
 from __future__ import annotations
 
+import json
 import math as maths
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
@@ -214,7 +215,7 @@ def _timeline(since: int, show: str, links: tuple[str | None, ...]) -> Html:
     )
     if show == "table":
         return as_table
-    draw = _drawn(points, to, "parameters", sentence, record, False, powers)
+    draw = _drawn(points, to, "timeline", "parameters", sentence, record, False, powers)
     caption = html(
         "Each point is a model, by its date of release. Named, where there is room, are those larger than all before."
     )
@@ -267,7 +268,7 @@ def _choice_chart(name: str, show: str, links: tuple[str | None, ...]) -> Html:
     notes = conventions(caveat(point.one.model.slug for point in points) if choice.is_cost else "")
     if show == "table":
         return block(as_table, notes)
-    draw = _drawn(points, to, choice.axis, sentence, [lowest, highest], choice.is_cost, _ticks)
+    draw = _drawn(points, to, choice.name, choice.axis, sentence, [lowest, highest], choice.is_cost, _ticks)
     caption = html("Each point is a model. {}", choice.left_out)
     behind = as_table if show == "both" else None
     return block(tag("p", sentence), figure([framed(draw)], caption, behind, is_wide=True), notes)
@@ -365,13 +366,15 @@ def _plain(least: float, most: float) -> list[tuple[float, str]]:
 def _drawn(
     points: Sequence[Point],
     links: Sequence[str | None],
+    choice: str,
     title: str,
     sentence: Html,
     named: Sequence[Point],
     is_by_size: bool,
     ticks: Ticks,
 ) -> Callable[[Frame], Html]:
-    """The chart in a frame: points, the median of each year as a line, and some names."""
+    """The chart in a frame: points, the median of each year as a line, some names, and room for a reader's own model,
+    which a script marks by the name of the `choice` and both scales."""
     ys = [float(p.value) for p in points]
     xs = [p.x for p in points]
     medians = {} if is_by_size else _medians(points)
@@ -401,6 +404,7 @@ def _drawn(
             drawn.append(element("path", d=d, fill="none", stroke="currentColor", stroke_width="1.8"))
             drawn += [line_marker("square", a, b, "currentColor") for a, b in line]
         drawn += _names(named, x, y, places, frame)
+        drawn.append(element("g", cls="ep-own-mark", data_choice=choice, data_x=json.dumps(x), data_y=json.dumps(y)))
         below, height = legend(kinds, frame.height + 12)
         if len(medians) > 1:
             below += line_marker("square", 10, height - 4, "currentColor")

@@ -1,0 +1,156 @@
+// A model of the reader's own in the atlas: the config of the address, counted here and marked in each chart.
+
+import { bytes, grouped, modelOf, percent, said, short } from "../figures.mjs"
+import { alert, html, labelled, render } from "../view.mjs"
+
+const SVG = "http://www.w3.org/2000/svg",
+  START = "#config=",
+  SIDE = 6 // px of the mark, from its middle
+/**
+ * @typedef {{ at: number, of: number, value: string }} Choice the position on both axes, none for the date; in words
+ * @typedef {[least: number, most: number, start: number, end: number, isLog: boolean]} Scale
+ */
+
+/**
+ * What the makers of a model chose, by the names of the charts.
+ * @param {Engine.Model} model
+ * @returns {Record<string, Choice | null>}
+ */
+export function choicesOf({ counts, costs }) {
+  const sizes = counts.values(),
+    size = (/** @type {string} */ name) => Number(sizes.read(name, 0n)),
+    { total, active } = counts,
+    cache = counts.cache_bytes_per_token_uncapped() + counts.index_bytes_per_token(),
+    isSparse = active !== total,
+    layers = Number(costs.devices.n_layers),
+    ratio = (/** @type {number} */ a, /** @type {number} */ b) =>
+      a && b ? { at: NaN, of: a / b, value: `${Number((a / b).toPrecision(3))}` } : null
+  return {
+    timeline: { at: NaN, of: Number(total), value: `${short(total)} parameters` },
+    "feed-forward width": isSparse ? null : ratio(size("d_ff"), size("d_model")),
+    "query heads per KV head": size("kv_lora_rank")
+      ? null
+      : ratio(size("n_heads"), size("n_kv_heads") || size("n_heads")),
+    "KV cache": cache ? { at: Number(total), of: Number(cache), value: `${bytes(cache)} per token` } : null,
+    vocabulary: { at: NaN, of: size("vocab_size"), value: `${grouped(sizes.read("vocab_size", 0n))} tokens` },
+    "width to depth": ratio(size("d_model"), layers),
+    "active share": isSparse ? { at: NaN, of: Number(active) / Number(total), value: percent(active, total) } : null,
+  }
+}
+/** Pixels of a value, at most to the end of its axis. @param {Scale} scale @param {number} value */
+export function pixels([least, most, start, end, isLog], value) {
+  const of = isLog ? Math.log : Number,
+    share = (of(Math.min(Math.max(value, least), most)) - of(least)) / (of(most) - of(least))
+  return start + (end - start) * share
+}
+const today = () => {
+  const now = new Date(),
+    year = now.getFullYear(),
+    [start, next] = [year, year + 1].map(one => new Date(one, 0).getTime())
+  return year + (now.getTime() - start) / (next - start)
+}
+
+/** Draws the mark of a model in every chart, in place of the last. @param {Record<string, Choice | null>} choices */
+function mark(choices, /** @type {string} */ name) {
+  for (const place of document.querySelectorAll("g.ep-own-mark")) {
+    const { choice = "", x = "[]", y = "[]" } = /** @type {SVGGElement} */ (place).dataset,
+      one = choices[choice]
+    place.replaceChildren()
+    if (!one) continue
+    const scale = JSON.parse(x),
+      [left, top] = [pixels(scale, Number.isNaN(one.at) ? today() : one.at), pixels(JSON.parse(y), one.of)],
+      isRight = left > (scale[2] + scale[3]) / 2,
+      [shape, text] = ["path", "text"].map(tag => document.createElementNS(SVG, tag))
+    shape.setAttribute("d", `M${left - SIDE} ${top}l${SIDE}-${SIDE} ${SIDE} ${SIDE}-${SIDE} ${SIDE}z`)
+    text.setAttribute("x", `${left + (isRight ? -2 : 2) * SIDE}`)
+    text.setAttribute("y", `${top + 4}`)
+    text.setAttribute("text-anchor", isRight ? "end" : "start")
+    text.textContent = name
+    place.append(shape, text)
+  }
+}
+
+/**
+ * Counts the model of the address, and marks it.
+ * @param {HTMLElement} place
+ * @param {ChildNode[]} still what it was served with
+ */
+export async function marked(place, still) {
+  const box = document.createElement("div")
+  let name = (new URLSearchParams(location.search).get("mark") ?? "").slice(0, 60) || "Your model",
+    /** @type {Record<string, Choice | null>} */
+    choices = {}
+  function named(/** @type {any} */ { target: { value } }) {
+    name = value || "Your model"
+    const at = new URL(location.href)
+    at.searchParams.set("mark", name)
+    history.replaceState(history.state, "", at)
+    mark(choices, name)
+    draw()
+  }
+  function remove() {
+    const at = new URL(location.href)
+    at.searchParams.delete("mark")
+    at.hash = ""
+    history.replaceState(history.state, "", at)
+    choices = {}
+    mark(choices, name)
+    place.replaceChildren(...still)
+    const link = place.querySelector("a")
+    link?.focus()
+  }
+  const row = (/** @type {[string, Choice | null]} */ [chart, one]) => {
+    const heading = document.querySelector(`g.ep-own-mark[data-choice="${chart}"]`)?.closest("figure")
+    const id = heading && sectionOf(heading)
+    return html`<li>
+      ${id ? html`<a href=${`#${id}`} onclick=${(/** @type {Event} */ event) => go(event, id)}>${chart}</a>` : chart}
+      ${`: ${one ? one.value : "no such choice"}`}
+    </li>`
+  }
+  function draw(problem = "", isBusy = false) {
+    const all = Object.entries(choices)
+    render(
+      html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+          <div class="ep-row">
+            ${labelled("Name", html`<input type="text" name="mark" maxlength="60" value=${name} onchange=${named} />`)}
+            <button type="button" onclick=${remove}>Remove the mark</button>
+          </div>
+          ${alert(problem)}
+          <p class="ep-answer" role="status">
+            ${isBusy ? "Counting …" : problem ? "" : `${name} is marked in the charts, by release at today’s date:`}
+          </p>
+        </form>
+        <ul>${all.map(row)}</ul>`,
+      box,
+    )
+  }
+  place.replaceChildren(box)
+  draw("", true)
+  try {
+    const [{ described }, { keysIn }] = await Promise.all([import("../../model.mjs"), import("../what-if/own.mjs")]),
+      keys = await described(keysIn(decodeURIComponent(location.hash.slice(START.length))))
+    choices = choicesOf(await modelOf(keys))
+    mark(choices, name)
+    draw()
+  } catch (error) {
+    draw(said(error))
+  }
+}
+/** The heading of the section that a figure is in. @param {Element} figure */
+function sectionOf(figure) {
+  for (
+    let one = figure.previousElementSibling ?? figure.parentElement;
+    one;
+    one = one.previousElementSibling ?? one.parentElement
+  )
+    if (one.localName === "h2") return one.id
+  return ""
+}
+// To a section, with the address as it is.
+function go(/** @type {Event} */ event, /** @type {string} */ id) {
+  event.preventDefault()
+  const section = document.getElementById(id)
+  section?.setAttribute("tabindex", "-1")
+  section?.focus()
+  section?.scrollIntoView()
+}
