@@ -115,6 +115,7 @@ class Hub(BaseHTTPRequestHandler):
     repositories = files()
     sent = 0  # bytes of weights
     asked: list[tuple[str, str]] = []
+    elsewhere = ""  # the host to which it redirects
 
     def log_message(self, *_: object) -> None:
         pass
@@ -174,7 +175,7 @@ class Hub(BaseHTTPRequestHandler):
             self.send_header(key, value)
         self.send_header("X-Linked-Size", str(len(body) + WEIGHTS))
         self.send_header("X-Linked-ETag", '"abc"')
-        self.send_header("Location", to)
+        self.send_header("Location", self.elsewhere + to)
         self.send_header("Content-Length", "0")
         self.end_headers()
 

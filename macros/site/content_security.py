@@ -26,7 +26,8 @@ GATE = """globalThis.trustedTypes?.createPolicy("default", {
   createHTML: (text, kind, sink) => (sink.startsWith("DOMParser") ? text : null),
   createScriptURL: text => (new URL(text, document.baseURI).origin === location.origin ? text : null),
 })"""
-HUB = re.compile(r'<meta name="ep-hub" content="(https?://[A-Za-z0-9.-]+(?::[0-9]+)?)">')
+_HOST = r"https?://[A-Za-z0-9.-]+(?::[0-9]+)?"
+HUB = re.compile(rf'<meta name="ep-hub" content="({_HOST}(?: {_HOST})*)">')
 _SCRIPT = re.compile(r"<script(?P<attributes>[^>]*)>(?P<content>.*?)</script>", re.S | re.I)
 _FIRST = re.compile(r'<meta charset="[^"]*">')
 _KINDS = re.compile(r"\btype=[\"']?(?:module|text/javascript)\b")
@@ -51,11 +52,12 @@ def policy(page: str) -> str:
 
 
 def checked_hub(address: object) -> str:
-    """The setting `HUB`, without a slash at its end: empty, or a host with its scheme. Raises `Problem`."""
-    said = "" if address is None else str(address).strip().rstrip("/")
+    """The setting `HUB`, without slashes at its ends: empty, or a host with its scheme, and after it the hosts to which
+    it redirects. Raises `Problem`."""
+    said = "" if address is None else " ".join(host.rstrip("/") for host in str(address).split())
     if said and not HUB.fullmatch(f'<meta name="ep-hub" content="{said}">'):
         raise Problem(
-            f"HUB = {shorten(said)}: expected the address of a host",
+            f"HUB = {shorten(said)}: expected the address of a host, or of several",
             "write https://huggingface.co, or leave it empty to ask no host",
             "mkdocs.yml",
         )

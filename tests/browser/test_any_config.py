@@ -8,7 +8,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 from chromium import overflow, until
 from copies import NAV, PAGES, build, small_site
-from local_hub import NAMES, Hub, counts, hub
+from local_hub import HALVES, NAMES, Hub, counts, hub
 from serving import served
 
 from macros.catalogue import presets
@@ -30,24 +30,28 @@ def built(tmp_path_factory):
     """A small site whose hub is the local server: its folder, its address, the hub's."""
     nav = NAV + "  - Tools:\n      - tools/config.md\n      - tools/compare.md\n"
     site = small_site(tmp_path_factory.mktemp("hub") / "site", pages=PAGES | TOOLS, nav=nav)
-    with hub() as endpoint, served(site / "site") as address:
-        made = build(site, "--strict", HUB=f"{endpoint}/")
+    with hub() as endpoint, hub() as Hub.elsewhere, served(site / "site") as address:
+        made = build(site, "--strict", HUB=f"{endpoint}/ {Hub.elsewhere}")
         assert made.returncode == 0, made.stderr
         yield site / "site", address, endpoint
+        Hub.elsewhere = ""
 
 
 @pytest.fixture
 def tool(built, open_page):
-    def open_(hash_=""):
+    def open_(hash_="", headers=False):
         page = open_page(f"{built[1]}tools/config/{hash_}")
         page.locator("form.ep-whatif").wait_for()
         page.set_default_timeout(10_000)
+        if not headers:
+            page.evaluate("hub => { document.querySelector('meta[name=ep-hub]').content = hub }", built[2])
         return page
 
     Hub.asked.clear()
     yield open_
-    of_hub = f"asked another host: {built[2]}/"
-    open_page.complaints[:] = [c for c in open_page.complaints if of_hub not in c and f" {built[2]}/" not in c]
+    for one in (built[2], Hub.elsewhere):
+        of_hub = f"asked another host: {one}/"
+        open_page.complaints[:] = [c for c in open_page.complaints if of_hub not in c and f" {one}/" not in c]
     open_page.complaints[:] = [c for c in open_page.complaints if "Failed to load resource" not in c]
 
 
@@ -66,11 +70,15 @@ def test_only_this_page_may_ask_the_host(built):
     for path in folder.rglob("*.html"):
         said = META.search(path.read_text("utf-8"))[1]
         assert (endpoint in said) == (path.parent.name == "config"), path
-    assert f"connect-src 'self' {endpoint};" in META.search((folder / "tools/config/index.html").read_text("utf-8"))[1]
+    assert (
+        f"connect-src 'self' {endpoint} {Hub.elsewhere};"
+        in META.search((folder / "tools/config/index.html").read_text("utf-8"))[1]
+    )
 
 
 @pytest.mark.parametrize(
-    "said", ["huggingface.co", "https://a b", "https://x/y", "https://x;script-src *", "ftp://x", 3]
+    "said",
+    ["huggingface.co", "https://a b", "https://a https://b/c", "https://x/y", "https://x;script-src *", "ftp://x", 3],
 )
 def test_a_setting_that_is_no_host_is_refused(said):
     with pytest.raises(Problem, match="HUB = "):
@@ -79,6 +87,7 @@ def test_a_setting_that_is_no_host_is_refused(said):
 
 def test_the_setting_may_be_empty_and_text_of_a_page_names_no_host():
     assert checked_hub(None) == checked_hub(" ") == "" and checked_hub("https://a.example:8/") == "https://a.example:8"
+    assert checked_hub(" https://a.example/  https://b.example:8/") == "https://a.example https://b.example:8"
     assert policy('<head></head><meta name="ep-hub" content="https://a.example">') == POLICY
 
 
@@ -116,6 +125,32 @@ def test_the_hub_is_asked_at_a_press_and_its_tensors_are_held_against_the_config
     page.get_by_text("of 16 tokens").wait_for()
     page.get_by_label("Paste a config.json").fill("")
     until(page, "!location.hash")
+
+
+def test_headers_are_read_where_the_setting_lists_their_host(tool, built):
+    """Each file by one range, and no weight; of a file that is cut, a line."""
+    page = tool(headers=True)
+    look_up(page, "org/sharded")
+    line = page.get_by_text("org/sharded is not in the catalog.")
+    assert f"the headers of its weights, which {urlsplit(Hub.elsewhere).netloc} may have" in line.inner_text()
+    page.get_by_role("button", name="Ask 127.0.0.1").click()
+    page.locator(".ep-reconciled").wait_for()
+    assert f"{len(NAMES)} of {len(NAMES)} tensors of this config" in page.locator(".ep-reconciled").inner_text()
+    assert {path for _, path in Hub.asked if path.startswith("/elsewhere")} == {
+        f"/elsewhere/org/sharded/{file}" for file in HALVES
+    }
+    assert Hub.sent < 2_000_000
+    page.get_by_label("n_layers", exact=True).fill("1")
+    page.get_by_text("Only in the file: 9").wait_for()
+    for name, said in {
+        "org/away": "names '../../secret.safetensors'",
+        "org/long-header": "has a header of",
+        "org/cut-header": "",
+    }.items():
+        look_up(page, name)
+        page.get_by_text(f"{name} is not in the catalog.").wait_for()
+        page.get_by_role("button", name="Ask 127.0.0.1").click()
+        page.get_by_role("alert").filter(has_text=said).wait_for()
 
 
 def test_a_link_asks_again_before_it_fetches(tool):

@@ -9,12 +9,19 @@ const { by_words, contained, Known, MOST_CANDIDATES, reference, resolve } = M["c
   NAME = /^[A-Za-z0-9][\w.-]*\/[A-Za-z0-9][\w.-]*$/,
   FILE = /\.(json|safetensors|gguf)$/i,
   INDEX = "model.safetensors.index.json",
+  SINGLE = "model.safetensors",
+  FIRST = 100_000, // bytes of a file that hold most headers
+  MOST_FILES = 200,
   MOST_MILLISECONDS = 30_000
 
-/** The hub of this site; empty if it asks none. */
-const hub = () => /** @type {HTMLMetaElement?} */ (document.querySelector('meta[name="ep-hub"]'))?.content ?? ""
+/** The hub of this site and the hosts to which it redirects; an empty text if it asks none. @returns {string[]} */
+const hosts = () =>
+  (/** @type {HTMLMetaElement?} */ (document.querySelector('meta[name="ep-hub"]'))?.content ?? "").split(" ")
+const hub = () => hosts()[0]
 /** The host that would be asked. */
 export const host = () => (hub() ? new URL(hub()).host : "")
+/** The other hosts that would be, for the headers of the weights. */
+export const others = () => hosts().slice(1).map(one => new URL(one).host)
 
 /** @type {Promise<Engine.Dict<string, Engine.Known>> | undefined} */
 let known
@@ -64,7 +71,8 @@ export async function inside(text) {
 }
 
 /**
- * The config.json of a repository and, if it has an index, the names of its tensors; throws a problem.
+ * The config.json of a repository and, if it has an index, the names of its tensors; with their shapes, from the headers
+ * of its weights, where the site lists the hosts that have these. Throws a problem.
  * @param {string} repository
  */
 export async function fromHub(repository) {
@@ -74,30 +82,60 @@ export async function fromHub(repository) {
   ])
   if (!config)
     throw Problem("its repository has no config.json", "name one that has, or paste a config.json", repository)
+  const listed = index && (await tensorList(new File([index], INDEX)))
   return {
     text: await textOf(config, BOUNDS.LARGEST_TEXT),
-    listed: index && (await tensorList(new File([index], INDEX))),
+    listed: others().length ? await headers(repository, index && (await textOf(index, BOUNDS.LARGEST_INDEX))) : listed,
   }
 }
 
 /**
- * A small file of a repository; null if it has none of that name.
+ * The tensors of a repository with their shapes, by the headers of its files; null if it has no such files.
+ * @param {string} repository
+ * @param {string?} index
+ */
+async function headers(repository, index) {
+  const named = index ? [...new Set(Object.values(JSON.parse(index).weight_map).map(String))] : [SINGLE]
+  const wrong = named.find(name => !/^\w[\w.-]*\.safetensors$/.test(name))
+  if (wrong !== undefined || !named.length || named.length > MOST_FILES) {
+    const what = wrong === undefined ? `${grouped(BigInt(named.length))} files` : shorten(wrong)
+    throw Problem(`${INDEX} names ${what}`, `expected 1 to ${MOST_FILES} safetensors files beside it`, repository)
+  }
+  /** @type {import("../tensors.mjs").Tensors} */
+  const found = new Map()
+  for (const name of named) {
+    const begun = await file(repository, name, BigInt(FIRST), FIRST)
+    if (!begun) return null
+    const length = begun.size < 8 ? 0n : new DataView(await begun.slice(0, 8).arrayBuffer()).getBigUint64(0, true),
+      isMore = length + 8n > BigInt(begun.size) && length <= BOUNDS.LARGEST_HEADER,
+      whole = isMore ? await file(repository, name, length + 8n, Number(length) + 8) : begun
+    for (const [tensor, shape] of await tensorList(new File([whole ?? begun], name))) found.set(tensor, shape)
+  }
+  return found
+}
+
+/**
+ * A small file of a repository, or the first bytes of one; null if it has none of that name.
  * @param {string} repository
  * @param {string} name
  * @param {bigint} most bytes
+ * @param {number} [first] bytes, of a large file
  */
-async function file(repository, name, most) {
+async function file(repository, name, most, first) {
   const signal = AbortSignal.timeout(MOST_MILLISECONDS)
   let answer
   try {
     answer = await fetch(`${hub()}/${repository}/resolve/main/${name}`, {
       ...{ credentials: "omit", referrerPolicy: "no-referrer", signal },
+      headers: first ? { Range: `bytes=0-${first - 1}` } : {},
     })
   } catch {
     throw Problem(`${host()} cannot be reached`, "check the connection, or paste the config.json", repository)
   }
   if (!answer.ok) return refused(answer, repository)
   const length = answer.headers.get("content-length")
+  if (first && answer.status !== 206)
+    throw Problem(`${host()} does not answer range requests`, "choose the list of tensors", repository)
   if (length && BigInt(length) > most) throw tooLarge(repository, name, BigInt(length), most)
   const parts = []
   let size = 0

@@ -68,14 +68,16 @@ export function ownConfig(tool) {
   }
   /** The config of the model that is named, or who would be asked for it. */
   async function named(/** @type {any} */ values) {
-    const { meant, host } = await names(),
+    const { meant, host, others } = await names(),
       { name } = values,
       { slug, title, format, why, repository } = await meant(name),
       known = slug ? await about(slug) : null,
       got = known ? { own: known.keys, text: json(known.keys), listed: null } : fromHub.get(repository)
     if (values.name !== name) return // another one by now
     if (!got) {
-      const has = `${host()} has to be asked for its config.json and its list of tensors, and sees your address then`,
+      const files = others().length ? `the headers of its weights, which ${others().join(" and ")} may have` : "",
+        what = ["its config.json", files || "its list of tensors"].join(" and "),
+        has = `${host()} has to be asked for ${what}, and sees your address then`,
         note = `${repository} is not in the catalog. ${has}.`
       return void Object.assign(values, { waiting: repository, host: host(), note })
     }
