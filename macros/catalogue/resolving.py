@@ -128,17 +128,17 @@ def reference(text: str) -> Reference:
     path = [part for part in (rest if scheme else text).split("/") if part]
     if len(path) > 1 and (scheme or "." in path[0]) and "." in path[0] and " " not in path[0]:
         path = path[1:]  # the host
-    while len(path) > 1 and path[0] in _BEFORE_NAMES:
+    while len(path) > 1 and path[0].lower() in _BEFORE_NAMES:
         path = path[1:]
     place = ""
     for n in (2, 1):  # organization/name, or a name alone, as old models have
-        if len(path) > n and path[n] in (*_VIEWS, "-"):
+        if len(path) > n and path[n].lower() in (*_VIEWS, "-"):
             place = path[-1] if len(path) > n + 1 else ""
             path = path[:n]
     if len(path) > 2 and path[-1].lower().endswith(_FILES):
         place, path = path[-1], path[:2]
-    if len(path) == 1 and path[0].startswith("models--"):  # a folder of the hub's cache
-        path = path[0].removeprefix("models--").split("--", 1)
+    if len(path) == 1 and path[0].lower().startswith("models--"):  # a folder of the hub's cache
+        path = path[0][8:].split("--", 1)
     if not 1 <= len(path) <= 2:
         return Reference("", "")
     name, _, tag = path[-1].partition("@")[0].partition(":")
@@ -395,7 +395,8 @@ def _is_number(piece: str) -> bool:
 def _is_uncounted(piece: str) -> bool:
     """Whether a piece is of a format that is not counted: `exl2`, `4.5bpw`, `int8mix`, `q4kxl`."""
     is_glued = piece[:1] == "q" and piece[1:2].isdigit() and piece[2:3] == "k" and piece[3:] in _OF_MIXES
-    return piece in _UNCOUNTED or is_glued or piece.endswith(("bpw", "mix"))
+    is_of_bits = piece[-3:] in ("bpw", "mix") and any(c.isdigit() for c in piece)
+    return piece in _UNCOUNTED or is_glued or is_of_bits
 
 
 def _group(piece: str) -> str:

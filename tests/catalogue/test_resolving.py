@@ -86,6 +86,10 @@ mistral:7b                                                 ? mistral-7b-v0.1 mis
 llama3.2                                                   ? llama3.2-1b llama3.2-3b
 llama3.2:latest                                            ? llama3.2-1b llama3.2-3b
 deepseek-r1:8b                                             ? deepseek-r1-distill-llama-8b qwen3-8b
+https://huggingface.co/Models/Qwen/Qwen3-8B/Tree/main      qwen3-8b
+turboderp/Qwen3-8B-4.5bpw-exl2                             qwen3-8b
+unsloth/Qwen3-8B-rhtdbpw-GGUF:Q4_K_M                       -
+unsloth/Qwen3-8B-remix-GGUF                                -
 someone/Qwen3-8B                                           ? qwen3-8b
 someone/Qwen3-8B-medical                                   -
 Qwen/Qwen3-9B                                              -

@@ -32,6 +32,12 @@ def resolved() -> list[str]:
     ]
 
 
+@cache
+def known() -> set[str]:
+    """Names of which two may be one model's: MiniMax-M1-40k and MiniMax-M1-80k."""
+    return {name.lower() for one in presets.names().values() for name in (one.hub, *one.aliases)}
+
+
 def draw(rng: random.Random) -> Case:
     name = rng.choice(resolved())
     change = rng.choice(CHANGES)
@@ -66,7 +72,7 @@ def trial(case: Case, folder: Path) -> None:
         assert answer(presets.meant(asked.swapcase())) == answer(found), "small and capital letters differ"
     if case["change"] == "word":
         assert not found.slug, f"{asked!r} is a further word's {found.slug}"
-    if case["change"] == "digit" and asked != case["name"]:
+    if case["change"] == "digit" and asked != case["name"] and asked.lower() not in known():
         assert answer(found) != answer(was), f"{asked!r} has the answer of {case['name']!r}"
     if not found.slug:
         try:

@@ -16,12 +16,15 @@ const { by_words, contained, Known, MOST_CANDIDATES, reference, resolve } = M["c
 
 /** The hub of this site and the hosts to which it redirects; an empty text if it asks none. @returns {string[]} */
 const hosts = () =>
-  (/** @type {HTMLMetaElement?} */ (document.querySelector('meta[name="ep-hub"]'))?.content ?? "").split(" ")
+  /** @type {HTMLMetaElement?} */ ((document.querySelector('meta[name="ep-hub"]'))?.content ?? "").split(" ")
 const hub = () => hosts()[0]
 /** The host that would be asked. */
 export const host = () => (hub() ? new URL(hub()).host : "")
 /** The other hosts that would be, for the headers of the weights. */
-export const others = () => hosts().slice(1).map(one => new URL(one).host)
+export const others = () =>
+  hosts()
+    .slice(1)
+    .map(one => new URL(one).host)
 
 /** @type {Promise<Engine.Dict<string, Engine.Known>> | undefined} */
 let known
@@ -71,8 +74,8 @@ export async function inside(text) {
 }
 
 /**
- * The config.json of a repository and, if it has an index, the names of its tensors; with their shapes, from the headers
- * of its weights, where the site lists the hosts that have these. Throws a problem.
+ * The config.json of a repository and, if it has an index, the names of its tensors; where the site lists the hosts of
+ * its weights, the shapes too, from their headers. Throws a problem.
  * @param {string} repository
  */
 export async function fromHub(repository) {
