@@ -104,8 +104,8 @@ class Place:
 @dataclass(frozen=True)
 class Deployment:
     """An engine with its version, its devices, the figures of its log in their order, the words of its command line,
-    what may be changed, remarks, further figures that a whole log may have, and the host's memory, if the engine keeps
-    a part of the model there."""
+    what may be changed, remarks, further figures that a whole log may have, the host's memory, if the engine keeps a
+    part of the model there, and whether its pool is certain to hold a request, and may hold it."""
 
     engine: str
     version: str
@@ -116,6 +116,7 @@ class Deployment:
     notes: tuple[str, ...] = ()
     more: tuple[Figure, ...] = ()
     host: Place | None = None
+    request: tuple[bool, bool] = (True, True)
 
     @property
     def is_known(self) -> bool:
@@ -126,13 +127,15 @@ class Deployment:
     def is_enough(self) -> bool:
         """Whether even the upper bound fits on every device, and on the host if its memory is known."""
         has_host = self.host is None or self.host.limit is None or self.host.most <= self.host.limit
-        return has_host and all(place.limit is not None and place.most <= place.limit for place in self.places)
+        fits = all(place.limit is not None and place.most <= place.limit for place in self.places)
+        return has_host and fits and self.request[0]
 
     @property
     def may_be_enough(self) -> bool:
         """Whether the lower bound fits on every device, and on the host if its memory is known."""
         has_host = self.host is None or self.host.limit is None or self.host.least <= self.host.limit
-        return has_host and all(place.limit is not None and place.least <= place.limit for place in self.places)
+        fits = all(place.limit is not None and place.least <= place.limit for place in self.places)
+        return has_host and fits and self.request[1]
 
 
 def exactly(

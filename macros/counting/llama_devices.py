@@ -8,16 +8,17 @@ the input and of the output), `src/llama-kv-cache.cpp`, `src/llama-kv-cache-iswa
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
+from ..engine.bounds import MOST_TOKENS
 from ..engine.errors import Problem
 from . import llama_cpp
 from .conditions import Conditions
 from .costs import Costs
 from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, Place, exactly, written
-from .engine_options import Value, switch, text, whole, words_for
+from .engine_options import Value, amount, switch, text, whole, words_for
 from .gguf_mixes import HEAD, bytes_of_row
 from .gguf_types import BLOCKS
 from .gguf_types import FORMATS as GGUF
@@ -138,6 +139,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
     """The options, with llama.cpp's own defaults for the rest. Raises `Problem`."""
     parallel = whole(options, "parallel", given.batch)
     context = whole(options, "context", 0) or given.tokens * parallel
+    room = amount(options, "room")
     keys = text(options, "keys", OF_CONDITIONS.get(given.dtype, given.dtype))
     values = text(options, "values", OF_CONDITIONS.get(given.dtype, given.dtype))
     flash = text(options, "flash", "auto") not in ("off", "0")
@@ -161,6 +163,8 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         1 + drafted if has_states else 1,
         switch(options, "old_caches", False),
     )
+    if room is not None:
+        setting = replace(setting, context=context_in(costs, setting, room[1]))
     gpu_layers = _gpu_layers(options)
     mode = text(options, "mode", "layer")
     main = whole(options, "main", 0)
@@ -183,6 +187,24 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         switch(options, "old_tables", False),
         switch(options, "output_last", False),
     )
+
+
+def context_in(costs: Costs, setting: llama_cpp.Setting, room: int) -> int:
+    """The longest context whose caches and states, of all devices, take at most this many bytes. Raises `Problem` if
+    none does."""
+    unit = llama_cpp.CELLS * setting.streams
+
+    def held(steps: int) -> int:
+        tried = replace(setting, context=steps * unit)
+        return llama_cpp.cache_bytes(costs, tried) + llama_cpp.state_bytes(costs, tried)
+
+    if held(1) > room:
+        raise Problem(f"--cache-memory: {held(1):,} bytes are the least that the caches take", "give more")
+    low, high = 1, MOST_TOKENS // unit
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if held(middle) <= room else (low, middle)
+    return low * unit
 
 
 def _gpu_layers(options: Mapping[str, Value]) -> int | None:
@@ -348,13 +370,14 @@ def deploy(
     found = tuple([_place(costs, own, spots[i + 1], cards[i], compute) for i in range(len(cards))])
     host = Place("host memory", tuple(_host_terms(costs, own, spots[0])), None)
     figures = tuple(_figures(costs, given, own, spots, names, places, compute))
+    enough = _enough(costs, given, options, cards, own, compute, found) if draft is None else []
     return Deployment(
         "llama.cpp",
         version or VERSION,
         found if cards else (),
         figures,
         tuple(_command(own, options)),
-        tuple(_advice(found, cards, host)),
+        (*_advice(found, host), *enough),
         tuple(_notes(costs, own, given, host, cards, draft)),
         tuple(_sums(costs, own, spots, names, compute)),
         host,
@@ -662,10 +685,68 @@ def _command(own: Asked, options: Mapping[str, Value]) -> list[str]:
         "keys": llama_cpp.NAMES.get(setting.dtype, setting.dtype),
         "values": llama_cpp.NAMES.get(setting.values or setting.dtype, setting.values or setting.dtype),
     }
-    return words_for(OPTIONS, chosen)
+    return words_for([one for one in OPTIONS if one.key != "room"], chosen)
 
 
-def _advice(places: Sequence[Place], cards: Sequence[Card], host: Place) -> list[str]:
+def _enough(
+    costs: Costs,
+    given: Conditions,
+    options: Mapping[str, Value],
+    cards: Sequence[Card],
+    own: Asked,
+    compute: tuple[int, int],
+    places: Sequence[Place],
+) -> list[str]:
+    """The changes each of which alone makes it certain to fit: fewer layers or experts on the devices, a cache in 8
+    bits, a shorter context."""
+    if not cards or all(place.most <= (place.limit or 0) for place in places):
+        return []
+
+    def fits(change: Mapping[str, Value], sizes: tuple[int, int] | None = None) -> bool:
+        other = asked(costs, given, {**options, **change}, cards)
+        spots, _ = spots_of(costs, given, other, cards)
+        sizes = sizes or _compute(costs, other, cards)
+        tried = [_place(costs, other, spots[i + 1], card, sizes) for i, card in enumerate(cards)]
+        return all(place.most <= (place.limit or 0) for place in tried)
+
+    found: list[str] = []
+    layers = layers_in_file(costs, own.has_mtp)
+    most = layers + 1 if own.gpu_layers is None else own.gpu_layers
+    experts = _least(0, layers, lambda n: fits({"cpu_moe": n}, compute))
+    if experts and any(w.routed is not None for w in costs.counts.weights):
+        found.append(f"--n-cpu-moe {experts} is enough.")
+    fewer = _least(0, most, lambda n: fits({"gpu_layers": str(most - n)}, compute))
+    if fewer is not None and fewer < most:
+        found.append(f"--n-gpu-layers {most - fewer} is enough.")
+    if llama_cpp.NAMES.get(own.setting.dtype, own.setting.dtype) in ("f16", "f32", "bf16") and own.setting.flash:
+        try:
+            if fits({"keys": "q8_0", "values": "q8_0"}):
+                found.append("--cache-type-k q8_0 --cache-type-v q8_0 is enough.")
+        except Problem:  # heads that are no multiple of 32
+            pass
+    unit = llama_cpp.CELLS * own.setting.streams
+    steps = own.setting.context // unit
+    shorter = _least(0, steps, lambda n: n < steps and fits({"context": (steps - n) * unit}))
+    if shorter is not None:
+        found.append(f"--ctx-size {(steps - shorter) * unit} is enough.")
+    return found
+
+
+def _least(low: int, high: int, is_enough: Callable[[int], bool]) -> int | None:
+    """The smallest number that is enough, of those above `low`; None if none is. What is enough stays so for more."""
+    if high <= low:
+        return None
+    if not is_enough(high):
+        high -= 1  # of the last, nothing may be left
+        if high <= low or not is_enough(high):
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle, high)
+    return high
+
+
+def _advice(places: Sequence[Place], host: Place) -> list[str]:
     """Advice on changes, and the host's needs."""
     found = [f"The host needs {written(Fraction(host.least, MIB), 2)} MiB."] if host.least else []
     for i, place in enumerate(places):

@@ -5,13 +5,15 @@ Source: `common/arg.cpp` of llama.cpp in `llama-cpp-python` 0.3.36.
 
 from __future__ import annotations
 
-from .engine_options import NUMBER, SHARES, SWITCH, TEXT, TOKENS, WHOLE, Option
+from .engine_options import BYTES, NUMBER, SHARES, SWITCH, TEXT, TOKENS, WHOLE, Option
 
 TYPES = ("f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "iq4_nl", "q5_0", "q5_1")
 OF_CONDITIONS = {"float32": "f32", "float16": "f16", "bfloat16": "f16"}
 
 OPTIONS = (
     Option("context", ("--ctx-size", "-c"), TOKENS, "tokens of all sequences"),
+    # not an option of its own: the context follows from it
+    Option("room", ("--cache-memory",), BYTES, "memory of all caches; not an option of its own"),
     Option("parallel", ("--parallel", "-np"), WHOLE, "sequences, or slots of the server"),
     Option("batch", ("--batch-size", "-b"), TOKENS, "tokens handed over at once; 2,048"),
     Option("step", ("--ubatch-size", "-ub"), TOKENS, "tokens of a step; 512"),

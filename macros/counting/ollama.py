@@ -10,11 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
+from ..engine.errors import Problem
 from . import llama_cpp, llama_devices
 from .conditions import Conditions
 from .costs import Costs
 from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, Place, exactly, version_of
-from .engine_options import NUMBER, TEXT, TOKENS, WHOLE, Option, Value, text, whole
+from .engine_options import BYTES, NUMBER, TEXT, TOKENS, WHOLE, Option, Value, amount, text, whole
 from .gguf_mixes import HEAD, bytes_of_row
 from .serving import Term, estimate, exact, padded, window_of
 
@@ -31,6 +32,7 @@ TYPES = ("f32", "f16", "q8_0", "q4_0")
 
 OPTIONS = (
     Option("context", ("--num-ctx", "num_ctx", "OLLAMA_CONTEXT_LENGTH"), TOKENS, "tokens of a sequence"),
+    Option("room", ("--cache-memory",), BYTES, "memory of all caches; not an option of its own"),
     Option("parallel", ("--num-parallel", "num_parallel", "OLLAMA_NUM_PARALLEL"), WHOLE, "sequences at once; 1"),
     Option("batch", ("--num-batch", "num_batch"), TOKENS, "tokens of a step; 512"),
     Option("gpu_layers", ("--num-gpu", "num_gpu"), NUMBER, "last layers on the devices; as many as fit"),
@@ -59,6 +61,13 @@ def deploy(
     """Ollama with these options on these devices. Raises `Problem`."""
     number = version_of(version, VERSION, NAME)
     context, parallel = whole(options, "context", given.tokens), whole(options, "parallel", given.batch)
+    room = amount(options, "room")
+    if room is not None:
+        if number < SINCE:
+            raise Problem("--cache-memory: no rule is known for it before 0.30", "give num_ctx")
+        values = {**server_options(options, context, parallel), "room": list(room)}
+        setting = llama_devices.asked(costs, given, values, cards).setting
+        context = setting.context // parallel
     if number >= SINCE:
         return _of_server(costs, given, options, cards, version, longest, context, parallel)
     return _own(costs, given, options, cards, version, context, parallel)
@@ -78,8 +87,23 @@ def _of_server(
     values = server_options(options, context, parallel)
     served = on_server(costs, given, values, cards, version or VERSION, longest)
     words = " ".join(served.command)
+    advice = tuple([one for said in served.advice if (one := _own_words(said, parallel))])
     notes = (f"Since 0.30 it starts llama-server: {words}", *_of_requests(options), *served.notes[1:])
-    return replace(served, command=_command(options, context, parallel), notes=notes)
+    return replace(served, command=_command(options, context, parallel), notes=notes, advice=advice)
+
+
+def _own_words(advice: str, parallel: int) -> str:
+    """Advice on the server that it starts, in Ollama's own options; "" for what it does not pass on."""
+    name, _, rest = advice.partition(" ")
+    if name == "--ctx-size":
+        return f"num_ctx {int(rest.partition(' ')[0]) // parallel} is enough."
+    if name == "--n-gpu-layers":
+        return f"num_gpu {rest}"
+    if name == "--cache-type-k":
+        return "OLLAMA_KV_CACHE_TYPE=q8_0 is enough."
+    if name == "--n-cpu-moe":
+        return ""
+    return advice.partition(": fewer ")[0] + (": fewer layers (num_gpu)." if ": fewer " in advice else "")
 
 
 def server_options(options: Mapping[str, Value], context: int, parallel: int) -> dict[str, Value]:

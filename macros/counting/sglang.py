@@ -8,7 +8,7 @@ Source in SGLang 0.5.23: `srt/model_executor/pool_configurator.py` (`DefaultPool
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -18,7 +18,21 @@ from . import vllm
 from .conditions import Conditions
 from .costs import Costs
 from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, Place, exactly, version_of
-from .engine_options import SHARE, SWITCH, TEXT, TOKENS, WHOLE, Option, Value, switch, text, whole, words_for
+from .engine_options import (
+    BYTES,
+    SHARE,
+    SWITCH,
+    TEXT,
+    TOKENS,
+    WHOLE,
+    Option,
+    Value,
+    amount,
+    switch,
+    text,
+    whole,
+    words_for,
+)
 from .parameters import INDEX
 from .serving import Term, between, exact, row_of, window_of
 from .splits import Split
@@ -37,6 +51,7 @@ CACHE_TYPES = {
     "fp8_e5m2": 1,
     "fp8_e4m3": 1,
 }
+IS_TRIED = "tried"  # among options: a change is being tried
 STATE_TYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 EAGLES = ("eagle", "eagle3", "nextn", "standalone", "none", "ngram", "dflash")
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements
@@ -49,6 +64,8 @@ OPTIONS = (
     Option("apart", ("--enable-dp-attention",), SWITCH, "each group has attention and a cache of its own"),
     Option("share", ("--mem-fraction-static",), SHARE, "the part of the free memory for weights and pools"),
     Option("tokens", ("--max-total-tokens",), TOKENS, "tokens of the pool"),
+    # not an option of its own: the tokens follow from it
+    Option("room", ("--available-memory",), BYTES, "memory of each rank's pools; not an option of its own"),
     Option("length", ("--context-length",), TOKENS, "tokens of a request"),
     Option("running", ("--max-running-requests",), WHOLE, "requests at once"),
     Option("chunk", ("--chunked-prefill-size",), TOKENS, "tokens of a step of a prompt"),
@@ -112,8 +129,9 @@ class Pools:
         return self.state + self.convolution
 
 
-def pools_of(costs: Costs, tensor: int, item: int, state_item: int) -> Pools:
-    """The pools of a rank of `tensor` ranks of attention. Raises `Problem` if no rule is known for the cache."""
+def pools_of(costs: Costs, tensor: int, item: int, state_item: int, stage: tuple[int, int] = (0, 10**6)) -> Pools:
+    """The pools of a rank of `tensor` ranks of attention, for the layers of a stage. Raises `Problem` if no rule is
+    known for the cache."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
         raise Problem("no rule is known for SGLang's pools of this model's cache", "leave out the engine")
@@ -125,7 +143,7 @@ def pools_of(costs: Costs, tensor: int, item: int, state_item: int) -> Pools:
     for i, k in enumerate(kept):
         if k.is_shared:
             continue
-        layers, size = len(k.layers), sizes[i]
+        layers, size = len([i for i in k.layers if stage[0] <= i < stage[1]]), sizes[i]
         if k.row is None:
             if k.holds is Holds.CONVOLUTION:
                 one = size // int(k.shape[0])
@@ -147,7 +165,8 @@ def pools_of(costs: Costs, tensor: int, item: int, state_item: int) -> Pools:
         of_heads = sizes_of.get("n_kv_heads") or sizes_of.get("n_heads")
         if of_heads and "d_head" in sizes_of:
             heads = max(of_heads // tensor, 1)
-            keys[0] = values[0] = heads * sizes_of["d_head"] * item * costs.devices.n_layers
+            number = min(stage[1], costs.devices.n_layers) - stage[0]
+            keys[0] = values[0] = heads * sizes_of["d_head"] * item * number
     has_latents = any(k.holds is Holds.LATENT for k in kept)
     if not keys[0] and not values[0]:  # every layer has a window: there is one pool
         keys, values, window = [keys[1], 0], [values[1], 0], 0
@@ -176,11 +195,15 @@ def deploy(
     """SGLang with these options on these devices. Raises `Problem`."""
     version_of(version, VERSION, NAME)
     tensor, split = _split(costs, options, cards)
-    layers = costs.devices.n_layers
+    layers = costs.devices.n_layers // split.pipeline
     item = CACHE_TYPES[text(options, "cache", "auto")] or (1 if given.dtype == "fp8" else 2)
     said = costs.counts.raw.get("mamba_ssm_dtype")
     state_type = text(options, "ssm", said if isinstance(said, str) and said in STATE_TYPES else "float32")
-    pools = pools_of(costs, split.tensor, item, STATE_TYPES[state_type])
+    stages = vllm.stages_of(costs.devices.n_layers, split.pipeline)
+    pools = max(
+        [pools_of(costs, split.tensor, item, STATE_TYPES[state_type], stage) for stage in stages],
+        key=lambda one: one.full + one.windowed + one.slot,
+    )
     weights = max(costs.devices.split_weights(split, given.format))
     rotary = vllm.rotary_bytes(costs, longest)
     drafts, drafted = _drafts(options)
@@ -189,19 +212,21 @@ def deploy(
         beside = _cell_of_draft(draft, split.tensor, item)
         of_weights = draft.devices.split_weights(Split(tensor=split.tensor), given.format)[0]
     length = whole(options, "length", 0) or given.tokens
+
+    def holds(change: dict[str, Value]) -> bool:
+        """Whether a request is certain to fit under another option that is new."""
+        if all(options.get(key) == value for key, value in change.items()) or IS_TRIED in options:
+            return False
+        tried = {**options, **change, IS_TRIED: True}
+        return deploy(costs, given, tried, cards, version, longest, draft).request[0]
+
     share = options.get("share")
     shares = (share, share) if isinstance(share, Fraction) else SHARES
-    ends: list[tuple[Filled, int]] = []
-    for fraction in shares:
-        loaded = weights + rotary + of_weights
-        rest = [card.free_bytes - loaded - int(card.free_bytes * (1 - fraction)) for card in cards]
-        ends.append(
-            (
-                _filled(pools, options, given, min(rest, default=0), drafts, drafted, layers, bool(cards), beside),
-                min(rest, default=0),
-            )
-        )
-    low, high = ends[0][0], ends[1][0]
+    room = amount(options, "room")
+    loaded = weights + rotary + of_weights
+    rests = [room[0], room[2]] if room else [_rest(cards, loaded, fraction) for fraction in shares]
+    is_known = bool(cards) or room is not None
+    low, high = [_filled(pools, options, given, rest, drafts, drafted, layers, is_known, beside) for rest in rests]
     page = whole(options, "page", 1)
     of_draft = beside or int(_cell(pools, _ratio_of_windows(pools, options), 0, layers) * drafts / max(layers, 1))
     places = tuple(
@@ -210,6 +235,8 @@ def deploy(
     chosen: dict[str, Value] = {**options, "length": length}
     if tensor > 1:
         chosen["tensor"] = tensor
+    if room is not None:
+        chosen["tokens"] = low.tokens
     if "cache" not in options and given.dtype == "fp8":
         chosen["cache"] = "fp8_e4m3"
     return Deployment(
@@ -217,10 +244,16 @@ def deploy(
         version or VERSION,
         places,
         tuple(_figures(pools, page, low, high, weights + rotary, drafts, drafted, layers, length, beside)),
-        tuple(words_for([one for one in OPTIONS if one.key != "draft_layers"], chosen)),
-        tuple(_advice(pools, cards, high, longest)),
+        tuple(words_for([one for one in OPTIONS if one.key not in ("draft_layers", "room")], chosen)),
+        tuple(_advice(pools, cards, low, longest, length, holds)),
         tuple(_notes(pools, cards, share, text(options, "draft", "") == "dflash" and not beside)),
+        request=(low.tokens >= length, high.tokens >= length) if cards and pools.full else (True, True),
     )
+
+
+def _rest(cards: Sequence[Card], loaded: int, share: Fraction) -> int:
+    """The bytes for pools on the fullest device: its share less what is loaded (`_profile_available_bytes`)."""
+    return min([card.free_bytes - loaded - int(card.free_bytes * (1 - share)) for card in cards], default=0)
 
 
 def _split(costs: Costs, options: Mapping[str, Value], cards: Sequence[Card]) -> tuple[int, Split]:
@@ -465,12 +498,33 @@ def _ends(key: str, what: str, ends: Sequence[int | Fraction], unit: str, digits
     return Figure(key, what, Fraction(ends[0]), Fraction(ends[1]), unit, digits, rule, proof)
 
 
-def _advice(pools: Pools, cards: Sequence[Card], high: Filled, longest: int) -> list[str]:
+def _advice(
+    pools: Pools,
+    cards: Sequence[Card],
+    low: Filled,
+    longest: int,
+    length: int,
+    holds: Callable[[dict[str, Value]], bool],
+) -> list[str]:
+    """The longest request that is certain to fit, and the changes each of which alone makes one of `length` tokens
+    fit."""
     if not cards:
         return []
-    if not high.tokens:
+    if low.tokens < length:
+        tries: list[tuple[str, dict[str, Value]]] = [
+            ("--kv-cache-dtype fp8_e4m3", {"cache": "fp8_e4m3"}),
+            ("--mem-fraction-static 0.9", {"share": Fraction(9, 10)}),
+            ("--mem-fraction-static 0.95", {"share": Fraction(95, 100)}),
+            ("--mamba-full-memory-ratio 0.1", {"states": Fraction(1, 10)}),
+            ("--swa-full-tokens-ratio 0.1", {"windows": Fraction(1, 10)}),
+        ]
+        found = [f"{said} is enough." for said, change in tries if holds(change)]
+        if low.tokens:
+            return [f"--context-length {low.tokens}: the longest that is certain to fit.", *found]
+        if found:
+            return ["It is not certain that the weights leave memory for tokens.", *found]
         return ["The weights leave no memory for tokens: a higher --mem-fraction-static, or more ranks."]
-    most = min(high.tokens, longest or high.tokens)
+    most = min(low.tokens, max(longest, length) or low.tokens)
     found = [f"--context-length may be up to {most:,} for one request."]
     if pools.windowed:
         found.append("A smaller --swa-full-tokens-ratio gives windows fewer tokens and full layers more.")

@@ -162,7 +162,7 @@ def deploy(
                 tokens[2] if middle else None,
             )
         )
-        length = whole(options, "length", given.tokens)
+        length = length_of(options, given)
         of_one = -(-length // block)
         ratios = [Fraction(n, of_one) for n in counts]
         found.append(
@@ -202,6 +202,10 @@ def deploy(
         for word in words_for(OPTIONS, chosen)
     ]
     inside = [(name, options[key]) for name, key in IN_CONFIG if key in options]
+    advice: list[str] = []
+    is_held = not counts or counts[0] * block >= length_of(options, given)
+    if cards and not is_held:
+        advice.append(f"--max_seq_len {counts[0] * block}: the longest request that the cache holds.")
     notes = (
         ["Buffers of the engine and of activations come on top: --available-memory takes what its log calls available."]
         if ends is None
@@ -210,4 +214,18 @@ def deploy(
     if inside:
         said = ", ".join([f"{name}: {value}" for name, value in inside])
         notes.append(f"In the file of --extra_llm_api_options: kv_cache_config: {{{said}}}.")
-    return Deployment("tensorrt-llm", version or VERSION, tuple(places), tuple(found), tuple(words), (), tuple(notes))
+    return Deployment(
+        "tensorrt-llm",
+        version or VERSION,
+        tuple(places),
+        tuple(found),
+        tuple(words),
+        tuple(advice),
+        tuple(notes),
+        request=(is_held, is_held),
+    )
+
+
+def length_of(options: Mapping[str, Value], given: Conditions) -> int:
+    """The tokens of a request."""
+    return whole(options, "length", given.tokens)

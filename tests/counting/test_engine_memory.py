@@ -221,3 +221,11 @@ def test_an_engine_is_named_in_capitals_or_not():
     ]
     with pytest.raises(Problem, match='did you mean "vllm"'):
         engines.engine("vlm")
+
+
+def test_llama_cpp_s_context_and_an_indexer_s_buffers_are_ranges():
+    """451 to 456 MiB, as three RTX 4090 left unaccounted for (llama.cpp#15860), and up to two and a half times."""
+    served = engines.serve("llama.cpp", costs("deepseek-v3.2"), Conditions(4096), 80 * 10**9, "H100", "NVIDIA")
+    terms = {t.key: t for t in served.terms}
+    assert (terms["context"].least, terms["context"].most) == (451 * 2**20, 456 * 2**20)
+    assert terms["compute"].most == terms["compute"].least * 5 // 2

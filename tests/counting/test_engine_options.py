@@ -81,6 +81,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "apart": ("--enable-dp-attention --dp-size 2", "--enable-dp-attention --dp-size 4", OF_EXPERTS),
         "share": ("0.7", "0.9"),
         "tokens": ("10000", "20000"),
+        "room": ("10GiB", "20GiB"),
         "length": ("65536", "131072"),
         "running": ("16 --disable-radix-cache", "32 --disable-radix-cache"),
         "chunk": ("2048", "8192"),
@@ -101,6 +102,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "llama.cpp": {
         "context": ("8192", "40960"),
+        "room": ("2GiB --parallel 2", "4GiB", GGUF_WINDOWS),
         "parallel": ("2", "4"),
         "batch": ("256", "4096"),
         "step": ("128", "2048"),
@@ -123,6 +125,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "ollama": {
         "context": ("8192", "40960"),
+        "room": ("2GiB", "4GiB --num-parallel 2"),
         "parallel": ("2", "4"),
         "batch": ("256", "1024"),
         "gpu_layers": ("10", "40"),
@@ -154,6 +157,8 @@ FURTHER = {
     "vllm on 160 GiB before": "qwen3-32b --engine vllm --engine-version 0.27 --on b200",
     "vllm on A100": "qwen3-32b --engine vllm --on a100-80gb",
     "vllm before 0.20": "qwen3-32b --engine vllm --engine-version 0.19 --on h100",
+    "vllm since 0.20": "qwen3-32b --engine vllm --engine-version 0.20 --on h100",
+    "sglang with free memory": "qwen3-8b --engine sglang --on rtx-4090,free:20GB",
     "vllm latents beside states 0.26": "kimi-linear-48b-a3b --engine vllm --engine-version 0.26 --on 2xh200",
     "vllm latents beside states 0.27": "kimi-linear-48b-a3b --engine vllm --engine-version 0.27 --on 2xh200",
     "vllm latents in fp8": "deepseek-v3.2 --engine vllm --kv-cache-memory-bytes 8GiB --kv-cache-dtype fp8_ds_mla",
@@ -225,7 +230,8 @@ def flat(served: Served) -> dict[str, str]:
         found[f"{f.key} {f.place}".strip()] = f"{float(f.least):.12g} to {float(f.most):.12g}{middle} {f.proof[:6]}"
     for i, place in enumerate((*of.places, *((of.host,) if of.host else ()))):
         for t in place.terms:
-            found[f"{i} {place.name}: {t.key}"] = f"{t.least} to {t.most} {t.how.value}"
+            rule = t.rule if " kernel " in t.rule else ""
+            found[f"{i} {place.name}: {t.key}"] = f"{t.least} to {t.most} {t.how.value} {rule}".strip()
         found[f"{i} {place.name}: limit"] = str(place.limit)
     found["command"] = " ".join(of.command)
     found["advice"] = " ".join(of.advice)
@@ -305,6 +311,65 @@ def test_the_command_line_and_the_api_answer_the_same():
             **({"weights": named["--weights"]} if "--weights" in named else {}),
         )
         assert flat(there) == figures(call), option.names[0]
+
+
+# Too large for the devices, with changes each of which is enough.
+TOO_LARGE = (
+    ("qwen3-32b --engine llama.cpp --weights Q4_K_M --on rtx-3090 -c 131072", 2),
+    ("qwen3-30b-a3b --engine llama.cpp --weights Q6_K --on rtx-3090 -c 32768", 2),
+    ("llama3.1-8b --engine llama.cpp --weights Q8_0 --on 16GB -c 65536", 3),
+    ("qwen3-32b --engine ollama --weights Q8_0 --on 2xrtx-3090 num_ctx=65536", 3),
+    ("qwen3-14b --engine sglang --on rtx-5090 --mem-fraction-static 0.97 --context-length 16000", 2),
+    ("llama3.1-8b --engine tensorrt-llm --on rtx-3090 --max-seq-len 131072", 1),
+)
+
+
+def test_what_is_said_to_be_enough_is_enough():
+    """And of the longest context and the most layers, one more is not."""
+    for call, number in TOO_LARGE:
+        served = answer(call)
+        assert not served.is_enough, call
+        found = [one for one in served.deployment.advice if " is enough" in one or "the longest" in one]
+        assert len(found) >= number, (call, found)
+        for one in found:
+            words = one.partition(" is enough")[0].partition(":")[0].partition(" (")[0]
+            name, _, value = words.partition(" ")
+            assert answer(f"{call} {words if '=' in words or name.startswith('-') else f'{name}={value}'}").is_enough, (
+                one
+            )
+            step = {"--n-cpu-moe": -1, "--n-gpu-layers": 1, "--ctx-size": 256, "num_gpu": 1, "num_ctx": 256}.get(name)
+            if step:
+                more = f"{name} {int(value) + step}" if name.startswith("-") else f"{name}={int(value) + step}"
+                assert not answer(f"{call} {more}").is_enough, one
+
+
+def test_a_pool_that_holds_no_request_is_no_fit():
+    """Not even where weights and pool do: Llama 3.1 8B has 54,528 tokens left on 24 GB."""
+    for call in (
+        "llama3.1-8b --engine tensorrt-llm --on rtx-3090 --max-seq-len {}",
+        "llama3.1-8b --engine sglang --mem-fraction-static 0.9 --on rtx-3090 --context-length {}",
+    ):
+        assert answer(call.format(16384)).is_enough
+        longer = answer(call.format(131072))
+        assert not longer.is_enough and not longer.deployment.may_be_enough
+        assert "does not fit" in longer.sentence
+        assert any("the longest" in one for one in longer.deployment.advice)
+    unsure = answer("llama3.1-8b --engine sglang --on rtx-3090 --context-length 35000")
+    assert unsure.deployment.may_be_enough and not unsure.is_enough
+
+
+def test_memory_for_the_cache_says_how_many_tokens():
+    """By hand: Qwen3 32B keeps 64 layers × 8 heads × (128 + 128) × 2 bytes a token, and Gemma 3 27B in llama.cpp 10
+    layers × 16 heads × (128 + 128) × 2 bytes for all and 52 for 1,536 cells of each of two sequences."""
+    token = 64 * 8 * 256 * 2
+    for engine in ("sglang --available-memory", "llama.cpp --cache-memory", "ollama --cache-memory"):
+        found = answer(f"qwen3-32b --engine {engine} 8GiB --context 4096").deployment.figures
+        tokens = next(int(f.most) for f in found if f.key in ("tokens", "slot"))
+        assert tokens == 8 * 2**30 // token
+    one = 16 * 128 * 2 * 2
+    cells = (4 * 2**30 // 2 - 52 * one * 1536) // (10 * one) // 256 * 256
+    gemma = answer("gemma3-27b --engine ollama --weights Q4_K_M --cache-memory 4GiB num_parallel=2")
+    assert gemma.deployment.command[0] == f"OLLAMA_CONTEXT_LENGTH={cells}"
 
 
 def test_defaults_are_those_of_the_engines():

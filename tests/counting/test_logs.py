@@ -410,3 +410,68 @@ def test_the_share_of_the_memory_is_read_in_each_of_its_forms(line):
     found = read_log(f"vLLM API server version 0.8.5\n{AT} {line}")
     share = values_of(found)[0]["share"]
     assert share == Fraction(8, 10)
+
+
+def state_at(lines: str, counted: float, share: float, digits: int = 2, **options: Any) -> State:
+    """How a figure stands that is printed as this share of the counted one."""
+    return reading(lines.format(f"{counted * share:.{digits}f}"), **options).replay.rows[-1].state
+
+
+def counted_in(lines: str, **options: Any) -> float:
+    """The counted figure, at most, in the unit of the line."""
+    row = reading(lines.format("1.00"), **options).replay.rows[-1]
+    return float(row.counted.rpartition(" to ")[2].split(" ")[0].replace(",", ""))
+
+
+def test_how_much_more_may_be_loaded_than_is_counted():
+    """3% are buffers of kernels in vLLM, and half a GiB of workspaces in SGLang; more is another figure."""
+    lines = "vLLM API server version 0.11.0\nnon-default args: {{'model': 'Qwen/Qwen3-8B'}}\nModel loading took {} GiB"
+    counted = counted_in(lines)
+    assert [state_at(lines, counted, n) for n in (1, 1.02, 1.04)] == [State.EQUAL, State.EXPLAINED, State.DIFFERENT]
+    lines = "server_args=ServerArgs(model_path='Qwen/Qwen3-0.6B')\nLoad weight end. x, mem usage={} GB."
+    weights = 0.596e9 * 2 / 2**30 + 0.01  # of 596 million parameters, and the rotary table
+    states = [state_at(lines, weights, 1 + more / weights) for more in (0, 0.45, 0.56)]
+    assert states == [State.EQUAL, State.EXPLAINED, State.DIFFERENT]
+
+
+def test_a_compute_buffer_is_inside_a_fifth_of_its_estimate():
+    head = "llama_model_loader: - kv 2: general.name str = Qwen3 8B\nload_tensors: offloaded 37/37 layers to GPU\n"
+    head += "load_tensors: CUDA0 model buffer size = 1.00 MiB\nllama_context: n_ctx = 8192\n"
+    lines = head + "llama_context: CUDA0 compute buffer size = {} MiB"
+    counted = counted_in(lines, weights="Q8_0")
+    assert state_at(lines, counted, 1.18, weights="Q8_0") is State.INSIDE
+    assert state_at(lines, counted, 1.25, weights="Q8_0") is State.DIFFERENT
+
+
+def test_a_mix_of_a_maker_is_within_a_third_of_the_tool_s():
+    """To a thousandth it is the tool's own, whose buffers then must agree."""
+    head = "llama_model_loader: - kv 2: general.name str = Qwen3 8B\nprint_info: file type = Q4_K - Medium\n"
+    counted = counted_in(head + "print_info: file size = {} GiB")
+    found = [state_at(head + "print_info: file size = {} GiB", counted, n) for n in (1.0, 1.01, 1.3, 1.5)]
+    assert found == [State.EQUAL, State.EXPLAINED, State.EXPLAINED, State.DIFFERENT]
+
+
+def test_a_request_as_long_as_the_pool_fits():
+    """And what frees the graphs of SGLang has SGLang's name."""
+    lines = "vLLM API server version 0.19.0\nnon-default args: {{'model': 'Qwen/Qwen3-8B', 'max_model_len': {}}}\n"
+    lines += f"{AT} Available KV cache memory: 2.25 GiB"
+    (longest,) = [f for f in reading(lines.format(8192)).replay.deployment.figures if f.key == "longest"]
+    fits, more = [reading(lines.format(int(longest.least) + n)).replay.advice[0] for n in (0, 16)]
+    assert "does not" not in fits and f"--max-model-len {int(longest.least)} fits" in more
+    graphs = "Capture cuda graph end. Time elapsed: 1 s. mem usage=1.25 GB."
+    log = reading(f"server_args=ServerArgs(model_path='Qwen/Qwen3-8B')\n{graphs}")
+    assert any("--disable-cuda-graph frees them" in one for one in log.replay.advice)
+
+
+def test_facts_of_llama_cpp_and_ollama_are_read_by_their_names():
+    """Tokens handed over and those of a step, flash attention in words, memory in GiB and MiB, slots of a runner."""
+    lines = ["llama_context: n_batch = 256", "llama_context: n_ubatch = 128", "llama_context: flash_attn = disabled"]
+    words = read_log("\n".join(["print_info: arch = llama", *lines])).words
+    assert " ".join(words) == "--batch-size 256 --ubatch-size 128 --flash-attn off"
+    compute = 'source=types.go:1 msg="inference compute" id=GPU-1 library=CUDA total="24.0 GiB" available="10.5 GiB"'
+    load = 'msg=load request="{Operation:commit BatchSize:256 FlashAttention:true KvSize:8192 Parallel:4'
+    log = read_log(f"{compute}\n{load}")
+    assert log.devices == (("CUDA0", 10752),)
+    assert " ".join(log.words) == "--ctx-size 8192 --parallel 4 --ubatch-size 256 --flash-attn on"
+    (size, bits) = read_log("print_info: file size = 373.71 MiB (5.00 BPW)").found
+    assert (size.unit, float(size.number), bits.key) == ("MiB", 373.71, "bits")
