@@ -8,6 +8,7 @@ that is looked up.
 
 from __future__ import annotations
 
+import datetime
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -37,9 +38,10 @@ class Mapped(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Mappings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file: transformers' version, and the types."""
+    """The file: transformers' version, the day on which each reason was looked at, and the types."""
 
     version: str
+    day: datetime.date
     types: dict[str, Mapped]
 
 
@@ -53,9 +55,10 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 class Registry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The file: vLLM's version, and the classes."""
+    """The file: vLLM's version, the day on which each reason was looked at, and the classes."""
 
     version: str
+    day: datetime.date
     classes: dict[str, Listed]
 
 

@@ -13,6 +13,7 @@ aria: aria_text
 axk1
 axk2
 baichuan
+baichuan_m1
 bailing_hybrid
 bailing_moe: bailing_moe bailing_moe_v2 param2moe sarvam_moe
 bailing_moe_v2_5
@@ -162,6 +163,7 @@ olmo
 olmo2: olmo2 olmo3
 olmo_hybrid
 olmoe
+openelm
 openpangu: PanguProMoE pangu_ultra_moe
 opt
 pegasus_x
@@ -212,6 +214,7 @@ ultrabert
 voxtral_realtime: voxtral_realtime_text
 whisper
 xglm
+xing4_0
 xlm: flaubert xlm
 xlnet
 xlstm

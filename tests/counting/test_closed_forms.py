@@ -1231,6 +1231,37 @@ def gear(c):
     return Form(ends(c, True) + D + L * layer + sum(mixed) * taps, 2 * growing * K * H)
 
 
+def xing(c):
+    """DeepSeek-V3's with weights of the streams before each half of a layer."""
+    M, wide = c["hc_mult"], c["hc_mult"] * c["hidden_size"]
+    streams = 2 * c["num_hidden_layers"] * ((2 + M) * M * (wide + 1) + 3)
+    form = deepseek()(c)
+    return form._replace(total=form.total + streams)
+
+
+def baichuan_m1(c):
+    """Two taps of each head's keys and values; layers with a window have heads of their own."""
+    D, L, near = c["hidden_size"], c["num_hidden_layers"], [i in c["sliding_window_layers"] for i in range(99)]
+    full, window = c["num_attention_heads"], c["num_swa_attention_heads"]
+    total = cache = 0
+    for is_near in near[:L]:
+        N, K = (window, c["num_swa_key_value_heads"]) if is_near else (full, c["num_key_value_heads"])
+        total += 2 * D * D + 2 * D * (D // N * K) + 4 * K + gated(D, c["intermediate_size"]) + 2 * D
+        cache += 2 * (D // N) * K
+    return Form(2 * c["vocab_size"] * D + D + total, cache)
+
+
+def openelm(c):
+    D, H, m, total = c["model_dim"], c["head_dim"], c["ffn_dim_divisor"], 0
+    for N, K, times in zip(c["num_query_heads"], c["num_kv_heads"], c["ffn_multipliers"]):
+        wide = times * D
+        near = max(m, int(wide + m / 2) // m * m)
+        inner = near + m * (near < 0.9 * wide)
+        total += D * (2 * N + 2 * K) * H + 3 * D * inner + 2 * D + 2 * H * c["normalize_qk_projections"]
+    heads = 1 if c["share_input_output_layers"] else 2
+    return Form(heads * c["vocab_size"] * D + D + total, 2 * H * sum(c["num_kv_heads"]))
+
+
 def spark(c):
     """A gate for each head, made from the layer's input."""
     D, L, N, K, H, F = sizes(c)
@@ -1602,6 +1633,9 @@ FORMS |= {
     "nanbeige": nanbeige,
     "qwen": qwen,
     "spark2_5": spark,
+    "xing4_0": xing,
+    "baichuan_m1": baichuan_m1,
+    "openelm": openelm,
     "talkie": talkie,
     "lille-130m": lille,
     **dict.fromkeys(("Klear", "klear"), klear),
@@ -2537,6 +2571,18 @@ RANDOM |= {
         flags(attention_bias=BOOL),
         fixed(conv_L_cache=(2, 5), sliding_window=(4, 9), does=(["conv_mixer", "full_attention", "conv_mixer"] * 4,)),
     ).map(lambda c: {k: v for k, v in c.items() if k != "does"} | {"layer_types": c["does"][: c["num_hidden_layers"]]}),
+    "xing4_0": both(LATENT_BLOCKS, fixed(hc_mult=(2, 3), hc_sinkhorn_iters=(2, 5))),
+    "baichuan_m1": both(
+        blocks(square=True),
+        fixed(hidden_size=(48, 96), num_attention_heads=(4, 8), num_key_value_heads=(2, 4), sliding_window=(4, 9)),
+        fixed(num_swa_attention_heads=(6, 3), num_swa_key_value_heads=(3, 1), sliding_window_layers=([0, 2], [1], [])),
+    ).map(lambda c: renamed(c, head_dim="", tie_word_embeddings="")),
+    "openelm": both(
+        fixed(vocab_size=(61, 67), model_dim=(30, 34), head_dim=(8, 14), num_transformer_layers=(3,)),
+        fixed(num_query_heads=([4, 4, 6], [2, 6, 12]), num_kv_heads=([2, 2, 3], [1, 2, 2])),
+        fixed(ffn_multipliers=([0.9, 1.5, 2.1], [0.5, 1.0, 4.0]), ffn_dim_divisor=(7, 10)),
+        fixed(normalize_qk_projections=(True, False), share_input_output_layers=(True, False)),
+    ),
     "spark2_5": both(
         blocks(),
         flags(attention_bias=BOOL, mlp_bias=BOOL),

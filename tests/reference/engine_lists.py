@@ -8,6 +8,7 @@ class that has both, or neither. It writes `macros/catalogue/vllm_classes.json`.
 from __future__ import annotations
 
 import ast
+import datetime
 import json
 import re
 import sys
@@ -266,9 +267,8 @@ def main(folder: Path) -> None:
     if wrong:
         sys.exit("nothing is written:\n" + "\n".join(wrong))
     lines = (f"{json.dumps(name)}: {json.dumps(row, ensure_ascii=False)}" for name, row in rows.items())
-    VLLM_FILE.write_text(
-        f'{{"version": {json.dumps(version[1])}, "classes": {{\n' + ",\n".join(lines) + "\n}}\n", "utf-8"
-    )
+    told = f'"version": {json.dumps(version[1])}, "day": "{datetime.date.today()}"'
+    VLLM_FILE.write_text(f'{{{told}, "classes": {{\n' + ",\n".join(lines) + "\n}}\n", "utf-8")
     print({"classes": len(rows), "covered": sum("type" in row for row in rows.values())})
 
 

@@ -6,6 +6,7 @@ that nothing needs. It writes `macros/catalogue/transformers_types.json`, and pr
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
 from importlib.metadata import version
@@ -102,8 +103,8 @@ def main() -> None:
     if wrong:
         sys.exit("nothing is written:\n" + "\n".join(wrong))
     lines = (f"{json.dumps(name)}: {json.dumps(row, ensure_ascii=False)}" for name, row in rows.items())
-    version_there = json.dumps(version("transformers"))
-    FILE.write_text(f'{{"version": {version_there}, "types": {{\n' + ",\n".join(lines) + "\n}}\n", "utf-8")
+    told = f'"version": "{version("transformers")}", "day": "{datetime.date.today()}"'
+    FILE.write_text(f'{{{told}, "types": {{\n' + ",\n".join(lines) + "\n}}\n", "utf-8")
     print({"types": len(rows), "default configs of generating types that are refused": refused})
 
 

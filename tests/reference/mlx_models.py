@@ -11,8 +11,10 @@ import importlib
 import json
 import sys
 from importlib.metadata import version
+from typing import Any
 
 import mlx.core as mx
+import mlx.nn as nn
 import numpy as np
 
 from macros.engine.forward import logits
@@ -23,16 +25,29 @@ from .configs import PROMPT, small_config
 from .own import SEED, listed, own_model
 
 # The module of mlx-lm for each.
-TYPES = {name: name for name in ("spark2_5", "qwen", "talkie", "lille-130m", "Klear", "plamo", "gear")}
+TYPES = {
+    name: name
+    for name in ("spark2_5", "qwen", "talkie", "lille-130m", "Klear", "plamo", "gear", "baichuan_m1", "openelm")
+}
+OF_VLM = ("xing4_0",)  # which mlx-vlm has
+
+
+def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
+    """The class of a type's language model, of a config."""
+    if model_type in OF_VLM:
+        settings = importlib.import_module(f"mlx_vlm.models.{model_type}.config").ModelConfig.from_dict(raw)
+        return importlib.import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel(settings)
+    module = importlib.import_module(f"mlx_lm.models.{TYPES[model_type]}")
+    return module.Model(module.ModelArgs.from_dict(raw))
 
 
 def compared(model_type: str) -> float:
     """The largest difference of the logits, as a share of the largest. Raises AssertionError where anything differs."""
     raw = small_config(model_type)
-    module = importlib.import_module(f"mlx_lm.models.{TYPES[model_type]}")
-    theirs, ours = module.Model(module.ModelArgs.from_dict(raw)), own_model(model_type, raw)
+    theirs, ours = made(model_type, raw), own_model(model_type, raw)
     rng, arrays = np.random.default_rng(SEED), {}
-    for name, shape in sorted(ours.counts.tensors()):
+    buffers = dict(ours.counts.tensors(ours.counts.buffers))
+    for name, shape in sorted({**dict(ours.counts.tensors()), **buffers}.items()):
         random = rng.normal(size=tuple(map(int, shape)))
         near = 0.0 if random.ndim > 1 or name.endswith("bias") else 1.0
         arrays[name] = (near + random / (random.shape[-1] ** 0.5 if random.ndim > 1 else 5)).astype(np.float32)
@@ -40,11 +55,12 @@ def compared(model_type: str) -> float:
     published = theirs.sanitize(published) if hasattr(theirs, "sanitize") else published
     theirs.load_weights(list(published.items()), strict=True)  # each name and shape, no more and no less
     ids = rng.integers(0, raw["vocab_size"], (1, PROMPT))
-    reference = np.array(theirs(mx.array(ids)))
+    out = theirs(mx.array(ids))
+    reference = np.array(getattr(out, "logits", out))
     mine, _ = logits(ours.architecture, ours.config, Arrays(arrays), ids[0])
     close(mine, reference[0])
     told = {"config_json": json.dumps(raw), "meta_json": json.dumps({"seed": SEED, "mlx_lm": version("mlx-lm")})}
-    stored = {f"w/{name}": array for name, array in arrays.items()}
+    stored = {f"{'b' if name in buffers else 'w'}/{name}": array for name, array in arrays.items()}
     file = TESTS / f"golden/{model_type}.npz"
     np.savez_compressed(file, **told, input_ids=ids, logits=reference, hidden=np.zeros(0), **stored)
     listed(model_type)
@@ -52,5 +68,5 @@ def compared(model_type: str) -> float:
 
 
 if __name__ == "__main__":
-    for name in sys.argv[1:] or TYPES:
+    for name in sys.argv[1:] or (*TYPES, *OF_VLM):
         print(f"{name}: {compared(name):.1e}")

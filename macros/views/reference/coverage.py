@@ -160,7 +160,7 @@ def coverage_mappings() -> Html:
     with_towers = [name for name in with_images if has_tower(name)]
     reasons = dict.fromkeys(sorted(row.reason for row in made.types.values() if row.reason))
     why = [
-        (reason, rounding.grouped(len(names)), joined((code(name) for name in names), ", "))
+        (reason, values.date(made.day), rounding.grouped(len(names)), joined((code(name) for name in names), ", "))
         for reason in reasons
         for names in [[name for name, row in made.types.items() if row.reason == reason]]
     ]
@@ -170,7 +170,12 @@ def coverage_mappings() -> Html:
     ]
     return block(
         table("By mapping", ["Mapping", number("Types"), number("Covered")], sums, name="Mappings of transformers"),
-        table("Not covered", ["Reason", number("Types"), "Which"], why, name="Types that are not covered, by reason"),
+        table(
+            "Not covered",
+            ["Reason", "Looked at", number("Types"), "Which"],
+            why,
+            name="Types that are not covered, by reason",
+        ),
         table("All types", ["Type", "Mappings", "Covered", "Towers"], rows, name="Types of transformers’ mappings"),
         conventions(
             html("The mappings are those of transformers {}.", made.version),
@@ -202,7 +207,9 @@ def coverage_vllm() -> Html:
         table("By list", ["List", number("Classes"), number("Covered")], sums, name="Lists of vLLM’s registry"),
         table("All classes", ["Class", "Lists", "Covered"], rows, name="Classes of vLLM’s registry"),
         conventions(
-            html("The registry is that of vLLM {}.", made.version),
+            html(
+                "The registry is that of vLLM {}; each reason was looked at on {}.", made.version, values.date(made.day)
+            ),
             "A class is covered if a config.json that names it, and its type, is read.",
         ),
     )
