@@ -197,7 +197,7 @@ class Stepper {
     )
   }
   /**
-   * The boxes of a step: its own, or that of the last step before it in its section which has one, or of the next, since
+   * The boxes of a step: its own, or that of the last step before it in its section that has one, or of the next, since
    * a diagram has none for what only rearranges numbers.
    * @param {Element[]} boxes
    * @param {HTMLElement} step

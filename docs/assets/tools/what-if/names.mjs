@@ -15,8 +15,10 @@ const { by_words, contained, Known, MOST_CANDIDATES, reference, resolve } = M["c
   MOST_MILLISECONDS = 30_000
 
 /** The hub of this site and the hosts to which it redirects; an empty text if it asks none. @returns {string[]} */
-const hosts = () =>
-  /** @type {HTMLMetaElement?} */ ((document.querySelector('meta[name="ep-hub"]'))?.content ?? "").split(" ")
+const hosts = () => {
+  const meta = /** @type {HTMLMetaElement?} */ (document.querySelector('meta[name="ep-hub"]'))
+  return (meta?.content ?? "").split(" ")
+}
 const hub = () => hosts()[0]
 /** The host that would be asked. */
 export const host = () => (hub() ? new URL(hub()).host : "")
