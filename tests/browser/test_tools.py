@@ -610,7 +610,7 @@ def test_scripts_and_data_are_light(site_folder):
     }  # without the engine; fetched once a list is given
     apart |= {"tools/compare", "tools/what-if"}  # besides those listed: what is fetched once it is opened
     apart |= {"tools/combobox.mjs", "tools/find.mjs"}  # and these
-    apart |= {"tools/elements.mjs", "tools/forms.mjs"}  # these draw the other tools
+    apart |= {"tools/elements.mjs"}  # draws what is no tool
     apart |= {
         "tools/cells.mjs",
         "tools/fits.mjs",
