@@ -516,3 +516,41 @@ def test_plan_answers_a_task_in_cells_that_need_no_page(plan_of, task):
     answer = plan_of(task, model="llama3-8b", on="h100", **more)
     assert answer["said"][0].startswith("Llama 3 8B") and answer["notes"]
     assert all(len(row) == len(table["head"]) for table in answer["tables"] for row in table["rows"])
+
+
+# --- where each word looks: from the numbers that a page serves -------------------------------------------------------
+
+LOOKS = """
+import { readFileSync } from "node:fs"
+import * as tool from "./tools/attention/answer.mjs"
+const { page, chosen } = JSON.parse(readFileSync(0, "utf-8")),
+  names = tool.namesOf(page.habits.split("|"), 1),
+  looks = tool.served(page)
+const wrong = ["0.1", "2.0"].map(head => {
+  try {
+    return tool.rulesOf(names).head(head)
+  } catch (error) {
+    return error.message
+  }
+})
+console.log(JSON.stringify({ names, looks, wrong, said: tool.answer(looks, chosen, names) }))
+"""
+
+
+def test_a_head_says_where_its_word_looks_most_and_no_word_sees_a_later_one(folder):
+    page = {"words": "a|b|c", "shares": "1 0.3 0.7 0.2 0.5 0.3,1 0.9 0.1 0.4 0.35 0.25", "habits": "itself|"}
+    (folder / "attention.mjs").write_text(LOOKS, "utf-8")
+
+    def ask(**chosen):
+        command = [Path(NODE.origin).parent / "bin/node", "attention.mjs"]
+        given = json.dumps({"page": page, "chosen": chosen})
+        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    answer = ask(word="", head="0.1")
+    assert answer["names"] == ["0.0", "0.1"]
+    assert answer["looks"]["heads"][0] == [[1, None, None], [0.3, 0.7, None], [0.2, 0.5, 0.3]]
+    assert answer["said"] == {"n": 1, "row": 2, "most": 0, "share": 0.4, "name": "Layer 0, head 1"}
+    assert ask(word="2", head="0.0")["said"]["most"] == 1 and ask(word="9", head="0.0")["said"]["row"] == 2
+    assert answer["wrong"][0] == "0.1" and answer["wrong"][1].startswith("head = 2.0: there is none")
