@@ -15,7 +15,7 @@ from macros.__main__ import main
 from macros.api.changes import changed
 from macros.catalogue import gguf_checkpoint, presets
 from macros.catalogue.checkpoints import checkpoint
-from macros.catalogue.gguf_header import Values, read_gguf
+from macros.catalogue.gguf_header import Placed, Values, read_gguf
 from macros.counting.costs import of as costs_of
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
@@ -152,6 +152,41 @@ def test_a_split_file_is_one(tmp_path):
         presets.load(str(tmp_path / "m-00001-of-00002.gguf"))
 
 
+WRONG_PARTS = {
+    "lists token_embd.weight, which another part lists too": ({}, {}, slice(0, None)),
+    "has 30 tensors in 2 files, and says 29": ({"split.tensors.count": 29}, {}, slice(9, None)),
+    "split.count = 3, and its name says 2": ({}, {"split.count": 3}, slice(9, None)),
+    "split.count = 0, and its name says 2": ({"split.count": 0}, {}, slice(9, None)),
+    "split.no = 0, and it is number 1": ({}, {"split.no": 0}, slice(9, None)),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_PARTS)
+def test_parts_that_do_not_go_together(tmp_path, said):
+    first, second, rest = WRONG_PARTS[said]
+    of_first = {"split.no": 0, "split.count": 2, "split.tensors.count": len(tensors())} | first
+    of_second = {"general.architecture": "llama", "split.no": 1, "split.count": 2} | second
+    some = list(tensors().items())
+    write(tmp_path / "m-00001-of-00002.gguf", METADATA | of_first, dict(some[:9]), {})
+    write(tmp_path / "m-00002-of-00002.gguf", of_second, dict(some[rest]), {})
+    with pytest.raises(Problem) as problem:
+        read_gguf(tmp_path / "m-00001-of-00002.gguf")
+    assert said in str(problem.value)
+
+
+def test_one_file_may_say_that_it_is_not_split_and_a_thousand_parts_are_looked_for(tmp_path):
+    write(tmp_path / "m.gguf", METADATA | {"split.count": 0}, tensors(), {})
+    assert read_gguf(tmp_path / "m.gguf").files == 1
+    with pytest.raises(Problem, match="is one of 99999 files, .*m-00003-of-99999.gguf and 997 more"):
+        read_gguf(tmp_path / "m-00001-of-99999.gguf")
+    for length in (1000, 1001):
+        (tmp_path / "name.gguf").write_bytes(header(count=1, rest=tensor("n" * length)) + bytes(128))
+        try:
+            assert len(next(iter(read_gguf(tmp_path / "name.gguf").tensors))) == length == 1000
+        except Problem as problem:
+            assert length == 1001 and "has a text of 1,001 bytes in its header, more than 1,000" in str(problem)
+
+
 def test_what_the_metadata_and_the_tensors_say_otherwise_is_told(tmp_path, capsys):
     path = tmp_path / "small.gguf"
     there = {name: array for name, array in tensors().items() if name != "blk.1.ffn_up.weight"}
@@ -210,6 +245,22 @@ def test_a_broken_file_is_one_line(tmp_path, capsys, name, command):
     assert main([command, str(path), *(["--tokens", "1"] if command == "run" else [])]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1 and "broken.gguf" in said
+
+
+def test_bounds_of_tensors(tmp_path):
+    """A shape of 2^62 numbers is read, more are not; of a small tensor alone the numbers are."""
+    path = tmp_path / "x.gguf"
+    for sides, is_read in (((2**31, 2**31), True), ((2**31, 2**31 + 32), False)):
+        path.write_bytes(header(count=1, rest=tensor(axes=2, shape=sides)) + bytes(64))
+        if is_read:
+            assert read_gguf(path).tensors["a"].size == 4 * 2**62
+        else:
+            with pytest.raises(Problem, match="whose rows are not whole blocks"):
+                read_gguf(path)
+    path.write_bytes(bytes(70_000))
+    assert len(Placed("F32", (16_384,), 65_536, path, 0).floats()) == 16_384
+    assert Placed("F32", (16_385,), 65_540, path, 0).floats() == []
+    assert Placed("F16", (4,), 8, path, 0).floats() == [] == Placed("F32", (4,), 16, path, 69_990).floats()
 
 
 FREQUENCIES = {"rope_freqs.weight": np.array([1, 2, 4, 8, 1, 1, 1, 1], np.float32)}

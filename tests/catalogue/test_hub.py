@@ -173,6 +173,56 @@ def downloaded(path):
     )
 
 
+@pytest.mark.parametrize(
+    "file", [".safetensors", ".hidden.safetensors", "a/b.safetensors", "a\\\\b.safetensors", "x.bin", "/x.safetensors"]
+)
+def test_an_index_names_files_beside_it(tmp_path, file):
+    path = tmp_path / "index.json"
+    path.write_text(json.dumps({"weight_map": {"t": file}}))
+    with pytest.raises(Problem, match="names '"):
+        hub_client._files(downloaded(path), "org/x", None)
+
+
+class Answer:
+    """Of a host: so many bytes of a file, whatever range was asked for."""
+
+    def __init__(self, status: int, content: bytes):
+        self.status_code, self.content = status, content
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def iter_bytes(self, size: int):
+        yield from (self.content[at : at + size] for at in range(0, len(self.content), size))
+
+
+def answering(status: int, content: bytes):
+    """A library of the hub whose host answers so."""
+    session = SimpleNamespace(stream=lambda *_, **more: Answer(status, content))
+    utils = SimpleNamespace(build_hf_headers=dict, hf_raise_for_status=lambda answer: None)
+    return SimpleNamespace(utils=utils, get_session=lambda: session, hf_hub_url=lambda *_, **more: "https://x")
+
+
+def test_ranges_that_a_host_answers_otherwise():
+    """A whole file for its beginning is cut; for a later part it is refused; an end within the header is told."""
+    file = (200_000).to_bytes(8, "little") + bytes(300_000)
+    assert hub_client._range(answering(200, file), "org/x", "x", None, 0, 100) == file[:100]
+    with pytest.raises(Problem, match="does not answer range requests"):
+        hub_client._header(answering(200, file), "org/x", "x", None)
+    with pytest.raises(Problem, match="ends within its list of tensors"):
+        hub_client._header(answering(206, file[:1000]), "org/x", "x", None)
+    for length in (0, 7):
+        with pytest.raises(Problem, match="it is no safetensors file"):
+            hub_client._header(answering(206, file[:length]), "org/x", "x", None)
+    assert (
+        len(hub_client._header(answering(206, (99_992).to_bytes(8, "little") + bytes(9**6)), "org/x", "x", None))
+        == 10**5
+    )
+
+
 def test_bounds_of_what_lies_in_the_cache(tmp_path):
     path = tmp_path / "config.json"
     path.write_bytes(bytes(1000))

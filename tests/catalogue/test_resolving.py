@@ -90,6 +90,7 @@ https://huggingface.co/Models/Qwen/Qwen3-8B/Tree/main      qwen3-8b
 turboderp/Qwen3-8B-4.5bpw-exl2                             qwen3-8b
 unsloth/Qwen3-8B-rhtdbpw-GGUF:Q4_K_M                       -
 unsloth/Qwen3-8B-remix-GGUF                                -
+granite3.1:1b                                              granite-3.1-1b-a400m
 someone/Qwen3-8B                                           ? qwen3-8b
 someone/Qwen3-8B-medical                                   -
 Qwen/Qwen3-9B                                              -
@@ -182,6 +183,15 @@ def test_every_name_of_a_preset_means_it(slug):
         if "/" in name:
             assert presets.meant(f"https://huggingface.co/{name}/resolve/main/config.json").slug == slug
             assert presets.meant(f"{name}-GGUF").slug == slug
+
+
+UNCOUNTED = "aqlm autoround exl2 exl3 ggml hqq marlin mxfp8 onnx ov w4a4 w4a8 w8a16 3.0bpw int8mix q4ks".split()
+
+
+@pytest.mark.parametrize("word", UNCOUNTED)
+def test_a_format_that_is_not_counted_is_told(word):
+    found = presets.meant(f"someone/Qwen3-8B-{word}")
+    assert found.slug == "qwen3-8b" and "its own format is not counted" in found.why and not found.format
 
 
 def test_what_was_taken_for_granted_is_said():

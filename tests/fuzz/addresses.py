@@ -26,7 +26,7 @@ from macros.counting.formats import CACHE_BYTES, WEIGHTS
 from macros.engine.errors import seen
 from macros.engine.variations import VARIATIONS
 
-from . import Case, TooLong, configs, headers, own_machines
+from . import Case, TooLong, configs, gguf_headers, headers, own_machines
 from .questions import AMOUNTS, keys_of, slugs
 from .texts import MARK, text
 
@@ -251,8 +251,11 @@ def config(rng: random.Random) -> str:
     return said[:at] + rng.choice((",", "\x00", '"', "9", "\ufeff", text(rng))) + said[at:] if kind < 0.15 else said
 
 
-def file(rng: random.Random) -> dict[str, str]:
-    """A file for one of the two places that take one: its name, its place, its bytes in base 64."""
+def file(rng: random.Random) -> dict[str, Any]:
+    """A file for one of the two places that take one: its name, its place, its bytes in base 64, or the changes of a
+    GGUF file."""
+    if rng.random() < 0.3:
+        return {"name": "x.gguf", "place": "config.json file", "gguf": gguf_headers.draw(rng)}
     is_list = rng.random() < 0.6
     if not is_list:
         content = config(rng).encode("utf-8", "surrogatepass")
@@ -295,6 +298,9 @@ def trial(case: Case, folder: Path) -> None:
         "file": case["file"],
         "mark": MARK,
     }
+    if case["file"] and "gguf" in case["file"]:
+        data = gguf_headers.content(case["file"]["gguf"], folder)
+        given["file"] = case["file"] | {"bytes": base64.b64encode(data).decode()}
     answer = _asked(given)
     assert not answer["errors"], answer["errors"][0]
     assert answer["stands"], "the tool does not stand"
@@ -310,7 +316,10 @@ def trial(case: Case, folder: Path) -> None:
         assert answer["answer"], f"no answer, and {answer['lines']}"
 
 
-INNER = r"\bundefined\b|is not a function|annot (read|convert|mix)|call stack|\[object|an error of this page|NaN\b"
+INNER = (
+    r"<class |unsupported operand|out of bounds|\bundefined\b|is not a function|annot (read|convert|mix)|call stack|"
+    r"\[object|an error of this page|NaN\b"
+)
 
 
 # The page

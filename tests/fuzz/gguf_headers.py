@@ -108,16 +108,20 @@ def _write(path: Path, changes: list[list]) -> None:
     write(path, said, found, whole)
 
 
-def trial(case: Case, folder: Path) -> None:
+def content(case: Case, folder: Path) -> bytes:
+    """The changed file."""
     if "values" in case:
-        _write(folder / "changed.gguf", case["values"])
-        answered([*COMMAND, str(folder / "changed.gguf")], SECONDS)
-        return
+        _write(folder / "values.gguf", case["values"])
+        return (folder / "values.gguf").read_bytes()
     data = bytearray((FOLDER / case["file"]).read_bytes())
     for at, form, value in case["changes"]:
         struct.pack_into(f"<{form}", data, at, value)
+    return bytes(data[: case["end"]])
+
+
+def trial(case: Case, folder: Path) -> None:
     path = folder / "changed.gguf"
-    path.write_bytes(data[: case["end"]])
+    path.write_bytes(content(case, folder))
     answered([*COMMAND, str(path)], SECONDS)
 
 
