@@ -22,10 +22,9 @@ export function steps(place, chosen, recall) {
     if (!place.isConnected) return // the address is another page's by now
     const { values, hash } = chosen(),
       at = new URL(location.href)
-    at.search = searchOf(
-      values,
-      [...at.searchParams].filter(([name]) => STEPPER.has(name) && !(name in values)),
-    )
+    // What the stepper keeps stays.
+    const others = [...at.searchParams].filter(([name]) => /^(walk|step)$/.test(name) && !(name in values))
+    at.search = searchOf(values, others)
     if (hash !== undefined) at.hash = hash
     if (at.href.length <= LONGEST && at.href !== location.href) history[how](history.state, "", at)
   }
@@ -49,7 +48,6 @@ export function steps(place, chosen, recall) {
     waiting = setTimeout(write, 100, "replaceState") // browsers allow an address to change only so often
   }
 }
-const STEPPER = new Set(["walk", "step"]) // which keeps these itself
 /**
  * What stands after `?` for these choices, and before what others keep there.
  * @param {Record<string, string | null | undefined>} values

@@ -53,9 +53,8 @@ export const rowsOf = (rows, link) =>
  * @param {string} text
  * @param {Record<string, string>} values
  * @param {string} [sort]
- * @param {() => void} [after] it was taken
  */
-export function linkTo(begun, text, values, sort, after) {
+export function linkTo(begun, text, values, sort) {
   const at = new URL(location.href)
   at.search = searchOf(begun.tool.address({ ...begun.shown.values, ...values }).values)
   const follow = (/** @type {MouseEvent} */ event) => {
@@ -63,7 +62,7 @@ export function linkTo(begun, text, values, sort, after) {
     event.preventDefault()
     event.stopPropagation()
     begun.take(values)
-    after?.()
+    begun.box.querySelector(".ep-answer")?.scrollIntoView({ block: "nearest" })
   }
   return html`<a href=${at.href} data-sort=${sort} onclick=${follow}>${text}</a>`
 }

@@ -95,15 +95,6 @@ export function json(value) {
   return JSON.stringify(value ?? null)
 }
 
-/**
- * The address of the atlas with a model that is marked there.
- * @param {string} atlas
- * @param {string} name
- * @param {Engine.Keys} keys
- */
-export const linkTo = (atlas, name, keys) =>
-  `${atlas}?${new URLSearchParams({ mark: name })}#config=${encodeURIComponent(json(keys))}`
-
 // Numbers
 
 const digits = new Intl.NumberFormat("en")

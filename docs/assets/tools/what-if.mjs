@@ -27,7 +27,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
     { models, accelerators } = site,
     groups = modelsByFamily(models)
   await pause()
-  const isOwn = place.dataset.tool === "config",
+  const { atlas, tool: which } = place.dataset,
+    isOwn = which === "config",
     /** @type {Record<string, string>} */
     defaults = { ...DEFAULTS, model: place.dataset.models ?? DEFAULTS.model }
   if (!models.has(defaults.model)) defaults.model = [...models.keys()][0]
@@ -79,7 +80,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     },
     take: (/** @type {string} */ name) =>
       void tool.change({ way: tool.shown.values.way === name ? null : name, set: new Map() }),
-    atlas: place.dataset.atlas ?? "",
+    atlas: !atlas ? null : ({ name, now }) => `${atlas}?mark=${encodeURIComponent(name)}${hashOf({ own: now.raw })}`,
     reset: () => void tool.change({ set: new Map(), way: null }),
     left: () => tool.left(),
     copyLink,

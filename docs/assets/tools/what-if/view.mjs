@@ -1,7 +1,7 @@
 // A model with changed hyperparameters: its fields, what it comes to, and where its parameters are.
 
 import { fieldsOf, py } from "../../model.mjs"
-import { difference, grouped, json, linkTo } from "../kit.mjs"
+import { difference, grouped, json } from "../kit.mjs"
 import { conditionFields, exact, MachineFields } from "../tool.mjs"
 import { alert, Folded, html, Kept, refusals, show } from "../view.mjs"
 import { VARIATIONS } from "./answer.mjs"
@@ -27,7 +27,7 @@ import { VARIATIONS } from "./answer.mjs"
  * @property {(way: string) => void} take
  * @property {() => void} left
  * @property {() => void} reset
- * @property {string} atlas its address, where a reader's own model is marked
+ * @property {((answer: Answer) => string) | null} atlas its address with this model marked
  * @property {(event: any) => void} copyLink
  */
 
@@ -59,11 +59,7 @@ export const view = (shown, doing) => {
       <div class="ep-row">
         <button type="button" onclick=${doing.reset}>Reset</button>
         <button type="button" onclick=${doing.copyLink}>Copy link</button>
-        ${
-          doing.atlas &&
-          answer &&
-          html`<a href=${linkTo(doing.atlas, answer.name, answer.now.raw)}>Mark in the atlas</a>`
-        }
+        ${answer && doing.atlas && html`<a href=${doing.atlas(answer)}>Mark in the atlas</a>`}
       </div>
     </form>
     <div class="ep-results" hidden=${!answer}>${answer && results(answer, doing.site)}</div>`
