@@ -6,6 +6,8 @@ import json
 import struct
 from pathlib import Path
 
+import gguf
+import gguf.quants
 import numpy as np
 import pytest
 from gguf_files import METADATA, QUANTIZED, D, L, V, tensors, text, value, write
@@ -17,6 +19,7 @@ from macros.catalogue import gguf_checkpoint, presets
 from macros.catalogue.checkpoints import checkpoint
 from macros.catalogue.gguf_header import Placed, Values, read_gguf
 from macros.counting.costs import of as costs_of
+from macros.counting.gguf_types import BY_ID
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.loaded import Cache
@@ -80,6 +83,23 @@ def test_weights_run_in_their_types(tmp_path, capsys, kind):
     near, true = (checkpoint(str(one)).files["model.layers.1.mlp.up_proj.weight"] for one in (path, exact))
     off = np.abs(near - true).max() / np.abs(true).max()
     assert 0 < off < {"F16": 0.001, "BF16": 0.01, "Q8_0": 0.01, "Q4_0": 0.15}[kind]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning:gguf")
+def test_every_type_that_the_package_dequantizes_is_read(tmp_path):
+    """To the bit and by its size: a whole tensor, and one of two that stand in one, behind other bytes."""
+    traits, sizes = gguf.quants._type_traits, gguf.constants.GGML_QUANT_SIZES
+    draw, path = np.random.default_rng(0), tmp_path / "x"
+    for kind in traits:
+        block, size = sizes[kind]
+        assert BY_ID[kind.value] == (kind.name, block, size)
+        data = draw.integers(0, 256, 2 * 3 * 2 * size, np.uint8)
+        path.write_bytes(bytes(100) + data.tobytes())
+        placed = Placed(kind.name, (2, 3, 2 * block), data.size, path, 100)
+        true = gguf.quants.dequantize(data, kind).reshape(2, 3, 2 * block).astype(np.float32)
+        assert np.array_equal(gguf_checkpoint.read_tensor(placed, "x"), true, equal_nan=True), kind.name
+        assert np.array_equal(gguf_checkpoint.read_tensor(placed, "x", 1), true[1], equal_nan=True), kind.name
+    assert len(traits) >= 24
 
 
 def test_a_tied_table_is_read_once(tmp_path, monkeypatch):
