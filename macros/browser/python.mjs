@@ -1284,8 +1284,8 @@ const SET = {
     s.add(x)
     return null
   },
-  update: (s, items) => {
-    for (const x of items) s.add(x)
+  update: (s, ...all) => {
+    for (const items of all) for (const x of items) s.add(x)
     return null
   },
   pop: s => {

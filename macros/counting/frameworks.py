@@ -196,14 +196,18 @@ def _zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) 
 
 
 def _torchtitan(costs: Costs, given: Conditions, options: Mapping[str, Value]) -> tuple[list[Figure], list[str]]:
-    """Its FLOPs of a token: 6 for each active parameter except the input table's, norms included, and attention."""
+    """Its FLOPs of a token: 6 for each active parameter, norms included, and attention; an input table counts only if
+    it is the head too (`get_dense_model_nparams_and_flops` of torchtitan 0.3)."""
     length, shards = whole(options, "length", given.tokens), whole(options, "shards", 1) or 1
     counts = costs.counts
-    table = next((int(w.count) for w in counts.weights if _is_table(costs)[w.name]), 0)
-    active = counts.active - table
+    tables = [int(w.count) for w in counts.weights if _is_table(costs)[w.name]]
+    active = counts.active - (tables[0] if len(tables) > 1 else 0)
     attention = _attention(costs, length)
     flops = 6 * active + attention
-    rule = f"6 × {active:,} active parameters without the table, and {attention:,} for attention in full"
+    said = (
+        "active parameters without the table" if len(tables) > 1 else "active parameters, whose table is the head too"
+    )
+    rule = f"6 × {active:,} {said}, and {attention:,} for attention in full"
     found = [
         exactly("parameters", "size: total parameters", counts.total, "", 0, "every trained parameter", PROVED),
         exactly("flops", "training FLOPs per token", flops, "", 0, rule, PROVED),
@@ -221,11 +225,12 @@ def _torchtitan(costs: Costs, given: Conditions, options: Mapping[str, Value]) -
 
 
 def _attention(costs: Costs, length: int) -> int:
-    """FLOPs of scores and weighted sums of a token, forward and backward: 12 for each head, its width and token seen.
+    """FLOPs of scores and weighted sums of a token, forward and backward: 6 for each head, its widths and token seen.
     Every layer sees all tokens; in a model with windows, a layer with one sees that, and any other half of the tokens.
     """
     values = costs.counts.values()
-    width = values.get("n_heads", 0) * values.get("d_head", 0)
+    of_latents = [values.get(name, 0) for name in ("qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")]
+    width = values.get("n_heads", 0) * (2 * values.get("d_head", 0) or sum(of_latents))
     windows: dict[int, int | None] = {}
     for k in costs.counts.kept:
         if k.row is not None:
@@ -237,4 +242,4 @@ def _attention(costs: Costs, length: int) -> int:
             seen += min(window, length)
         else:
             seen += Fraction(length, 2) if has_windows else length
-    return int(12 * width * seen)
+    return int(6 * width * seen)

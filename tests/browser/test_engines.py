@@ -10,6 +10,7 @@ import pytest
 
 sys.path.append(str(Path(__file__).parent.parent / "counting"))
 
+from test_engine_options import rows as options_of_engines
 from test_engine_rows import ASKED, answer
 from test_logs import LOGGED, PERSONAL, SECRET, read, written
 from test_whole_logs import LOGS, lines_of, plain
@@ -98,13 +99,27 @@ def _words(call):
     return shlex.split(call)
 
 
+SIZES = {"a100-80gb": "80GB", "h100": "80GB", "h200": "141GB", "b200": "180GB", "mi300x": "192GB", "rtx-5090": "32GB"}
+SIZES |= {"rtx-3090": "24GB", "rtx-4090,free:20GB": "24GB,free:20GB", "rtx-4090": "24GB"}
+
+
+def unlisted(call: str) -> str:
+    """A call with the sizes of its machines instead of their names, and the context of the cases here."""
+    for name, size in SIZES.items():
+        call = call.replace(name, size)
+    head, _, rest = call.partition(" --context ")
+    return f"{head} {rest.partition(' ')[2]}" if rest else call
+
+
 def test_every_row_is_answered_as_in_python(open_page, site):
-    """Without listed machines: the browser is given none here."""
-    pairs = [of_call(row) for row in ASKED if "rtx" not in row["call"]]
+    """And every option at two values. Without listed machines and drafts: the browser is given none here."""
+    calls = [row["call"] for row in ASKED if "rtx" not in row["call"]]
+    calls += [unlisted(call) for call in options_of_engines().values() if "draft-model" not in call]
+    pairs = [of_call({"call": call}) for call in calls if "model-draft" not in call]
     page = open_page(urljoin(site, "tools/plan/"))
     here = page.evaluate(DEPLOYED, json.dumps([case for case, _ in pairs]))
     wrong = [(case["words"], a, b) for (case, there), found in zip(pairs, here) for a, b in zip(there, found) if a != b]
-    assert wrong == []
+    assert wrong == [], "\n".join(map(str, wrong))
     assert [len(found) for found in here] == [len(there) for _, there in pairs]
 
 

@@ -222,3 +222,18 @@ def test_types_of_a_state_are_as_wide_as_they_are_in_numpy():
     names = {"float": "float32", "half": "float16", "bfloat16": ml_dtypes.bfloat16}
     assert STATE_TYPES == {name: np.dtype(names.get(name, name)).itemsize for name in STATE_TYPES}
     assert {name: 8 * np.dtype(names.get(name, name)).itemsize for name in BITS if name != "auto"} | {"auto": 0} == BITS
+
+
+@pytest.mark.parametrize(
+    ("model", "attention", "matrices"),
+    [
+        ("llama3.1-8b", 32 * 32 * 256, 8_030_261_248 - 128256 * 4096),
+        ("qwen3-0.6b", 28 * 16 * 256, 596_049_920),  # its table is the head too
+        ("deepseek-v3", 61 * 128 * (128 + 64 + 128), 37_552_282_624 - 129280 * 7168),
+    ],
+)
+def test_torchtitan_counts_these_flops(model, attention, matrices):
+    """`get_dense_model_nparams_and_flops` and `get_moe_model_nparams_and_flops` in torchtitan 0.3.0, models/utils.py: 6
+    for each parameter of a matrix product, and 6 × layers × heads × (width of keys + of values) × tokens."""
+    (flops,) = figures(as_printed(model, "torchtitan", "--training.seq-len 8192"), "flops")
+    assert flops.least == 6 * matrices + 6 * attention * 8192
