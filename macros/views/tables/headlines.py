@@ -52,7 +52,7 @@ def headlines_table(link: Link | None = None) -> Html:
     rows = [row for slug in presets.readable() if presets.preset(slug).config for row in _rows(slug, link)]
     as_table = table(
         f"{len(rows)} published sizes that need a word",
-        ["Model", number("Size"), "Source", "The count that gives it", number("Parameters")],
+        ["Model", number("Size"), "Source", "The count that gives it", number("Counted")],
         rows,
         name="Published sizes that need a word",
     )
