@@ -157,6 +157,54 @@ def test_what_is_sent_means_what_is_written():
     assert not [line for text in sent for line in text.splitlines() if re.match(r"\s|//|/\*|$", line)]
 
 
+# The functions of texts that are longer than 60 lines: for each text, their names.
+LONG = """
+import { parse } from "espree"
+let texts = ""
+for await (const piece of process.stdin) texts += piece
+const MOST = 60
+function* longer(node, name) {
+  if (Array.isArray(node)) for (const one of node) yield* longer(one, name)
+  if (typeof node?.type !== "string") return
+  const own = node.id?.name ?? node.key?.name ?? name
+  if (/Function/.test(node.type) && node.loc.end.line - node.loc.start.line >= MOST) yield own
+  for (const [key, value] of Object.entries(node)) if (key !== "loc") yield* longer(value, own)
+}
+const found = text => [...longer(parse(text, { ecmaVersion: "latest", sourceType: "module", loc: true }), "")]
+console.log(JSON.stringify(JSON.parse(texts).map(found)))
+"""
+# Older scripts that are one closure yet: a script of a page is a state, an answer and a view of it.
+STILL_LONG = {
+    "gallery.mjs": ["mount"],
+    "search/dialog.mjs": ["make"],
+    "tools/atlas/mark.mjs": ["marked"],
+    "tools/bars.mjs": ["mount"],
+    "tools/compare.mjs": ["mount"],
+    "tools/growing.mjs": ["mount", "draw"],
+    "tools/memory.mjs": ["mount"],
+    "tools/pieces.mjs": ["mount"],
+    "tools/what-if.mjs": ["mount"],
+}
+
+
+def long_functions(*texts: str) -> list[list[str]]:
+    command = [NPM[0], "--input-type=module", "--eval", LONG]
+    done = subprocess.run(command, cwd=HERE, input=json.dumps(texts), text=True, capture_output=True)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_no_function_of_the_pages_is_longer_than_a_screen():
+    """At most 60 lines, as the formatter writes them; those that are longer are named, until they are short."""
+    folder = ROOT / "docs/assets"
+    paths = [path for path in sorted(folder.rglob("*.*js")) if "vendor" not in path.relative_to(folder).parts]
+    assert len(paths) > 80
+    found = long_functions(*[path.read_text("utf-8") for path in paths])
+    assert {path.relative_to(folder).as_posix(): names for path, names in zip(paths, found) if names} == STILL_LONG
+    lines = ["const f = () => {" + "\n" * n + "}" for n in (59, 60)]
+    assert long_functions(*lines) == [[], ["f"]]
+
+
 # --- a violation of each fails ----------------------------------------------------------------------------------------
 
 GOOD = "/** @param {string} name */\nexport const greeting = name => `Hello ${name}`\n"

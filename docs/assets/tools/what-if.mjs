@@ -34,7 +34,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   if (!models.has(defaults.model)) defaults.model = [...models.keys()][0]
   if (!accelerators.has(defaults.on)) defaults.on = [...accelerators.keys()][0]
   const own = isOwn ? await import("./what-if/own.mjs") : null,
-    { keysOf, fields, file } = own ? own.ownConfig(() => tool) : listedModels(groups)
+    source = own ? new own.OwnConfig(() => tool) : listedModels(groups)
 
   const drawing = () => import("./map.mjs")
   if (!isOwn) drawing() // at once; otherwise with the first config
@@ -47,7 +47,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     recalled: (given, values, wrong) => recalled(given, /** @type {Values} */ (values), wrong, own),
     address: values => address(values, isOwn),
     async answer(values, wrong) {
-      const { keys, ...known } = await keysOf(values)
+      const { keys, ...known } = await source.keysOf(values)
       if (!keys) return null
       const { AreaMap } = await drawing()
       const before = await modelOf(keys, known.stored),
@@ -58,11 +58,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
         choice = { set: values.set, way: values.way, values: conditions },
         where = one(values.on, on.name, accelerators),
         asked = { before, now, choice, on, where, name, context: isOwn ? madeFor(now) : known.context }
-      return { AreaMap, now, before, name, known, ...file, ...answer(asked) }
+      return { AreaMap, now, before, name, known, ...source.file, ...answer(asked) }
     },
     leave: (values, said, isLast) => leave(values, defaults, said, isLast),
     invalid: (said, shown) => invalid(said, shown.values, shown.invalid),
-    view: shown => view(shown, { ...doing, site, given: fields(shown) }),
+    view: shown => view(shown, { ...doing, site, given: source.fields(shown) }),
   })
 
   /** @type {Omit<import("./what-if/view.mjs").Doing, "site" | "given">} */

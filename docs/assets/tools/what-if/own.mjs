@@ -19,60 +19,61 @@ export function keysIn(/** @type {string} */ text) {
   if (value instanceof py.Dict) return value
   throw Problem(`expected a JSON object, found ${shorten(value)}`, "give a whole config.json")
 }
+const IS_NEW = { set: new Map(), way: null }
 
-/**
- * The fields for a config, and what is read of them.
- * @param {() => import("../tool.mjs").Begun} tool
- */
-export function ownConfig(tool) {
+/** The fields for a config, and what is read of them. */
+export class OwnConfig {
   /** @type {{ listed: import("../tensors.mjs").Tensors?, reconciled?: typeof import("../tensors.mjs").reconciled }} */
-  const file = { listed: null }
+  file = { listed: null }
   /** @type {Engine.Keys?} */
-  let readOf = null
+  readOf = null
   /** @type {Promise<Engine.Keys>?} */
-  let readAs = null
+  readAs = null
   /** @type {Map<string, { own: Engine.Keys, text: string, listed: import("../tensors.mjs").Tensors? }>} */
-  const fromHub = new Map()
+  fromHub = new Map()
   /** @type {{ own: Engine.Keys, known: Partial<import("../figures.mjs").Listed> } | undefined} */
-  let ofCatalog
+  ofCatalog
   /** @type {import("../../model.mjs").Stored?} */
-  let ofFile = null
-  const isNew = { set: new Map(), way: null }
-  function take(/** @type {string} */ text, /** @type {EventTarget?} */ field = null) {
-    Object.assign(tool().shown.values, { text })
+  ofFile = null
+  /** @param {() => import("../tool.mjs").Begun} tool */
+  constructor(tool) {
+    this.tool = tool
+  }
+  take(/** @type {string} */ text, /** @type {EventTarget?} */ field = null) {
+    Object.assign(this.tool().shown.values, { text })
     const own = text.trim() ? keysIn(text) : null // what is not a config leaves the last
-    return tool().change({ own, ...isNew, ...NO_NAME }, field)
+    return this.tool().change({ own, ...IS_NEW, ...NO_NAME }, field)
   }
   /** Looks for the model that one names; what is none leaves the last. */
-  async function look() {
-    const { shown } = tool(),
+  async look() {
+    const { shown } = this.tool(),
       name = typedIn(shown, "name").trim()
     if (!name) return
     await (await names()).meant(name)
-    await tool().change({ ...isNew, ...NO_NAME, own: null, text: "", name, weights: "published" })
+    await this.tool().change({ ...IS_NEW, ...NO_NAME, own: null, text: "", name, weights: "published" })
   }
   /** Asks the hub, as the reader said. */
-  async function ask() {
-    const { values } = tool().shown,
+  async ask() {
+    const { values } = this.tool().shown,
       { waiting } = values
     Object.assign(values, { isAsking: true })
-    tool().draw()
+    this.tool().draw()
     try {
       const { text, listed } = await (await names()).fromHub(waiting)
-      fromHub.set(waiting, { own: keysIn(text), text, listed })
-      if (values.waiting === waiting) await tool().change({ ...isNew, waiting: "", note: "" })
+      this.fromHub.set(waiting, { own: keysIn(text), text, listed })
+      if (values.waiting === waiting) await this.tool().change({ ...IS_NEW, waiting: "", note: "" })
     } finally {
       Object.assign(values, { isAsking: false })
-      tool().draw()
+      this.tool().draw()
     }
   }
   /** The config of the model that is named, or who would be asked for it. */
-  async function named(/** @type {any} */ values) {
+  async named(/** @type {any} */ values) {
     const { meant, host, others } = await names(),
       { name } = values,
       { slug, title, format, why, repository } = await meant(name),
       known = slug ? await about(slug) : null,
-      got = known ? { own: known.keys, text: json(known.keys), listed: null } : fromHub.get(repository)
+      got = known ? { own: known.keys, text: json(known.keys), listed: null } : this.fromHub.get(repository)
     if (values.name !== name) return // another one by now
     if (!got) {
       const files = others().length ? `the headers of its weights, which ${others().join(" and ")} may have` : "",
@@ -84,100 +85,100 @@ export function ownConfig(tool) {
     const { own, text, listed } = got,
       isOther = format && WEIGHTS.has(format) && values.weights === "published",
       said = known ? `${name}: ${title}${format ? ` in ${format}` : ""}${why ? ` (${why})` : ""}` : ""
-    if (known) ofCatalog = { own, known }
+    if (known) this.ofCatalog = { own, known }
     Object.assign(values, { own, text, title, note: said && `${said}.`, waiting: "" })
     if (isOther) Object.assign(values, { weights: format })
-    if (listed) Object.assign(file, { reconciled: (await import("../tensors.mjs")).reconciled })
-    file.listed = listed
+    if (listed) Object.assign(this.file, { reconciled: (await import("../tensors.mjs")).reconciled })
+    this.file.listed = listed
     await loadFormats(values.weights)
   }
   /** What an event does, whose problem is said. @param {(target: any) => unknown} does */
-  const doing = does => async (/** @type {Event} */ event) => {
+  doing = does => async (/** @type {Event} */ event) => {
     try {
       await does(event.target)
     } catch (error) {
-      tool().refuse(error)
+      this.tool().refuse(error)
     }
   }
-  async function read(/** @type {File[]} */ chosen) {
+  async read(/** @type {File[]} */ chosen) {
     const [first] = chosen
     if (!first) return
-    if (!(await isGguf(first))) return take(await textOf(first, BOUNDS.LARGEST_TEXT))
+    if (!(await isGguf(first))) return this.take(await textOf(first, BOUNDS.LARGEST_TEXT))
     const { opened, compared } = await import("./gguf.mjs"),
       { own, stored, listed } = await opened(chosen)
-    ofFile = stored
-    Object.assign(file, { reconciled: compared, listed })
-    await tool().change({ own, text: json(own), ...isNew, ...NO_NAME, weights: "published" })
+    this.ofFile = stored
+    Object.assign(this.file, { reconciled: compared, listed })
+    await this.tool().change({ own, text: json(own), ...IS_NEW, ...NO_NAME, weights: "published" })
   }
-  async function list(/** @type {File[]} */ [chosen]) {
+  async list(/** @type {File[]} */ [chosen]) {
     const { tensorList, reconciled } = await import("../tensors.mjs")
-    Object.assign(file, { reconciled, listed: chosen ? await tensorList(chosen) : null })
-    await tool().change({})
+    Object.assign(this.file, { reconciled, listed: chosen ? await tensorList(chosen) : null })
+    await this.tool().change({})
   }
-  function drop(/** @type {DragEvent} */ event) {
+  drop(/** @type {DragEvent} */ event) {
     const dropped = [...(event.dataTransfer?.files ?? [])]
     if (dropped.length) event.preventDefault()
-    doing(() => read(dropped))(event)
+    this.doing(() => this.read(dropped))(event)
   }
-  return {
-    file,
-    /** The keys of the reader's config, read once. @returns {Promise<Partial<import("../figures.mjs").Listed>>} */
-    async keysOf(/** @type {any} */ values) {
-      if (values.name && !values.own) await named(values)
-      const { own } = values
-      if (own && ofCatalog && own === ofCatalog.own) return ofCatalog.known
-      if (own && own !== readOf) {
-        readOf = own
-        readAs = described(own)
+  /** The keys of the reader's config, read once. @returns {Promise<Partial<import("../figures.mjs").Listed>>} */
+  async keysOf(/** @type {any} */ values) {
+    if (values.name && !values.own) await this.named(values)
+    const { own } = values
+    if (own && this.ofCatalog && own === this.ofCatalog.own) return this.ofCatalog.known
+    if (own && own !== this.readOf) {
+      this.readOf = own
+      this.readAs = described(own)
+    }
+    const keys = (own && (await this.readAs)) ?? undefined,
+      isOfFile = keys && this.ofFile?.json === json(own)
+    if (this.ofFile && !isOfFile && this.file.listed && !(this.file.listed instanceof Map)) this.file.listed = null
+    return { keys, stored: (isOfFile && this.ofFile) || undefined }
+  }
+  fields(/** @type {import("../tool.mjs").Shown} */ shown) {
+    const { values } = shown,
+      enter = (/** @type {KeyboardEvent} */ event) => {
+        if (event.key !== "Enter") return
+        event.preventDefault()
+        this.doing(() => this.look())(event)
       }
-      const keys = (own && (await readAs)) ?? undefined,
-        isOfFile = keys && ofFile?.json === json(own)
-      if (ofFile && !isOfFile && file.listed && !(file.listed instanceof Map)) file.listed = null
-      return { keys, stored: (isOfFile && ofFile) || undefined }
-    },
-    fields(/** @type {import("../tool.mjs").Shown} */ shown) {
-      const { values } = shown,
-        enter = (/** @type {KeyboardEvent} */ event) => {
-          if (event.key !== "Enter") return
-          event.preventDefault()
-          doing(look)(event)
-        }
-      const area = html`<textarea name="config" rows="8" spellcheck=${false} value=${values.text}
-        placeholder=${'{"model_type": "llama", …}'} oninput=${doing(field => take(field.value, field))}
-        ondragover=${(/** @type {Event} */ event) => event.preventDefault()} ondrop=${drop} />`
-      const chooser = (/** @type {string} */ accept, /** @type {(files: File[]) => unknown} */ take, many = false) =>
-        html`<input type="file" accept=${accept} multiple=${many}
-          onchange=${doing(({ files }) => take([...(files ?? [])]))} />`
-      return html`<div class="ep-drop">
-        <div class="ep-row">
-          ${labelled(
-            "Name or address of a model",
-            html`<input type="text" ...${held(shown, "name")} placeholder="Qwen/Qwen3-8B" size="30" maxlength="300"
-              spellcheck=${false} autocomplete="off" onkeydown=${enter} />`,
-          )}
-          <button type="button" onclick=${doing(look)}>Look up</button>
-        </div>
+    const area = html`<textarea name="config" rows="8" spellcheck=${false} value=${values.text}
+      placeholder=${'{"model_type": "llama", …}'} oninput=${this.doing(field => this.take(field.value, field))}
+      ondragover=${(/** @type {Event} */ event) => event.preventDefault()} ondrop=${this.drop.bind(this)} />`
+    const chooser = (/** @type {string} */ accept, /** @type {(files: File[]) => unknown} */ take, many = false) =>
+      html`<input type="file" accept=${accept} multiple=${many}
+        onchange=${this.doing(({ files }) => take([...(files ?? [])]))} />`
+    return html`<div class="ep-drop">
+      <div class="ep-row">
+        ${labelled(
+          "Name or address of a model",
+          html`<input type="text" ...${held(shown, "name")} placeholder="Qwen/Qwen3-8B" size="30" maxlength="300"
+            spellcheck=${false} autocomplete="off" onkeydown=${enter} />`,
+        )}
+        <button type="button" onclick=${this.doing(() => this.look())}>Look up</button>
+      </div>
+      ${
+        values.note &&
+        html`<p class="ep-note" role="status">
+        ${values.note}
         ${
-          values.note &&
-          html`<p class="ep-note" role="status">
-          ${values.note}
-          ${
-            values.waiting &&
-            html` <button type="button" disabled=${values.isAsking} onclick=${doing(ask)}>
-            ${values.isAsking ? "Asking …" : `Ask ${values.host}`}
-          </button>`
-          }
-        </p>`
+          values.waiting &&
+          html` <button type="button" disabled=${values.isAsking} onclick=${this.doing(() => this.ask())}>
+          ${values.isAsking ? "Asking …" : `Ask ${values.host}`}
+        </button>`
         }
-        ${labelled("Paste a config.json, drop it here, or choose a file", area)}
-        <div class="ep-row">
-          ${labelled("config.json file or GGUF file, in parts too (only headers are read)", chooser(TAKEN, read, true))}
-          ${labelled(
-            "Tensor list: model.safetensors.index.json or a .safetensors file (only its header is read)",
-            chooser(".json,.safetensors", list),
-          )}
-        </div>
-      </div>`
-    },
+      </p>`
+      }
+      ${labelled("Paste a config.json, drop it here, or choose a file", area)}
+      <div class="ep-row">
+        ${labelled(
+          "config.json file or GGUF file, in parts too (only headers are read)",
+          chooser(TAKEN, files => this.read(files), true),
+        )}
+        ${labelled(
+          "Tensor list: model.safetensors.index.json or a .safetensors file (only its header is read)",
+          chooser(".json,.safetensors", files => this.list(files)),
+        )}
+      </div>
+    </div>`
   }
 }
