@@ -11,112 +11,126 @@ const LIST = ".ep-catalogue",
 const CALLED = { licence: "license", "cache-bytes-a-token": "kv-cache-bytes-token" } // columns, in addresses before
 const number = new Intl.NumberFormat("en")
 
+/** @typedef {Record<string, string>} Given what the form and an address say, by the names of the fields */
+
 /**
- * @param {HTMLTableElement} table
- * @param {(table: HTMLTableElement) => void} sort by the heading that has `aria-sort`
+ * Whether a model is among those that are asked for, besides its name.
+ * @param {DOMStringMap} facts of its row
+ * @param {Given} given
+ * @param {number} format the place of its weights among those of the row
  */
-function mount(table, sort) {
-  if (table.dataset.mounted) return
-  table.dataset.mounted = "true"
-  const rows = [...table.tBodies[0].rows] // in the order of the page
-  const headings = [...(table.tHead?.rows[0].cells ?? [])],
-    names = headings.map(th => slug(th.textContent))
-  const form = /** @type {HTMLFormElement?} */ (table.closest(".ep-block")?.querySelector("form.ep-filter"))
-  const named = rows.map(row =>
-    plain(
-      [row.cells[0].textContent, ...["family", "attention", "kind", "facts"].map(name => row.dataset[name] ?? "")].join(
-        " ",
-      ),
-    ),
+function isAmong(facts, given, format) {
+  const { parameters, cache, context, memory = "", released = "", family, kind, attention = "" } = facts,
+    n = Number(parameters ?? NaN)
+  return (
+    (!given.family || family === given.family) &&
+    (!given.kind || kind === given.kind) &&
+    (!given.attention || attention.split(", ").includes(given.attention)) &&
+    (!given.least || n >= Number(given.least)) &&
+    (!given.most || n <= Number(given.most)) &&
+    (!given.cache_kb || Number(cache ?? NaN) <= 1000 * Number(given.cache_kb)) &&
+    (!given.context || Number(context ?? NaN) >= Number(given.context)) &&
+    (!given.memory || Number(memory.split(" ")[format] || NaN) <= Number(given.memory)) &&
+    (!given.since || released >= given.since)
   )
-  const found = rows.map((row, i) => `${named[i]} ${plain(row.dataset.names ?? "")}`)
+}
+/** The alternatives of what is looked for, each as its words. @returns {string[][]} */
+const alternatives = (/** @type {string} */ text) =>
+  plain(text)
+    .split(/ ?, ?| or | vs\.? /)
+    .map(group => group.split(" ").filter(Boolean))
+    .filter(group => group.length)
 
-  headings.forEach(th => {
-    const button = document.createElement("button")
-    button.type = "button"
-    button.append(...th.childNodes)
-    button.addEventListener("click", () => {
-      order(th, next(th))
-      remember()
+// A column of numbers starts with the largest, a cost with the smallest, one of words with A; a third click gives back
+// the page's own order.
+const first = (/** @type {Element} */ th) =>
+  th.classList.contains("num") && !COST.test(th.textContent) ? "descending" : "ascending"
+function next(/** @type {Element} */ th) {
+  const now = th.getAttribute("aria-sort")
+  return now === null ? first(th) : now === first(th) ? (now === "ascending" ? "descending" : "ascending") : null
+}
+const slugOf = (/** @type {HTMLTableRowElement} */ row) => row.dataset.names?.split(" ")[0] ?? ""
+
+/** A table of models, and the form above it. */
+class Catalogue {
+  counted = "" // models, as the caption says
+  /** @type {Set<string>?} */
+  able = null // the models that fit on a machine: once the rule and its data are there, while nothing is wrong with it
+  asked = ""
+  /**
+   * @param {HTMLTableElement} table
+   * @param {(table: HTMLTableElement) => void} sort by the heading that has `aria-sort`
+   */
+  constructor(table, sort) {
+    this.table = table
+    this.sort = sort
+    this.rows = [...table.tBodies[0].rows] // in the order of the page
+    this.headings = [...(table.tHead?.rows[0].cells ?? [])]
+    this.names = this.headings.map(th => slug(th.textContent))
+    this.form = /** @type {HTMLFormElement?} */ (table.closest(".ep-block")?.querySelector("form.ep-filter"))
+    this.named = this.rows.map(({ cells, dataset }) => {
+      const facts = ["family", "attention", "kind", "facts"].map(name => dataset[name] ?? "")
+      return plain([cells[0].textContent, ...facts].join(" "))
     })
-    th.append(button)
-  })
-
-  // A column of numbers starts with the largest, a cost with the smallest, one of words with A; a third click gives
-  // back the page's own order.
-  const first = (/** @type {Element} */ th) =>
-    th.classList.contains("num") && !COST.test(th.textContent) ? "descending" : "ascending"
-  function next(/** @type {Element} */ th) {
-    const now = th.getAttribute("aria-sort")
-    return now === null ? first(th) : now === first(th) ? (now === "ascending" ? "descending" : "ascending") : null
+    this.found = this.rows.map((row, i) => `${this.named[i]} ${plain(row.dataset.names ?? "")}`)
+    this.headings.forEach(th => {
+      const button = document.createElement("button")
+      button.type = "button"
+      button.append(...th.childNodes)
+      button.addEventListener("click", () => {
+        this.order(th, next(th))
+        this.remember()
+      })
+      th.append(button)
+    })
   }
 
   /**
    * @param {Element} by
    * @param {string?} direction
    */
-  function order(by, direction) {
-    for (const th of headings) th.removeAttribute("aria-sort")
+  order(by, direction) {
+    for (const th of this.headings) th.removeAttribute("aria-sort")
     if (direction) {
       by.setAttribute("aria-sort", direction)
-      sort(table)
-    } else table.tBodies[0].append(...rows)
-    caption()
+      this.sort(this.table)
+    } else this.table.tBodies[0].append(...this.rows)
+    this.caption()
+  }
+  caption() {
+    const isSorted = this.headings.some(th => th.hasAttribute("aria-sort")),
+      { caption } = this.table
+    if (this.counted && caption) caption.textContent = this.counted + (isSorted ? "" : NEWEST_FIRST)
   }
 
-  let counted = ""
-  function caption() {
-    const isSorted = headings.some(th => th.hasAttribute("aria-sort"))
-    if (counted && table.caption) table.caption.textContent = counted + (isSorted ? "" : NEWEST_FIRST)
-  }
-
-  /** @param {HTMLFormElement} form */
-  function filter(form) {
-    const given = values(),
-      format = /** @type {HTMLSelectElement} */ (form.elements.namedItem("format")).selectedIndex
-    const groups = plain(given.find ?? "")
-      .split(/ ?, ?| or | vs\.? /)
-      .map(group => group.split(" ").filter(Boolean))
-      .filter(group => group.length)
+  filter(/** @type {HTMLFormElement} */ form) {
+    const given = this.values(),
+      format = /** @type {HTMLSelectElement} */ (form.elements.namedItem("format")).selectedIndex,
+      groups = alternatives(given.find ?? "")
     let shown = 0
-    rows.forEach((row, i) => {
-      const { parameters, cache, context, memory = "", released = "", family, kind, attention = "" } = row.dataset
-      const n = Number(parameters ?? NaN)
-      const words = groups.find(group => group.every(word => found[i].includes(word))) ?? []
+    this.rows.forEach((row, i) => {
+      const words = groups.find(group => group.every(word => this.found[i].includes(word))) ?? []
       row.hidden = !(
         (words.length || !groups.length) &&
-        (!given.family || family === given.family) &&
-        (!given.kind || kind === given.kind) &&
-        (!given.attention || attention.split(", ").includes(given.attention)) &&
-        (!given.least || n >= Number(given.least)) &&
-        (!given.most || n <= Number(given.most)) &&
-        (!given.cache_kb || Number(cache ?? NaN) <= 1000 * Number(given.cache_kb)) &&
-        (!given.context || Number(context ?? NaN) >= Number(given.context)) &&
-        (!given.memory || Number(memory.split(" ")[format] || NaN) <= Number(given.memory)) &&
-        (!given.since || released >= given.since) &&
-        (!able || able.has(slugOf(row)))
+        isAmong(row.dataset, given, format) &&
+        (!this.able || this.able.has(slugOf(row)))
       )
       if (!row.hidden) shown++
-      explain(row, i, words)
+      this.explain(row, i, words)
     })
-    const all = number.format(rows.length),
+    const all = number.format(this.rows.length),
       status = form.querySelector("[role=status]")
-    counted = shown === rows.length ? `${all} models` : `${number.format(shown)} of ${all} models`
-    if (status) status.textContent = counted
-    caption()
+    this.counted = shown === this.rows.length ? `${all} models` : `${number.format(shown)} of ${all} models`
+    if (status) status.textContent = this.counted
+    this.caption()
   }
 
-  // Which models fit on a machine: known once the rule and its data are there, and while nothing is wrong with it.
-  /** @type {Set<string>?} */
-  let able = null
-  let asked = ""
-  const slugOf = (/** @type {HTMLTableRowElement} */ row) => row.dataset.names?.split(" ")[0] ?? ""
-  async function fit(/** @type {HTMLFormElement} */ form) {
-    const { on = "", at = LEAST } = values(),
+  async fit(/** @type {HTMLFormElement} */ form) {
+    const { on = "", at = LEAST } = this.values(),
       problem = /** @type {HTMLElement?} */ (form.querySelector("[role=alert]")),
       mine = `${on} ${at}`
-    if (mine === asked) return
-    asked = mine
+    if (mine === this.asked) return
+    this.asked = mine
     let slugs = null,
       wrong = ""
     if (on) {
@@ -127,25 +141,25 @@ function mount(table, sort) {
         wrong = `Fits on: ${error instanceof Error ? error.message : error}`
       }
     }
-    if (mine !== asked) return // it says something else by now
-    able = slugs
+    if (mine !== this.asked) return // it says something else by now
+    this.able = slugs
     if (problem) {
       problem.textContent = wrong
       problem.hidden = !wrong
     }
-    filter(form)
+    this.filter(form)
   }
 
-  // A model found by another's name says whose shapes it has.
   /**
+   * A model found by another's name says whose shapes it has.
    * @param {HTMLTableRowElement} row
    * @param {number} i
    * @param {string[]} words
    */
-  function explain(row, i, words) {
+  explain(row, i, words) {
     const alias =
       !row.hidden &&
-      words.some(word => !named[i].includes(word)) &&
+      words.some(word => !this.named[i].includes(word)) &&
       row.dataset.names?.split(" ").find(alias => words.every(word => plain(alias).includes(word)))
     row.querySelector(".ep-alias")?.remove()
     if (alias)
@@ -154,55 +168,64 @@ function mount(table, sort) {
       )
   }
 
-  /** @returns {Record<string, string>} */
-  const values = () =>
-    form ? Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : []))) : {}
-
-  function remember() {
-    const at = new URL(location.href),
+  /** @returns {Given} */
+  values() {
+    const { form } = this
+    return form ? Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : []))) : {}
+  }
+  remember() {
+    const { headings, names } = this,
+      at = new URL(location.href),
       by = headings.findIndex(th => th.hasAttribute("aria-sort"))
     at.search = `${new URLSearchParams({
-      ...values(),
+      ...this.values(),
       ...(by < 0 ? {} : { sort: names[by], order: headings[by].getAttribute("aria-sort") ?? "" }),
     })}`
     history.replaceState(history.state, "", at)
   }
-
-  function recall() {
+  recall() {
     const given = new URLSearchParams(location.search)
-    for (const field of form?.elements ?? [])
+    for (const field of this.form?.elements ?? [])
       if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && given.has(field.name))
         field.value = given.get(field.name) ?? ""
     const sort = given.get("sort") ?? "",
-      by = names.indexOf(CALLED[sort] ?? sort)
-    if (by >= 0) order(headings[by], given.get("order") === "ascending" ? "ascending" : "descending")
+      by = this.names.indexOf(CALLED[sort] ?? sort)
+    if (by >= 0) this.order(this.headings[by], given.get("order") === "ascending" ? "ascending" : "descending")
   }
+  begin(/** @type {HTMLFormElement} */ form) {
+    const show = () => {
+      this.filter(form)
+      this.fit(form)
+    }
+    const changed = () => {
+      show()
+      this.remember()
+    }
+    form.addEventListener("submit", event => event.preventDefault())
+    form.addEventListener("input", changed)
+    form.addEventListener("reset", () => setTimeout(changed))
+    const more = form.querySelector(".ep-more")
+    const open = (/** @type {boolean} */ is) => {
+      form.toggleAttribute("data-more", is)
+      more?.setAttribute("aria-expanded", `${is}`)
+    }
+    more?.addEventListener("click", () => open(!form.hasAttribute("data-more")))
+    open(Object.keys(this.values()).some(name => name !== "find"))
+    form.hidden = false
+    show()
+  }
+}
 
-  recall()
-  if (!form) return
-  form.addEventListener("submit", event => event.preventDefault())
-  form.addEventListener("input", () => {
-    filter(form)
-    fit(form)
-    remember()
-  })
-  form.addEventListener("reset", () =>
-    setTimeout(() => {
-      filter(form)
-      fit(form)
-      remember()
-    }),
-  )
-  const more = form.querySelector(".ep-more")
-  const open = (/** @type {boolean} */ is) => {
-    form.toggleAttribute("data-more", is)
-    more?.setAttribute("aria-expanded", `${is}`)
-  }
-  more?.addEventListener("click", () => open(!form.hasAttribute("data-more")))
-  open(Object.keys(values()).some(name => name !== "find"))
-  form.hidden = false
-  filter(form)
-  fit(form)
+/**
+ * @param {HTMLTableElement} table
+ * @param {(table: HTMLTableElement) => void} sort
+ */
+function mount(table, sort) {
+  if (table.dataset.mounted) return
+  table.dataset.mounted = "true"
+  const catalogue = new Catalogue(table, sort)
+  catalogue.recall()
+  if (catalogue.form) catalogue.begin(catalogue.form)
 }
 
 const plain = (/** @type {string} */ s) =>
