@@ -21,7 +21,7 @@ NaiveAI/Naive-N0.5-Flash nvidia/NVIDIA-Nemotron-3-Nano-4B-BF16 allenai/olmOCR-2-
 ornith-ai/Ornith-1.5-35B-A3B microsoft/Phi-mini-MoE-instruct Qwen/Qwen3-ASR-1.7B Qwen/Qwen3-Embedding-8B
 Qwen/Qwen3.8-2.4T-A95B Qwen/Qwen3.8-27B sarvamai/sarvam-105b sarvamai/sarvam-30b upstage/Solar-Open2-250B
 stepfun-ai/Step-3.7-Flash arcee-ai/Trinity-Large-Base arcee-ai/Trinity-Nano-Preview mistralai/Voxtral-Mini-3B-2507
-NX-AI/xLSTM-7b
+NX-AI/xLSTM-7b XingChen-AGI/Xing4.0-29B-A4B
 """
 # Names on the page on coverage, of models whose sizes nothing confirms.
 MISSING = (

@@ -1,7 +1,7 @@
 """Talkie: no norm has weights, trained gains scale each branch, and every block adds the embedding once more.
 
-Source: mlx-lm 0.32, models/talkie.py, whose tensor names are those of the published files. Rotary embeddings turn the
-other way than usual, and queries and keys are normalized after they turned.
+Source: mlx-lm 0.32, models/talkie.py; tensor names as there. Rotary embeddings turn the other way than usual, and
+queries and keys are normalized after they turned.
 """
 
 from __future__ import annotations
