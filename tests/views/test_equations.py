@@ -178,7 +178,7 @@ CASES: dict[Role, tuple[np.ndarray, dict[str, Value]]] = {
     Role.RELU_SQUARED: (basic.relu_squared(x), {"x": x}),
     Role.SIGMOID: (basic.sigmoid(x), {"g": x}),
     Role.SIGMOID_SCORES: (ops.sigmoid_scores(x), {"g": x}),
-    Role.SOFTPLUS: (recurrence.softplus(x), {"x": x}),
+    Role.SOFTPLUS: (basic.softplus(x), {"x": x}),
     Role.SOFTMAX: (basic.softmax(x), {"s": x}),
     Role.SCORES: (
         ops.scores(numbers(T, N, H), numbers(S, N, H), 1.0)[0],
