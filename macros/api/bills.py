@@ -7,6 +7,8 @@ from fractions import Fraction
 from typing import Any
 
 from ..catalogue.models import Model
+from ..catalogue.served_runs import Served as Run
+from ..catalogue.served_runs import published
 from ..counting.asked import amount_of, share, whole
 from ..counting.bill import MILLION, Bill, Line, Prices, Request, of_rate
 from ..counting.bill import bill as counted
@@ -18,7 +20,7 @@ from ..views.costs.bills import energy
 from ..views.kit.rounding import significant
 from . import model as loading
 from .conditions import accelerator, conditions, problems_of, warn, warn_beyond
-from .fits import Asked
+from .fits import Asked, room
 from .tables import Row, Table, Tabular, table_of
 
 Number = int | float | str
@@ -27,13 +29,16 @@ Number = int | float | str
 @dataclass(frozen=True)
 class TokenBill(Tabular):
     """The bill of a request: `found` at the bound or at the given utilization; `measured` is an output token at a
-    measured rate: its seconds, joules and money, 0 for any that are unknown."""
+    measured rate: its seconds, joules and money, 0 for any that are unknown. `room` says whether the requests fit on
+    the machine, by the rules of the engine if one was named; `runs` are published ones of the model there."""
 
     model: Model
     given: Conditions
     prices: Prices
     found: Bill
     rate: Fraction | None = None
+    room: Any = None  # the answer of `fits`
+    engine: str = ""
 
     def __repr__(self) -> str:
         return self.sentence
@@ -48,6 +53,22 @@ class TokenBill(Tabular):
         if self.rate is None:
             return None
         seconds, joules, money = of_rate(self.rate, self.given.devices, self.found.watts, self.prices)
+        return seconds, joules, money
+
+    @property
+    def runs(self) -> list[Run]:
+        """Published runs of this model on such a machine, and by this engine if one was named."""
+        name = self.given.accelerator.name if self.given.accelerator else ""
+        return [
+            one
+            for one in published().run
+            if (one.model, one.accelerator.name) == (self.model.slug, name)
+            and one.engine.lower().startswith(self.engine.lower())
+        ]
+
+    def of_run(self, run: Run) -> tuple[Fraction, Fraction, Fraction]:
+        """Seconds, joules and money of an output token of a published run, at the reader's prices."""
+        seconds, joules, money = of_rate(run.rate, run.devices, run.watts, self.prices)
         return seconds, joules, money
 
     @property
@@ -77,12 +98,18 @@ class TokenBill(Tabular):
         """What the figures rest on."""
         name = self.given.accelerator.name if self.given.accelerator else ""
         said = ["Seconds are of all devices together; the bound is the longer of computing and moving bytes."]
+        if self.room is not None and (self.engine or not self.room):
+            said.insert(0, self.room.sentence)
         if self.found.watts is None:
             said.append(f"No source that was read states the power of {name}: joules are left out.")
         else:
             said.append(
                 f"Joules are at the limit of the devices' power, {self.found.watts:,} W, without CPUs and cooling."
             )
+        for run in self.runs:
+            several = f" on {run.devices} devices" if run.devices > 1 else ""
+            at_once = f" with {significant(Fraction(run.batch))} at once" if run.batch else ""
+            said.append(f"The run is a published one: output of {run.engine}{several}{at_once}.")
         output = self.found.line("output")
         if self.rate is not None and output is not None and self.rate * output.seconds * self.found.utilization > 1:
             said.append("The rate that you gave is above the bound: more requests were at once, or fewer bytes moved.")
@@ -124,8 +151,24 @@ class TokenBill(Tabular):
                 "joules": plain_number(measured[1] * MILLION) if measured[1] else None,
                 "money": plain_number(measured[2] * MILLION) if measured[2] else None,
             },
+            "fits": bool(self.room),
+            "published": [_run(run, *self.of_run(run)) for run in self.runs],
             "sentence": self.sentence,
         }
+
+
+def _run(run: Run, seconds: Fraction, joules: Fraction, money: Fraction) -> Row:
+    """A published run, per million output tokens."""
+    return {
+        "engine": run.engine,
+        "devices": run.devices,
+        "weights": run.format,
+        "batch": None if run.batch is None else float(run.batch),
+        "seconds": plain_number(seconds * MILLION),
+        "joules": plain_number(joules * MILLION) if joules else None,
+        "money": plain_number(money * MILLION) if money else None,
+        "source": published().sources[run.source].url,
+    }
 
 
 def _row(line: Line) -> Row:
@@ -166,12 +209,14 @@ def bill(
     purchase: Number | None = None,
     years: Number | None = None,
     electricity: Number | None = None,
+    engine: str | None = None,
 ) -> TokenBill:
     """Seconds, joules and money for a million input, cached and output tokens of requests on a machine, at the bound or
     at a `utilization` of it, and at a measured rate (`tokens_per_second` of all devices).
 
     Prices are yours, in any currency: `price_per_hour` of a device, or its `purchase` over `years`; `electricity` for a
-    kilowatt-hour. Power is the limit that the machine's maker states. Raises `Problem`.
+    kilowatt-hour. Power is the limit that the machine's maker states. With an `engine`, `room` is what it adds in
+    memory, and whether these requests fit. Raises `Problem`.
     """
     request = Request(
         whole("input", input, MOST_TOKENS),
@@ -184,7 +229,7 @@ def bill(
     read = loading.read(model)
     if not isinstance(model, loading.Model):
         warn(read.warnings, of=read.name)
-    return billed(read, given, request, on, utilization, tokens_per_second, prices)
+    return billed(read, given, request, on, utilization, tokens_per_second, prices, engine)
 
 
 def billed(
@@ -195,6 +240,7 @@ def billed(
     utilization: Number,
     tokens_per_second: Number | None,
     prices: Prices,
+    engine: str | None = None,
 ) -> TokenBill:
     """The bill of a model that is read. Raises `Problem`."""
     machine = accelerator(on)
@@ -204,4 +250,6 @@ def billed(
     with problems_of(read):
         costs_of(read.counts).devices.check_split(given)
         found = counted(costs_of(read.counts), given, request, share("utilization", utilization), prices)
-    return TokenBill(read, given, prices, found, rate)
+    end = request.cached + request.input + request.output
+    held = Conditions(end, request.batch, given.format, given.dtype, given.devices)
+    return TokenBill(read, given, prices, found, rate, room(read, held, on, engine), engine or "")

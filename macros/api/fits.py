@@ -407,6 +407,17 @@ def served(model: Model, given: Conditions, on: Memory, engine: str) -> EngineFi
     return engine_fit(model, given, engine, on.name, on.size, "" if on.accelerator is None else on.accelerator.vendor)
 
 
+def room(model: Model, given: Conditions, on: str, engine: str | None) -> Fit | EngineFit | Served:
+    """Whether a model that is read fits on one machine or several, by the rules of an engine if one is named. Raises
+    `Problem`."""
+    own = None if engine is None else engine_known(engine)
+    if own in ENGINES and (given.devices != 1 or own not in names()):
+        return served_by(model, given, own, on, options_of(""), "")
+    machine = memory(on)
+    given = replace(given, accelerator=machine.accelerator)
+    return _fit(model, given, machine, False, None if engine is None else engine_named(engine))
+
+
 def _row(answer: Fit | EngineFit) -> Row:
     if isinstance(answer, EngineFit):
         return as_row(answer)

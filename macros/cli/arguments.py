@@ -421,6 +421,9 @@ def _bill(commands) -> None:
         ("tokens-per-second", "RATE", "output tokens per second of all devices that you measured"),
     ):
         billing.add_argument(f"--{name}", metavar=metavar, help=help)
+    billing.add_argument(
+        "--engine", metavar="ENGINE", help="the engine that serves: whether its memory holds the requests"
+    )
     _prices(billing)
 
 

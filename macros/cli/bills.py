@@ -46,4 +46,15 @@ def blocks(answer: TokenBill) -> list[Block]:
                 significant(money * MILLION) if money else "–",
             ]
         )
+    for run in answer.runs:
+        seconds, joules, money = answer.of_run(run)
+        rows.append(
+            [
+                "run",
+                *("", "", ""),
+                f"{significant(seconds * MILLION)} s",
+                energy(joules * MILLION) if joules else "–",
+                significant(money * MILLION) if money else "–",
+            ]
+        )
     return [answer.sentence, Title("A million tokens"), Grid(columns, rows), " ".join(answer.notes)]

@@ -288,7 +288,7 @@ def bill(options) -> int:
     prices = prices_of(options.price_per_hour, options.purchase, options.years, options.electricity)
     share_of = 1 if options.utilization is None else options.utilization
     model = loaded(options.model, request.cached + request.input + request.output)
-    answer = billed(model, given, request, options.on, share_of, options.tokens_per_second, prices)
+    answer = billed(model, given, request, options.on, share_of, options.tokens_per_second, prices, options.engine)
     if options.format == "json":
         print_json(answer.to_dict())
     else:

@@ -170,3 +170,19 @@ def test_what_cannot_be_is_one_line(capsys, options, said):
     assert main(f"bill llama3.1-8b {options}".split()) == 2
     err = capsys.readouterr().err
     assert said in err and err.count("\n") == 1
+
+
+def test_published_runs_of_the_model_stand_in_its_bill():
+    """Joules by the source itself: 0.0701945 for an output token on an H100."""
+    there = bill("llama3.1-8b", "h100", price_per_hour=2).to_dict()["published"]
+    assert [one["engine"] for one in there] == ["vLLM 0.11.1"] and there[0]["source"].startswith("https://")
+    assert there[0]["joules"] == pytest.approx(70_194.5) and there[0]["money"] > 0
+    assert bill("llama3.1-8b", "h100", engine="sglang").runs == [] == bill("llama3.1-8b", "rtx-4090").runs
+
+
+def test_a_bill_says_what_does_not_fit_and_what_an_engine_holds():
+    assert not bill("llama3.1-70b", "rtx-3090").room and "does not fit" in bill("llama3.1-70b", "rtx-3090").notes[0]
+    served = bill("llama3.1-8b", "h100", batch=64, engine="vllm")
+    assert served.room and "served by vLLM fits" in served.notes[0]
+    assert not bill("llama3.1-8b", "h100", batch=1024, engine="vllm").room
+    assert "4 × H100" in bill("qwen3-32b", "h100", devices=4, engine="vllm").notes[0]
