@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 BEST = "best"  # requests the first format of the ladder that fits
 # The formats to try: the published one first, then from most to fewest bits per weight.
 LADDER = (PUBLISHED, "bfloat16", "Q8_0", "fp8", "Q6_K", "Q5_K_M", "Q4_K_M", "int4", "Q3_K_M", "Q2_K")
+# Accelerators, by the beginnings of their names, that llama.cpp has no backend for: no engine runs a GGUF file there.
+# Its README lists the backends: https://github.com/ggml-org/llama.cpp#supported-backends (CUDA, HIP, Metal, MUSA, SYCL,
+# Vulkan, CANN, OpenCL, WebGPU and CPUs among them).
+WITHOUT_GGUF = ("TPU", "Gaudi", "Trainium", "Inferentia")
 FEW_BITS = 4  # models with fewer bits per weight come after all others
 # Additional formats of the site's list of all models; the command line and Python have every format.
 LISTED = (
@@ -68,8 +72,13 @@ def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
 
 
 def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> str | None:
-    """The requested format or, for `BEST`, the first of the ladder that fits; None if none does."""
+    """The requested format or, for `BEST`, the first of the ladder that fits and that an engine runs on the machine;
+    None if none does."""
+    name = given.accelerator.name if given.accelerator is not None else ""
+    is_without_gguf = any(name.startswith(one) for one in WITHOUT_GGUF)
     for format in LADDER if weights == BEST else (weights,):
+        if weights == BEST and is_without_gguf and format.startswith("Q"):
+            continue
         if holds(sized, given.in_format(format), memory_bytes):
             return format
     return None
@@ -82,7 +91,7 @@ def smallest(sized: Sized) -> str:
 
 def fitting(sized: Sized, weights: str, given: Conditions, machine: Machine) -> Fitting | None:
     """The answer for a model that fits; None for one that does not."""
-    format = chosen(sized, weights, given, machine.memory_bytes)
+    format = chosen(sized, weights, replace(given, accelerator=machine.accelerator), machine.memory_bytes)
     return None if format is None else answer(sized, given.in_format(format), machine)
 
 

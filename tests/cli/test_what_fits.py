@@ -236,3 +236,16 @@ def test_presets_of_another_folder_are_kept_nowhere(tmp_path, monkeypatch, folde
     monkeypatch.setattr(presets, "also", [tmp_path / name for name in folders])
     assert listed()
     assert (tmp_path / "cache").exists() == (not folders)
+
+
+def test_no_gguf_file_is_offered_where_no_engine_runs_one():
+    """llama.cpp has no backend for TPUs, Gaudi, Trainium and Inferentia, which would hold 70B in 2 bits."""
+    found = {row["machine"]: row for row in ep.fits("llama3.3-70b").rows() if row["fits"]}
+    assert not found.keys() & {"tpu-v4", "tpu-v6e", "trainium", "inferentia2"} and "tpu-v5p" in found
+    named = {slug: accelerators()[slug].name for slug in found}
+    assert not [
+        slug
+        for slug, row in found.items()
+        if named[slug].startswith(("TPU", "Gaudi", "Trainium", "Inferentia")) and row["weights"].startswith("Q")
+    ]
+    assert found["rtx-6000-ada"]["weights"] == "Q4_K_M"
