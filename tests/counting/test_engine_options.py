@@ -158,6 +158,12 @@ FURTHER = {
     "vllm on A100": "qwen3-32b --engine vllm --on a100-80gb",
     "vllm before 0.20": "qwen3-32b --engine vllm --engine-version 0.19 --on h100",
     "vllm since 0.20": "qwen3-32b --engine vllm --engine-version 0.20 --on h100",
+    "vllm with less free than its share": "qwen3-8b --engine vllm --on h100,free:40GB",
+    "vllm draft on the last stage": "qwen3.6-27b --engine vllm -pp 2 --on 2xh100 "
+    f" --speculative-config {MTP.format(2)}",
+    "vllm 32k": "qwen3-8b --engine vllm --on h100 --max-model-len 32k",
+    "vllm rounded memory": "qwen3-14b --engine vllm --kv-cache-memory-bytes 6.51GiB",
+    "llama.cpp one long request": PLAIN["llama.cpp"] + " -c 81920 --parallel 2 --kv-unified",
     "sglang with free memory": "qwen3-8b --engine sglang --on rtx-4090,free:20GB",
     "vllm latents beside states 0.26": "kimi-linear-48b-a3b --engine vllm --engine-version 0.26 --on 2xh200",
     "vllm latents beside states 0.27": "kimi-linear-48b-a3b --engine vllm --engine-version 0.27 --on 2xh200",
