@@ -33,10 +33,10 @@ views/guide/model_size.py: write pairs=[["…", "…"], …]
 """
 # Of another host, another installation, a build or an editor at work.
 ELSEWHERE = """
-catalogue/hub.py: : the host does not answer range requests
 catalogue/hub.py: not in the hub's cache, and HF_HUB_OFFLINE is set
 catalogue/hub.py: safetensors files beside it
 cli/differences.py: : its code describes no model:
+cli/differences.py: name a folder of data, or a revision of this repository
 site/mkdocs/markdown.py: on the pages, told above: nothing was built
 site/mkdocs/preview/pages.py: ; mend it: the preview goes on with the one before
 site/requirements.py: the site cannot be built without
@@ -47,7 +47,6 @@ api/changes.py: change the sizes it follows from
 api/logs.py: the log names no model
 catalogue/components.py: a protein of
 catalogue/components.py: add the tower's table, or write its count
-catalogue/gguf_header.py: , which another part lists too
 catalogue/gguf_header.py: axes, more than
 catalogue/gguf_header.py: convert it with a current llama.cpp
 catalogue/gguf_header.py: download the first megabytes of each into one folder
