@@ -11,7 +11,7 @@ import pytest
 from copies import ROOT
 from serving import write_engine
 
-from macros.api import comparison
+from macros.api import comparison, parallel
 from macros.api.fits import fits
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
@@ -58,6 +58,14 @@ const answer = await answered(asked).catch(error => (isProblem(error) ? said(err
 console.log(JSON.stringify(answer, (_, x) => (typeof x === "bigint" ? `${x}` : x?.$class ? py.float(x) : x)))
 """
 CONDITIONS = {"context": "4096", "weights": "fp8", "cache": "bfloat16", "on": "h100"}
+
+
+# What the answers that fetch data read instead, by their paths.
+FETCH = """
+import { readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+globalThis.fetch = async url => ({ text: () => readFileSync(fileURLToPath(url), "utf-8") })
+"""
 
 
 @pytest.fixture(scope="module")
@@ -348,9 +356,6 @@ def test_the_small_model_completes_a_word_and_names_an_unknown_one(capitals):
 # --- fits: a list of models, or one of them, from the data of the build -----------------------------------------------
 
 FITS = """
-import { readFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
-globalThis.fetch = async url => ({ text: () => readFileSync(fileURLToPath(url), "utf-8") })
 const { isProblem, machine, py, said } = await import("./model.mjs")
 const { data } = await import("./tools/kit.mjs")
 const { answer, conditionsOf } = await import("./tools/fits/answer.mjs")
@@ -380,7 +385,8 @@ def fits_folder(folder):
         (engine / "keys.json").write_text(tool_files._keys(), "utf-8")
     for slug in LISTED:
         (engine / f"models/{slug}.json").write_text(tool_files._of_model(slug, f"models/{slug}/"), "utf-8")
-    (folder / "fits.mjs").write_text(FITS, "utf-8")
+    (folder / "fits.mjs").write_text(FETCH + FITS, "utf-8")
+    (folder / "plan.mjs").write_text(FETCH + PLAN, "utf-8")
     return folder
 
 
@@ -441,3 +447,110 @@ def test_fits_answers_nothing_to_what_is_no_longer_asked_and_refuses_what_cannot
     refused = what_fits(on="24GB", weights="gptq-4bit-g64")["one"]
     assert refused.startswith("weights = gptq-4bit-g64: computed only for a single model")
     assert what_fits(model="llama3-8b", on="24GB", devices="7")["one"].startswith("no split over 7 devices")
+
+
+# --- plan: each task answers by itself --------------------------------------------------------------------------------
+
+PLAN = """
+const { isProblem, machine, said } = await import("./model.mjs")
+const { about, data, givenOf, modelOf } = await import("./tools/kit.mjs")
+const { models, accelerators } = await data()
+const site = { models, accelerators, watts: new Map(), nameOf: slug => models.get(slug).read("name") }
+site.modelOf = async slug => modelOf((await about(slug)).keys)
+const { task, values } = JSON.parse(readFileSync(0, "utf-8"))
+const { answer, DEFAULTS, fields, rules } = await import(`./tools/plan/${task}.mjs`)
+const shared = { context: "8192", batch: "1", weights: "published", cache: "bfloat16", devices: "1" }
+const state = { ...shared, ...DEFAULTS, ...values },
+  on = machine(state.on, accelerators),
+  asked = { state, on, site, model: await site.modelOf(state.model), name: site.nameOf(state.model) }
+const one = await answer({ ...asked, given: givenOf(state, on) }).catch(error =>
+  isProblem(error) ? said(error) : Promise.reject(error),
+)
+const unruled = fields(site).filter(({ name }) => !rules(site)[name])
+console.log(JSON.stringify({ one, unruled }, (_, x) => (typeof x === "bigint" ? `${x}` : x)))
+"""
+
+
+@pytest.fixture
+def plan_of(fits_folder):
+    def ask(task, **values):
+        command = [Path(NODE.origin).parent / "bin/node", "plan.mjs"]
+        given = json.dumps({"task": task, "values": values})
+        done = subprocess.run(command, cwd=fits_folder, input=given, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        answer = json.loads(done.stdout)
+        assert not answer["unruled"]
+        return answer["one"]
+
+    return ask
+
+
+def test_plan_marks_the_split_that_is_chosen_and_leads_to_the_others(plan_of):
+    asked = {"model": "llama3-70b", "on": "h100", "devices": "8", "batch": "16"}
+    memory, decode, *others = plan_of("devices", split="4,2,1", **asked)["tables"]
+    places = [row[0]["to"]["split"] for row in memory["rows"]]
+    given = Conditions(8192, batch=16, devices=8, accelerator=accelerator("h100"))
+    there = parallel.every_spread(presets.model("llama3-70b"), given)
+    assert [int(row[4]["value"]) for row in memory["rows"]] == [one.total for one in there]
+    assert places.index("4,2,1") > 0 and len(decode["rows"]) == len(places)
+    saved = plan_of("devices", prefix="2048", **asked)["tables"]
+    assert len(saved) == len(others) + 3 and saved[-1]["caption"].startswith("A prefix of 2,048 tokens")
+    assert plan_of("devices", split="3,2,1", **asked) == (
+        "split = '3,2,1': not over 8 devices; choose one from the list"
+    )
+
+
+def test_plan_trains_an_adapter_and_says_what_a_run_takes(plan_of):
+    asked = {"model": "gpt2", "on": "24GB,1008GB/s,165TFLOPS", "devices": "1", "method": "lora", "rank": "8"}
+    answer = plan_of("training", tokens="1B", **asked)
+    memory, adapted, run = answer["tables"]
+    assert answer["said"][0].startswith("Training GPT-2 Small with LoRA of rank 8 on ")
+    assert memory["rows"][-2][0] == "Total" and memory["rows"][-1][0] == "Left"
+    assert adapted["head"][-1] == "#Trainable" and [row[0] for row in run["rows"]][:2] == ["FLOPs", "Time, hours"]
+    assert len(plan_of("training", **asked)["tables"]) == 2
+
+
+@pytest.mark.parametrize("task", ["engine", "offload", "speculative", "bill"])
+def test_plan_answers_a_task_in_cells_that_need_no_page(plan_of, task):
+    more = {"draft": "gpt2", "draft_tokens": "4"} if task == "speculative" else {}
+    answer = plan_of(task, model="llama3-8b", on="h100", **more)
+    assert answer["said"][0].startswith("Llama 3 8B") and answer["notes"]
+    assert all(len(row) == len(table["head"]) for table in answer["tables"] for row in table["rows"])
+
+
+# --- where each word looks: from the numbers that a page serves -------------------------------------------------------
+
+LOOKS = """
+import { readFileSync } from "node:fs"
+import * as tool from "./tools/attention/answer.mjs"
+const { page, chosen } = JSON.parse(readFileSync(0, "utf-8")),
+  names = tool.namesOf(page.habits.split("|"), 1),
+  looks = tool.served(page)
+const wrong = ["0.1", "2.0"].map(head => {
+  try {
+    return tool.rulesOf(names).head(head)
+  } catch (error) {
+    return error.message
+  }
+})
+console.log(JSON.stringify({ names, looks, wrong, said: tool.answer(looks, chosen, names) }))
+"""
+
+
+def test_a_head_says_where_its_word_looks_most_and_no_word_sees_a_later_one(folder):
+    page = {"words": "a|b|c", "shares": "1 0.3 0.7 0.2 0.5 0.3,1 0.9 0.1 0.4 0.35 0.25", "habits": "itself|"}
+    (folder / "attention.mjs").write_text(LOOKS, "utf-8")
+
+    def ask(**chosen):
+        command = [Path(NODE.origin).parent / "bin/node", "attention.mjs"]
+        given = json.dumps({"page": page, "chosen": chosen})
+        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
+        assert not done.returncode, done.stderr
+        return json.loads(done.stdout)
+
+    answer = ask(word="", head="0.1")
+    assert answer["names"] == ["0.0", "0.1"]
+    assert answer["looks"]["heads"][0] == [[1, None, None], [0.3, 0.7, None], [0.2, 0.5, 0.3]]
+    assert answer["said"] == {"n": 1, "row": 2, "most": 0, "share": 0.4, "name": "Layer 0, head 1"}
+    assert ask(word="2", head="0.0")["said"]["most"] == 1 and ask(word="9", head="0.0")["said"]["row"] == 2
+    assert answer["wrong"][0] == "0.1" and answer["wrong"][1].startswith("head = 2.0: there is none")

@@ -38,8 +38,9 @@ pytestmark = pytest.mark.browser
 
 MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besides what every page has
 LISTED = (
-    *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/elements.mjs"),
-    *("tools/figures.mjs", "tools/find.mjs", "tools/kit.mjs", "tools/plan.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/address.mjs"),
+    *("tools/figures.mjs", "tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs", "vendor/preact.mjs", "tools/cells.mjs"),
+    *("tools/plan.mjs", "tools/plan/view.mjs", "engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/engine.mjs", "engine/counting.mjs", "engine/data.json", "engine/plan.json"),
 )
 TASKS = {  # what each loads besides
@@ -94,7 +95,8 @@ ANSWERS = """
 async ([task, cases]) => {
   const source = [...document.scripts].find(s => s.src.includes("/tools.mjs")).src
   const { isProblem, machine, py } = await import(new URL("model.mjs", source))
-  const { givenOf, loaded } = await import(new URL("tools/plan.mjs", source))
+  const { loaded } = await import(new URL("tools/plan.mjs", source))
+  const { givenOf } = await import(new URL("tools/kit.mjs", source))
   const tasks = await import(new URL(`tools/plan/${task}.mjs`, source))
   const site = await loaded()
   for (const name of ["gguf", "llama_server", "vllm_server"]) await import(new URL(`engine/${name}.mjs`, source))

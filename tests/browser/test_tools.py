@@ -610,7 +610,7 @@ def test_scripts_and_data_are_light(site_folder):
     }  # without the engine; fetched once a list is given
     apart |= {"tools/compare", "tools/what-if"}  # besides those listed: what is fetched once it is opened
     apart |= {"tools/combobox.mjs", "tools/find.mjs"}  # and these
-    apart |= {"tools/elements.mjs", "tools/forms.mjs"}  # these draw the other tools
+    apart |= {"tools/elements.mjs"}  # draws what is no tool
     apart |= {
         "tools/cells.mjs",
         "tools/fits.mjs",
@@ -621,7 +621,13 @@ def test_scripts_and_data_are_light(site_folder):
     }  # test_fits.py and test_plan.py weigh them
     apart |= {"tools/gguf_model.mjs"}  # once a GGUF file is given
     apart |= {"tools/run.mjs", "tools/run", "tools/stations.mjs"}  # these run a checkpoint, and count nothing
-    apart |= {"tools/attention.mjs", "tools/own_words.mjs", "tools/recorded.mjs", "tools/memory.mjs"}  # and these
+    apart |= {
+        "tools/attention.mjs",
+        "tools/attention",
+        "tools/own_words.mjs",
+        "tools/recorded.mjs",
+        "tools/memory.mjs",
+    }  # and these
     apart |= {
         "tools/atlas",
         "tools/atlas.mjs",

@@ -53,8 +53,9 @@ export const rowsOf = (rows, link) =>
  * @param {string} text
  * @param {Record<string, string>} values
  * @param {string} [sort]
+ * @param {() => void} [after] it was taken
  */
-export function linkTo(begun, text, values, sort) {
+export function linkTo(begun, text, values, sort, after) {
   const at = new URL(location.href)
   at.search = searchOf(begun.tool.address({ ...begun.shown.values, ...values }).values)
   const follow = (/** @type {MouseEvent} */ event) => {
@@ -62,7 +63,7 @@ export function linkTo(begun, text, values, sort) {
     event.preventDefault()
     event.stopPropagation()
     begun.take(values)
-    begun.box.querySelector(".ep-answer")?.scrollIntoView({ block: "nearest" })
+    after?.()
   }
   return html`<a href=${at.href} data-sort=${sort} onclick=${follow}>${text}</a>`
 }

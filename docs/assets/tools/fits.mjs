@@ -49,6 +49,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
     invalid: said => Object.keys(DEFAULTS).filter(isAbout(said)),
     view: shown => view(shown, doing),
   })
+  const shows = () => tool.box.querySelector(".ep-answer")?.scrollIntoView({ block: "nearest" })
   /** @type {import("./fits/view.mjs").Doing} */
   const doing = {
     ...{ groups: [["", "All models"], ...modelsByFamily(models)], filters, accelerators },
@@ -58,7 +59,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       Object.assign(tool.shown.values, { sort, order })
       tool.remember()
     },
-    link: (text, to, sort) => linkTo(tool, text, { sort: "", order: "", ...to }, sort),
+    link: (text, to, sort) => linkTo(tool, text, { sort: "", order: "", ...to }, sort, shows),
     busy: isBusy => place.setAttribute("aria-busy", `${isBusy}`),
   }
   await Promise.race([tool.recall(), drawn]) // models over several devices come one by one

@@ -2,27 +2,11 @@
 // Each task is a script of its own, which loads what the engine compiles for it from the Python of the command line.
 
 import { M } from "../engine/base.mjs"
-import { conditions, loadFormats, machine, Problem, py, shorten } from "../conditions.mjs"
-import {
-  about,
-  accepted,
-  conditionFields,
-  conditionRules,
-  data,
-  finder,
-  machineFields,
-  make,
-  modelOf,
-  modelsByFamily,
-  oneListed,
-  pause,
-  refusals,
-  replace,
-  said,
-  show,
-  stateIn,
-  steps,
-} from "./forms.mjs"
+import { machine, Problem, py, shorten } from "../conditions.mjs"
+import { linkTo } from "./cells.mjs"
+import { about, conditionRules, data, givenOf, modelOf, modelsByFamily, oneListed, pause, said } from "./kit.mjs"
+import { view } from "./plan/view.mjs"
+import { Begun, isAbout } from "./tool.mjs"
 
 /**
  * @typedef {Record<string, string>} State what is chosen, by the names of the fields
@@ -39,16 +23,16 @@ import {
  * @property {Engine.Conditions} given
  * @property {Engine.Machine} on
  * @property {Site} site
- * @property {(text: string, values: State) => HTMLElement} link to this page with other choices
+ * @typedef {{ caption: string, head: string[], rows: (import("./cells.mjs").Cell[] & { cls?: string })[] }} Table
  * @typedef {object} Answer
- * @property {import("./elements.mjs").Children} line what it comes to
- * @property {{ caption: string, head: string[], rows: import("./elements.mjs").Row[] }[]} tables
+ * @property {[head: string, rest: string]} said
+ * @property {Table[]} tables
  * @property {string[]} notes
  * @typedef {object} Task
  * @property {State} DEFAULTS of its own fields, and of shared ones where they differ
  * @property {string[]} SHARED the shared fields that it has
- * @property {(site: Site) => HTMLElement[]} fields
- * @property {(site: Site) => Record<string, import("./elements.mjs").Rule>} rules
+ * @property {(site: Site) => import("./plan/fields.mjs").Field[]} fields
+ * @property {(site: Site) => Record<string, import("./address.mjs").Rule>} rules
  * @property {(state: State) => string[]} [idle] its fields that do nothing
  * @property {(asked: Asked) => Promise<Answer>} answer throws a problem
  */
@@ -94,202 +78,105 @@ export async function loaded() {
   }
 }
 
-/**
- * The conditions of an answer on a machine.
- * @param {State} state
- * @param {Engine.Machine} on
- */
-export const givenOf = (state, on) =>
-  conditions({
-    context: BigInt(state.context),
-    batch: BigInt(state.batch),
-    format: state.weights,
-    dtype: state.cache,
-    devices: BigInt(state.devices),
-    accelerator: on.accelerator,
-  })
-
 export async function mount(/** @type {HTMLElement} */ place) {
-  const started = performance.now()
   const site = await loaded()
   await pause()
-  const { models, accelerators } = site
-  const machines = machineFields(accelerators)
-  const remember = steps(place, () => ({ values: saidOf(task, state) }), recall)
-  let task = "engine",
-    turn = 0
+  const planning = new Planning(place, site)
+  await planning.recall()
+  await pause()
+  planning.show()
+}
+
+/** The tool with one of its tasks. */
+class Planning extends Begun {
+  task = "engine"
   /** @type {Task} */
-  let one
-  /** @type {State} */
-  let state = { ...DEFAULTS }
+  one = { DEFAULTS: {}, SHARED: [], fields: () => [], rules: () => ({}), answer: () => Promise.reject() }
 
-  const line = make("p", { class: "ep-answer", role: "status" }),
-    refused = refusals(),
-    tables = make("div", { class: "ep-stacks" }),
-    notes = make("p", { class: "ep-conventions" }),
-    own = make("fieldset", { class: "ep-row" })
-  const shared = {
-    model: [finder("Model", "model", modelsByFamily(models), "")],
-    on: machines.fields,
-    ...Object.fromEntries(Object.entries(conditionFields()).map(([name, field]) => [name, [field]])),
+  /** @param {HTMLElement} place @param {Site} site */
+  constructor(place, site) {
+    const { models, accelerators } = site,
+      groups = modelsByFamily(models)
+    super(place, {
+      defaults: DEFAULTS,
+      rules: {},
+      recalled(given, values, wrong) {
+        const task = given.get("task") ?? "engine"
+        if (!Object.hasOwn(TASKS, task)) wrong.unshift(said(noTask(task)))
+        return values
+      },
+      address: values => ({ values: this.addressOf(values) }),
+      answer: values => this.answer(values),
+      leave: values => this.leave(values),
+      invalid: text => Object.keys(this.tool.rules).filter(isAbout(text)),
+      view: shown =>
+        view(shown, {
+          ...{ groups, accelerators, tasks: Object.entries(TASKS), task: this.task },
+          ...{ shared: this.one.SHARED, fields: this.one.fields(site), idle: this.one.idle?.(shown.values) ?? [] },
+          typed: field => void (this.typed(field) && this.change({}, field)),
+          turn: name => void this.turnTo(name),
+          link: (text, to, sort) => linkTo(this, text, to, sort),
+        }),
+    })
+    this.site = site
   }
-  const tasks = make(
-    "div",
-    { class: "ep-ways", role: "group", "aria-label": "Task" },
-    Object.entries(TASKS).map(([name, { title }]) =>
-      make("button", { type: "button", "data-task": name, onclick: () => turnTo(name) }, title),
-    ),
-  )
-  const form = make(
-    "form",
-    { class: "ep-whatif", onsubmit: (/** @type {Event} */ event) => event.preventDefault() },
-    tasks,
-    make(
-      "fieldset",
-      { class: "ep-row" },
-      make("legend", {}, "Model, machine and conditions"),
-      ...Object.values(shared).flat(),
-    ),
-    own,
-    refused.line,
-  )
-  const fields = stateIn(/** @type {HTMLFormElement} */ (form), machines)
-  form.append(fields.problem)
-  form.addEventListener("input", ({ target }) => {
-    update()
-    remember(target)
-  })
-
-  /** The task's own fields, and those of all that it has. @param {string} name */
-  async function open(name) {
-    const loaded = await TASKS[name].load()
-    task = name
-    one = loaded
-    replace(own, make("legend", {}, TASKS[name].title), ...one.fields(site))
-    for (const button of tasks.querySelectorAll("button"))
-      button.setAttribute("aria-pressed", String(button.dataset.task === name))
-    for (const [field, labels] of Object.entries(shared))
-      for (const label of labels) label.hidden = !one.SHARED.includes(field)
+  /** Loads a task. @param {string} name */
+  async open(name) {
+    const one = await TASKS[name].load(),
+      known = conditionRules(this.site.accelerators),
+      shared = { ...known, model: (/** @type {string} */ text) => oneListed("model", text, this.site.models) }
+    this.task = name
+    this.one = one
+    this.tool.defaults = { ...DEFAULTS, ...one.DEFAULTS }
+    this.tool.rules = {
+      ...Object.fromEntries(Object.entries(shared).filter(([field]) => one.SHARED.includes(field))),
+      ...one.rules(this.site),
+    }
   }
   /** Another task, with what was chosen for this one. @param {string} name */
-  async function turnTo(name) {
-    if (name === task) return
-    const before = defaultsOf(one),
-      kept = Object.entries(state).filter(([field, value]) => field in DEFAULTS && value !== before[field])
-    await open(name)
-    state = { ...defaultsOf(one), ...Object.fromEntries(kept.filter(([field]) => one.SHARED.includes(field))) }
-    fields.write(state)
-    await update()
-    remember()
+  async turnTo(name) {
+    if (name === this.task) return
+    const { defaults } = this.tool,
+      kept = Object.entries(this.shown.values).filter(([field, text]) => field in DEFAULTS && text !== defaults[field])
+    await this.open(name)
+    const shared = Object.fromEntries(kept.filter(([field]) => this.one.SHARED.includes(field)))
+    await this.take({ ...this.tool.defaults, ...shared })
   }
-
-  async function recall() {
-    const given = new URLSearchParams(location.search),
-      /** @type {string[]} */ wrong = []
-    const asked = given.get("task") ?? "engine"
-    if (!Object.hasOwn(TASKS, asked)) wrong.push(said(noTask(asked)))
-    await open(Object.hasOwn(TASKS, asked) ? asked : "engine")
+  async recall() {
+    const task = new URLSearchParams(location.search).get("task") ?? "engine"
+    await this.open(Object.hasOwn(TASKS, task) ? task : "engine")
     await pause()
-    const [values, others] = accepted(given, rulesOf(one, site), defaultsOf(one))
-    wrong.push(...others)
-    state = values
-    fields.write(state)
-    let problem = await update()
-    // Drop what the model does not allow, and then everything.
-    for (const rest of [ownDefaults(one), defaultsOf(one)])
-      if (problem) {
-        wrong.push(problem)
-        Object.assign(state, rest)
-        fields.write(state)
-        problem = await update()
-      }
-    refused.show(wrong)
+    await super.recall()
   }
-  /** @param {State} values */
-  function change(values) {
-    Object.assign(state, values)
-    fields.write(state)
-    update()
-    remember()
+  /** @param {import("./tool.mjs").Values} values */
+  async answer(values) {
+    const { site, one } = this,
+      on = machine(values.on, site.accelerators),
+      model = await site.modelOf(values.model)
+    await pause()
+    return one.answer({
+      state: { ...values },
+      model,
+      name: site.nameOf(values.model),
+      given: givenOf(values, on),
+      on,
+      site,
+    })
   }
-
-  /** @returns {Promise<string>} the problem; empty if there is none */
-  async function update() {
-    const began = performance.now(),
-      mine = ++turn
-    refused.show([])
-    try {
-      fields.read(state, defaultsOf(one), rulesOf(one, site))
-      const on = machine(state.on, accelerators),
-        [model] = await Promise.all([site.modelOf(state.model), loadFormats(state.weights)]),
-        asked = {
-          state: { ...state },
-          model,
-          name: site.nameOf(state.model),
-          given: givenOf(state, on),
-          on,
-          site,
-          link,
-        }
-      const idle = one.idle?.(state) ?? []
-      for (const name of Object.keys(one.rules(site))) {
-        const label = fields.fieldOf(name)?.closest("label")
-        if (label && own.contains(label)) label.hidden = idle.includes(name)
-      }
-      await pause()
-      const answer = await one.answer(asked)
-      await pause()
-      if (mine !== turn) return "" // a later change is under way
-      replace(line, answer.line)
-      replace(notes, answer.notes.join(" "))
-      while (tables.children.length > answer.tables.length) tables.lastElementChild?.remove()
-      while (tables.children.length < answer.tables.length) tables.append(make("div"))
-      answer.tables.forEach(({ caption, head, rows }, i) =>
-        show(/** @type {HTMLElement} */ (tables.children[i]), caption, head, rows),
-      )
-      fields.problem.hidden = true
-    } catch (error) {
-      return mine === turn ? fields.refuse(error) : ""
-    }
-    place.dataset.milliseconds = (performance.now() - began).toFixed(1)
-    return ""
+  /** Drops what a model does not allow, and then everything. @param {import("./tool.mjs").Values} values */
+  leave(values) {
+    const { defaults } = this.tool,
+      own = Object.fromEntries(Object.entries(defaults).filter(([name]) => !(name in DEFAULTS))),
+      others = [own, defaults].find(those => Object.entries(those).some(([name, text]) => values[name] !== text))
+    return Boolean(others && Object.assign(values, others))
   }
-
-  /**
-   * A link to this page with other choices, taken without leaving it.
-   * @param {string} text
-   * @param {State} values
-   */
-  function link(text, values) {
-    const at = new URL(location.href)
-    at.search = `${new URLSearchParams(saidOf(task, { ...state, ...values }))}`
-    return make(
-      "a",
-      {
-        href: at,
-        onclick: (/** @type {MouseEvent} */ event) => {
-          if (event.ctrlKey || event.metaKey || event.shiftKey || event.button) return
-          event.preventDefault()
-          event.stopPropagation()
-          change(values)
-        },
-      },
-      text,
-    )
+  /** The task, what differs from its defaults, and always the model, the machine and the context, if it has them. */
+  addressOf(/** @type {import("./tool.mjs").Values} */ values) {
+    const { defaults } = this.tool,
+      always = ["model", "on", "context"].filter(name => this.one.SHARED.includes(name)),
+      names = Object.keys(defaults).filter(name => values[name] !== defaults[name] || always.includes(name))
+    return { task: this.task, ...Object.fromEntries(names.map(name => [name, values[name]])) }
   }
-
-  // The address holds the task, what differs from its defaults, and always the model, the machine and the context.
-  function saidOf(/** @type {string} */ task, /** @type {State} */ state) {
-    const defaults = defaultsOf(one),
-      always = ["model", "on", "context"].filter(name => one.SHARED.includes(name))
-    const values = Object.entries(state).filter(([name, value]) => value !== defaults[name] || always.includes(name))
-    return Object.fromEntries([["task", task], ...values])
-  }
-
-  await recall()
-  await pause()
-  replace(place, form, line, tables, notes) // all at once, so that nothing moves
-  place.dataset.first = (performance.now() - started).toFixed(1)
 }
 
 const { Accelerator, Link } = M["counting.accelerators"]
@@ -309,21 +196,3 @@ const linked = (one, link) =>
 
 const noTask = (/** @type {string} */ name) =>
   Problem(`task = ${shorten(name)}: no such task`, `one of ${Object.keys(TASKS).join(", ")}`)
-const ownDefaults = (/** @type {Task} */ one) =>
-  Object.fromEntries(Object.entries(one.DEFAULTS).filter(([name]) => !(name in DEFAULTS)))
-/** @returns {State} */
-const defaultsOf = (/** @type {Task} */ one) => ({ ...DEFAULTS, ...one.DEFAULTS })
-/**
- * What is valid in an address, by task.
- * @param {Task} one
- * @param {Site} site
- */
-function rulesOf(one, site) {
-  const known = conditionRules(site.accelerators)
-  /** @type {Record<string, import("./elements.mjs").Rule>} */
-  const rules = { ...known, model: text => oneListed("model", text, site.models) }
-  return {
-    ...Object.fromEntries(one.SHARED.map(name => [name, rules[name]])),
-    ...one.rules(site),
-  }
-}

@@ -2,7 +2,7 @@
 
 import { M } from "../../engine/base.mjs"
 import "../../engine/bill.mjs"
-import { BOUNDS, grouped, make, Problem, py, seconds, shorten, wholeOrNothing, written } from "./fields.mjs"
+import { BOUNDS, grouped, Problem, py, seconds, shorten, wholeOrNothing, written } from "./fields.mjs"
 
 const { bill, Prices, Request } = M["counting.bill"],
   { amount_of: amountOf, share, whole } = M["counting.asked"],
@@ -33,7 +33,7 @@ export const fields = () => [
   written("Price of a kWh", "electricity", MONEY),
 ]
 
-/** @returns {import("../elements.mjs").Rule} */
+/** @returns {import("../address.mjs").Rule} */
 const amount = (/** @type {string} */ name) => text => {
   if (text) amountOf(name, text)
   return text
@@ -42,7 +42,7 @@ const tokens = (/** @type {string} */ name) => (/** @type {string} */ text) => {
   if (!/^\d+$/.test(text)) throw Problem(`${name} = ${shorten(text)}: expected a whole number`, "correct it")
   return String(whole(name, BigInt(text), BOUNDS.MOST_TOKENS))
 }
-/** @returns {Record<string, import("../elements.mjs").Rule>} */
+/** @returns {Record<string, import("../address.mjs").Rule>} */
 export const rules = () => ({
   input: tokens("input"),
   cached: wholeOrNothing("cached"),
@@ -87,10 +87,10 @@ export async function answer({ state, model, name, given, on }) {
   const parts = [seconds(times(last.seconds)), ...(last.joules === null ? [] : [energy(last.joules)])],
     paid = last.money === null ? "" : ` and ${money(last.money)} at your prices`
   return {
-    line: [
-      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} on ${several}${on.name}: `),
-      make("strong", {}, `a million output tokens take ${parts.join(", ")}${paid}`),
-      `, ${at} with ${grouped(given.batch)} at once.`,
+    said: [
+      `${name} ${model.counts.formats.phrase(given.format)} on ${several}${on.name}: ` +
+        `a million output tokens take ${parts.join(", ")}${paid}`,
+      [`, ${at} with ${grouped(given.batch)} at once.`].join(""),
     ],
     tables: [
       {

@@ -2,7 +2,7 @@
 
 import { loadGguf } from "../../conditions.mjs"
 import { M } from "../../engine/base.mjs"
-import { bytes, exact, grouped, make, oneListed, py } from "./fields.mjs"
+import { bytes, exact, grouped, oneListed, py, total } from "./fields.mjs"
 
 /** @type {Record<string, string[]>} the scripts of each engine's rules */
 const RULES = {
@@ -76,10 +76,12 @@ export async function answer(asked) {
     does = one.is_enough ? "fits" : one.may_be_enough ? "may fit" : "does not fit",
     words = quoted(one.command)
   return {
-    line: [
-      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} ${does} with ${title} ${one.version}: `),
-      `${range(fullest)} of ${bytes(fullest.limit ?? 0n)}${places.length > 1 ? " on the fullest device" : ""}. `,
-      [...one.advice].join(" "),
+    said: [
+      `${name} ${model.counts.formats.phrase(given.format)} ${does} with ${title} ${one.version}: `,
+      [
+        `${range(fullest)} of ${bytes(fullest.limit ?? 0n)}${places.length > 1 ? " on the fullest device" : ""}. `,
+        [...one.advice].join(" "),
+      ].join(""),
     ],
     tables: [
       {
@@ -93,7 +95,7 @@ export async function answer(asked) {
             term.least === term.most ? exact(term.least, "bytes") : range(term),
             term.rule,
           ]),
-          Object.assign([`${i} ${place.name}`, "Total", "", range(place), ""], { cls: "total" }),
+          total([`${i} ${place.name}`, "Total", "", range(place), ""]),
         ]),
       },
       {

@@ -4,7 +4,7 @@ import { M } from "../../engine/base.mjs"
 import "../../engine/spreads.mjs"
 import "../../engine/prefix.mjs"
 import { asked } from "../../conditions.mjs"
-import { bytes, choice, exact, grouped, make, orNull, Problem, py } from "./fields.mjs"
+import { bytes, choice, exact, grouped, orNull, Problem, py } from "./fields.mjs"
 import { seconds, secondsOf, shorten, wholeOrNothing, written } from "./fields.mjs"
 
 const { asked_splits, spread } = M["counting.spreads"]
@@ -22,10 +22,10 @@ export const DEFAULTS = {
   prefix: "",
 }
 export const fields = () => [
-  choice("Type sent to experts", "dispatch", DISPATCH_TYPES, DEFAULTS.dispatch),
+  choice("Type sent to experts", "dispatch", DISPATCH_TYPES),
   written("Shared prefix, tokens", "prefix", { inputmode: "numeric", placeholder: "none" }),
 ]
-/** @returns {Record<string, import("../elements.mjs").Rule>} */
+/** @returns {Record<string, import("../address.mjs").Rule>} */
 export const rules = () => ({
   dispatch: text => asked.oneOf("dispatch", text, DISPATCH_TYPES, "type"),
   split: text => {
@@ -55,8 +55,9 @@ export function sharing({ costs }, given, prefix) {
   return shared_prefix(costs, prefix, given)
 }
 
+const lettersOf = (/** @type {any} */ one) => one.split.letters || "one device"
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
-export async function answer({ state, model, name, given, on, link }) {
+export async function answer({ state, model, name, given, on }) {
   const found = counted(model, given, state.dispatch),
     codes = found.map(({ split }) => `${split.tensor},${split.pipeline},${split.data}`)
   if (state.split && !codes.includes(state.split))
@@ -65,86 +66,29 @@ export async function answer({ state, model, name, given, on, link }) {
       "choose one from the list",
     )
   const fitting = found.filter(one => one.total <= on.memory_bytes),
-    shown = found[codes.indexOf(state.split)] ?? fitting[0] ?? found[0]
-  const marked = (/** @type {any} */ one, /** @type {any[]} */ cells) =>
-    Object.assign(cells, one === shown ? { cls: "ep-differs" } : {})
-  const named = (/** @type {any} */ one) =>
-    link(one.split.letters || "one device", { split: codes[found.indexOf(one)] })
-  const memory = found.map(one =>
-    marked(one, [
-      named(one),
-      ...["weights", "cache", "activations"].map(term => exact(one.terms.read(term), "bytes")),
-      exact(one.total, "bytes"),
-      exact(on.memory_bytes - one.total, "bytes"),
-      one.total <= on.memory_bytes ? "yes" : "no",
-    ]),
-  )
-  const stepOf = (/** @type {"decode" | "prefill"} */ kind) =>
-    found.map(one => {
-      const { sent, total, limits } = one[kind]
-      return marked(one, [
-        one.split.letters || "one device",
-        sentSaid(sent),
-        sentSaid(total),
-        secondsOf(limits?.compute, seconds),
-        secondsOf(limits?.memory, seconds),
-        secondsOf(limits?.links, seconds),
-        limits?.limited_by ?? "–",
-      ])
-    })
-  const messages = (/** @type {"decode" | "prefill"} */ kind, /** @type {string} */ caption) => ({
-    caption,
-    head: ["Message", "After", "#Times", "#Devices", "#Sent per device", "#Sent in total"],
-    rows: [...shown[kind].transfers].map(t => [
-      t.kind,
-      t.after.replaceAll("_", " "),
-      grouped(t.times),
-      grouped(t.among),
-      sentSaid(t.sent),
-      sentSaid(t.total),
-    ]),
-  })
-  const step = ["Split", "#Sent per device", "#Sent in total", "#Compute", "#Memory", "#Links", "Limited by"],
-    chosen = shown.split.letters || "one device"
-  const prefix = orNull(state.prefix),
-    saved = prefix === null ? null : sharing(model, given, prefix)
-  const several = `${grouped(given.devices)} × ${on.name}`
+    shown = found[codes.indexOf(state.split)] ?? fitting[0] ?? found[0],
+    chosen = lettersOf(shown),
+    prefix = orNull(state.prefix)
   return {
-    line: [
-      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} on ${several}: `),
-      `${grouped(BigInt(fitting.length))} of ${grouped(BigInt(found.length))} splits fit. `,
-      `${chosen}: ${bytes(shown.total)} of ${bytes(on.memory_bytes)} on the fullest device at `,
-      `${given.batch > 1n ? `${grouped(given.batch)} sequences of ` : ""}${grouped(given.context)} tokens.`,
+    said: [
+      `${name} ${model.counts.formats.phrase(given.format)} on ${grouped(given.devices)} × ${on.name}: `,
+      [
+        `${grouped(BigInt(fitting.length))} of ${grouped(BigInt(found.length))} splits fit. `,
+        `${chosen}: ${bytes(shown.total)} of ${bytes(on.memory_bytes)} on the fullest device at `,
+        `${given.batch > 1n ? `${grouped(given.batch)} sequences of ` : ""}${grouped(given.context)} tokens.`,
+      ].join(""),
     ],
     tables: [
-      {
-        caption: "Memory on the fullest device",
-        head: ["Split", "#Weights", "#KV cache", "#Activations", "#Total", "#Left", "Fits"],
-        rows: memory,
-      },
-      { caption: "Decode: one token of each sequence, minimum times", head: step, rows: stepOf("decode") },
-      { caption: "Prefill: the whole context, minimum times", head: step, rows: stepOf("prefill") },
+      memoryOf(found, shown, codes, on),
+      stepOf("decode", "Decode: one token of each sequence, minimum times", found, shown),
+      stepOf("prefill", "Prefill: the whole context, minimum times", found, shown),
       ...(given.devices > 1n
         ? [
-            messages("decode", `Messages of a decode step with ${chosen}`),
-            messages("prefill", `Messages of the prefill with ${chosen}`),
+            messagesOf(shown.decode, `Messages of a decode step with ${chosen}`),
+            messagesOf(shown.prefill, `Messages of the prefill with ${chosen}`),
           ]
         : []),
-      ...(saved
-        ? [
-            {
-              caption: `A prefix of ${grouped(prefix ?? 0n)} tokens, shared by ${grouped(given.batch)} sequences`,
-              head: ["Figure", "#Per sequence", "#Shared", "#Saved"],
-              rows: [
-                [
-                  "KV cache",
-                  ...[saved.cache_bytes, saved.shared_cache_bytes, saved.saved_bytes].map(n => exact(n, "bytes")),
-                ],
-                ["Prefill", ...[saved.flops, saved.shared_flops, saved.saved_flops].map(n => exact(n, "FLOPs"))],
-              ],
-            },
-          ]
-        : []),
+      ...(prefix === null ? [] : [savedOf(model, given, prefix)]),
     ],
     notes: [
       "TP is tensor, PP pipeline, EP expert and DP data parallelism.",
@@ -155,8 +99,73 @@ export async function answer({ state, model, name, given, on, link }) {
     ].filter(Boolean),
   }
 }
+
+/** @typedef {import("../plan.mjs").Table} Table */
+const marked = (/** @type {boolean} */ isShown, /** @type {import("../cells.mjs").Cell[]} */ cells) =>
+  Object.assign(cells, isShown ? { cls: "ep-differs" } : {})
+/**
+ * @param {any[]} found
+ * @param {any} shown
+ * @param {string[]} codes of the splits in an address
+ * @param {Engine.Machine} on
+ * @returns {Table}
+ */
+const memoryOf = (found, shown, codes, on) => ({
+  caption: "Memory on the fullest device",
+  head: ["Split", "#Weights", "#KV cache", "#Activations", "#Total", "#Left", "Fits"],
+  rows: found.map((one, i) =>
+    marked(one === shown, [
+      { text: lettersOf(one), to: { split: codes[i] } },
+      ...["weights", "cache", "activations"].map(term => exact(one.terms.read(term), "bytes")),
+      exact(one.total, "bytes"),
+      exact(on.memory_bytes - one.total, "bytes"),
+      one.total <= on.memory_bytes ? "yes" : "no",
+    ]),
+  ),
+})
+/**
+ * @param {"decode" | "prefill"} kind
+ * @param {string} caption
+ * @param {any[]} found
+ * @param {any} shown
+ * @returns {Table}
+ */
+const stepOf = (kind, caption, found, shown) => ({
+  caption,
+  head: ["Split", "#Sent per device", "#Sent in total", "#Compute", "#Memory", "#Links", "Limited by"],
+  rows: found.map(one => {
+    const { sent, total, limits } = one[kind],
+      times = [limits?.compute, limits?.memory, limits?.links].map(time => secondsOf(time, seconds))
+    return marked(one === shown, [
+      ...[lettersOf(one), sentSaid(sent), sentSaid(total), ...times],
+      limits?.limited_by ?? "–",
+    ])
+  }),
+})
+/** @param {any} step @param {string} caption @returns {Table} */
+const messagesOf = ({ transfers }, caption) => ({
+  caption,
+  head: ["Message", "After", "#Times", "#Devices", "#Sent per device", "#Sent in total"],
+  rows: [...transfers].map(t => [
+    ...[t.kind, t.after.replaceAll("_", " "), grouped(t.times), grouped(t.among)],
+    ...[sentSaid(t.sent), sentSaid(t.total)],
+  ]),
+})
+/** @param {Engine.Model} model @param {Engine.Conditions} given @param {bigint} prefix @returns {Table} */
+function savedOf(model, given, prefix) {
+  const saved = sharing(model, given, prefix)
+  return {
+    caption: `A prefix of ${grouped(prefix)} tokens, shared by ${grouped(given.batch)} sequences`,
+    head: ["Figure", "#Per sequence", "#Shared", "#Saved"],
+    rows: [
+      ["KV cache", ...[saved.cache_bytes, saved.shared_cache_bytes, saved.saved_bytes].map(n => exact(n, "bytes"))],
+      ["Prefill", ...[saved.flops, saved.shared_flops, saved.saved_flops].map(n => exact(n, "FLOPs"))],
+    ],
+  }
+}
+/** @returns {import("../cells.mjs").Cell} */
 const sentSaid = (/** @type {Engine.Exact} */ n) => {
   if (!py.truth(n)) return "0"
   const whole = py.int(n)
-  return make("span", { title: `${grouped(whole)} bytes`, "data-sort": String(whole) }, bytes(whole))
+  return { text: bytes(whole), title: `${grouped(whole)} bytes`, sort: String(whole) }
 }

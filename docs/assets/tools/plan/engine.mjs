@@ -3,7 +3,7 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
 import { asked, loadGguf } from "../../conditions.mjs"
-import { bytes, choice, exact, grouped, make, pause, Problem, py, written } from "./fields.mjs"
+import { bytes, choice, exact, grouped, pause, Problem, py, total, written } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
 const UNUSED = "what its blocks hold beyond the rows of the tokens"
@@ -17,7 +17,7 @@ const titled = (/** @type {string} */ name) => OTHERS[name] ?? TITLES.read(name,
 export const SHARED = ["model", "on", "context", "batch", "weights", "cache"]
 export const DEFAULTS = { engine: "vllm", options: "", cards: "", version: "" }
 export const fields = () => [
-  choice("Engine", "engine", ALL, DEFAULTS.engine, titled),
+  choice("Engine", "engine", ALL, titled),
   written("Its options", "options", { size: 44, placeholder: "--tensor-parallel-size 2" }),
   written("Several devices", "cards", { size: 24, placeholder: "rtx-4090,free:20GB+rtx-5090" }),
   written("Version", "version", { size: 8 }),
@@ -26,7 +26,7 @@ const short = (/** @type {string} */ name) => (/** @type {string} */ text) => {
   if (text.length > 2000) throw Problem(`${name}: more than 2,000 characters`, "shorten it")
   return text
 }
-/** @returns {Record<string, import("../elements.mjs").Rule>} */
+/** @returns {Record<string, import("../address.mjs").Rule>} */
 export const rules = () => ({
   engine: text => asked.oneOf("engine", text, new py.Dict(ALL.map(name => [name, name])), "engine"),
   options: short("options"),
@@ -69,7 +69,7 @@ export async function answer(all) {
       term.name,
       term.how.value ?? term.how,
       range(term.least, term.most),
-      term.source ? make("a", { href: term.source, rel: "noreferrer" }, term.rule) : term.rule,
+      term.source ? { text: term.rule, source: term.source } : term.rule,
     ],
     ...(term.unused
       ? [["of which fragmentation", term.how.value ?? term.how, exact(term.unused, "bytes"), UNUSED]]
@@ -77,21 +77,22 @@ export async function answer(all) {
   ])
   const settings = py.entries(serving.settings).map(([option, value]) => `${option} ${py.str(value)}`)
   return {
-    line: [
-      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} ${does} on ${on.name} with `),
-      make("strong", {}, `${titled(state.engine)}: `),
-      `${rangeSaid(least, most)} of ${pool ? "the " : ""}${bytes(limit)}${pool ? " that it reserves" : ""} `,
-      `at ${sequences(given)}. ${longest(context)}`,
-      batch ? ` The largest batch size that is certain to fit is ${grouped(batch)}.` : "",
-      pool
-        ? ` The cache pool gets ${rangeSaid(...two(pool.room))}: ` +
-          (py.truth(pool.texts[1])
-            ? `room for ${times(pool.texts[0])} to ${times(pool.texts[1])} sequences ` +
-              `of ${grouped(given.context)} tokens.`
-            : pool.is_used
-              ? `no room for a sequence of ${grouped(given.context)} tokens.`
-              : "the model keeps no cache, and does not use it.")
-        : "",
+    said: [
+      `${name} ${model.counts.formats.phrase(given.format)} ${does} on ${on.name} with ` + `${titled(state.engine)}: `,
+      [
+        `${rangeSaid(least, most)} of ${pool ? "the " : ""}${bytes(limit)}${pool ? " that it reserves" : ""} `,
+        `at ${sequences(given)}. ${longest(context)}`,
+        batch ? ` The largest batch size that is certain to fit is ${grouped(batch)}.` : "",
+        pool
+          ? ` The cache pool gets ${rangeSaid(...two(pool.room))}: ` +
+            (py.truth(pool.texts[1])
+              ? `room for ${times(pool.texts[0])} to ${times(pool.texts[1])} sequences ` +
+                `of ${grouped(given.context)} tokens.`
+              : pool.is_used
+                ? `no room for a sequence of ${grouped(given.context)} tokens.`
+                : "the model keeps no cache, and does not use it.")
+          : "",
+      ].join(""),
     ],
     tables: [
       {
@@ -99,7 +100,7 @@ export async function answer(all) {
         head: ["Term", "Certainty", "#Memory", "Rule"],
         rows: [
           ...rows,
-          Object.assign(["Total", "", range(least, most), ""], { cls: "total" }),
+          total(["Total", "", range(least, most), ""]),
           ["Limit", "", exact(limit, "bytes"), pool ? `${percentOf(pool.share)} of the memory` : ""],
         ],
       },
@@ -119,7 +120,7 @@ const rangeSaid = (/** @type {bigint} */ least, /** @type {bigint} */ most) => {
 }
 const range = (/** @type {bigint} */ least, /** @type {bigint} */ most) => {
   if (least === most) return exact(least, "bytes")
-  return make("span", { title: `${grouped(least)} to ${grouped(most)} bytes` }, rangeSaid(least, most))
+  return { text: rangeSaid(least, most), title: `${grouped(least)} to ${grouped(most)} bytes` }
 }
 const times = (/** @type {Engine.Exact} */ n) => (Math.floor(py.float(n) * 100) / 100).toFixed(2)
 const percentOf = (/** @type {Engine.Exact} */ share) => `${Math.round(py.float(share) * 100)}%`

@@ -1,42 +1,47 @@
-// What the tasks share: elements, numbers, and rules of fields of their own.
+// What the tasks share: fields and cells as data, numbers, and rules of fields of their own.
 
 import { BOUNDS, Problem, py, shorten } from "../../conditions.mjs"
-import { labelled, make, select } from "../elements.mjs"
 
 export { BOUNDS, Problem, py, shorten }
-export * from "../elements.mjs"
-export * from "../figures.mjs"
-export { exact, finder, modelsByFamily, oneListed, oneMachine } from "../forms.mjs"
+export * from "../kit.mjs"
+
+/**
+ * @typedef {object} Field of a task
+ * @property {string} label
+ * @property {string} name
+ * @property {import("../view.mjs").Groups} [groups] to choose from
+ * @property {boolean} [isFound] by typing
+ * @property {Record<string, unknown>} [attributes] of a field that one types into
+ */
 
 /**
  * A choice of names, with what each is where that is known.
  * @param {string} label
  * @param {string} name
  * @param {Iterable<string>} names
- * @param {string} value
  * @param {(name: string) => string} said
+ * @returns {Field}
  */
-export const choice = (label, name, names, value, said = name => name) =>
-  labelled(
-    label,
-    select(
-      name,
-      [...names].map(one => [one, said(one)]),
-      value,
-    ),
-  )
+export const choice = (label, name, names, said = name => name) => ({
+  ...{ label, name },
+  groups: [...names].map(one => [one, said(one)]),
+})
 /**
  * A field for a number or a text; one that is empty leaves the answer to the rule.
  * @param {string} label
  * @param {string} name
- * @param {Record<string, import("../elements.mjs").Attribute>} attributes
+ * @param {Record<string, unknown>} attributes
+ * @returns {Field}
  */
-export const written = (label, name, attributes = {}) =>
-  labelled(label, make("input", { name, spellcheck: "false", autocomplete: "off", size: 8, ...attributes }))
+export const written = (label, name, attributes = {}) => ({ label, name, attributes })
+/** @returns {import("../cells.mjs").Said} */
+export const exact = (/** @type {Engine.Exact?} */ value, /** @type {string} */ unit) => ({ value, unit })
+/** A row that adds up those before it. @param {import("../cells.mjs").Cell[]} cells */
+export const total = cells => Object.assign(cells, { cls: "total" })
 /**
  * A whole number from 0, or nothing.
  * @param {string} name
- * @returns {import("../elements.mjs").Rule}
+ * @returns {import("../address.mjs").Rule}
  */
 export const wholeOrNothing = name => text => {
   if (text === "" || (/^\d+$/.test(text) && text.length < 19)) return text && String(BigInt(text))

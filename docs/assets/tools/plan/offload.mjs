@@ -3,8 +3,8 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/offload.mjs"
 import { machine } from "../../conditions.mjs"
-import { bytes, exact, grouped, make, oneMachine, orNull, py } from "./fields.mjs"
-import { seconds, secondsOf, wholeOrNothing, written } from "./fields.mjs"
+import { bytes, exact, grouped, oneMachine, orNull, py } from "./fields.mjs"
+import { seconds, secondsOf, total, wholeOrNothing, written } from "./fields.mjs"
 
 const { asked_offload, placed } = M["counting.offload"]
 
@@ -20,7 +20,7 @@ export const fields = () => [
   written("GPU layers", "gpu_layers", { inputmode: "numeric", placeholder: "as many as fit" }),
   written("MoE layers on the host", "n_cpu_moe", { inputmode: "numeric", placeholder: "as few as fit" }),
 ]
-/** @returns {Record<string, import("../elements.mjs").Rule>} */
+/** @returns {Record<string, import("../address.mjs").Rule>} */
 export const rules = (/** @type {import("../plan.mjs").Site} */ { accelerators }) => ({
   host: text => oneMachine("host", text, accelerators),
   gpu_layers: wholeOrNothing("gpu_layers"),
@@ -51,6 +51,8 @@ export const timesOf = (there, on, host) =>
     ? [there.computed_seconds(on.accelerator, host.accelerator), there.moved_seconds(on.accelerator, host.accelerator)]
     : [null, null]
 
+const together = (/** @type {Engine.Dict<string, bigint>} */ terms) => py.sum(py.entries(terms).map(([, n]) => n))
+/** @type {Record<string, string>} */
 const TERMS = { weights: "Weights", cache: "KV cache", activations: "Largest operation" }
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, given, on, site }) {
@@ -58,7 +60,6 @@ export async function answer({ state, model, name, given, on, site }) {
     { offload, there } = counted(model, given, on, orNull(state.gpu_layers), orNull(state.n_cpu_moe)),
     every = model.costs.devices.n_layers,
     fits = there.fits(on.memory_bytes, host.memory_bytes),
-    together = (/** @type {Engine.Dict<string, bigint>} */ terms) => py.sum(py.entries(terms).map(([, n]) => n)),
     [computed, moved] = timesOf(there, on, host)
   const experts = offload.expert_layers > offload.layers ? offload.expert_layers : 0n
   const where = [
@@ -67,39 +68,21 @@ export async function answer({ state, model, name, given, on, site }) {
   ].filter(Boolean)
   const rate = (/** @type {Engine.Exact} */ time) => (Number(given.batch) / py.float(time)).toPrecision(3)
   return {
-    line: [
-      make("strong", {}, `${name} ${model.counts.formats.phrase(given.format)} `),
-      make(
-        "strong",
-        {},
-        `${fits ? "fits on" : "does not fit on"} ${on.name} with ${where.join(" and ") || "nothing"} `,
-      ),
-      make("strong", {}, `in the host’s memory: `),
-      `${bytes(together(there.device))} of ${bytes(on.memory_bytes)} on the accelerator, `,
-      `${bytes(together(there.host))} of ${bytes(host.memory_bytes)} on the host. `,
-      computed === null
-        ? "Give both bandwidths for the minimum time per token."
-        : `At most ${rate(computed)} tokens per second if the CPU computes the host’s part` +
-          (moved === null || !there.host_read ? "." : `, ${rate(moved)} if that part is moved to the accelerator.`),
+    said: [
+      `${name} ${model.counts.formats.phrase(given.format)} ` +
+        `${fits ? "fits on" : "does not fit on"} ${on.name} with ${where.join(" and ") || "nothing"} ` +
+        `in the host’s memory: `,
+      [
+        `${bytes(together(there.device))} of ${bytes(on.memory_bytes)} on the accelerator, `,
+        `${bytes(together(there.host))} of ${bytes(host.memory_bytes)} on the host. `,
+        computed === null
+          ? "Give both bandwidths for the minimum time per token."
+          : `At most ${rate(computed)} tokens per second if the CPU computes the host’s part` +
+            (moved === null || !there.host_read ? "." : `, ${rate(moved)} if that part is moved to the accelerator.`),
+      ].join(""),
     ],
     tables: [
-      {
-        caption: "Memory, and bytes read per token",
-        head: ["Term", "#On the accelerator", "#On the host"],
-        rows: [
-          ...py
-            .entries(there.device)
-            .map(([term, n]) => [
-              TERMS[/** @type {keyof typeof TERMS} */ (term)] ?? term,
-              exact(n, "bytes"),
-              exact(there.host.read(term, 0n), "bytes"),
-            ]),
-          Object.assign(["Total", exact(together(there.device), "bytes"), exact(together(there.host), "bytes")], {
-            cls: "total",
-          }),
-          ["Read per token", exact(there.device_read, "bytes"), exact(there.host_read, "bytes")],
-        ],
-      },
+      memoryOf(there),
       {
         caption: "Minimum time of a decode step",
         head: ["Host’s part", "#Time"],
@@ -116,3 +99,15 @@ export async function answer({ state, model, name, given, on, site }) {
     ],
   }
 }
+/** @param {any} there @returns {import("../plan.mjs").Table} */
+const memoryOf = there => ({
+  caption: "Memory, and bytes read per token",
+  head: ["Term", "#On the accelerator", "#On the host"],
+  rows: [
+    ...py
+      .entries(/** @type {Engine.Dict<string, bigint>} */ (there.device))
+      .map(([term, n]) => [TERMS[term] ?? term, exact(n, "bytes"), exact(there.host.read(term, 0n), "bytes")]),
+    total(["Total", exact(together(there.device), "bytes"), exact(together(there.host), "bytes")]),
+    ["Read per token", exact(there.device_read, "bytes"), exact(there.host_read, "bytes")],
+  ],
+})

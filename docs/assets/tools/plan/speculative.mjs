@@ -3,7 +3,7 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/speculative.mjs"
 import { asked } from "../../conditions.mjs"
-import { finder, grouped, make, modelsByFamily, oneListed, orNull } from "./fields.mjs"
+import { grouped, modelsByFamily, oneListed, orNull } from "./fields.mjs"
 import { Problem, py, seconds, secondsOf, written } from "./fields.mjs"
 
 const { best_of, lengths, speculated, vocabularies_differ, MOST_DRAFTED } = M["counting.speculative"]
@@ -18,12 +18,16 @@ export const DEFAULTS = {
   draft_tokens: "",
   acceptance: "0.8",
 }
+/** @returns {import("./fields.mjs").Field[]} */
 export const fields = (/** @type {import("../plan.mjs").Site} */ { models }) => [
-  finder("Draft model", "draft", [[FREE, "free drafts (n-grams)"], ...modelsByFamily(models)], DEFAULTS.draft),
+  {
+    ...{ label: "Draft model", name: "draft", isFound: true },
+    groups: [[FREE, "free drafts (n-grams)"], ...modelsByFamily(models)],
+  },
   written("Draft tokens", "draft_tokens", { inputmode: "numeric", placeholder: "best" }),
   written("Acceptance rate", "acceptance", { inputmode: "decimal" }),
 ]
-/** @returns {Record<string, import("../elements.mjs").Rule>} */
+/** @returns {Record<string, import("../address.mjs").Rule>} */
 export const rules = (/** @type {import("../plan.mjs").Site} */ { models }) => ({
   draft: text => (text === FREE ? FREE : oneListed("draft", text, models)),
   draft_tokens: text => text && `${asked.whole("draft_tokens", text, MOST_DRAFTED)}`,
@@ -46,7 +50,7 @@ export const counted = (target, draft, given, acceptance, tokens) =>
 
 const ACCEPTANCES = ["0.5", "0.6", "0.7", "0.8", "0.9", "1"]
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
-export async function answer({ state, model, name, given, on, site, link }) {
+export async function answer({ state, model, name, given, on, site }) {
   if (!given.accelerator) throw Problem(`on = ${on.name}: a time needs a bandwidth`, "write it as in 24GB,1008GB/s")
   const draft = state.draft === FREE ? null : await site.modelOf(state.draft),
     tokens = orNull(state.draft_tokens),
@@ -58,13 +62,15 @@ export async function answer({ state, model, name, given, on, site, link }) {
   const several = given.devices > 1n ? `${grouped(given.devices)} × ` : "",
     drafted = `${grouped(found.drafted)} draft token${found.drafted > 1n ? "s" : ""}`
   return {
-    line: [
-      make("strong", {}, `${name} with ${draft ? `${site.nameOf(state.draft)} as its draft` : "free drafts"} `),
-      make("strong", {}, `on ${several}${on.name}: at best ${three(found.speedup)} times as fast. `),
-      `With ${drafted} at an acceptance rate of ${state.acceptance} a step gives ${three(found.tokens)} tokens: `,
-      "at most ",
-      `${perSecond(found.seconds_per_token)} tokens per second instead of ${perSecond(found.plain.seconds)}.`,
-      ...[...vocabularies_differ(model.costs, draft?.costs ?? null)].map(warning => ` Warning: ${warning}.`),
+    said: [
+      `${name} with ${draft ? `${site.nameOf(state.draft)} as its draft` : "free drafts"} ` +
+        `on ${several}${on.name}: at best ${three(found.speedup)} times as fast. `,
+      [
+        `With ${drafted} at an acceptance rate of ${state.acceptance} a step gives ${three(found.tokens)} tokens: `,
+        "at most ",
+        `${perSecond(found.seconds_per_token)} tokens per second instead of ${perSecond(found.plain.seconds)}.`,
+        ...[...vocabularies_differ(model.costs, draft?.costs ?? null)].map(warning => ` Warning: ${warning}.`),
+      ].join(""),
     ],
     tables: [
       {
@@ -85,7 +91,7 @@ export async function answer({ state, model, name, given, on, site, link }) {
           const said = best_of(each, rate(one))
           return Object.assign(
             [
-              link(one, { acceptance: one }),
+              { text: one, to: { acceptance: one } },
               grouped(said.drafted),
               three(said.tokens),
               perSecond(said.seconds_per_token),

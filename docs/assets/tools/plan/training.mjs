@@ -3,8 +3,8 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/training_plan.mjs"
 import { architectureOf, asked as among, isProblem } from "../../model.mjs"
-import { bytes, choice, exact, grouped, make, orNull, Problem, py, said } from "./fields.mjs"
-import { BOUNDS, percent, shorten, written } from "./fields.mjs"
+import { bytes, choice, exact, grouped, orNull, Problem, py, said } from "./fields.mjs"
+import { BOUNDS, percent, shorten, total, upper, written } from "./fields.mjs"
 
 const { asked, narrowed, Narrowing, plan, run, amount_of_tokens, named, names, ZERO, UTILIZATION, MOST_WATTS } =
   M["counting.training_plan"]
@@ -63,7 +63,7 @@ const TITLES = /** @type {Record<string, string>} */ ({
 const titled = (/** @type {string} */ name) => TITLES[name] ?? name
 const number = { type: "number", min: 1, step: 1, inputmode: "numeric" }
 export const fields = () => [
-  choice("Method", "method", METHODS, DEFAULTS.method, titled),
+  choice("Method", "method", METHODS, titled),
   written("Rank", "rank", { inputmode: "numeric", placeholder: String(RANK), size: 5 }),
   written("Target modules", "target_modules", { placeholder: "PEFT’s default", size: 20 }),
   written("Target parameters", "target_parameters", { placeholder: "experts.gate_up_proj", size: 20 }),
@@ -72,17 +72,17 @@ export const fields = () => [
   written("Layers pattern", "layers_pattern", { placeholder: "layers", size: 10 }),
   written("Rank pattern", "rank_pattern", { placeholder: "q_proj=32", size: 14 }),
   written("Alpha pattern", "alpha_pattern", { placeholder: "q_proj=32", size: 14 }),
-  choice("Biases", "bias", BIASES, DEFAULTS.bias),
+  choice("Biases", "bias", BIASES),
   written("Modules to save", "modules_to_save", { placeholder: "none", size: 14 }),
-  choice("Optimizer", "optimizer", OPTIMIZERS, DEFAULTS.optimizer, titled),
-  choice("Sharding", "zero", ZERO, DEFAULTS.zero, titled),
+  choice("Optimizer", "optimizer", OPTIMIZERS, titled),
+  choice("Sharding", "zero", ZERO, titled),
   written("Tensor parallel", "tensor", { ...number, max: BOUNDS.MOST_DEVICES }),
   written("Pipeline stages", "pipeline", { ...number, max: BOUNDS.MOST_DEVICES }),
   written("Expert parallel", "expert", { ...number, max: BOUNDS.MOST_DEVICES }),
-  choice("Sequence parallel", "sequence_parallel", ["no", "yes"], DEFAULTS.sequence_parallel),
-  choice("Recompute", "recompute", RECOMPUTED, DEFAULTS.recompute),
-  choice("Gradients", "gradients", GRADIENTS, DEFAULTS.gradients),
-  choice("Master weights", "master_weights", ["yes", "no"], DEFAULTS.master_weights),
+  choice("Sequence parallel", "sequence_parallel", ["no", "yes"]),
+  choice("Recompute", "recompute", RECOMPUTED),
+  choice("Gradients", "gradients", GRADIENTS),
+  choice("Master weights", "master_weights", ["yes", "no"]),
   written("Sequence length, tokens", "sequence", { ...number, max: BOUNDS.MOST_TOKENS }),
   written("Micro-batch", "micro_batch", { ...number, max: BOUNDS.MOST_TEXTS }),
   written("Tokens of the run", "tokens", { placeholder: "15T, 300B" }),
@@ -114,7 +114,7 @@ const narrowing = (/** @type {string} */ name) => (/** @type {string} */ text) =
   narrowed(Adapter(), Narrowing(...OF_PEFT.map(one => (one === name && text) || null)))
   return text
 }
-/** @returns {Record<string, import("../elements.mjs").Rule>} */
+/** @returns {Record<string, import("../address.mjs").Rule>} */
 export const rules = () => ({
   method: oneOf("method", METHODS, "method"),
   rank: text => text && whole("rank", MOST_RANK)(text),
@@ -196,79 +196,37 @@ export const runOf = (planned, state, on, watts) =>
     orNull(state.watts) ?? watts.get(state.on) ?? on.accelerator?.watts ?? null,
   )
 
+const three = (/** @type {Engine.Exact} */ n) => Number(py.float(n).toPrecision(3)).toLocaleString("en")
 /** @param {import("../plan.mjs").Asked} asked @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer({ state, model, name, on, site }) {
   const planned = counted(model, state),
     went = runOf(planned, state, on, site.watts),
-    { adapters, trainable, total, setup } = planned,
-    left = on.memory_bytes - total,
+    { adapters, trainable, setup } = planned,
+    left = on.memory_bytes - planned.total,
     largest = planned.largest_micro_batch(on.memory_bytes)
   const several = setup.devices > 1n ? `${grouped(setup.devices)} × ` : ""
   const how = adapters
     ? `with ${titled(state.method)} of rank ${grouped(adapters.adapter.rank)} on ${[...adapters.targets].join(", ")}`
     : "in full"
-  const three = (/** @type {Engine.Exact} */ n) => Number(py.float(n).toPrecision(3)).toLocaleString("en")
   return {
-    line: [
-      make("strong", {}, `Training ${name} ${how} ${left < 0n ? "does not fit" : "fits"} on ${several}${on.name}: `),
-      `${bytes(total)} of ${bytes(on.memory_bytes)}${setup.devices > 1n ? " on the fullest device" : ""}, `,
-      `${grouped(trainable)} trainable parameters (${percent(trainable, model.counts.total)}). `,
-      largest === null
-        ? ""
-        : largest
-          ? `The largest micro-batch that fits is ${grouped(largest)}. `
-          : "No micro-batch fits. ",
-      went === null
-        ? ""
-        : `The run takes ${three(went.device_hours)} device-hours, ${three(py.float(went.seconds) / 3600)} hours on ` +
-          `${grouped(went.devices)}${went.joules === null ? "" : `, ${three(py.float(went.joules) / 3.6e6)} kWh`}.`,
+    said: [
+      `Training ${name} ${how} ${left < 0n ? "does not fit" : "fits"} on ${several}${on.name}: `,
+      [
+        `${bytes(planned.total)} of ${bytes(on.memory_bytes)}${setup.devices > 1n ? " on the fullest device" : ""}, `,
+        `${grouped(trainable)} trainable parameters (${percent(trainable, model.counts.total)}). `,
+        largest === null
+          ? ""
+          : largest
+            ? `The largest micro-batch that fits is ${grouped(largest)}. `
+            : "No micro-batch fits. ",
+        went === null
+          ? ""
+          : `The run takes ${three(went.device_hours)} device-hours, ` +
+            `${three(py.float(went.seconds) / 3600)} hours on ${grouped(went.devices)}` +
+            `${went.joules === null ? "" : `, ${three(py.float(went.joules) / 3.6e6)} kWh`}.`,
+      ].join(""),
     ],
-    tables: [
-      {
-        caption: `Memory${setup.devices > 1n ? " on the fullest device" : ""}`,
-        head: ["Term", "#Memory"],
-        rows: [
-          ...py
-            .entries(/** @type {Engine.Dict<string, bigint>} */ (planned.terms))
-            .filter(([, n]) => n)
-            .map(([term, n]) => [term[0].toUpperCase() + term.slice(1), exact(n, "bytes")]),
-          Object.assign(["Total", exact(total, "bytes")], { cls: "total" }),
-          [left < 0n ? "Missing" : "Left", exact(left < 0n ? -left : left, "bytes")],
-        ],
-      },
-      ...(adapters
-        ? [
-            {
-              caption: "Adapted modules",
-              head: ["Module", "#Out × in", "#Layers", "#Trainable"],
-              rows: [
-                ...[...adapters.modules].map(one => [
-                  one.module.name,
-                  `${grouped(one.module.outputs)} × ${grouped(one.module.inputs)}`,
-                  grouped(BigInt(one.layers.length)),
-                  grouped(one.count),
-                ]),
-                ...(adapters.biases ? [["Biases", "", "", grouped(adapters.biases)]] : []),
-                ...(adapters.saved ? [["Modules to save", "", "", grouped(adapters.saved)]] : []),
-              ],
-            },
-          ]
-        : []),
-      ...(went
-        ? [
-            {
-              caption: "The run",
-              head: ["Figure", "#Value"],
-              rows: [
-                ["FLOPs", exact(went.flops, "FLOPs")],
-                ["Time, hours", three(py.float(went.seconds) / 3600)],
-                ["Device-hours", three(went.device_hours)],
-                ...(went.joules === null ? [] : [["Energy, kWh", three(py.float(went.joules) / 3.6e6)]]),
-              ],
-            },
-          ]
-        : []),
-    ],
+    tables: [memoryOf(planned, left), ...(adapters ? [adaptedOf(adapters)] : []), ...(went ? [wentOf(went)] : [])],
     notes: [
       adapters && adapters.unmatched.length
         ? `Names that are no module’s: ${[...adapters.unmatched].slice(0, 9).map(shorten).join(", ")}. `
@@ -278,3 +236,44 @@ export async function answer({ state, model, name, on, site }) {
     ],
   }
 }
+
+/** @typedef {import("../plan.mjs").Table} Table */
+/** @param {any} planned @param {bigint} left bytes @returns {Table} */
+const memoryOf = ({ setup, terms, total: sum }, left) => ({
+  caption: `Memory${setup.devices > 1n ? " on the fullest device" : ""}`,
+  head: ["Term", "#Memory"],
+  rows: [
+    ...py
+      .entries(/** @type {Engine.Dict<string, bigint>} */ (terms))
+      .filter(([, n]) => n)
+      .map(([term, n]) => [upper(term), exact(n, "bytes")]),
+    total(["Total", exact(sum, "bytes")]),
+    [left < 0n ? "Missing" : "Left", exact(left < 0n ? -left : left, "bytes")],
+  ],
+})
+/** @param {any} adapters @returns {Table} */
+const adaptedOf = ({ modules, biases, saved }) => ({
+  caption: "Adapted modules",
+  head: ["Module", "#Out × in", "#Layers", "#Trainable"],
+  rows: [
+    ...[...modules].map(({ module, layers, count }) => [
+      module.name,
+      `${grouped(module.outputs)} × ${grouped(module.inputs)}`,
+      grouped(BigInt(layers.length)),
+      grouped(count),
+    ]),
+    ...(biases ? [["Biases", "", "", grouped(biases)]] : []),
+    ...(saved ? [["Modules to save", "", "", grouped(saved)]] : []),
+  ],
+})
+/** @param {any} went @returns {Table} */
+const wentOf = went => ({
+  caption: "The run",
+  head: ["Figure", "#Value"],
+  rows: [
+    ["FLOPs", exact(went.flops, "FLOPs")],
+    ["Time, hours", three(py.float(went.seconds) / 3600)],
+    ["Device-hours", three(went.device_hours)],
+    ...(went.joules === null ? [] : [["Energy, kWh", three(py.float(went.joules) / 3.6e6)]]),
+  ],
+})
