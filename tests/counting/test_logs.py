@@ -470,7 +470,7 @@ def test_facts_of_llama_cpp_and_ollama_are_read_by_their_names():
     assert " ".join(words) == "--batch-size 256 --ubatch-size 128 --flash-attn off"
     compute = 'source=types.go:1 msg="inference compute" id=GPU-1 library=CUDA total="24.0 GiB" available="10.5 GiB"'
     load = 'msg=load request="{Operation:commit BatchSize:256 FlashAttention:true KvSize:8192 Parallel:4'
-    log = read_log(f"{compute}\n{load}")
+    log = read_log(f"{compute}\n{load}", "ollama")
     assert log.devices == (("CUDA0", 10752),)
     assert " ".join(log.words) == "--ctx-size 8192 --parallel 4 --ubatch-size 256 --flash-attn on"
     (size, bits) = read_log("print_info: file size = 373.71 MiB (5.00 BPW)").found
