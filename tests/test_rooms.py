@@ -377,6 +377,7 @@ FROM_OUTSIDE = {
     "counting/test_predictions.py": "counts of a model's further modules",
     "site/test_approved.py": "by the calls of pages",
     "site/test_documents.py": "reads the built site",
+    "site/test_one_name.py": "reads the built site",
     "site/test_hostile_text.py": "builds a small site",
     "site/test_reproducible.py": "builds the site twice",
     "site/test_second_process.py": "builds with a second process",

@@ -18,6 +18,7 @@ from ..counting.costs import of as costs_of
 from ..counting.deployments import Card, Deployment, Figure, Place, quoted
 from ..counting.engine_options import Value, words_of
 from ..counting.serving import How, Term
+from ..counting.vllm_options import MODEL_DRAFTS
 from ..engine.errors import Problem, nearest, shorten
 from ..views.kit.rounding import decimal_bytes, decimal_range
 from . import model as loading
@@ -224,7 +225,7 @@ def _draft(values: Mapping[str, Value], is_needed: bool = True) -> Any:
     `Problem`."""
     name = values.get("draft_model")
     said = values.get("draft")
-    if isinstance(said, dict) and said.get("method") in (None, "draft_model", "dflash"):
+    if isinstance(said, dict) and said.get("method") in MODEL_DRAFTS:
         name = said.get("model")
     if not isinstance(name, str) or not name:
         return None

@@ -241,6 +241,9 @@ class Models:
 
     def _is_of_hub(self, name: str) -> bool:
         """Whether a text may name a repository or a file, or be a tag: `Qwen/Qwen3-8B`, `qwen3:8b`; not `tokens/s`."""
+        repository = "/".join(name.split("/")[:2])  # of `organization/name/folder/file`
+        if "://" not in name and repository != name and self._is_of_hub(repository):
+            return True
         publisher, slash, rest = name.rpartition("/")
         words = [token.text for token in tokens_of(rest)]
         has_number = any(c.isdigit() for c in rest) and any(c.isalpha() for c in rest)

@@ -24,6 +24,7 @@ CACHE_TYPES = {
 BITS = {"auto": 0, "float32": 32, "float": 32, "float16": 16, "half": 16, "bfloat16": 16}
 # Drafts whose layers are the model's own kind: how many each has by default.
 OWN_HEADS = ("mtp", "eagle", "eagle3", "deepseek_mtp", "qwen3_next_mtp", "qwen3_5_mtp", "glm4_moe_mtp", "mimo_mtp")
+MODEL_DRAFTS = (None, "draft_model", "dflash")  # methods whose draft is a model that the options name
 OTHER_DRAFTS = ("ngram", "suffix", "medusa", "mlp_speculator", "draft_model")
 
 OPTIONS = (

@@ -26,7 +26,7 @@ TYPES = (
 )
 SCRIPTS = (
     *("model.mjs", "running.mjs", "safetensors.mjs", "gguf.mjs", "dequantized.mjs", "vendor/tokenizers.mjs"),
-    *(f"tools/{name}.mjs" for name in ("figures", "gguf_model", "forms")),
+    *(f"tools/{name}.mjs" for name in ("figures", "gguf_model")),
     *(f"tools/run/{name}.mjs" for name in ("opening", "gguf", "session", "folder", "tokens", "seen", "tape")),
     *(f"tools/capitals/{name}.mjs" for name in ("candidates", "inside", "vocabulary", "changes", "chances")),
 )

@@ -109,7 +109,7 @@ export class Begun {
       if (isOver()) return
       const answer = await tool.answer(shown.values, wrong ?? [], part => {
         if (part && !isOver()) {
-          shown.answer = { ...shown.answer, ...part }
+          Object.assign(shown, { answer: { ...shown.answer, ...part }, problem: "", invalid: new Set() })
           this.draw()
         }
         return !isOver()

@@ -106,13 +106,13 @@ class NeoMME(Config):
         activation(self.activation)
         for name in ROPES:
             self.rope_of(name).turning(self.d_head)
+        check_layer_types(self.layer_types, self.n_layers, ROPES)
         if "full_attention" not in self.layer_types:
             raise Problem("layer_types has no full_attention, which some layer needs", "correct the value")
 
     @property
     def kinds(self) -> list[Reach]:
         """What each layer sees, in order: of the layers with a window, each second has a long one."""
-        check_layer_types(self.layer_types, self.n_layers, ROPES)
         full = [i for i, name in enumerate(self.layer_types) if name == "full_attention"]
         kinds: list[Reach] = []
         for i, name in enumerate(self.layer_types):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import UNREAD
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -57,7 +58,7 @@ class Talkie(Config):
         return read_rope({"rope_theta": self.rope_theta})
 
 
-@architecture("talkie", config=Talkie)
+@architecture("talkie", config=Talkie, gguf=UNREAD)
 def forward(w: Weights, ids: Array, c: Talkie, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     first = x = unit_norm(embed(ids, w, "model.embed.weight", c.vocab_size, c.d_model), c.norm_eps)
