@@ -360,6 +360,8 @@ def deploy(
     """llama.cpp with these options on these devices; without devices, on the CPU. Raises `Problem`."""
     llama_cpp.architecture(costs)
     own = asked(costs, given, options, cards)
+    if "room" in options:  # from here on a context like any other, which advice may shorten
+        options = {**{key: value for key, value in options.items() if key != "room"}, "context": own.setting.context}
     spots, places = spots_of(costs, given, own, cards)
     if draft is not None:
         other = replace(own, setting=replace(own.setting, states=1), has_mtp=False)
@@ -685,7 +687,7 @@ def _command(own: Asked, options: Mapping[str, Value]) -> list[str]:
         "keys": llama_cpp.NAMES.get(setting.dtype, setting.dtype),
         "values": llama_cpp.NAMES.get(setting.values or setting.dtype, setting.values or setting.dtype),
     }
-    return words_for([one for one in OPTIONS if one.key != "room"], chosen)
+    return words_for(OPTIONS, chosen)
 
 
 def _enough(

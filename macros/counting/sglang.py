@@ -212,6 +212,11 @@ def deploy(
         beside = _cell_of_draft(draft, split.tensor, item)
         of_weights = draft.devices.split_weights(Split(tensor=split.tensor), given.format)[0]
     length = whole(options, "length", 0) or given.tokens
+    room = amount(options, "room")
+    ends: list[Mapping[str, Value]] = [options, options]
+    if room is not None:
+        ends = [_in_room(pools, options, given, size, drafts, drafted, layers, beside) for size in (room[0], room[2])]
+        options = ends[0]
 
     def holds(change: dict[str, Value]) -> bool:
         """Whether a request is certain to fit under another option that is new."""
@@ -222,11 +227,11 @@ def deploy(
 
     share = options.get("share")
     shares = (share, share) if isinstance(share, Fraction) else SHARES
-    room = amount(options, "room")
     loaded = weights + rotary + of_weights
-    rests = [room[0], room[2]] if room else [_rest(cards, loaded, fraction) for fraction in shares]
-    is_known = bool(cards) or room is not None
-    low, high = [_filled(pools, options, given, rest, drafts, drafted, layers, is_known, beside) for rest in rests]
+    rests = [_rest(cards, loaded, fraction) for fraction in shares]
+    low, high = [
+        _filled(pools, end, given, rest, drafts, drafted, layers, bool(cards), beside) for end, rest in zip(ends, rests)
+    ]
     page = whole(options, "page", 1)
     of_draft = beside or int(_cell(pools, _ratio_of_windows(pools, options), 0, layers) * drafts / max(layers, 1))
     places = tuple(
@@ -235,8 +240,6 @@ def deploy(
     chosen: dict[str, Value] = {**options, "length": length}
     if tensor > 1:
         chosen["tensor"] = tensor
-    if room is not None:
-        chosen["tokens"] = low.tokens
     if "cache" not in options and given.dtype == "fp8":
         chosen["cache"] = "fp8_e4m3"
     return Deployment(
@@ -244,11 +247,33 @@ def deploy(
         version or VERSION,
         places,
         tuple(_figures(pools, page, low, high, weights + rotary, drafts, drafted, layers, length, beside)),
-        tuple(words_for([one for one in OPTIONS if one.key not in ("draft_layers", "room")], chosen)),
+        tuple(words_for([one for one in OPTIONS if one.key != "draft_layers"], chosen)),
         tuple(_advice(pools, cards, low, longest, length, holds)),
         tuple(_notes(pools, cards, share, text(options, "draft", "") == "dflash" and not beside)),
         request=(low.tokens >= length, high.tokens >= length) if cards and pools.full else (True, True),
     )
+
+
+def _in_room(
+    pools: Pools,
+    options: Mapping[str, Value],
+    given: Conditions,
+    room: int,
+    drafts: int,
+    drafted: int,
+    layers: int,
+    beside: int,
+) -> dict[str, Value]:
+    """The options with tokens and slots of states, as many as this many bytes hold, in place of the bytes, which SGLang
+    does not take. Raises `Problem` if they hold none."""
+    held = _filled(pools, options, given, room, drafts, drafted, layers, True, beside)
+    states = (held.slots + 1) * pools.slot * (1 + drafted)
+    cell = _cell(pools, _ratio_of_windows(pools, options), drafts, layers) + beside
+    if not held.tokens or cell * held.tokens + states > room or (pools.slot and not held.slots):
+        raise Problem(f"--available-memory: {room:,} bytes hold no token", "give more")
+    found: dict[str, Value] = {key: value for key, value in options.items() if key != "room"}
+    found["tokens"] = held.tokens
+    return {**found, "slots": held.slots} if pools.slot else found
 
 
 def _rest(cards: Sequence[Card], loaded: int, share: Fraction) -> int:

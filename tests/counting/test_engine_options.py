@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import pytest
 from test_engine_rows import CONFIGS, answer
 
 from macros.api.deployments import Served
@@ -19,6 +20,7 @@ from macros.api.fits import fits
 from macros.cli.commands import engine_words
 from macros.counting import deploying, llama_cpp, ollama, sglang, tensorrt_llm, vllm
 from macros.counting.engine_options import SWITCH, Option
+from macros.engine.errors import Problem
 
 FILE = Path(__file__).parent / "engine_options.jsonl"
 CONFIGS["dflash.json"] = lambda: {
@@ -376,6 +378,8 @@ def test_memory_for_the_cache_says_how_many_tokens():
     cells = (4 * 2**30 // 2 - 52 * one * 1536) // (10 * one) // 256 * 256
     gemma = answer("gemma3-27b --engine ollama --weights Q4_K_M --cache-memory 4GiB num_parallel=2")
     assert gemma.deployment.command[0] == f"OLLAMA_CONTEXT_LENGTH={cells}"
+    with pytest.raises(Problem, match="--available-memory: 104,857,600 bytes hold no token"):
+        answer("qwen3.6-27b --engine sglang --available-memory 100MiB")
 
 
 def test_defaults_are_those_of_the_engines():

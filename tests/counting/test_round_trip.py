@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import random
+import re
 from typing import Any
 
 import pytest
@@ -29,8 +31,16 @@ TEXTS = {
 }
 DRAFTS = ("mtp", "eagle", "ngram")
 LEFT_OUT = ("draft_model",)
-# What Ollama takes as a parameter of the model, not of its server.
-OF_THE_MODEL = ("--num-batch", "--num-gpu")
+# What is given beside the command line: what Ollama takes as a parameter of the model, not of its server; what is
+# known of the machine or of the draft's config, as devices are, and no option of the engine.
+BESIDE = {
+    "ollama": ("--num-batch", "--num-gpu", "num_batch", "num_gpu"),
+    "tensorrt-llm": ("--available-memory",),
+    "sglang": ("--speculative-draft-layers",),
+}
+# The file that a note of TensorRT-LLM gives for what its server has no option for.
+IN_FILE = re.compile(r"In the file of --extra_llm_api_options: kv_cache_config: \{(.*)\}\.")
+OF_FILE = {"tokens_per_block": "--tokens-per-block", "max_tokens": "--max-tokens", "dtype": "--kv-cache-dtype"}
 
 
 def value(option: Option, dice: random.Random) -> list[str]:
@@ -83,6 +93,19 @@ def answer(engine: str, model: str, on: str | None, words: list[str]) -> Served:
     return served_by(read(model), Conditions(4096, 1, weights, "bfloat16"), engine, on, words)
 
 
+def beside(engine: str, words: list[str], served: Served) -> list[str]:
+    """What belongs to an answer's command line and does not stand in it, as words."""
+    found: list[str] = []
+    for name, value in itertools.pairwise(words):
+        found += [name, value] if name in BESIDE.get(engine, ()) else []
+    for note in served.deployment.notes:
+        inside = IN_FILE.fullmatch(note)
+        for pair in inside[1].split(", ") if inside else []:
+            key, _, value = pair.partition(": ")
+            found += [OF_FILE[key], value]
+    return found
+
+
 def said(served: Served) -> dict[str, Any]:
     """What an answer says, without the command line."""
     deployment = served.deployment
@@ -103,11 +126,7 @@ def test_the_command_line_of_an_answer_gives_the_same_answer(engine):
             first = answer(engine, model, on, words)
         except Problem:
             continue
-        command = list(first.deployment.command)
-        if engine == "ollama":
-            for i, word in enumerate(words):
-                if word.startswith(OF_THE_MODEL) or word in ("num_batch", "num_gpu"):
-                    command += words[i : i + 2]
+        command = [*first.deployment.command, *beside(engine, words, first)]
         second = answer(engine, model, on, command)
         assert said(second) == said(first), (model, on, words, command)
         assert second.deployment.command == first.deployment.command
