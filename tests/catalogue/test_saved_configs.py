@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from reference import TESTS, close, each_has, golden, goldens
+from reference import TESTS, close, each_has, golden, goldens, in_double
 from reference.configs import ABSENT
 
 from macros.catalogue import presets
@@ -110,7 +110,8 @@ def test_a_text_model_is_read_wherever_a_whole_has_its_keys(load):
 @pytest.mark.parametrize("name", sorted(SAVED.keys() & set(goldens())))
 def test_a_saved_config_computes_the_same(load, name):
     g, model = golden(name), load(SAVED[name]["config"])
-    scores, _ = logits(model.architecture, model.config, g.weights(), g.ids, g.start())
+    with in_double():
+        scores, _ = logits(model.architecture, model.config, g.weights(), g.ids, g.start())
     close(scores, g.logits)
 
 

@@ -382,7 +382,7 @@ def test_run_on_every_architecture(run, tmp_path, name):
     folder = folder_of(name, tmp_path / "m", "sharded")
     status, _, err = run("run", folder, "--tokens", ids(name), *source, "--logits", tmp_path / "out.npy")
     assert status == 0, err
-    close(np.load(tmp_path / "out.npy"), golden(name).logits)
+    golden(name).close(np.load(tmp_path / "out.npy"))
 
 
 @pytest.mark.parametrize("name", [n for n in goldens() if golden(n).architecture.fused])
@@ -390,7 +390,7 @@ def test_run_on_what_transformers_packs(run, tmp_path, name):
     folder = folder_of(name, tmp_path / "m", packed=True)
     status, _, err = run("run", folder, "--tokens", ids(name), "--logits", tmp_path / "out.npy")
     assert status == 0, err
-    close(np.load(tmp_path / "out.npy"), golden(name).logits)
+    golden(name).close(np.load(tmp_path / "out.npy"))
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from macros.catalogue.checks import REFERENCES
 from macros.catalogue.presets import Model, make
 from macros.engine.architectures import architectures, find
 from macros.engine.architectures.gemma4 import seen_by
+from macros.engine.forward import logits
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.predictions import forward
 from macros.engine.steps import Holds, Role
@@ -211,6 +212,17 @@ class Golden:
     @cached_property
     def logits(self):
         return self.npz["logits"][0]
+
+    @cached_property
+    def double(self):
+        """Our logits in double precision."""
+        with in_double():
+            return logits(self.architecture, self.config, self.weights(), self.ids, self.start())[0]
+
+    def close(self, single):
+        """Fail unless logits in single precision are those recorded, but for what that precision adds."""
+        close(self.double, self.logits)
+        close(single, self.double, ROUNDING, "in single precision: ")
 
     @cached_property
     def hidden(self):
