@@ -201,9 +201,14 @@ class Catalogue {
       show()
       this.remember()
     }
+    let waits = 0
+    const soon = () => {
+      clearTimeout(waits)
+      waits = setTimeout(changed) // what is typed stands in its field first
+    }
     form.addEventListener("submit", event => event.preventDefault())
-    form.addEventListener("input", changed)
-    form.addEventListener("reset", () => setTimeout(changed))
+    form.addEventListener("input", soon)
+    form.addEventListener("reset", soon)
     const more = form.querySelector(".ep-more")
     const open = (/** @type {boolean} */ is) => {
       form.toggleAttribute("data-more", is)
