@@ -56,8 +56,8 @@ def fits(said: Answer) -> None:
         assert said["enough_devices"] is not None and said["enough_devices"] <= said["conditions"]["devices"]
 
 
-def served(said: Answer) -> None:
-    """An answer of `fits --engine`."""
+def adds_up(said: Answer) -> None:
+    """The terms of a device are its bytes."""
     terms = [
         (t["least_bytes"], t["most_bytes"])
         if t["known"] == "range"
@@ -67,6 +67,20 @@ def served(said: Answer) -> None:
     assert all(least <= most for least, most in terms), "a range from more to less"
     assert sum(least for least, _ in terms) == said["least_bytes"] <= said["most_bytes"]
     assert sum(most for _, most in terms) == said["most_bytes"]
+
+
+def deployed(said: Answer) -> None:
+    """An answer of `fits --engine` by the engine's own options, device by device."""
+    assert all(figure["least"] <= figure["most"] for figure in said["figures"]), "a range from more to less"
+    for device in said["devices"]:
+        adds_up(device)
+    if said["devices"] and said["fits"]:
+        assert said["may_fit"] and all(one["most_bytes"] <= one["limit_bytes"] for one in said["devices"])
+
+
+def served(said: Answer) -> None:
+    """An answer of `fits --engine`."""
+    adds_up(said)
     assert said["fits"] == (said["most_bytes"] <= said["limit_bytes"]) and said["may_fit"] >= said["fits"]
     longest, context = said["longest_context"], said["conditions"]["context"]
     assert (longest is None or longest >= context) == said["fits"], f"longest context {longest}"
@@ -187,7 +201,9 @@ def holds(command: str, said: Answer) -> None:
             choices
             if "models" in said or "machines" in said
             else served
-            if "engine" in said
+            if "terms" in said
+            else deployed
+            if "figures" in said
             else offloaded
             if "host_bytes" in said
             else fits

@@ -18,6 +18,12 @@ PAGES = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _ours_again():
+    yield
+    moved.moved.cache_clear()
+
+
 def table(monkeypatch, tmp_path: Path, text: str) -> None:
     monkeypatch.setattr(moved, "TABLE", tmp_path / "moved.toml")
     moved.TABLE.write_text(text, "utf-8")
