@@ -39,7 +39,7 @@ ANSWERED = {
     "gemma 3 27b kv cache 128k": lambda: rounding.decimal_bytes(
         presets.model("gemma3-27b").counts.cache_bytes(131_072)
     ),
-    "llama 3 70b tokens per second h100": lambda: "Llama 3 70B: at most",
+    "llama 3 8b tokens per second h100": lambda: "Llama 3 8B: at most",
     "what fits 16 GB": lambda: "What fits on 16 GB",
     "llama 3.1 8b qlora memory": lambda: "Training of Llama 3.1 8B with QLoRA",
 }
