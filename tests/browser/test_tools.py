@@ -264,6 +264,7 @@ def test_the_parts_and_each_tensor_stand_beside_the_published_ones(tool):
     page = tool("what-if", "?set.intermediate_size=7168")
     page.get_by_text("Parameters by part").click()
     row = page.get_by_role("row").filter(has_text="Feed-forward × 32 layers")
+    row.wait_for()
     before, now = (sum(p.count for p in m.counts.parts if p.name == "feed_forward") for m in (model, wider))
     assert row.locator("td").all_inner_texts()[:2] == [f"{before:,}", f"{now:,}"]
     page.get_by_text("Every tensor, with its formula").click()
