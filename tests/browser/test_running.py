@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from chromium import until
 from random_checkpoints import save
-from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, TOLERANCE, close, golden, goldens
+from reference import BOTH_WAYS, DYNAMIC, IN_ONE, OF_IMAGES, ROUNDING, close, golden, goldens
 from safetensors.numpy import save_file
 from sampling import sampled
 from serving import served, write_engine
@@ -297,7 +297,7 @@ def assert_touched(page, folder, name, most):
     for one in (*answer["origins"], *answer["cells"]):
         assert_made(one)
     weights = Doubles(g.tensors, watch=Without())
-    close(np.array(answer["scores"]), logits(g.architecture, g.config, weights, g.ids, g.start())[0][-1])
+    close(np.array(answer["scores"]), logits(g.architecture, g.config, weights, g.ids, g.start())[0][-1], ROUNDING)
     if isinstance(parts := answer["parts"], dict):
         whole = sum(layer["whole"] for layer in parts["layers"])
         total = whole + parts["embedding"] + parts["between"] + parts["shift"]
@@ -312,7 +312,7 @@ def assert_touched(page, folder, name, most):
         # Without a norm scores grow, and single precision is off by more in Python, too: in gpt_neo by 1.9e-5.
         off = np.abs(single - double).max() / max(1, np.abs(double).max())
         assert off < 2e-5
-        close(np.array(scores), double, max(TOLERANCE, off))
+        close(np.array(scores), double, ROUNDING)
     return answer
 
 

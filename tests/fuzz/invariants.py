@@ -14,7 +14,8 @@ from macros.data.schema import model as model_schema
 
 Answer = dict[str, Any]
 
-BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay", "decay_bound")  # bytes are missing; logarithms
+# Bytes are missing; logarithms; the id of an image, which no text has.
+BELOW_ZERO = ("left_bytes", "memory_left_bytes", "least_log_decay", "decay_bound", "image_token")
 MOST_DIFFERENCE = 1e-9  # of floats that are rounded once
 
 

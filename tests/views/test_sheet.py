@@ -262,4 +262,4 @@ def test_a_license_leads_to_the_file_or_page_that_states_it():
         "gpt-4": None,
     }
     said = as_text(str(fact_sheet.model_fact_sheet("qwen3-8b")))
-    assert "License: Apache 2.0" in said
+    assert "text of the license" in said

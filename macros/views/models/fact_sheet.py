@@ -146,7 +146,7 @@ def _elsewhere(preset: Preset | None) -> Iterable[tuple[str, str]]:
         if preset.sources.config.startswith(f"{preset.hub}, config.json"):
             yield "config.json", f"{HUB}/{preset.hub}/blob/main/config.json"
     if stands_at := licence_address(preset):
-        yield f"License: {licence(preset)}", stands_at
+        yield "text of the license", stands_at
     for paper in arxiv_papers(preset):
         yield f"arXiv {paper}, a source", f"{PAPERS}/{paper}"
 
