@@ -99,6 +99,7 @@ def skeleton(
             )
         check_rope_tables(raw)
         check_sections(raw, model.config)
+        model.config.must_run()  # a preset's can
         if model.unknown_format:
             raise Problem(
                 model.unknown_format, "use the config.json of a repository without it, or remove quantization_config"

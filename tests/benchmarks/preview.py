@@ -1,12 +1,13 @@
 """From a save to the new content, painted in an open tab: the live preview beside plain `mkdocs serve`, alternately on
 two copies of the whole site.
 
-    python tests/benchmarks/preview.py [--rounds 3] [--saves 200] [--mistakes 20]
+    python tests/benchmarks/preview.py [--rounds 3] [--saves 200] [--mistakes 20] [--gone 20]
 
 The tab is Chromium's. `whole` is the time until a page that no tab has open is new, too. Plain means: the same hooks
 and modules, without macros/site/mkdocs/preview/, not published. `--saves` saves that often in a row and prints the
 memory and the open files of the process. `--mistakes` saves a good text, a mistake and its mend in turns, that
-often for each kind of mistake.
+often for each kind of mistake. `--gone` renames a page and a family's folder of presets, and
+back, that often, and makes a mistake right after each of as many starts.
 """
 
 import argparse
@@ -76,6 +77,10 @@ MISTAKES = {  # what is written at the end of a page, and what its tab says then
     "an anchor that is missing": ("[There](#missing-{n})", "missing-{n}"),
     "a box of no kind": ("!!! nothing{n}\n    Text.", "nothing{n}"),
 }
+GONE = (  # what is renamed, its file or folder, and an address that is gone with it
+    ("a page", "docs/costs/kv-cache.md", "costs/kv-cache/"),
+    ("a family of models", "macros/presets/talkie", "models/talkie/talkie-1930-13b/"),
+)
 PAGE = "costs/kv-cache/"
 OTHER = "data/v1/gpt2.json"  # waits for its build like a page, and does not count as one that is open
 
@@ -129,7 +134,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--saves", type=int, default=0)
     parser.add_argument("--mistakes", type=int, default=0)
+    parser.add_argument("--gone", type=int, default=0)
     options = parser.parse_args()
+    if options.gone:
+        return gone(options.gone)
     is_alone = options.saves or options.mistakes
     with started(("preview",) if is_alone else ("preview", "plain")) as (servers, tabs):
         if options.mistakes:
@@ -182,6 +190,48 @@ def ratios(kinds: tuple[str, ...], rounds: int) -> dict[str, list[float]]:
     return {kind: [plain / fast for plain, fast in both] for kind, both in times.items()}
 
 
+def gone(rounds: int) -> None:
+    """Seconds until an address answers 404 or answers again, and until a mistake of the first minute is told."""
+    with started(("preview",)) as (servers, _):
+        server = servers["preview"]
+        for what, name, address in GONE:
+            path = server.folder / name
+            away = path.with_name(f"renamed-{path.name}")
+            times: list[list[float]] = [[], []]
+            for _ in range(rounds):
+                for seconds, old, new in zip(times, (path, away), (away, path), strict=True):
+                    server.get(OTHER)  # all pages are built
+                    time.sleep(1)
+                    seconds.append(until_answered(server, address, new == away, lambda a=old, b=new: a.rename(b)))
+            print(f"{what:40}{''.join(map(column, times))}", flush=True)
+    seconds = []
+    for n in range(max(1, rounds // 4)):
+        with tempfile.TemporaryDirectory() as temporary:
+            server = Serve(copy(pathlib.Path(temporary) / "site"), 300)
+            try:
+                page = server.folder / "docs/costs/kv-cache.md"
+                while "</html>" not in server.get(PAGE):  # the first page that somebody opens
+                    time.sleep(0.05)
+                with page.open("a", encoding="utf-8") as text:
+                    text.write(f"\n![A picture](missing-{n}.png)\n")
+                start = time.time()
+                while f"missing-{n}.png leads nowhere" not in server.get(PAGE):
+                    time.sleep(0.05)
+                seconds.append(time.time() - start)
+            finally:
+                server.stop()
+    print(f"{'a mistake right after the start':40}{column(seconds)}", flush=True)
+
+
+def until_answered(server: Serve, address: str, is_gone: bool, change) -> float:
+    """Seconds from a change until an address answers 404, or a page again."""
+    start = time.time()
+    change()
+    while server.get(address).startswith("404") != is_gone:
+        time.sleep(0.05)
+    return time.time() - start
+
+
 def mistakes(server: Serve, tab, rounds: int) -> None:
     """Seconds until a tab has painted a good text, a mistake and its mend, median and most, in turns."""
     path = server.folder / "docs/costs/kv-cache.md"
@@ -196,8 +246,12 @@ def mistakes(server: Serve, tab, rounds: int) -> None:
                 time.sleep(1)  # the tab asks for news
                 line, shown = line.replace("{n}", str(n)), shown.replace("{n}", str(n))
                 seconds.append(until_painted(tab, shown, lambda now=f"{text}\n{line}\n": path.write_text(now, "utf-8")))
-        columns = (f"{statistics.median(seconds):7.2f} ({max(seconds):4.2f}) s" for seconds in times)
-        print(f"{kind:40}{''.join(columns)}", flush=True)
+        print(f"{kind:40}{''.join(map(column, times))}", flush=True)
+
+
+def column(seconds: list[float]) -> str:
+    """The median and the most."""
+    return f"{statistics.median(seconds):7.2f} ({max(seconds):4.2f}) s"
 
 
 def many(server: Serve, saves: int) -> None:

@@ -1,6 +1,7 @@
 """Heads that do not divide hidden_size, without head_dim, against what transformers builds."""
 
 import json
+import tomllib
 
 import pytest
 from reference import TESTS
@@ -9,6 +10,7 @@ from small import random_weights
 
 from macros.api.changes import changed
 from macros.catalogue.presets import make, model
+from macros.cli.skeleton import skeleton
 from macros.engine.architectures import architectures
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
@@ -52,6 +54,18 @@ def test_an_odd_head_is_counted_and_runs_only_where_its_pairs_fit(model_type, wi
         return
     with pytest.raises(Problem, match=UNPAIRED):
         logits(one.architecture, one.config, weights, range(5))
+
+
+@pytest.mark.parametrize("width, is_whole", [(8, True), (7, False)])
+def test_a_skeleton_has_the_rounded_head_if_its_preset_can_run(tmp_path, width, is_whole):
+    file = tmp_path / "config.json"
+    file.write_text(json.dumps(small("qwen2", width)), "utf-8")
+    if is_whole:
+        config = tomllib.loads(skeleton(str(file), "a-new-one").text)["config"]
+        assert config["head_dim"] == width and make("a-new-one", config).counts.total == ROUNDED["qwen2"][0]
+        return
+    with pytest.raises(Problem, match=UNPAIRED):
+        skeleton(str(file), "a-new-one")
 
 
 def test_a_changed_model_is_not_rounded():

@@ -248,12 +248,12 @@ def _node(item: Item, at: Rect, lines: tuple[Text, ...], address: str | None) ->
         y += LINE_HEIGHT[line.size]
         texts.append(_line(line, y - 4, line is lines[-1], at.width - 8))
     kind = f"node {item.kind}{' accent' if item.depends else ''}"
-    looks = f'class="{kind}" transform="{middle}" stroke="currentColor"'
-    if not address:
-        return made(f"<g {looks}>{outline}{''.join(texts)}</g>")
     label = f' aria-label="{escape(item.title)}"' if item.sign else ""
-    link = f'{label} xlink:href="{escape(address)}" role="link"'
-    return made(f"<a {looks}{link}>{outline}{''.join(texts)}</a>")
+    looks = f'class="{kind}" transform="{middle}" stroke="currentColor"{label}'
+    if not address:
+        role = ' role="img"' if item.sign else ""
+        return made(f"<g {looks}{role}>{outline}{''.join(texts)}</g>")
+    return made(f'<a {looks} xlink:href="{escape(address)}" role="link">{outline}{"".join(texts)}</a>')
 
 
 @lru_cache(maxsize=65536)
