@@ -31,6 +31,7 @@ _BEFORE: tuple[tuple[re.Pattern[str], str | Callable[[re.Match[str]], str]], ...
     ),
     (re.compile(rf"<thead>.*?</thead>|{_SPANNED.pattern}", re.S), lambda m: _cells(m) if m[1] else _head(m[0])),
 )
+_FOLD = re.compile(r'<details class="wide"><summary>The same as .*?</details>', re.S)  # a figure's table
 _TAG = re.compile(r"<[^>]+>")
 _BLANK = re.compile(r"\n{3,}")
 _PIECE = re.compile(r"<[^>]++>|&#?\w++;")
@@ -87,7 +88,7 @@ def _written(piece: str) -> str:
 
 def markdown(html: str) -> str:
     """The HTML of a page's content as Markdown."""
-    html = _replaced(_read(html), "math", lambda attributes, _: _formula(attributes))
+    html = _replaced(_text_first(_read(html)), "math", lambda attributes, _: _formula(attributes))
     html = _replaced(html, "pre", lambda _, code: _fenced(_TAG.sub("", code).strip("\n")))
     for pattern, replacement in _BEFORE:
         html = pattern.sub(replacement, html)
@@ -120,6 +121,26 @@ def _read(html: str) -> str:
             pieces.append(f"[Figure: {title[1]}]")
         end = after + len(f"</{name}>")
     return "".join([*pieces, html[end:]])
+
+
+def _text_first(html: str) -> str:
+    """The HTML with the tables of the opening's figures after its text, and each figure's table once: figures in tabs
+    may share one."""
+    end = next((m.start() for m in re.finditer("<h2\\b", html) if _is_outside(html, m.start())), len(html))
+    opening = dict.fromkeys(_FOLD.findall(html, 0, end))
+    seen = set(opening)
+
+    def once(m: re.Match[str]) -> str:
+        is_new = m[0] not in seen
+        seen.add(m[0])
+        return m[0] if is_new else ""
+
+    return "".join([_FOLD.sub("", html[:end]), *opening, _FOLD.sub(once, html[end:])])
+
+
+def _is_outside(html: str, at: int) -> bool:
+    """Whether a place is in no box."""
+    return html.count("<div", 0, at) == html.count("</div>", 0, at)
 
 
 def _replaced(html: str, name: str, write: Callable[[str, str], str]) -> str:

@@ -46,11 +46,20 @@ HTML = (
 
 WORD = re.compile(r"[^\W_]+")
 # What a page says, laid out: drawings, formulas and what is no content are left out, what is behind a click is not.
+# Figures' tables stand once, those of the opening after its text, as in the copy.
 SAID = """() => {
   const article = document.querySelector("article")
   const away = "svg, math, script, style, form, template, .headerlink, .diagram-source, .md-content__button, " +
     ".ep-cite, .ep-bibtex"
   for (const one of article.querySelectorAll(away)) one.replaceWith(" ")
+  const first = article.querySelector(":scope > h2"), seen = new Set()
+  for (const one of article.querySelectorAll("details.wide")) {
+    if (!one.querySelector("summary").textContent.startsWith("The same as ")) continue
+    if (seen.has(one.innerHTML)) one.remove()
+    else if (!first) article.append(one)
+    else if (first.compareDocumentPosition(one) & Node.DOCUMENT_POSITION_PRECEDING) first.before(one)
+    seen.add(one.innerHTML)
+  }
   for (const one of article.querySelectorAll("sup, sub")) one.before(" ")
   for (const one of article.querySelectorAll("details")) one.open = true
   return article.innerText
@@ -67,6 +76,22 @@ def test_a_page_is_markdown_without_its_drawings():
         f"$${SQUARE}$$ or ${LONG}$\n\n"
         "- one\n- two\n\n```\na = 1\nb\n```\n"
     )
+
+
+def test_a_copy_begins_with_the_pages_text_and_has_each_figures_table_once():
+    def figure(caption, n):
+        rows = f"<table><thead><tr><th>n</th></tr></thead><tbody><tr><td>{n}</td></tr></tbody></table>"
+        fold = f'<details class="wide"><summary>The same as a table</summary>{rows}</details>'
+        return f"<figure><figcaption>{caption}</figcaption>{fold}</figure>"
+
+    def table(n):
+        return f"**The same as a table**\n\n| n |\n| --- |\n| {n} |\n\n"
+
+    opening = f"<h1>A</h1><div>{figure('One', 1)}{figure('Two', 2)}{figure('Three', 1)}<h2>Door</h2></div><p>Text</p>"
+    assert markdown(f"{opening}<h2>B</h2>{figure('Four', 4)}<p>Then</p>{figure('Five', 2)}") == (
+        f"# A\n\nOne\n\nTwo\n\nThree\n\n## Door\n\nText\n\n{table(1)}{table(2)}## B\n\nFour\n\n{table(4)}Then\n\nFive\n"
+    )
+    assert markdown(f"<p>A</p>{figure('One', 1)}<p>B</p>") == f"A\n\nOne\n\nB\n\n{table(1)}"[:-1]
 
 
 def test_a_table_that_an_author_wrote_has_a_row_on_each_line():
@@ -289,6 +314,12 @@ def test_every_page_has_its_address_a_description_and_its_markdown(site_folder, 
     assert sorted(listed) == sorted(
         f"{address}{p.with_suffix('.md').relative_to(site_folder).as_posix()}" for p in pages
     )
+    home, numbers = (
+        (site_folder / f"{name}index.md").read_text("utf-8") for name in ("", "model-size/why-these-numbers/")
+    )
+    assert 0 < home.index("\nA language model is") < home.index("\n|") < home.index("\n## Two numbers")
+    captions = re.findall(r"^\*\*.*: \d+ .*models.*\*\*$", numbers, re.M)
+    assert len(captions) == len(set(captions)) == 4 and numbers.index("\nSome of these sizes") < numbers.index("\n|")
     total = f"{presets.model('deepseek-v3').counts.total:,}"
     assert total in (site_folder / "models/deepseek/deepseek-v3/index.md").read_text("utf-8")
 
