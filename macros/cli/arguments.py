@@ -12,7 +12,7 @@ from ..counting.gguf_types import FORMATS as GGUF
 from ..counting.quantizers import QUANTIZERS
 from ..engine.architectures import architectures
 from ..engine.bounds import MOST_DEVICES, MOST_TOKENS
-from ..engine.errors import Problem, nearest
+from ..engine.errors import Problem, nearest, nearest_option, shorten
 
 PROGRAM = "every-parameter"
 MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, a folder that holds one, or a GGUF file."
@@ -20,6 +20,22 @@ MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, a f
 
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports a wrong call in one line."""
+
+    def parse_args(self, args=None, namespace=None):
+        found, left = self.parse_known_args(args, namespace)
+        if left:
+            self._refuse(found.command, left)
+        return found
+
+    def _refuse(self, command: str, words: list[str]) -> None:
+        """Refuse words that a command does not take: of an option, with the nearest one that it has."""
+        of_command = next(action for action in self._actions if action.dest == "command").choices[command]
+        option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
+        if option is None:
+            of_command.error(f"unrecognized arguments: {' '.join(words)}")
+        names = [name for action in of_command._actions for name in action.option_strings]
+        hint = nearest_option(option, names, f"see {of_command.prog} --help")
+        self.exit(2, f"{of_command.prog}: {Problem(f'{shorten(option)}: no such option', hint)}\n")
 
     def error(self, message):
         self.exit(2, f"{self.prog}: {Problem(message, f'see {self.prog} --help')}\n")

@@ -58,6 +58,7 @@ def own_words(given: list[str]) -> tuple[list[str], list[str]]:
     name = given[at].partition("=")[2] or (given[at + 1] if at + 1 < len(given) else "")
     if name.lower() in deploying.FRAMEWORKS:
         own, rest = take(deploying.options_of(name.lower()), (), given[1:], OF_TRAIN)
+        _check(name.lower(), own, rest, OF_TRAIN)
         return [given[0], *rest], own
     try:
         engine = deploying.named(name)
@@ -65,7 +66,14 @@ def own_words(given: list[str]) -> tuple[list[str], list[str]]:
         return given, []
     ignored = [name for name in deploying.ignored_by(engine) if name != "--host=" or not _names_memory(given)]
     own, rest = take(deploying.options_of(engine), ignored, given[1:], OF_FITS)
+    _check(engine, own, rest, OF_FITS)
     return [given[0], *rest], own
+
+
+def _check(engine: str, own: list[str], rest: list[str], others: tuple[str, ...]) -> None:
+    """Refuse an option that the engine does not have, before its value is taken for a model. Raises `Problem`."""
+    if "-h" not in rest and "--help" not in rest:
+        deploying.options(engine, own, others=others)
 
 
 def _names_memory(given: list[str]) -> bool:

@@ -97,9 +97,12 @@ def _rules(engine: str) -> tuple[tuple[Option, ...], tuple[str, ...]]:
     return of_tensorrt.OPTIONS, of_tensorrt.IGNORED
 
 
-def options(engine: str, words: Sequence[str], lenient: bool = False) -> tuple[dict[str, Value], list[str]]:
-    """The values of an engine's options in the words of its command line, and the ignored words. Raises `Problem`."""
-    return read(options_of(engine), words, TITLES[engine], ignored_by(engine), lenient)
+def options(
+    engine: str, words: Sequence[str], lenient: bool = False, others: Sequence[str] = ()
+) -> tuple[dict[str, Value], list[str]]:
+    """The values of an engine's options in the words of its command line, and the ignored words; a wrong name may mean
+    one of `others`. Raises `Problem`."""
+    return read(options_of(engine), words, TITLES[engine], ignored_by(engine), lenient, others)
 
 
 def deploy(

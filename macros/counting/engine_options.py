@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, TypeAlias, cast
 
 from ..engine.bounds import MOST_TOKENS
-from ..engine.errors import Problem, nearest, shorten
+from ..engine.errors import Problem, nearest, nearest_option, shorten
 from .own_machine import memory_of
 
 Value: TypeAlias = "int | str | bool | Fraction | list[int] | dict[str, Any]"
@@ -26,6 +26,7 @@ SHARES = "numbers, separated by commas"
 JSON = "a JSON object"
 
 DIGITS = "0123456789"
+SEE = "the page on what an inference engine adds lists those that count"
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,16 @@ def _is_negative(word: str) -> bool:
 
 
 def read(
-    options: Sequence[Option], words: Sequence[str], engine: str, ignored: Sequence[str] = (), lenient: bool = False
+    options: Sequence[Option],
+    words: Sequence[str],
+    engine: str,
+    ignored: Sequence[str] = (),
+    lenient: bool = False,
+    others: Sequence[str] = (),
 ) -> tuple[dict[str, Value], list[str]]:
     """The values by key, and the words that are left alone: those of `ignored`, which change no memory, and if
-    `lenient` any other name. Raises `Problem` for a name or value that the engine does not have."""
+    `lenient` any other name. Raises `Problem` for a name or value that the engine does not have; it may mean one of
+    `others`."""
     known: dict[str, tuple[Option, bool]] = {}
     for option in options:
         for name in option.names:
@@ -162,9 +169,9 @@ def read(
                 raise Problem(f"{shorten(word)}: not an option of {engine}", "options begin with - or --")
             takes = f"{name}=" in ignored
             if not lenient and name not in ignored and not takes:
-                names = [*known, *[one.removesuffix("=") for one in ignored]]
+                names = [*known, *[one.removesuffix("=") for one in ignored], *others]
                 what = f"{shorten(name)}: no option of {engine} that is known here"
-                raise Problem(what, nearest(name, names, "see the page on engines"))
+                raise Problem(what, nearest_option(name, names, SEE))
             left.append(word)
             may_take = takes or name not in ignored
             if may_take and not has_value and at < len(words) and not words[at].startswith("-"):

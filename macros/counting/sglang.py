@@ -3,7 +3,8 @@ figures of its log.
 
 Source in SGLang 0.5.23: `srt/model_executor/pool_configurator.py` (`DefaultPoolConfigurator`,
 `HybridSWAPoolConfigurator`), `srt/mem_cache/memory_pool.py` (`MHATokenToKVPool`, `MLATokenToKVPool`, `MambaPool`),
-`srt/mem_cache/kv_cache_configurator.py` (`_profile_available_bytes`). Its log writes GB for GiB.
+`srt/mem_cache/kv_cache_configurator.py` (`_profile_available_bytes`), and of the share that it takes by default
+`srt/arg_groups/memory_hook.py` (`handle_gpu_memory_settings`, `reserve_for_graph_mb`). Its log writes GB for GiB.
 """
 
 from __future__ import annotations
@@ -12,12 +13,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from ..engine.bounds import MOST_TOKENS
 from ..engine.errors import Problem
 from ..engine.steps import Holds
 from . import vllm
 from .conditions import Conditions
 from .costs import Costs
-from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, Place, exactly, version_of
+from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, Place, decimal, exactly, version_of
 from .engine_options import (
     BYTES,
     SHARE,
@@ -34,7 +36,7 @@ from .engine_options import (
     words_for,
 )
 from .parameters import INDEX
-from .serving import Term, between, exact, row_of, window_of
+from .serving import MIB, Term, between, exact, has_cuda, row_of, window_of
 from .splits import Split
 
 NAME = "SGLang"
@@ -42,8 +44,17 @@ VERSION = "0.5.23"
 CODE = "https://github.com/sgl-project/sglang/blob/main/python/sglang/srt/"
 RATIO_OF_WINDOWS = Fraction(8, 10)  # --swa-full-tokens-ratio
 RATIO_OF_STATES = Fraction(9, 10)  # --mamba-full-memory-ratio
-# --mem-fraction-static, which it computes from the memory of the device and other options.
-SHARES = Fraction(80, 100), Fraction(90, 100)
+# Of the memory of a device below so many MiB: tokens of a step of a prompt, and requests of the largest graph on fewer
+# than 4 ranks and on more (`handle_gpu_memory_settings`).
+SIZES = (
+    (20 * 1024, 2048, 8, 8),
+    (35 * 1024, 4096, 48, 160),
+    (60 * 1024, 4096, 32, 160),
+    (160 * 1024, 8192, 256, 512),
+)
+LARGEST = 16384, 512, 512
+# The graphs of prompts: first, last and step of their tokens (`generate_prefill_cuda_graph_batch_sizes`).
+CAPTURED = ((4, 32, 4), (48, 256, 16), (288, 512, 32), (576, 1024, 64), (1280, 4096, 256))
 CACHE_TYPES = {
     "auto": 0,
     "bf16": 2,
@@ -69,6 +80,8 @@ OPTIONS = (
     Option("length", ("--context-length",), TOKENS, "tokens of a request"),
     Option("running", ("--max-running-requests",), WHOLE, "requests at once"),
     Option("chunk", ("--chunked-prefill-size",), TOKENS, "tokens of a step of a prompt"),
+    Option("graphs", ("--cuda-graph-max-bs-decode", "--cuda-graph-max-bs"), WHOLE, "requests of the largest graph"),
+    Option("no_graphs", ("--disable-cuda-graph",), SWITCH, "no CUDA graphs"),
     Option("cache", ("--kv-cache-dtype",), TEXT, "type of the cache", choices=tuple(CACHE_TYPES)),
     Option("page", ("--page-size",), WHOLE, "tokens of a page; 1"),
     Option("windows", ("--swa-full-tokens-ratio",), SHARE, "tokens of windows by tokens of full layers; 0.8"),
@@ -87,8 +100,8 @@ OPTIONS = (
 IGNORED = tuple(
     """
     --model-path= --model= --host= --port= --trust-remote-code --served-model-name= --dtype= --quantization=
-    --api-key= --log-level= --attention-backend= --reasoning-parser= --tool-call-parser= --cuda-graph-max-bs=
-    --disable-cuda-graph --speculative-num-steps= --speculative-eagle-topk=
+    --api-key= --log-level= --attention-backend= --reasoning-parser= --tool-call-parser=
+    --speculative-num-steps= --speculative-eagle-topk=
     --random-seed= --nnodes= --node-rank= --dist-init-addr= --enable-metrics --chat-template= --schedule-policy=
     --mamba-scheduler-strategy= --moe-a2a-backend= --moe-runner-backend= --enable-torch-compile --is-embedding
     --device= --download-dir= --stream-interval=
@@ -226,12 +239,13 @@ def deploy(
         return deploy(costs, given, tried, cards, version, longest, draft).request[0]
 
     share = options.get("share")
-    shares = (share, share) if isinstance(share, Fraction) else SHARES
+    shares = (share, share) if isinstance(share, Fraction) else _shares(options, cards, pools, tensor, split, longest)
     loaded = weights + rotary + of_weights
     rests = [_rest(cards, loaded, fraction) for fraction in shares]
     low, high = [
         _filled(pools, end, given, rest, drafts, drafted, layers, bool(cards), beside) for end, rest in zip(ends, rests)
     ]
+    sure = min(low.tokens, high.tokens)  # a slot of states more takes the memory of tokens
     page = whole(options, "page", 1)
     of_draft = beside or int(_cell(pools, _ratio_of_windows(pools, options), 0, layers) * drafts / max(layers, 1))
     places = tuple(
@@ -248,9 +262,15 @@ def deploy(
         places,
         tuple(_figures(pools, page, low, high, weights + rotary, drafts, drafted, layers, length, beside)),
         tuple(words_for([one for one in OPTIONS if one.key != "draft_layers"], chosen)),
-        tuple(_advice(pools, cards, low, longest, length, holds)),
-        tuple(_notes(pools, cards, share, text(options, "draft", "") == "dflash" and not beside)),
-        request=(low.tokens >= length, high.tokens >= length) if cards and pools.full else (True, True),
+        tuple(_advice(pools, cards, sure, longest, length, holds)),
+        tuple(
+            _notes(
+                pools,
+                shares if cards and not isinstance(share, Fraction) else None,
+                text(options, "draft", "") == "dflash" and not beside,
+            )
+        ),
+        request=(sure >= length, max(low.tokens, high.tokens) >= length) if cards and pools.full else (True, True),
     )
 
 
@@ -274,6 +294,40 @@ def _in_room(
     found: dict[str, Value] = {key: value for key, value in options.items() if key != "room"}
     found["tokens"] = held.tokens
     return {**found, "slots": held.slots} if pools.slot else found
+
+
+def _shares(
+    options: Mapping[str, Value], cards: Sequence[Card], pools: Pools, tensor: int, split: Split, longest: int
+) -> tuple[Fraction, Fraction]:
+    """--mem-fraction-static where no option gives it: what the largest step and its graphs leave, with three decimals;
+    least with the graphs of prompts, which CUDA has, but not for every model, and on AMD with aiter's attention, for
+    which `attention_hook.py` keeps 0.85 of it if the context is longer than 8,192 tokens."""
+    if not cards:
+        return Fraction(0), Fraction(0)
+    memory = Fraction(min([card.memory_bytes for card in cards]), MIB)
+    step, few, many = next(([step, few, many] for below, step, few, many in SIZES if memory < below), LARGEST)
+    step = whole(options, "chunk", step)
+    graphs = whole(options, "graphs", 0)
+    if not graphs:
+        graphs = min(few if tensor < 4 else many, whole(options, "running", MOST_TOKENS))
+    has_graphs = not switch(options, "no_graphs", False)
+    reserved = 512 + Fraction(3, 2) * max(step, 2048) + Fraction(1024 * tensor * split.pipeline, 8)
+    if has_graphs:
+        reserved += 2 * graphs
+    if split.data > 1:
+        reserved += graphs * split.data * (3 if graphs <= 300 else Fraction(9, 2))
+    has_prompts = has_graphs and split.pipeline == 1 and all(has_cuda(card.vendor) for card in cards)
+    ends = [reserved, reserved]
+    if has_prompts:
+        most = min(step, whole(options, "tokens", step))
+        captured = [max((min(last, most) - first) // by + 1, 0) for first, last, by in (*CAPTURED, (4608, most, 512))]
+        ends[0] += 1536 if pools.has_latents else 8 * sum(captured)
+    if memory > 60 * 1024:
+        ends = [max(one, Fraction(10 * 1024)) for one in ends]
+    low, high = [Fraction(int((memory - one) / memory * 1000 + Fraction(1, 2)), 1000) for one in ends]
+    if whole(options, "length", longest) > 8192 and any(card.vendor == "AMD" for card in cards):
+        low *= Fraction(85, 100)
+    return low, high
 
 
 def _rest(cards: Sequence[Card], loaded: int, share: Fraction) -> int:
@@ -360,7 +414,7 @@ def _filled(
         cell = _cell(pools, ratio, drafts, layers) + beside
         held = int(max(left, 0) / cell) if cell else 0
         tokens = min(tokens, held) if tokens else held
-    tokens = (tokens or given.tokens) // page * page
+    tokens = (tokens if is_known else tokens or given.tokens) // page * page
     return Filled(tokens, int(tokens * ratio) // page * page, slots)
 
 
@@ -386,7 +440,8 @@ def _place(
     drafted: int,
 ) -> Place:
     """The memory of a rank."""
-    least, most = [(one.tokens + page) * pools.full + (one.windows + page) * pools.windowed for one in (low, high)]
+    ends = [(one.tokens + page) * pools.full + (one.windows + page) * pools.windowed for one in (low, high)]
+    least, most = min(ends), max(ends)
     terms: list[Term] = [
         exact(
             "weights",
@@ -403,7 +458,7 @@ def _place(
             f"{CODE}layers/rotary_embedding.py",
         ),
     ]
-    rule = f"{high.tokens:,} tokens and one page more"
+    rule = f"{max(low.tokens, high.tokens):,} tokens and one page more"
     source = f"{CODE}mem_cache/memory_pool.py"
     terms.append(
         exact("cache", "pool of tokens", most, rule, source)
@@ -413,7 +468,8 @@ def _place(
     if of_draft[0]:
         terms.append(exact("draft weights", "weights of the draft", of_draft[0], "every tensor in its format", ""))
     if of_draft[1]:
-        least, most = [(one.tokens + page) * of_draft[1] for one in (low, high)]
+        ends = [(one.tokens + page) * of_draft[1] for one in (low, high)]
+        least, most = min(ends), max(ends)
         rule = f"as many tokens, {of_draft[1]:,} bytes each"
         terms.append(
             exact("draft", "pool of the draft", most, rule, source)
@@ -520,13 +576,13 @@ def _pool(
 
 
 def _ends(key: str, what: str, ends: Sequence[int | Fraction], unit: str, digits: int, rule: str, proof: str) -> Figure:
-    return Figure(key, what, Fraction(ends[0]), Fraction(ends[1]), unit, digits, rule, proof)
+    return Figure(key, what, Fraction(min(ends)), Fraction(max(ends)), unit, digits, rule, proof)
 
 
 def _advice(
     pools: Pools,
     cards: Sequence[Card],
-    low: Filled,
+    sure: int,
     longest: int,
     length: int,
     holds: Callable[[dict[str, Value]], bool],
@@ -535,7 +591,7 @@ def _advice(
     fit."""
     if not cards:
         return []
-    if low.tokens < length:
+    if sure < length:
         tries: list[tuple[str, dict[str, Value]]] = [
             ("--kv-cache-dtype fp8_e4m3", {"cache": "fp8_e4m3"}),
             ("--mem-fraction-static 0.9", {"share": Fraction(9, 10)}),
@@ -544,12 +600,12 @@ def _advice(
             ("--swa-full-tokens-ratio 0.1", {"windows": Fraction(1, 10)}),
         ]
         found = [f"{said} is enough." for said, change in tries if holds(change)]
-        if low.tokens:
-            return [f"--context-length {low.tokens}: the longest that is certain to fit.", *found]
+        if sure:
+            return [f"--context-length {sure}: the longest that is certain to fit.", *found]
         if found:
             return ["It is not certain that the weights leave memory for tokens.", *found]
         return ["The weights leave no memory for tokens: a higher --mem-fraction-static, or more ranks."]
-    most = min(low.tokens, max(longest, length) or low.tokens)
+    most = min(sure, max(longest, length) or sure)
     found = [f"--context-length may be up to {most:,} for one request."]
     if pools.windowed:
         found.append("A smaller --swa-full-tokens-ratio gives windows fewer tokens and full layers more.")
@@ -558,16 +614,19 @@ def _advice(
     return found
 
 
-def _notes(pools: Pools, cards: Sequence[Card], share: object, has_uncounted: bool) -> list[str]:
+def _notes(pools: Pools, shares: tuple[Fraction, Fraction] | None, has_uncounted: bool) -> list[str]:
+    """Remarks; `shares`: the ends of a share that no option gives."""
     found = ["What its log calls GB is GiB."]
     if has_uncounted:
         found.append(
             "The draft has a pool of its own, which is not counted: name its config.json with "
             "--speculative-draft-model-path."
         )
-    if cards and not isinstance(share, Fraction):
+    if shares is not None:
+        low, high = [decimal(share) for share in shares]
         found.append(
-            "It computes --mem-fraction-static from the card and other options: here a range from 0.80 to 0.90."
+            "It computes --mem-fraction-static from the card and other options, by its source: here "
+            f"{low if low == high else f'{low} to {high}'}, and for a model that takes images 0.76 to 0.9975 of that."
         )
     if pools.index:
         found.append("Layers without an indexer reserve no room for its keys; versions before 0.5.20 reserved it.")

@@ -73,6 +73,13 @@ def nearest(word: str, known: Iterable[str], otherwise: str = "") -> str:
     return otherwise if near is None else f'did you mean "{near}"?'
 
 
+def nearest_option(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The same for an option, without the dashes that all of them begin with."""
+    names = {one.removeprefix("--"): one for one in known}
+    near = closest(name.removeprefix("--"), names)
+    return otherwise if near is None else f'did you mean "{names[near]}"?'
+
+
 def shorten(value: object, width: int = 60) -> str:
     """A value for a one-line message."""
     return cut(repr(value), width)

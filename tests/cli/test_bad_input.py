@@ -774,6 +774,45 @@ def test_the_command_line_shows_one_line(tmp_path):
     )
 
 
+# What each command needs besides an option.
+CALLS = {
+    **dict.fromkeys(("describe", "compare", "train", "fits"), "gpt2"),
+    **dict.fromkeys(("check", "schema", "macros", "diff"), ""),
+    "prefix": "gpt2 --prefix 9",
+    "bill": "gpt2 --on h100",
+    "speculative": "gpt2 gpt2 --on h100",
+    "split": "gpt2 --on h100",
+    "ask": "model",
+    "publish-check": "site",
+}
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        ("fits --engine vllm --nothing 3", "'--nothing': no option of vLLM that is known here; the page on "),
+        ("fits gpt2 --engine vllm --max-model-length 9", 'of vLLM that is known here; did you mean "--max-model-len"?'),
+        ("fits gpt2 --engine llama.cpp --wieghts Q8_0", 'of llama.cpp that is known here; did you mean "--weights"?'),
+        ("train gpt2 --framework megatron --contxt 9", 'of Megatron-LM that is known here; did you mean "--context"?'),
+        ("describe gpt2 --contxt=3", "describe: '--contxt': no such option; did you mean \"--context\"?"),
+        ("schema model", "every-parameter schema: unrecognized arguments: model; see every-parameter schema --help"),
+        *[
+            (f"{name} {words} --nothing 3", f"{name}: '--nothing': no such option; see every-parameter {name} --help")
+            for name, words in CALLS.items()
+        ],
+    ],
+)
+def test_an_unknown_option_is_one_line(capsys, call, said):
+    """What it is an option of, and the one that is meant or where to look."""
+    try:
+        status = commands.main(call.split())
+    except SystemExit as end:
+        status = end.code
+    error = capsys.readouterr().err
+    assert (status, error.count("\n")) == (2, 1), error
+    assert said in error
+
+
 def test_layers_that_are_all_different_are_refused_at_once():
     """Each kind of layer is run on its own."""
     n = 5000

@@ -86,7 +86,9 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "room": ("10GiB", "20GiB"),
         "length": ("65536", "131072"),
         "running": ("16 --disable-radix-cache", "32 --disable-radix-cache"),
-        "chunk": ("2048", "8192"),
+        "chunk": ("2048", "16384"),
+        "graphs": ("8", "512"),
+        "no_graphs": ("--disable-cuda-graph",),
         "cache": ("fp8_e5m2", "bf16"),
         "page": ("64", "128"),
         "windows": ("0.5", "1", WINDOW_POOLS),
@@ -148,12 +150,12 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
 # Options of which one value is the default, and those that change what an answer says and no figure.
 SAME = {
     *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "no_windows", "eager")),
-    *(("sglang", key) for key in ("chunk", "cache", "ssm")),
+    *(("sglang", key) for key in ("cache", "ssm")),
     *(("llama.cpp", key) for key in ("batch", "main", "flash", "on_host")),
     ("ollama", "flash"),
 }
-# SGLang's ranks divide their experts with --ep-size as with --tp-size; its steps only set the default of its share.
-NONE = {("sglang", "expert"), ("sglang", "chunk")}
+# SGLang's ranks divide their experts with --ep-size as with --tp-size.
+NONE = {("sglang", "expert")}
 FURTHER = {
     "vllm on 160 GiB since 0.28": "qwen3-32b --engine vllm --engine-version 0.28 --on b200",
     "vllm on 160 GiB before": "qwen3-32b --engine vllm --engine-version 0.27 --on b200",
@@ -362,8 +364,42 @@ def test_a_pool_that_holds_no_request_is_no_fit():
         assert not longer.is_enough and not longer.deployment.may_be_enough
         assert "does not fit" in longer.sentence
         assert any("the longest" in one for one in longer.deployment.advice)
-    unsure = answer("llama3.1-8b --engine sglang --on rtx-3090 --context-length 35000")
+    none = answer("qwen3-8b --engine sglang --on 24GB --context-length 32768").deployment
+    assert [f.least for f in none.figures if "tokens" in f.key] == [0, 0]
+    # the smaller share has a slot of states less and more tokens
+    states = answer(PLAIN["sglang"] + " --speculative-num-draft-tokens 8 --speculative-algorithm EAGLE").deployment
+    assert all(f.least <= f.most for f in states.figures)
+    assert all(place.least <= place.most for place in states.places)
+    unsure = answer("llama3.1-8b --engine sglang --on rtx-3090 --context-length 4000")
     assert unsure.deployment.may_be_enough and not unsure.is_enough
+
+
+@pytest.mark.parametrize(
+    ("call", "share"),
+    [
+        # MiB of the device less 512, 1.5 for each token of a step, 128 for each rank, 2 for each request of the largest
+        # graph, and 8 for each graph of prompts, of which there are 50 up to 4,096 tokens and 58 up to 8,192.
+        ("llama3.1-8b --on 24564MiB", "0.704 to 0.72"),
+        ("llama3.1-8b --on 24564MiB --disable-cuda-graph", "0.724"),
+        ("llama3.1-8b --on 24564MiB --max-running-requests 8", "0.707 to 0.723"),
+        ("llama3.1-8b --on 81559MiB", "0.83 to 0.835"),
+        ("llama3.1-8b --on 81559MiB --cuda-graph-max-bs-decode 32 --chunked-prefill-size 2048", "0.874"),
+        ("llama3.1-8b --on 2x81559MiB --pp-size 2", "0.834"),
+        ("llama3.1-8b --on mi300x --context-length 8192", "0.857"),
+        ("llama3.1-8b --on mi300x", "0.7284 to 0.857"),
+        # latents: 1,536 MiB for the graphs of prompts; groups of attention: 4.5 more for each and each of 512 requests
+        ("deepseek-v3 --on 8x144384MiB", "0.887 to 0.897"),
+        ("deepseek-v3 --on 8x144384MiB --dp-size 8 --enable-dp-attention", "0.759 to 0.77"),
+    ],
+)
+def test_the_share_that_sglang_takes_by_default(call, share):
+    """By hand from `handle_gpu_memory_settings` in SGLang 0.5.23."""
+    model, _, rest = call.partition(" ")
+    notes = " ".join(answer(f"{model} --engine sglang {rest}").deployment.notes)
+    assert f"here {share}, and" in notes, notes
+    assert "--mem-fraction-static" not in " ".join(
+        answer(f"{model} --engine sglang {rest} --mem-fraction-static 0.8").deployment.notes
+    )
 
 
 def test_memory_for_the_cache_says_how_many_tokens():
