@@ -1,7 +1,4 @@
-"""Each message of the package, of an error or a warning, is provoked by a test or by an approved answer.
-
-What types refuse of a config is left to the tests of their keys.
-"""
+"""Each message of the package, of an error or a warning, is provoked by a test or by an approved answer."""
 
 from __future__ import annotations
 
@@ -14,7 +11,6 @@ from pathlib import Path
 from copies import ROOT
 
 PACKAGE = ROOT / "macros"
-TYPES = ("engine/architectures/", "engine/towers/")
 SAID = ("Problem", "warn", "warning")
 LEAST = 4  # words that show that a message was seen
 # Of states that the code above them rules out.
@@ -116,12 +112,9 @@ def unseen() -> list[str]:
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
-        if not name.startswith(TYPES):
-            found += [
-                f"{name}: {max(parts, key=len)}"
-                for _, parts in messages(path.read_text("utf-8"))
-                if not is_provoked(parts)
-            ]
+        found += [
+            f"{name}: {max(parts, key=len)}" for _, parts in messages(path.read_text("utf-8")) if not is_provoked(parts)
+        ]
     return found
 
 

@@ -36,10 +36,13 @@ LEFT_OUT = frozenset(
     verification what_fits width_result widths_at_a_glance""".split()
 )
 OF_THE_CATALOG = re.compile(r"^(coverage_|family_)|fits --on|ep\.models\(|ep\.fits\(on|fits llama3\.3-70b --context 8k")
-LONG = 60  # rows; of a longer table only these models are written down, so that a new preset changes nothing
+LONG = 60  # rows; a longer table of models or types has only these, so that a new preset or type changes nothing
 MODELS = re.compile(
     r"^(?:gpt2|gpt-oss-20b|llama3-8b|llama3-70b|mixtral-8x7b|deepseek-v3|qwen3-8b|jamba-v0\.1|GPT-2|Llama 3 8B"
     r"|Llama 3 70B|Mixtral 8x7B|DeepSeek-V3|Qwen3 8B|Jamba v0\.1|gpt-oss-20b)\b"
+)
+TYPES = re.compile(
+    r"(?:gpt2|llama|mistral|mixtral|deepseek_v3|gemma3_text|gpt_oss|jamba|mamba|qwen3_next|t5|whisper)(?=$|[\s:,;])"
 )
 MOST_OPTIONS = 24  # of a longer list, such as all models, only the chosen ones are written down
 MOST = 6000  # characters of one call; of what comes after them only a digest
@@ -159,9 +162,8 @@ class Reader(HTMLParser):
     def table(self, rows: list[list[str]]) -> Iterator[str]:
         if self.heads:
             yield f"columns: {' | '.join(self.heads)}"
-        for row in rows:
-            if not row or len(rows) > LONG and not any(MODELS.match(cell) for cell in row):
-                continue
+        chosen = [row for row in rows if any(MODELS.match(cell) or TYPES.match(cell) for cell in row)]
+        for row in filter(None, chosen if chosen and len(rows) > LONG else rows):
             heads = self.heads[1:] if len(self.heads) == len(row) else [str(n) for n in range(2, len(row) + 1)]
             yield f"{row[0]}: {'; '.join(f'{head} = {cell}' for head, cell in zip(heads, row[1:]))}"
 

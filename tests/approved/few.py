@@ -14,7 +14,7 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
-from . import MARK, ROOT, TEXTS, called, every_call, is_of_catalog, shown
+from . import MARK, ROOT, TEXTS, TYPES, called, every_call, is_of_catalog, shown
 
 FOLDER = TEXTS / "few"
 PRESETS = """
@@ -27,7 +27,8 @@ PRESETS = """
 NOT_OF_MODELS = frozenset(
     "benchmark benchmarks_table excerpt macro_table plan_deployment room rooms_picture rooms_table".split()
 )
-OF_TYPES = re.compile(r"coverage_|independent_|gallery_summary|tower_types")  # a new type changes all but their heads
+# Of these, a new type changes all but the heads of tables, and the rows of a few types.
+OF_TYPES = re.compile(r"coverage_|independent_(summary|table\(\))|gallery_summary|tower_types")
 
 
 def calls() -> list[str]:
@@ -56,7 +57,10 @@ def texts(folder: Path) -> dict[str, str]:
     found = defaultdict[str, list[str]](list)
     for call, said in json.loads(done.stdout).items():
         if OF_TYPES.match(call):
-            said = "\n".join(line for line in said.splitlines() if line.startswith(("table: ", "columns: ")))
+            has_rows = call.startswith("coverage_")  # elsewhere the notes of all types are numbered through
+            kept = ("table: ", "columns: ")
+            lines = [one for one in said.splitlines() if one.startswith(kept) or has_rows and TYPES.match(one)]
+            said = "\n".join(lines)
         found[called(call)].append(f"{MARK}{call}\n{said}\n")
     return {name: "\n".join(blocks) for name, blocks in found.items()}
 

@@ -76,6 +76,20 @@ def test_a_cell_stands_behind_the_heading_of_its_column():
     assert "A: Prefill = 1; Decode = [20] 2" in as_text(in_table("Model", "Prefill", "Decode"))
 
 
+def test_a_long_table_has_a_few_models_or_all_of_its_rows():
+    """Of a catalog a new model would change it; of anything else each row is read."""
+
+    def rows(names):
+        body = "".join(f"<tr><th>{name}</th><td>1</td></tr>" for name in names)
+        head = "<tr><th>Name</th><th>Size</th></tr>"
+        return as_text(f"<table><thead>{head}</thead><tbody>{body}</tbody></table>", 10**6).splitlines()[1:]
+
+    others = [f"size {n}" for n in range(100)]
+    assert rows(others) == [f"{name}: Size = 1" for name in others]
+    assert rows([*others, "llama3-8b", "t5"]) == ["llama3-8b: Size = 1", "t5: Size = 1"]
+    assert rows(["llama3-8b", "size 1"]) == ["llama3-8b: Size = 1", "size 1: Size = 1"]
+
+
 @pytest.mark.parametrize("was, now", [('y="20"', 'y="23"'), ("M0 0", "M0 1"), ("Decode", "Prefill")])
 def test_a_drawing_has_its_labels_in_their_places_and_its_shapes(was, now):
     drawing = '<svg><title>T</title><path d="M0 0L4 4"/><text x="10" y="20">Decode</text></svg>'

@@ -47,21 +47,11 @@ class Emu3Vision(Vqgan):
         attending = {levels - 1, *(level for level in self.attending or () if 0 <= level < levels)}
         if any(int(self.widths(level)[1]) != int(self.d_model) for level in attending):
             raise Problem(f"hidden_size = {int(self.d_model)}", "it is that of the channels where there is attention")
-        if not self.n_frames or self.frames_left != 1:
-            raise Problem(f"temporal_downsample_factor = {int(self.n_frames)}", "give a power of two")
 
     @property
     def n_halvings(self) -> int:
         """How often the number of frames is halved."""
         return int(self.n_frames).bit_length() - 1
-
-    @property
-    def frames_left(self) -> int:
-        """The number of frames after all halvings."""
-        number = int(self.n_frames)
-        for _ in range(self.n_halvings):
-            number = (number + 2 - SLOWER) // 2 + 1
-        return number
 
     def attends(self, level: int) -> bool:
         return level in (self.attending or ())

@@ -64,8 +64,6 @@ class MllamaVision(TowerConfig):
             raise Problem(f"intermediate_layers_indices = {self.features}", "give layers of this tower, each once")
         if int(self.d_output) != int(self.d_model) * (len(self.features) + 1):
             raise Problem(f"vision_output_dim = {int(self.d_output)}", "it is that of the layers side by side")
-        if (self.side**2 + 1) % MULTIPLE == 0:
-            raise Problem(f"a tile has {self.side**2 + 1} vectors", "transformers hides all of them if none is added")
 
     @property
     def side(self) -> int:
