@@ -195,6 +195,7 @@ declare namespace Engine {
     "counting.adapter_choice": PythonModule
     "counting.adapters": PythonModule
     "counting.answering": {
+      agreed(answers: Answer[], titles: string[]): Answer | null
       OF_TIME: string[]
       USUAL_MACHINE: string
       Writing(...writers: ((n: bigint) => string)[]): unknown
@@ -357,6 +358,7 @@ declare namespace Engine {
   /** What is to be computed of a model. */
   interface Asked {
     slug: string
+    title: string
     what: string | null
     format: string | null
     on: string | null

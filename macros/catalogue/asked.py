@@ -67,7 +67,7 @@ def names(
     """
     said, models = asked(), list(models)
     keys, others = _keys() if has_keys else ({s["name"]: s["name"] for s in said["size"] if s["name"] != "context"}, {})
-    lists = "plain", "noise", "qualifiers", "makers", "ordinary", "training", "fitting", "against"
+    lists = "plain", "noise", "qualifiers", "size_words", "makers", "ordinary", "training", "fitting", "against"
     return {
         "models": [
             [_other_names(slug), presets.preset(slug).headline or "", *_architecture(slug, others)] for slug in models

@@ -7,9 +7,8 @@ in `Meaning.absent`, never in `Meaning.models` as another one.
 
 from __future__ import annotations
 
-from .question_models import is_size
 from .question_table import MAKERS, Grammar, Meaning
-from .question_words import Token, chunks_of, in_one_piece, joined, key_of, number_of, tokens_of
+from .question_words import Token, chunks_of, in_one_piece, is_size, joined, key_of, number_of, tokens_of
 
 MOST_WORDS = 6  # of a phrase
 COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight")

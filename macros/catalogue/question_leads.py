@@ -152,7 +152,14 @@ class _Leads:
         return [Lead("absent", page, f"{one.title} is not in the catalog", said, "", None), *nearest]
 
     def _of_model(self, model: Named) -> list[Lead]:
-        return self._of_training(model) if self.said.is_training else _OfModel(self.said, self.names, model).found()
+        said = self.said
+        if said.is_training:
+            return self._of_training(model)
+        is_of_each = (said.figure or said.size) and not (said.is_reason or said.on or said.why_on or said.changes)
+        if said.sizes and is_of_each:  # of a family, the figure of each size
+            found = [lead for one in said.sizes for lead in _OfModel(said, self.names, one).found()]
+            return [lead for lead in found if lead.compute]
+        return _OfModel(said, self.names, model).found()
 
     def _of_training(self, model: Named | None) -> list[Lead]:
         """The plan of a training run, and the page that derives its memory."""

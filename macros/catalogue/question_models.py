@@ -13,13 +13,12 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .question_words import Token, chunks_of, in_one_piece, is_near, number_of, tokens_of
+from .question_words import Token, chunks_of, in_one_piece, is_near, is_size, number_of, parameters_of, tokens_of
 
 if TYPE_CHECKING:
     from .resolving import Meant, Resolver
 
 LONGEST = 9  # tokens of a model's name
-SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}
 MOST_TIMES = 10**6  # how many times as large a model of no known size is taken to be
 LIKE = Fraction(5, 4)  # how many times as large one of two like models may be
 SHORTEST_NEAR = 4  # letters of a word that may be misspelled
@@ -55,23 +54,6 @@ class _Entry(NamedTuple):
     own: set[str]  # the words of its own names, not of those of other models with the same shapes
 
 
-def is_size(token: str) -> bool:
-    """`8b`, `0.6b`, `8x7b`, `135m`."""
-    number = number_of(token)
-    if number is not None:
-        return number.suffix in ("b", "m", "t")
-    return token[:1].isdigit() and "x" in token and token.endswith("b")
-
-
-def parameters_of(size: str) -> int:
-    """`8b` -> 8,000,000,000, and of `8x7b` the product; 0 for anything else."""
-    times, x, each = size.partition("x")
-    if x and times.isdigit():
-        return int(times) * parameters_of(each)
-    number = number_of(size)
-    return number.times(SIZES[number.suffix]) if number is not None and number.suffix in SIZES else 0
-
-
 def _is_version(token: str) -> bool:
     """A number of a model's generation: `4`, `3.5`, `v4.1`; not `4096`."""
     number = number_of(token)
@@ -95,6 +77,7 @@ class Models:
         self.noise: set[str] = set(names["noise"])
         self.plain: set[str] = set(names["plain"])
         self.qualifiers: set[str] = set(names["qualifiers"])
+        self.size_words: set[str] = set(names["size_words"])
         self.known = known
         self.formats: list[str] = list(names["formats"])
         self.entries: list[_Entry] = []
@@ -199,6 +182,8 @@ class Models:
             i = end
         if not found and not absent:
             absent = self._unheard(question, tokens, gone)
+        if len(found) == 1 and not found[0].is_sure:
+            said.sizes = self._sizes_of(typed[found[0].record])
         return self._of_like_sizes(found, typed), absent
 
     def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
@@ -427,6 +412,23 @@ class Models:
             if more and entry.place >= 0:
                 found.append((min(more), entry.place, entry))
         return [self._as_named(entry, False) for _, _, entry in sorted(found, key=lambda one: one[:2])]
+
+    def _sizes_of(self, family: Sequence[str]) -> list[Named]:
+        """The models whose names are a family's and a size, the smallest first; empty unless there are several."""
+        found: list[tuple[int, int, _Entry]] = []
+        for entry in self.entries:
+            rests = [name[len(family) :] for name in entry.names if name[: len(family)] == [*family]]
+            if entry.place >= 0 and any(map(self._is_of_sizes, rests)):
+                found.append((self.sizes[entry.record], entry.record, entry))
+        if len(found) < 2:
+            return []
+        return [self._as_named(entry, True) for _, _, entry in sorted(found, key=lambda one: one[:2])]
+
+    def _is_of_sizes(self, words: Sequence[str]) -> bool:
+        """Whether words are a size: `8b`, `small`, `30b a3b`."""
+        if len(words) == 1:
+            return is_size(words[0]) or words[0] in self.size_words
+        return len(words) == 2 and is_size(words[0]) and words[1][:1] == "a" and is_size(words[1][1:])
 
     def _nearest(self, asked: Sequence[str]) -> list[Named]:
         """The models that share most words with a name, the newest first; none that shares only a size."""

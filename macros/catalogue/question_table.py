@@ -20,6 +20,7 @@ class Meaning:
 
     def __init__(self) -> None:
         self.models: list[Named] = []
+        self.sizes: list[Named] = []  # the models of the one family that is named, smallest first
         self.absent: list[Absent] = []
         self.format: str | None = None
         self.cache: str | None = None

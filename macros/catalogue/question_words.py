@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}  # of parameters
+
 
 class Token(NamedTuple):
     """A lowercase word or number, its place in the question, and whether it directly follows the one before."""
@@ -122,6 +124,23 @@ def number_of(token: str) -> Number | None:
     if digits == "" or not digits.isascii() or len(digits) > 15 or not (suffix == "" or suffix.isalpha()):
         return None
     return Number(int(digits), 10 ** max(0, places), suffix)
+
+
+def is_size(token: str) -> bool:
+    """`8b`, `0.6b`, `8x7b`, `135m`."""
+    number = number_of(token)
+    if number is not None:
+        return number.suffix in ("b", "m", "t")
+    return token[:1].isdigit() and "x" in token and token.endswith("b")
+
+
+def parameters_of(size: str) -> int:
+    """`8b` -> 8,000,000,000, and of `8x7b` the product; 0 for anything else."""
+    times, x, each = size.partition("x")
+    if x and times.isdigit():
+        return int(times) * parameters_of(each)
+    number = number_of(size)
+    return number.times(SIZES[number.suffix]) if number is not None and number.suffix in SIZES else 0
 
 
 def key_of(text: str) -> str:

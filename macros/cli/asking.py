@@ -29,7 +29,7 @@ def answers(question: str) -> tuple[Meaning, list[Answer]]:
     if meaning.changes:
         grammar = _grammar(True)
         meaning = meant(question, grammar)
-    found = [answer for lead in leads(meaning, grammar) for answer in _answered(lead)]
+    found = _answered(leads(meaning, grammar))
     if not found:
         models = [_of_model(one) for one in meaning.models]
         is_sure = any(one.is_sure for one in meaning.models)
@@ -60,17 +60,26 @@ def _address(source: str) -> str:
     return source.removesuffix(".md").removesuffix("index").rstrip("/") + "/"
 
 
-def _answered(lead: Lead) -> list[Answer]:
-    """A lead with its answer, and a format that fits if the requested one does not."""
-    if lead.compute is None:
-        return [_shown(lead)]
-    answer = _computed(lead.compute)
-    first = {"title": answer.title, "said": answer.said, "address": lead.address}
-    return [first, *([_shown(with_format(lead, answer.format))] if answer.format else [])]
+def _answered(found: list[Lead]) -> list[Answer]:
+    """Leads with their answers, each with a format that fits if the requested one does not; of models that agree,
+    one."""
+    computed = {n: _computed(lead.compute) for n, lead in enumerate(found) if lead.compute}
+    if one := answering.agreed([*computed.values()], [lead.compute.title for lead in found if lead.compute]):
+        first = next(iter(computed))
+        others = [lead for lead in found if lead.compute is None]
+        return [_shown(found[first], one), *map(_shown, others)]
+    answers: list[Answer] = []
+    for n, lead in enumerate(found):
+        answer = computed.get(n)
+        answers.append(_shown(lead, answer))
+        if answer and answer.format:
+            answers.append(_shown(with_format(lead, answer.format)))
+    return answers
 
 
-def _shown(lead: Lead) -> Answer:
-    return {"title": lead.title, "said": lead.said, "address": lead.address}
+def _shown(lead: Lead, answer: answering.Answer | None = None) -> Answer:
+    said = answer or lead
+    return {"title": said.title, "said": said.said, "address": lead.address}
 
 
 def _of_model(one: Named) -> Answer:

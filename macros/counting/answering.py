@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from ..engine.architectures.config import Config, fields_of
@@ -65,6 +65,17 @@ def answered(
     )
     answer = _Answering(name, counts, given, machine, writing)
     return answer.of_fit() if not asked.what and machine else answer.of_figure(asked.what or "total")
+
+
+def agreed(answers: Sequence[Answer], titles: Sequence[str]) -> Answer | None:
+    """The answer that all models of a family share, by their titles; None if they differ, or if there is only one."""
+    said = [one.title.removeprefix(title) for one, title in zip(answers, titles)]
+    if len(said) < 2 or any(one != said[0] for one in said) or any(one.said != answers[0].said for one in answers):
+        return None
+    family = titles[0]
+    while family and not (titles[-1].startswith(family) and family[-1] in " -"):
+        family = family[:-1]
+    return Answer(f"{family[:-1]} in each of its {len(said)} sizes{said[0]}", answers[0].said) if family else None
 
 
 def _of_size(size: str, name: str, counts: Counts, config: Config, longest: int | None) -> Answer:

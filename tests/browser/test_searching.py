@@ -7,6 +7,7 @@ from chromium import accessibility, overflow, until
 from serving import own_assets
 
 from macros.catalogue import presets
+from macros.cli import asking
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
@@ -136,6 +137,27 @@ def test_an_answer_is_that_of_the_engine(open_page, site):
             first.filter(has_text=text).wait_for()
         assert first.get_attribute("data-kind") == "answer"
         assert first.locator("strong").inner_text() in page.locator(".ep-spoken").text_content()
+    assert not accessibility(page)
+
+
+def test_a_family_is_answered_size_by_size_or_once(open_page, site):
+    """As `every-parameter ask` does."""
+    page = open_page(site)
+    page.keyboard.press("/")
+    box, results = page.get_by_role("combobox", name="Search"), page.get_by_role("option")
+    for question in ("vocabulary size gemma 3", "context length qwen3"):
+        found = asking.answers(question)[1]
+        box.fill(question)
+        page.locator(".ep-spoken").filter(has_text=found[-1]["title"]).wait_for(state="attached")
+        assert results.locator("strong").all_inner_texts()[: len(found)] == [one["title"] for one in found]
+        assert (
+            page.locator("[role=option][data-kind=answer]").count() == len(found) == (5 if "gemma" in question else 1)
+        )
+        assert (
+            page.locator(".ep-search [role=status]")
+            .inner_text()
+            .startswith((f"Top {results.count()} ", f"{results.count()} "))
+        )
     assert not accessibility(page)
 
 

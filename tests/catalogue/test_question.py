@@ -38,7 +38,13 @@ def grammar():
 def all_questions():
     """Those of the search and of the grammar, and one for each model and machine."""
     known = {question for part in SEARCHED.values() for question in part}
-    known |= {*QUESTIONS["values"], *QUESTIONS["unused"], *QUESTIONS["alike"], *QUESTIONS["corrected"]}
+    known |= {
+        *QUESTIONS["values"],
+        *QUESTIONS["unused"],
+        *QUESTIONS["alike"],
+        *QUESTIONS["corrected"],
+        *QUESTIONS["families"],
+    }
     known |= {*QUESTIONS["absent"]["names"], *QUESTIONS["words"]["questions"]}
     machines = list(grammar().names["machineNames"].values())
     made = [
@@ -118,6 +124,22 @@ def test_families_are_compared_in_like_sizes():
 
     assert compared("difference between mixtral and mistral") == "mixtral-8x22b,mistral-large-123b"
     assert compared("qwen3 vs qwen3.5") == "qwen3-32b,qwen3.5-27b"
+
+
+@pytest.mark.parametrize("question", QUESTIONS["families"])
+def test_a_familys_figure_is_said_of_each_of_its_sizes(question):
+    found = leads(read(question), grammar())
+    assert [lead.compute.slug for lead in found] == QUESTIONS["families"][question].split()
+    assert all(lead.compute.slug in lead.address for lead in found)
+    if "gemma" in question:
+        assert [lead.compute.slug for lead in leads(read(f"{question} 4b"), grammar())] == ["gemma3-4b"]
+        assert len(leads(read(f"{question} on a 4090"), grammar())) == 1
+
+
+def test_sizes_of_other_names_are_no_family():
+    """Mistral Small and Mistral Large are not sizes of one generation, nor is Qwen3-VL one of Qwen3."""
+    assert read("layers of mistral").sizes == [] == read("layers of qwen3 8b").sizes
+    assert not [one for one in read("layers of qwen3").sizes if "vl" in one.slug or "2507" in one.slug]
 
 
 def test_why_opens_no_tool_for_a_format():

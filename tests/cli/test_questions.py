@@ -62,6 +62,24 @@ def test_a_speed_is_said_only_where_the_model_fits(run):
     assert "at most" in out.partition("\n")[0]
 
 
+def test_a_family_of_several_sizes_has_a_line_for_each_or_one_that_all_share(run):
+    def titles(question):
+        return [one["title"] for one in json.loads(run(f"ask {question} --format json")[1])["answers"]]
+
+    assert titles("hidden size llama 3") == [
+        f"{name}: {presets.model(slug).config.d_model:,} dimensions in each token's vector (d_model)"
+        for name, slug in (("Llama 3 8B", "llama3-8b"), ("Llama 3 70B", "llama3-70b"))
+    ]
+    sizes = ("270m", "1b", "4b", "12b", "27b")
+    assert (
+        len(titles("vocabulary size gemma 3"))
+        == len(sizes)
+        > len({presets.model(f"gemma3-{size}").config.vocab_size for size in sizes})
+    )
+    assert titles("context length qwen3") == ["Qwen3 in each of its 8 sizes: 40,960 tokens of context"]
+    assert titles("heads gpt oss") == ["gpt-oss in each of its 2 sizes: 64 attention heads"]
+
+
 def test_pages_are_named_beside_a_model(run):
     _, out, _ = run("ask rope theta llama 3")
     assert "attention-deep-dive/#position" in out

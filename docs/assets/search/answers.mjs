@@ -79,20 +79,20 @@ async function read(question) {
 }
 
 /**
- * The answer of the first result that has one.
+ * The answers of the results that have one, in their order; the one of all of them if they agree.
  * @param {string} question
- * @returns {Promise<Answer?>}
+ * @returns {Promise<Answer[]>}
  */
 async function answer(question) {
-  const first = leads(await meaningOf(question), grammar).find(one => one.compute !== null)
-  if (!first?.compute) return null
-  const { computed } = await import("./computed.mjs"),
-    found = await computed(first.compute)
-  return {
-    title: found.title ?? first.title,
-    said: found.said,
-    fitting: found.format === null ? null : lead(withFormat(first, found.format)),
-  }
+  const found = leads(await meaningOf(question), grammar)
+  const asked = found.flatMap(one => (one.compute === null ? [] : [{ ...lead(one), one, compute: one.compute }]))
+  const { allComputed } = await import("./computed.mjs"),
+    answers = await allComputed(asked.map(({ compute }) => compute))
+  return answers.map(({ title, said, format }, n) => ({
+    title: title ?? asked[n].title,
+    said,
+    fitting: format === null ? null : lead(withFormat(asked[n].one, format)),
+  }))
 }
 
 addEventListener("message", async ({ data: { number, names, records, question, isAnswer } }) => {

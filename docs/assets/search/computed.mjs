@@ -6,7 +6,7 @@ import { continued, fieldsOf, isProblem, loadFormats, machine, model as modelFro
 import { about, bytes, data, flops, modelOf, short } from "../tools/figures.mjs"
 
 const BEST_OF = "Q4_K_M" // one of the formats that are tried where another does not fit
-const { answered, OF_TIME, USUAL_MACHINE, Writing } = M["counting.answering"]
+const { agreed, answered, OF_TIME, USUAL_MACHINE, Writing } = M["counting.answering"]
 
 /**
  * The model with what was changed.
@@ -32,13 +32,30 @@ async function changed(keys, changes) {
  * @param {Engine.Asked} asked
  * @returns {Promise<Pick<Engine.Answer, "said" | "format"> & { title?: string }>}
  */
-export async function computed(asked) {
+async function computed(asked) {
   try {
     return await counted(asked)
   } catch (error) {
     if (isProblem(error)) return { said: said(error), format: null }
     throw error
   }
+}
+
+/**
+ * The answers, one for each model that is asked for, or the one that all of them share.
+ * @param {Engine.Asked[]} asked
+ */
+export async function allComputed(asked) {
+  const answers = await Promise.all(asked.map(computed))
+  const whole = answers.flatMap(one => (one.title === undefined ? [] : [{ ...one, title: one.title }]))
+  const one =
+    whole.length === answers.length
+      ? agreed(
+          whole,
+          asked.map(({ title }) => title),
+        )
+      : null
+  return one ? [one] : answers
 }
 
 /** @returns {Promise<Engine.Answer>} */

@@ -110,7 +110,7 @@ function reader(/** @type {URL} */ root, /** @type {Promise<Core>} */ core) {
     prepare: () => made().catch(() => undefined),
     /** Without its worker, the index alone answers. @returns {Promise<Read>} */
     read: (/** @type {string} */ question) => ask(question).catch(unread),
-    /** @returns {Promise<Answer?>} */
+    /** @returns {Promise<Answer[]>} */
     answer: (/** @type {string} */ question) => ask(question, true),
   }
 }
@@ -227,8 +227,8 @@ export async function make(root, catalogue) {
       )
       if (wanted.length && !results.length) status.append(instead("All models"))
       if (note) status.append(`. ${note}`)
-      const at = results.findIndex(result => result.isComputed)
-      if (at >= 0) waiting = setTimeout(() => answered(question, results[at], list.children[at], wanted), PAUSE)
+      const places = results.flatMap((result, n) => (result.isComputed ? [{ result, place: list.children[n] }] : []))
+      if (places.length) waiting = setTimeout(() => answered(question, places, wanted), PAUSE)
     } catch (error) {
       console.warn(error)
       list.replaceChildren()
@@ -239,27 +239,35 @@ export async function make(root, catalogue) {
   }
 
   /**
-   * Puts the answer where its question's result stands, and says it.
+   * Puts each answer where its result stands, and says them; where all agree, the first result has the answer of all.
    * @param {string} question
-   * @param {Shown} result
-   * @param {Element} place
+   * @param {{ result: Shown, place: Element }[]} places
    * @param {Term[]} wanted
    */
-  async function answered(question, result, place, wanted) {
-    /** @type {Answer?} */
+  async function answered(question, places, wanted) {
+    /** @type {Answer[]} */
     let found
     try {
       found = await reading.answer(question)
     } catch (error) {
       console.warn(error)
-      found = null
+      found = places.map(({ result: { title } }) => ({
+        title,
+        said: "Opens with these values filled in.",
+        fitting: null,
+      }))
     }
-    if (!place.isConnected) return // something else was typed meanwhile
-    const [heading, line] = [found?.title ?? result.title, found?.said ?? "Opens with these values filled in."]
-    place.querySelector("strong")?.replaceChildren(...text(heading, wanted))
-    place.querySelector(".ep-said")?.replaceChildren(line)
-    if (found?.fitting) place.after(option({ ...found.fitting }, wanted, list.children.length))
-    spoken.replaceChildren(`${heading}. ${line}`)
+    if (!places[0].place.isConnected) return // something else was typed meanwhile
+    for (const { place } of places.slice(found.length)) place.remove()
+    status.firstChild?.replaceWith(status.firstChild.textContent?.replace(/\d+/, `${options().length}`) ?? "")
+    if (!active()) choose(options()[0])
+    found.forEach(({ title, said, fitting }, n) => {
+      const { place } = places[n]
+      place.querySelector("strong")?.replaceChildren(...text(title, wanted))
+      place.querySelector(".ep-said")?.replaceChildren(said)
+      if (fitting) place.after(option({ ...fitting }, wanted, list.children.length))
+    })
+    spoken.replaceChildren(found.map(({ title, said }) => `${title}. ${said}`).join(" "))
   }
 
   const instead = (/** @type {string} */ words) => element("a", { href: catalogue }, words)
