@@ -16,6 +16,7 @@ baichuan
 baichuan_m1
 bailing_hybrid
 bailing_moe: bailing_moe bailing_moe_v2 param2moe sarvam_moe
+bailing_moe_linear
 bailing_moe_v2_5
 bamba
 bart: bart blenderbot blenderbot-small m2m_100 marian mbart mvp pegasus plbart

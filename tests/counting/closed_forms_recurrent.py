@@ -143,6 +143,21 @@ def lightning_layers(c: dict) -> tuple[int, int]:
     return own, c["num_hidden_layers"] // c["layer_group_size"]
 
 
+def ring_linear(c):
+    """Lightning attention, and Ling 2's where a group ends and after the last whole group."""
+    D, L, N, K, H, F = sizes(c)
+    size, E, wide = c["layer_group_size"], c["num_experts"], N * H
+    full, norms = L // size + L % size, 2 * H * c.get("use_qk_norm", True)
+    one, moe = gated(D, c["moe_intermediate_size"]), L - min(L, c["first_k_dense_replace"])
+    shared = gated(
+        D, c.get("moe_shared_expert_intermediate_size", c["moe_intermediate_size"]) * c["num_shared_experts"]
+    )
+    mixers = full * attention(D, N, K, H) + (L - full) * (5 * D * wide + wide) + L * norms
+    feed = moe * (E * (one + D) + shared) + (L - moe) * gated(D, F)
+    total = mixers + feed + L * 2 * D + D + ends(c, False)
+    return Form(total, 2 * full * K * H, moe * one, (E, c["num_experts_per_tok"]))
+
+
 def alice(c):
     """Delta attention with low-rank gates, or gated attention; experts everywhere, and a query of the depth for each
     part."""
@@ -278,6 +293,7 @@ FORMS = {
     ),
     "bailing_hybrid": with_delta(ling_layers, ling_gate),
     "bailing_moe_v2_5": with_delta(lightning_layers),
+    "bailing_moe_linear": ring_linear,
     "alice_ai": alice,
     "olmo_hybrid": olmo_hybrid,
     "falcon_h1": falcon_h1,
@@ -400,6 +416,13 @@ RANDOM = {
         fixed(layer_group_size=(1, 2, 3), first_k_dense_replace=(0, 1)),
         flags(q_lora_rank=(14, 26), use_qk_norm=BOOL, linear_silu=BOOL, linear_rope=BOOL),
     ).map(as_many_heads),
+    "bailing_moe_linear": both(
+        blocks(square=True),
+        fixed(num_experts=(8, 12), n_group=(2, 4), topk_group=2, moe_intermediate_size=(29, 31), **MOE),
+        fixed(num_shared_experts=(0, 1, 2), first_k_dense_replace=(0, 1), layer_group_size=(1, 2, 3)),
+        fixed(group_norm_size=1),
+        flags(use_qk_norm=BOOL, moe_shared_expert_intermediate_size=(17, 19)),
+    ),
     "olmo_hybrid": both(
         blocks(square=True),
         fixed(

@@ -150,6 +150,7 @@ ABSENT = {
     "plamo": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "klear": "another name of Klear, which is compared",
     "baichuan_m1": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
+    "bailing_moe_linear": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "openelm": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "xing4_0": "not in transformers: compared with mlx-vlm’s (tests/reference/mlx_models.py)",
     "qwen": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",

@@ -27,7 +27,9 @@ from .own import SEED, listed, own_model
 # The module of mlx-lm for each.
 TYPES = {
     name: name
-    for name in ("spark2_5", "qwen", "talkie", "lille-130m", "Klear", "plamo", "gear", "baichuan_m1", "openelm")
+    for name in """
+    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear
+""".split()
 }
 OF_VLM = ("xing4_0",)  # which mlx-vlm has
 
@@ -38,7 +40,13 @@ def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
         settings = importlib.import_module(f"mlx_vlm.models.{model_type}.config").ModelConfig.from_dict(raw)
         return importlib.import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel(settings)
     module = importlib.import_module(f"mlx_lm.models.{TYPES[model_type]}")
-    return module.Model(module.ModelArgs.from_dict(raw))
+    model = module.Model(module.ModelArgs.from_dict(raw))
+    if model_type == "bailing_moe_linear":
+        # The first layer has the second's decay in mlx-lm, and in the makers' own class one that is faster still:
+        # 1 - (layer_idx - 1) / (num_hidden_layers - 1) + 1e-5 of the slopes, with no bound.
+        first = model.layers[0].attention
+        first._slope = first._slope * (1 + 1 / (raw["num_hidden_layers"] - 1) + 1e-5) / (1 + 1e-5)
+    return model
 
 
 def compared(model_type: str) -> float:

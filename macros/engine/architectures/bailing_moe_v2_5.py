@@ -6,7 +6,7 @@ Their config.json has the type of Ling 3, `bailing_hybrid`; the class tells the 
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -38,6 +38,29 @@ from .rope_config import read_rope
 from .tensor_layouts import FUSED
 
 
+class Lightning(Protocol):
+    """A config of lightning attention."""
+
+    @property
+    def d_model(self) -> int: ...
+    @property
+    def n_layers(self) -> int: ...
+    @property
+    def norm_eps(self) -> float: ...
+    @property
+    def n_linear_heads(self) -> int: ...
+    @property
+    def d_linear_head(self) -> int: ...
+    @property
+    def undamped_layer(self) -> int: ...
+    @property
+    def activated(self) -> bool: ...
+    @property
+    def qk_norm(self) -> bool: ...
+    @property
+    def n_norm_groups(self) -> int: ...
+
+
 @config
 class Ling25(Ling3):
     """Hyperparameters of Ling 2.5, in forward order."""
@@ -47,9 +70,10 @@ class Ling25(Ling3):
     layer_group_size: Interval = key("layer_group_size", 1)
     # linear attention
     d_conv: int = fixed(0)
+    undamped_layer: int = fixed(0)
     bounded_decay: bool = fixed(False)
     least_log_decay: float = fixed(0.0)
-    has_qk_norm: bool = key("use_qk_norm", False)
+    qk_norm: bool = key("use_qk_norm", False)
     turns: bool = key("linear_rope", True)
     activated: bool = key("linear_silu", False, also=("use_linear_silu",))
     n_norm_groups: Size = key("group_norm_size", 1)
@@ -110,19 +134,19 @@ def layer(
 
 
 @step(Role.LIGHTNING_ATTENTION)
-def lightning_attention(x: Array, w: Weights, cache: KVCache, c: Ling25, table: RopeTable | None) -> Array:
+def lightning_attention(x: Array, w: Weights, cache: KVCache, c: Lightning, table: RopeTable | None) -> Array:
     """Let each token read from a memory that fades, at its own rate in each head: [T D] -> [T N H] -> [T D].
 
-    The rates are fixed: the memory fades faster in lower layers.
+    The rates are fixed: the memory fades faster in lower layers, by ALiBi's slopes in the undamped layer.
     """
     T, N, H = x.shape[0], c.n_linear_heads, c.d_linear_head
     qkv = linear(x, w, "query_key_value", 3 * N * H)
     q, k, v = (heads(part, N, H) for part in np.split(silu(qkv) if c.activated else qkv, 3, axis=-1))
-    if c.has_qk_norm:
+    if c.qk_norm:
         q, k = rms_norm(q, w, "query_layernorm", c.norm_eps), rms_norm(k, w, "key_layernorm", c.norm_eps)
     if table is not None:
         q, k = apply_rope(q, table), apply_rope(k, table)
-    depth = 1 - w.index / max(int(c.n_layers) - 1, 1) + 1e-5
+    depth = 1 - (w.index - c.undamped_layer) / max(int(c.n_layers) - 1, 1) + 1e-5
     keep = np.exp(alibi_slopes(k, N) * -depth).astype(np.float32)
     y = decaying_attention(q * H**-0.5, k, v, np.broadcast_to(keep, (T, N)), cache).reshape(T, N * H)
     y = grouped_rms_norm(y, w, "g_norm", c.norm_eps, c.n_norm_groups) * sigmoid(linear(x, w, "g_proj", N * H))
