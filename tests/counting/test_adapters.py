@@ -18,7 +18,7 @@ from macros.counting.adapter_choice import ALL_LINEAR, Adapter
 from macros.counting.adapters import Adapters, adapters, every_linear
 from macros.counting.module_tree import Kind, modules
 from macros.counting.training_setup import nf4_bytes
-from macros.engine.architectures import llama
+from macros.engine.architectures import architectures, find, llama
 from macros.engine.errors import Problem
 from macros.views.costs.fine_tuning import adapter_table
 
@@ -162,6 +162,18 @@ def test_what_cannot_be_adapted_is_one_line(slug, adapter, said):
     with pytest.raises(Problem) as problem:
         trained(slug, adapter)
     assert said in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_the_targets_where_none_is_named_are_those_of_peft():
+    """By its own table, for each model type; a decoder's config has its encoder's type. Of Gemma 4 the table has an
+    expression for the language model of the multimodal one."""
+    table = {name: tuple(said) for name, said in RECORD["targets"].items() if not isinstance(said, str)}
+    assert set(RECORD["targets"]) - set(table) == {"gemma4"}
+    table["gemma4"] = ("q_proj", "v_proj")
+    types = architectures()
+    for model_type in types:
+        assert find(model_type).peft.targets == table.get(model_type.removesuffix("_decoder"), ()), model_type
+    assert set(table) - set(types) == {"blip-2", "llama4", "RefinedWebModel", "RefinedWeb", "btlm", "rwkv7"}
 
 
 SETTINGS = json.loads((Path(__file__).parent.parent / "golden" / "adapter_settings.json").read_bytes())["cases"]

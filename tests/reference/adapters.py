@@ -18,6 +18,7 @@ import transformers
 from bitsandbytes.nn import Linear4bit
 from huggingface_hub.errors import StrictDataclassError
 from peft import LoraConfig, get_peft_model
+from peft.utils.constants import TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING as DEFAULTS
 from transformers import BitsAndBytesConfig
 from transformers.integrations.bitsandbytes import replace_with_bnb_linear
 from transformers.quantizers.base import get_keys_to_not_convert
@@ -117,10 +118,11 @@ def main(slugs: list[str]) -> None:
 
 
 def write(versions: dict[str, str], counts: dict[str, dict[str, int | None]]) -> None:
-    """A line for each model."""
+    """PEFT's default targets by model type, and a line for each model."""
+    targets = ",\n".join(f"{json.dumps(name)}: {json.dumps(row)}" for name, row in DEFAULTS.items())
     lines = ",\n".join(f"{json.dumps(slug)}: {json.dumps(row)}" for slug, row in sorted(counts.items()))
     head = json.dumps({"versions": versions, "settings": SETTINGS}, indent=1)[:-2]
-    FILE.write_text(f'{head},\n "models": {{\n{lines}\n }}\n}}\n', "utf-8")
+    FILE.write_text(f'{head},\n "targets": {{\n{targets}\n }},\n "models": {{\n{lines}\n }}\n}}\n', "utf-8")
 
 
 if __name__ == "__main__":

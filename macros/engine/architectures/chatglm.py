@@ -10,7 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from ..facts import Gguf
+from ..facts import Gguf, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -80,6 +80,7 @@ class ChatGLM(Config):
     config=ChatGLM,
     gguf=Gguf("chatglm", outside={"output_layer": "output"}),
     heads=DECODER | {"Model": OWN, "ForConditionalGeneration": OWN},
+    peft=Peft(("query_key_value",)),
 )
 def forward(w: Weights, ids: Array, c: ChatGLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -38,7 +38,9 @@ class LayoutLM(Bert):
 HEADS = {name: task for name, task in OF_REMBERT.items() if name != "ForMultipleChoice"}
 
 
-@architecture("layoutlm", config=LayoutLM, heads=HEADS, peft=Peft(tied_head="cls.predictions.decoder"))
+@architecture(
+    "layoutlm", config=LayoutLM, heads=HEADS, peft=Peft(("query", "value"), tied_head="cls.predictions.decoder")
+)
 def forward(w: Weights, ids: Array, c: LayoutLM, cache: KVCache, last: bool = True) -> Array:
     """Scores for each token, in the context of all: [T] -> [T V], or [1 V] with `last`. There is no next step."""
     x = c.embedded(ids, cache, w)

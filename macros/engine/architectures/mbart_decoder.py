@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..facts import QUERY_VALUE, Peft
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, embed_positions, layer_norm, unembed
 from ..steps import Role, step
@@ -73,7 +72,7 @@ class PPFormulaNet(MBartDecoder):
 
 
 @architecture("mbart_decoder", config=MBartDecoder, spellings=BESIDE_ENCODER, heads=NONE)
-@architecture("pp_formulanet_text", config=PPFormulaNet, heads=NONE, peft=Peft(QUERY_VALUE))
+@architecture("pp_formulanet_text", config=PPFormulaNet, heads=NONE)
 def forward(w: Weights, ids: Array, c: MBartDecoder, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T], and the image's vectors [M D] -> [T V], or [1 V] with `last`."""
     source = cache.source(c.n_source, c.d_model)
