@@ -13,6 +13,7 @@ from copies import ROOT
 PACKAGE = ROOT / "macros"
 SAID = ("Problem", "warn", "warning")
 LEAST = 4  # words that show that a message was seen
+WHOLE = ("api/",)  # rooms whose messages are seen to their last word, the mend too: this list gets longer
 # Of states that the code above them rules out.
 GUARDS = """
 api/tracing.py: weights carry no recurrence
@@ -40,7 +41,7 @@ site/requirements.py: the site cannot be built without
 # Not provoked yet: this list gets shorter.
 OPEN = """
 api/changes.py: change the sizes it follows from
-api/logs.py: the log names no model
+api/running.py: the files hold NaN or infinity, or belong to another config.json
 catalogue/components.py: a protein of
 catalogue/components.py: add the tower's table, or write its count
 catalogue/gguf_header.py: axes, more than
@@ -108,12 +109,18 @@ def is_provoked(parts: list[str]) -> bool:
     return False
 
 
+def is_whole(parts: list[str]) -> bool:
+    """Whether each part stands there to its last word."""
+    return all(f" {' '.join(words_of(part))} " in provoked() for part in parts)
+
+
 def unseen() -> list[str]:
     found = []
     for path in sorted(PACKAGE.rglob("*.py")):
         name = path.relative_to(PACKAGE).as_posix()
+        is_seen = is_whole if name.startswith(WHOLE) else is_provoked
         found += [
-            f"{name}: {max(parts, key=len)}" for _, parts in messages(path.read_text("utf-8")) if not is_provoked(parts)
+            f"{name}: {max(parts, key=len)}" for _, parts in messages(path.read_text("utf-8")) if not is_seen(parts)
         ]
     return found
 
