@@ -100,6 +100,7 @@ granitemoeshared
 helium
 hrm_text
 hunyuan: hunyuan_v1_dense hunyuan_v1_moe hunyuan_vl_text
+hunyuan_large: hunyuan
 hy_v3
 hy_v4: hy_v4 hy_v4_vl_text
 idefics
@@ -172,6 +173,7 @@ persimmon
 phi
 phi3: phi3 phi3_v phi4_multimodal
 phimoe
+phixtral: phi-msft phixtral
 pix2struct: pix2struct_text_model
 plamo
 plamo3

@@ -1262,6 +1262,25 @@ def openelm(c):
     return Form(heads * c["vocab_size"] * D + D + total, 2 * H * sum(c["num_kv_heads"]))
 
 
+def hunyuan_large(c):
+    """One expert of several and the shared ones; of a few layers the first alone has keys and values."""
+    D, L, N, K, H, F = sizes(c)
+    sharing, E, b = c["cla_share_factor"] if c["use_cla"] else 1, c["num_experts"], c.get("attention_bias", False)
+    own, one = -(-L // sharing), gated(D, c.get("moe_intermediate_size", F))
+    total = L * attention(D, N, K, H, b, b) - (L - own) * 2 * (D + b) * K * H + L * 2 * H * c["use_qk_norm"]
+    total += L * (E * (one + D) + c["use_mixed_mlp_moe"] * gated(D, F * c["num_shared_expert"]) + 2 * D) + D
+    return Form(total + c["vocab_size"] * D, 2 * own * K * H, L * one, (E, 1))
+
+
+def phixtral(c):
+    """Phi 2's with several feed-forward networks and a router; everything else has biases, and the head, too."""
+    D, L, E = c["n_embd"], c["n_layer"], c["num_local_experts"]
+    F = c.get("n_inner") or 4 * D
+    one = 2 * D * F + F + D
+    total = L * (4 * D * D + 4 * D + E * (one + D) + 2 * D) + 2 * D + 2 * c["vocab_size"] * D + c["vocab_size"]
+    return Form(total, 2 * L * D, L * one, (E, c.get("num_experts_per_tok", 2)))
+
+
 def spark(c):
     """A gate for each head, made from the layer's input."""
     D, L, N, K, H, F = sizes(c)
@@ -1635,6 +1654,8 @@ FORMS |= {
     "spark2_5": spark,
     "xing4_0": xing,
     "baichuan_m1": baichuan_m1,
+    "hunyuan": hunyuan_large,
+    **dict.fromkeys(("phi-msft", "phixtral"), phixtral),
     "openelm": openelm,
     "talkie": talkie,
     "lille-130m": lille,
@@ -2572,6 +2593,20 @@ RANDOM |= {
         fixed(conv_L_cache=(2, 5), sliding_window=(4, 9), does=(["conv_mixer", "full_attention", "conv_mixer"] * 4,)),
     ).map(lambda c: {k: v for k, v in c.items() if k != "does"} | {"layer_types": c["does"][: c["num_hidden_layers"]]}),
     "xing4_0": both(LATENT_BLOCKS, fixed(hc_mult=(2, 3), hc_sinkhorn_iters=(2, 5))),
+    **dict.fromkeys(
+        ("phi-msft", "phixtral"),
+        both(
+            fixed(vocab_size=(61, 67), n_embd=(36, 60), n_layer=(1, 3), n_head=(3, 6), rotary_dim=(4, 6)),
+            fixed(num_local_experts=(2, 5), num_experts_per_tok=(1, 2)),
+            flags(n_inner=(43, 47, None)),
+        ),
+    ),
+    "hunyuan": both(
+        blocks(),
+        fixed(num_experts=(5, 7), num_shared_expert=(1, 2), use_cla=BOOL, cla_share_factor=(1, 2, 3)),
+        fixed(use_mixed_mlp_moe=BOOL, use_qk_norm=BOOL),
+        flags(attention_bias=BOOL, moe_intermediate_size=(29, 31)),
+    ).map(lambda c: renamed(c, tie_word_embeddings="")),
     "baichuan_m1": both(
         blocks(square=True),
         fixed(hidden_size=(48, 96), num_attention_heads=(4, 8), num_key_value_heads=(2, 4), sliding_window=(4, 9)),

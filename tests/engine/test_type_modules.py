@@ -85,7 +85,7 @@ EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("counting/", "llama falcon gemma4", "llama.cpp's names of architectures, whose quantizer and server ask for them"),
     ("catalogue/", "qwen", "an organization, and a word of models’ names"),
     ("catalogue/gguf_tokenizer.py", "exaone exaone4 falcon glm4 hy_v4 mellum mpt", "llama.cpp's names of tokenizers"),
-    ("catalogue/gguf_tokenizer.py", "dbrx gpt2 lfm2 llama olmo qwen2", "the same"),
+    ("catalogue/gguf_tokenizer.py", "dbrx gpt2 hunyuan lfm2 llama olmo qwen2", "the same"),
     ("engine/architectures/molmo2.py", "olmo qwen3", "values of one of its keys"),
     ("engine/architectures/llada.py", "llama", "a value of one of its keys"),
     ("engine/architectures/drafts.py", "eagle eagle3 medusa dflash", "methods of drafting, which only a class says"),

@@ -28,9 +28,9 @@ from .own import SEED, listed, own_model
 TYPES = {
     name: name
     for name in """
-    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear
+    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear hunyuan
 """.split()
-}
+} | {"phi-msft": "phixtral"}
 OF_VLM = ("xing4_0",)  # which mlx-vlm has
 
 
@@ -40,6 +40,9 @@ def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
         settings = importlib.import_module(f"mlx_vlm.models.{model_type}.config").ModelConfig.from_dict(raw)
         return importlib.import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel(settings)
     module = importlib.import_module(f"mlx_lm.models.{TYPES[model_type]}")
+    if model_type == "phi-msft":  # mlx-lm's keys are not those of the files
+        published = {"vocab_size": "num_vocab", "n_embd": "model_dim", "n_layer": "num_layers", "n_head": "num_heads"}
+        raw = {published.get(name, name): value for name, value in raw.items()}
     model = module.Model(module.ModelArgs.from_dict(raw))
     if model_type == "bailing_moe_linear":
         # The first layer has the second's decay in mlx-lm, and in the makers' own class one that is faster still:

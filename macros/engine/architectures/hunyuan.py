@@ -142,7 +142,7 @@ class HunyuanMoE(Hunyuan):
     def prepare(cls, raw: Raw) -> Raw:
         """The published files have a list with an entry for each layer, all equal."""
         raw = super().prepare(raw)
-        for name in ("num_experts", "moe_topk"):
+        for name in ("num_experts", "moe_topk", "num_shared_expert", "moe_intermediate_size"):
             entries = listed(raw.get(name))
             if entries and entries.count(entries[0]) == len(entries):
                 raw[name] = entries[0]

@@ -14,7 +14,7 @@ import numpy as np
 from ..errors import Problem
 from ..facts import MODEL_TABLES, Peft
 from ..interface import Array, KVCache, Weights
-from ..ops import combine, expert_linear, linear, softmax_routing, unembed
+from ..ops import Activation, combine, expert_linear, linear, softmax_routing, unembed
 from ..steps import Role, step
 from . import architecture
 from .bart import M2M100, attention, causal_attention, cross_attention, feed_forward
@@ -133,14 +133,20 @@ def mixture_of_experts(x: Array, w: Weights, c: NllbMoe, width: int) -> Array:
     """
     scores = linear(x, w, "router.classifier", c.n_experts, bias=c.router_bias)
     chosen, shares = softmax_routing(scores, CHOSEN, normalise=True, scale=1 - c.left_out)
-    return combine(experts(x, chosen, w.at("experts"), c, width), shares)
+    act = activation(c.activation)
+    return combine(experts(x, chosen, w.at("experts"), "expert_{e}", c.n_experts, width, act), shares)
 
 
 @step(Role.EXPERTS)
-def experts(x: Array, chosen: Array, w: Weights, c: NllbMoe, width: int) -> Array:
-    """Each token through its chosen experts: [T D], [T k] -> [T k F] -> [T k D]."""
-    E, F, D, k = c.n_experts, width, c.d_model, chosen.shape[1]
-    wide = expert_linear(x, w.stack("expert_{e}.fc1.weight", E, F, D, used=k), chosen)
-    wide = wide + np.take(w.stack("expert_{e}.fc1.bias", E, F, used=k), chosen, axis=0)
-    y = expert_linear(activation(c.activation)(wide), w.stack("expert_{e}.fc2.weight", E, D, F, used=k), chosen)
-    return y + np.take(w.stack("expert_{e}.fc2.bias", E, D, used=k), chosen, axis=0)
+def experts(
+    x: Array, chosen: Array, w: Weights, expert: str, n_experts: int, d_ff: int, activation: Activation
+) -> Array:
+    """Each token through its chosen experts, with biases: [T D], [T k] -> [T k F] -> [T k D].
+
+    `expert` is the name of one, with `{e}` for its number.
+    """
+    E, F, D, k = n_experts, d_ff, x.shape[1], chosen.shape[1]
+    wide = expert_linear(x, w.stack(f"{expert}.fc1.weight", E, F, D, used=k), chosen)
+    wide = wide + np.take(w.stack(f"{expert}.fc1.bias", E, F, used=k), chosen, axis=0)
+    y = expert_linear(activation(wide), w.stack(f"{expert}.fc2.weight", E, D, F, used=k), chosen)
+    return y + np.take(w.stack(f"{expert}.fc2.bias", E, D, used=k), chosen, axis=0)
