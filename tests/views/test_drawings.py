@@ -1,5 +1,6 @@
 """The geometry of every drawing: boxes apart, labels inside, and every line from box to box, through none."""
 
+import re
 from functools import cache, partial
 from itertools import combinations
 
@@ -7,6 +8,7 @@ import pytest
 from sampling import CI, fewer
 
 from macros.catalogue import presets
+from macros.views.charts.device_chart import device_chart
 from macros.views.diagrams import drawing, layout, model_diagrams
 
 KNOWN = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
@@ -186,3 +188,19 @@ def test_the_same_graph_is_laid_out_the_same_way_and_once():
 def test_a_broken_text_is_the_same_text(text):
     lines = drawing.wrapped_lines(text, 60, drawing.TITLE, drawing.BOLD)
     assert " ".join(lines) == text
+
+
+@pytest.mark.parametrize(
+    ("slug", "engine", "options"),
+    [
+        ("qwen3-14b", "vllm", "--max-model-len 32768"),
+        ("qwen3.6-27b", "vllm", "--max-model-len 8192"),
+        ("gpt-oss-20b", "sglang", "--mem-fraction-static 0.85"),
+        ("gemma3-27b", "llama.cpp", "-c 8192"),
+    ],
+)
+def test_each_term_of_a_device_has_a_pattern_of_its_own(slug, engine, options):
+    """In each of its two sizes; a pattern's name is used once, so a second term would take the color of the first."""
+    for one in str(device_chart(slug, engine, "rtx-5090+rtx-5090", options)).split("<svg")[1:]:
+        names = re.findall(r'<pattern id="(\w+)"', one)
+        assert len(set(names)) == len(names) >= 2

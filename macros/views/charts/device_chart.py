@@ -22,14 +22,14 @@ from ..kit.svg import GREEN, VIOLET, Frame, Kind, area, figure, framed, label, p
 FREE = Kind("Free", "#9aa3ad", "plain")
 KINDS = {
     "weights": Kind("Weights", VIOLET, "hatch"),
-    "rotary": Kind("Rotary table", "#7b8591", "dots"),
+    "rotary": Kind("Rotary table", "#7b8591", "columns"),
     "cache": Kind("KV cache", GREEN, "full"),
-    "windows": Kind("Cache of windows", "#4f9aa8", "dots"),
+    "windows": Kind("Cache of windows", "#4f9aa8", "rows"),
     "index": Kind("Indexer’s keys", "#c0663f", "dots"),
-    "state": Kind("States", "#b07d2b", "dots"),
+    "state": Kind("States", "#b07d2b", "grid"),
     "activations": Kind("Activations", "#c0663f", "cross"),
     "compute": Kind("Compute buffer", "#c0663f", "cross"),
-    "graphs": Kind("CUDA graphs", "#7b8591", "dots"),
+    "graphs": Kind("CUDA graphs", "#7b8591", "zigzag"),
     "outside": Kind("Outside PyTorch", "#7b8591", "full"),
     "context": Kind("CUDA context", "#7b8591", "full"),
 }

@@ -221,6 +221,10 @@ PATTERNS = {
         "path", d="M-1 7L7 -1M-1 1L1 -1M5 7L7 5", stroke=colour, stroke_width="1.1", fill="none"
     ),
     "cross": lambda colour: element("path", d="M0 0L6 6M6 0L0 6", stroke=colour, stroke_width=".9", fill="none"),
+    "rows": lambda colour: element("path", d="M0 3H6", stroke=colour, stroke_width="1.2", fill="none"),
+    "columns": lambda colour: element("path", d="M3 0V6", stroke=colour, stroke_width="1.2", fill="none"),
+    "grid": lambda colour: element("path", d="M0 3H6M3 0V6", stroke=colour, stroke_width=".9", fill="none"),
+    "zigzag": lambda colour: element("path", d="M0 5L3 1L6 5", stroke=colour, stroke_width="1.1", fill="none"),
 }
 
 
