@@ -159,6 +159,14 @@ def test_a_part_that_two_kinds_of_layers_share_is_written_once():
     assert said.count("A_log") == 1
 
 
+def test_talkies_norms_have_no_weights_and_its_defaults_are_mlx_lms():
+    made = str(fact_sheet.model_fact_sheet("talkie-1930-13b"))
+    assert "<dt>Norm</dt><dd>RMSNorm without weights before each part, q and k too</dd>" in made
+    assert "§ rests on a default of a class in mlx-lm, where" in made
+    sizes = re.sub(r"<[^>]+>", "", str(fact_sheet.model_fact_sheet("deepseek-v3")))
+    assert f"{2048:,} and d_ff {18432:,}" in unescape(sizes)
+
+
 def test_what_rests_on_a_class_default_is_marked():
     """InternLM3's vocabulary is a default: the total is marked, the width and the cache are not; the page says why."""
     made = str(fact_sheet.model_fact_sheet("internlm3-8b"))

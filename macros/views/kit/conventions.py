@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ...cache.memory import memoized
@@ -9,7 +10,8 @@ from ...catalogue.models import Model
 from . import disclosure
 from .html import Html, html, joined, text
 
-DEFAULT_MARK = html('<span class="ep-mark" title="from a default of a class in transformers">§</span>')
+_LIBRARY = re.compile(r"class defaults of (?:huggingface/)?(\S+)")
+DEFAULT_MARK = html('<span class="ep-mark" title="from a default of a class">§</span>')
 
 
 def caveat(slugs: Iterable[str]) -> Html:
@@ -32,11 +34,18 @@ def defaults_note(models: Iterable[Model]) -> Html | str:
     if not names:
         return ""
     of = f" of {and_list(names)}" if len(names) < 4 else ""
+    libraries = dict.fromkeys(_library(m) for m in models if m.default_sizes or m.has_default_context)
     return html(
-        "§ rests on a default of a class in transformers, where no source of the maker’s gives a size or the longest "
-        "context{}.",
+        "§ rests on a default of a class in {}, where no source of the maker’s gives a size or the longest context{}.",
+        and_list([*libraries]),
         of,
     )
+
+
+def _library(model: Model) -> str:
+    """The package whose class has a model's defaults."""
+    found = _LIBRARY.match(model.preset.sources.config or "") if model.preset else None
+    return found[1] if found else "transformers"
 
 
 def marked(shown: object, is_default: bool) -> Html:

@@ -115,7 +115,9 @@ def _feed_forward(model: Model) -> tuple[Html, Html]:
     first, *others = known
     more = joined((_size(model, html("{} {:,}", var(name), sizes[name]), name) for name in others), ", ")
     title = "Width of an expert" if first == "d_ff_expert" else "Feed-forward width"
-    return html("{} {}", title, var(first)), _with(_size(model, rounding.grouped(sizes[first]), first), more)
+    return html("{} {}", title, var(first)), _with(
+        _size(model, rounding.grouped(sizes[first]), first), html("and {}", more) if more else ""
+    )
 
 
 def _context(model: Model) -> Html:

@@ -32,6 +32,7 @@ NORM_TITLES: dict[Role | None, str] = {
     Role.LAYER_NORM: "LayerNorm",
     Role.RMS_NORM: "RMSNorm",
     Role.GATED_RMS_NORM: "RMSNorm",
+    Role.UNIT_NORM: "RMSNorm without weights",
 }
 
 
@@ -110,8 +111,10 @@ def norms(m: Model) -> str:
     of_heads = False
     for layer in layers_by_kind(m):
         for node in layer.walk():
-            if node.role not in NORM_TITLES:
-                of_heads |= node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION)
+            if node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION):
+                of_heads = True
+            elif node.role not in NORM_TITLES:
+                continue
             elif any(descriptions.of_tensor(w.name).gives in ("q", "k") for w in node.weights):
                 of_heads = True
             elif node.parent is layer:
