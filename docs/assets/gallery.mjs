@@ -28,75 +28,71 @@ function mount(/** @type {HTMLUListElement} */ list) {
   })
   more.className = "ep-more-cards"
   list.after(more)
-  /** @returns {Record<string, string>} */
-  const values = () => Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
 
-  function filter() {
-    const given = values(),
-      words = plain(given.find ?? "")
-        .split(" ")
-        .filter(Boolean)
-    let shown = 0
+  const filter = () => {
+    const given = valuesOf(form)
     if (!facts.length) facts = cards.map(factsOf)
-    cards.forEach((card, i) => {
-      const { kind, attention, year, found } = facts[i]
-      card.hidden = !(
-        words.every(word => found.includes(word)) &&
-        (!given.kind || kind === given.kind) &&
-        (!given.attention || attention.includes(given.attention)) &&
-        (!given.year || year === given.year)
-      )
-      if (!card.hidden) shown++
-    })
+    cards.forEach((card, i) => void (card.hidden = !isMeant(facts[i], given)))
     room = ON_A_PHONE
     later()
-    say(shown)
   }
-
   // A phone shows the first of those that fit.
-  function later() {
-    const fitting = cards.filter(card => !card.hidden)
+  const later = () => {
+    const fitting = cards.filter(card => !card.hidden),
+      [shown, all] = [fitting.length, cards.length].map(n => number.format(n)),
+      status = form.querySelector("[role=status]")
     fitting.forEach((card, i) => card.classList.toggle("ep-later", i >= room))
     more.hidden = fitting.length <= room
-    more.textContent = `Show ${Math.min(ON_A_PHONE, fitting.length - room)} more of ${number.format(fitting.length)}`
+    more.textContent = `Show ${Math.min(ON_A_PHONE, fitting.length - room)} more of ${shown}`
+    if (status) status.textContent = fitting.length < cards.length ? `${shown} of ${all} types` : `${all} types`
   }
-
-  function say(/** @type {number} */ shown) {
-    const all = number.format(cards.length),
-      status = form?.querySelector("[role=status]")
-    if (status) status.textContent = shown < cards.length ? `${number.format(shown)} of ${all} types` : `${all} types`
-  }
-
-  function remember() {
+  const changed = () => {
+    filter()
     const at = new URL(location.href)
-    at.search = `${new URLSearchParams(values())}`
+    at.search = `${new URLSearchParams(valuesOf(form))}`
     history.replaceState(history.state, "", at)
   }
+  restore(form)
+  form.addEventListener("submit", event => event.preventDefault())
+  form.addEventListener("input", changed)
+  form.addEventListener("reset", () => setTimeout(changed))
+  form.hidden = false
+  if (Object.keys(valuesOf(form)).length) filter()
+  else later()
+}
 
+/** What is chosen in a form. @returns {Record<string, string>} */
+const valuesOf = (/** @type {HTMLFormElement} */ form) =>
+  Object.fromEntries([...new FormData(form)].flatMap(([k, v]) => (v ? [[k, String(v)]] : [])))
+
+/** Fills a form as the address says, opened where that chooses more than a word. */
+function restore(/** @type {HTMLFormElement} */ form) {
   const given = new URLSearchParams(location.search)
   for (const field of form.elements)
     if ((field instanceof HTMLInputElement || field instanceof HTMLSelectElement) && given.has(field.name))
       field.value = given.get(field.name) ?? ""
-  const changed = () => {
-    filter()
-    remember()
-  }
   const filters = form.querySelector(".ep-more"),
     open = (/** @type {boolean} */ is) => {
       form.toggleAttribute("data-more", is)
       filters?.setAttribute("aria-expanded", `${is}`)
     }
   filters?.addEventListener("click", () => open(!form.hasAttribute("data-more")))
-  if (Object.keys(values()).some(name => name !== "find")) open(true)
-  form.addEventListener("submit", event => event.preventDefault())
-  form.addEventListener("input", changed)
-  form.addEventListener("reset", () => setTimeout(changed))
-  form.hidden = false
-  if (Object.keys(values()).length) filter()
-  else {
-    later()
-    say(cards.length)
-  }
+  if (Object.keys(valuesOf(form)).some(name => name !== "find")) open(true)
+}
+
+/**
+ * Whether a type is one of those that are chosen.
+ * @param {ReturnType<typeof factsOf>} facts
+ * @param {Record<string, string>} given
+ */
+function isMeant({ kind, attention, year, found }, given) {
+  const words = plain(given.find ?? "").split(" ")
+  return (
+    words.every(word => found.includes(word)) &&
+    (!given.kind || kind === given.kind) &&
+    (!given.attention || attention.includes(given.attention)) &&
+    (!given.year || year === given.year)
+  )
 }
 
 // What a card says of its type, and all in which a word is looked for: the address has the family.

@@ -3,7 +3,7 @@ tests took from a package (`python -m tests.reference.vocabularies`).
 
 A file has the two token ids of each merge, in the order of the merges: all lowest bytes of the left ids, their middle
 bytes, their highest bytes, then those of the right ids, compressed by zlib. The first 256 tokens are the bytes, the
-printable ones first; merge i makes token 256 + i. `docs/assets/tools/pieces.mjs` reads the same files.
+printable ones first; merge i makes token 256 + i. `docs/assets/tools/pieces/answer.mjs` reads the same files.
 """
 
 from __future__ import annotations

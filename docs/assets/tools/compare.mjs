@@ -1,62 +1,35 @@
 // Two to four models of the site side by side: what is chosen, by which rules, and how its answer is shown.
 
-import { machine, pause, said } from "../model.mjs"
-import { answer } from "./compare/answer.mjs"
-import { about, conditionRules, data, modelOf, modelsByFamily, oneListed } from "./kit.mjs"
-import { Begun, conditionFields, exact, finder, isAbout, MachineFields } from "./tool.mjs"
+import { machine, pause } from "../model.mjs"
+import * as choosing from "./compare/answer.mjs"
+import { about, conditionRules, data, isAbout, modelOf, modelsByFamily } from "./kit.mjs"
+import { Begun, conditionFields, exact, finder, MachineFields } from "./tool.mjs"
 import { alert, Folded, html, refusals, show } from "./view.mjs"
-
-const MOST = 4
-/** @type {Record<string, string>} */
-const DEFAULTS = { context: "8192", weights: "published", cache: "bfloat16", on: "h100" }
 
 export async function mount(/** @type {HTMLElement} */ place) {
   const { models, accelerators } = await data()
   await pause()
   const first = (place.dataset.models ?? "").split(",").filter(slug => models.has(slug)),
-    /** @type {Record<string, string>} */
-    defaults = { ...DEFAULTS, on: accelerators.has(DEFAULTS.on) ? DEFAULTS.on : [...accelerators.keys()][0] },
+    slugs = [...new Set([...first, ...models.keys()])],
+    defaults = choosing.defaultsOf(accelerators),
     { context, weights, cache, on } = conditionRules(accelerators),
     groups = modelsByFamily(models)
-  const another = (/** @type {string[]} */ chosen) =>
-    [...first, ...models.keys()].filter(slug => !chosen.includes(slug)).slice(0, 1)
-
   const tool = new Begun(place, {
     defaults,
     rules: { context, weights, cache, on },
-    recalled(given, values, wrong) {
-      /** @type {string[]} */
-      const chosen = []
-      for (const slug of (given.get("models") ?? "").split(",").filter(Boolean))
-        try {
-          if (chosen.length < MOST) chosen.push(oneListed("models", slug, models))
-          else wrong.push(`models: at most ${MOST} can be compared`)
-        } catch (error) {
-          wrong.push(said(error))
-        }
-      while (chosen.length < 2) chosen.push(...another(chosen))
-      return { ...values, models: chosen }
-    },
-    address: ({ models, ...values }) => ({
-      values: {
-        models: models.join(),
-        ...Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== DEFAULTS[name])),
-      },
-    }),
+    recalled: (given, values, wrong) => ({ ...values, models: choosing.recalled(given.get("models"), slugs, wrong) }),
+    address: values => ({ values: choosing.address(values) }),
     async answer(values) {
       const slugs = [...values.models],
         files = await Promise.all(slugs.map(about)),
         all = await Promise.all(files.map(({ keys }) => modelOf(keys))),
         names = slugs.map(slug => models.get(slug)?.read("name") ?? slug),
-        on = machine(values.on, accelerators)
-      return { slugs, names, files, ...(await answer({ models: all, names, files, values, on, accelerators })) }
+        on = machine(values.on, accelerators),
+        asked = { models: all, names, files, values, on, accelerators }
+      return { slugs, names, files, ...(await choosing.answer(asked)) }
     },
-    leave(values) {
-      const isOther = values.weights !== defaults.weights || values.cache !== defaults.cache
-      Object.assign(values, { weights: defaults.weights, cache: defaults.cache })
-      return isOther
-    },
-    invalid: said => Object.keys(DEFAULTS).filter(isAbout(said)),
+    leave: values => choosing.leave(values, defaults),
+    invalid: said => Object.keys(defaults).filter(isAbout(said)),
     view: shown => view(shown, { groups, accelerators, typed, ...others(shown.values.models) }),
   })
   /** @param {HTMLInputElement} field */
@@ -65,10 +38,11 @@ export async function mount(/** @type {HTMLElement} */ place) {
     const { models } = tool.shown.values
     return tool.change({ models: models.with(Number(field.name.slice(5)), field.value) }, field)
   }
-  const others = (/** @type {string[]} */ chosen) => ({
-    more: chosen.length < MOST ? () => tool.change({ models: [...chosen, ...another(chosen)] }) : null,
-    less: chosen.length > 2 ? () => tool.change({ models: chosen.slice(0, -1) }) : null,
-  })
+  const others = (/** @type {string[]} */ chosen) => {
+    const [more, less] = choosing.others(chosen, slugs),
+      to = (/** @type {string[] | null} */ models) => models && (() => tool.change({ models }))
+    return { more: to(more), less: to(less) }
+  }
   await tool.recall()
   tool.show()
 }

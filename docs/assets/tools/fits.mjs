@@ -6,8 +6,8 @@ import { BEST, capacitiesIn } from "../fitting.mjs"
 import { linkTo } from "./cells.mjs"
 import { answer, conditionsOf } from "./fits/answer.mjs"
 import { COLUMNS, view } from "./fits/view.mjs"
-import { conditionRules, data, modelsByFamily, oneListed, pause } from "./kit.mjs"
-import { Begun, isAbout } from "./tool.mjs"
+import { conditionRules, data, isAbout, modelsByFamily, oneListed, pause } from "./kit.mjs"
+import { Begun } from "./tool.mjs"
 
 /** @type {Record<string, string>} */
 const DEFAULTS = {

@@ -13,12 +13,14 @@ export * from "./figures.mjs"
 /**
  * @param {string} name
  * @param {string} text
- * @param {Map<string, unknown>} known
+ * @param {Pick<Set<string>, "has">} known
  */
 export function oneListed(name, text, known) {
   if (known.has(text)) return text
   throw Problem(`${name} = ${shorten(text)}: not in the list`, "choose one from the list")
 }
+/** The name of a choice, or else of the first. @param {string} name @param {Map<string, unknown>} known */
+export const firstListed = (name, known) => (known.has(name) ? name : [...known.keys()][0])
 /**
  * The text of a machine, listed or the reader's own.
  * @param {string} name
@@ -45,6 +47,12 @@ export const conditionRules = accelerators => ({
   on: text => oneMachine("on", text, accelerators),
   devices: text => `${asked.whole("devices", text, BOUNDS.MOST_DEVICES)}`,
 })
+/**
+ * Whether a problem is about a field: "context = 0: …", "no split over 7 devices: …".
+ * @param {string} said
+ */
+export const isAbout = said => (/** @type {string} */ name) =>
+  said.startsWith(`${name} = `) || said.includes(` ${name}: `)
 /**
  * The conditions of an answer on a machine; a batch and devices where they are asked for.
  * @param {Record<string, string>} values

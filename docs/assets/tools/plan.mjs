@@ -4,9 +4,10 @@
 import { M } from "../engine/base.mjs"
 import { machine, Problem, py, shorten } from "../conditions.mjs"
 import { linkTo } from "./cells.mjs"
-import { about, conditionRules, data, givenOf, modelOf, modelsByFamily, oneListed, pause, said } from "./kit.mjs"
+import { about, conditionRules, data, givenOf, isAbout, modelOf, modelsByFamily, oneListed } from "./kit.mjs"
+import { pause, said } from "./kit.mjs"
 import { view } from "./plan/view.mjs"
-import { Begun, isAbout } from "./tool.mjs"
+import { Begun } from "./tool.mjs"
 
 /**
  * @typedef {Record<string, string>} State what is chosen, by the names of the fields

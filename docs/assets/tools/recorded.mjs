@@ -1,7 +1,7 @@
 // What a published model answered: its next token at the temperature that a reader sets, and a map of words.
 
-import { accepted, steps } from "./address.mjs"
 import { bar, percent, two } from "./capitals/matrices.mjs"
+import { choices, formOf } from "./choices.mjs"
 import { html, labelled, render, select, table } from "./view.mjs"
 
 /** @param {HTMLElement} place */
@@ -10,33 +10,6 @@ export function mount(place) {
   else next(place)
 }
 
-/**
- * The value of one control, in the address and out of it.
- * @param {HTMLElement} place
- * @param {string} name
- * @param {string[]} values of which one is chosen
- * @param {string} usual
- * @param {(value: string) => void} draw
- */
-function control(place, name, values, usual, draw) {
-  let chosen = usual
-  const rule = (/** @type {string} */ text) => {
-    if (!values.includes(text)) throw new Error(`${name}: not in the list`)
-    return text
-  }
-  const recall = () => {
-    chosen = accepted(new URL(location.href).searchParams, { [name]: rule }, { [name]: usual })[0][name]
-    draw(chosen)
-  }
-  const remember = steps(place, () => ({ values: { [name]: chosen === usual ? "" : chosen } }), recall)
-  recall()
-  return (/** @type {string} */ value, /** @type {EventTarget | null} */ field = null) => {
-    chosen = value
-    remember(field)
-    draw(chosen)
-  }
-}
-const stay = (/** @type {Event} */ event) => event.preventDefault()
 const pairs = (/** @type {string} */ text) =>
   text.split("|").map(one => {
     const at = one.lastIndexOf(" ")
@@ -54,8 +27,8 @@ function next(place) {
   place.querySelector(".ep-scroll")?.replaceWith(answer)
   const caption = place.querySelector("figcaption")
   if (caption) caption.textContent = "The probability of the next token, by a published model."
-  const set = control(place, "temperature", values, "1", draw)
-  function draw(/** @type {string} */ chosen) {
+  const usual = { temperature: "1" }
+  const { recall, set } = choices(place, { temperature: values }, usual, ({ temperature: chosen }, problem) => {
     const [temperature, sum] = sums[values.indexOf(chosen)],
       share = (/** @type {number} */ logit) => Math.exp(logit / Number(temperature) - sum)
     render(
@@ -67,22 +40,16 @@ function next(place) {
       answer,
     )
     const said = `At temperature ${temperature}, ${all[0][0]} has ${percent(share(all[0][1]))}.`
+    const field = html`<input type="range" name="temperature" min="0" max=${`${values.length - 1}`} step="1"
+      value=${`${values.indexOf(chosen)}`} aria-valuetext=${chosen}
+      oninput=${(/** @type {any} */ { target }) => set({ temperature: values[Number(target.value)] }, target)} />`
+    const fields = [labelled("Temperature", field), html`<output aria-live="polite">${said}</output>`]
     render(
-      html`<form class="ep-whatif" onsubmit=${stay}>
-        <div class="ep-row">
-          ${labelled(
-            "Temperature",
-            html`<input type="range" name="temperature" min="0" max=${`${values.length - 1}`} step="1"
-              value=${`${values.indexOf(chosen)}`} aria-valuetext=${chosen}
-              oninput=${(/** @type {any} */ { target }) => set(values[Number(target.value)], target)} />`,
-          )}
-          <output aria-live="polite">${said}</output>
-          <button type="button" onclick=${() => set("1")}>Reset</button>
-        </div>
-      </form>`,
+      formOf(fields, () => set(usual), problem),
       controls,
     )
-  }
+  })
+  recall()
 }
 
 const NS = "http://www.w3.org/2000/svg"
@@ -95,30 +62,22 @@ function map(place) {
     [before, first, rest] = (output.textContent ?? "").split(/(?<=Nearest to )(\S+)/),
     controls = /** @type {HTMLElement} */ (place.querySelector(".ep-controls"))
   output.setAttribute("aria-live", "polite")
-  const set = control(place, "map", ["", ...all], "", draw)
+  const usual = { map: "" }
   place.addEventListener("click", ({ target }) => {
-    if (target instanceof SVGElement && target.dataset.i) set(all[Number(target.dataset.i)])
+    if (target instanceof SVGElement && target.dataset.i) set({ map: all[Number(target.dataset.i)] })
   })
-  function draw(/** @type {string} */ chosen) {
+  const { recall, set } = choices(place, { map: ["", ...all] }, usual, ({ map: chosen }, problem) => {
     const others = near[all.indexOf(chosen || first)]
     for (const drawing of place.querySelectorAll("g.words")) mark(drawing, chosen ? [chosen, ...others] : [])
     output.textContent = `${before}${chosen || first}${rest.split(": ")[0]}: ${others.join(", ")}.`
     const options = all.map(word => /** @type {[string, string]} */ ([word, word]))
+    const onchange = (/** @type {any} */ { target }) => set({ map: target.value }),
+      field = select("map", [["", "choose one"], ...options], chosen, { onchange })
     render(
-      html`<form class="ep-whatif" onsubmit=${stay}>
-        <div class="ep-row">
-          ${labelled(
-            "Word",
-            select("map", [["", "choose one"], ...options], chosen, {
-              onchange: (/** @type {any} */ { target }) => set(target.value),
-            }),
-          )}
-          <button type="button" onclick=${() => set("")}>Reset</button>
-        </div>
-      </form>`,
+      formOf(labelled("Word", field), () => set(usual), problem),
       controls,
     )
-  }
+  })
   /** Marks a word, its arrow and its nearest ones, with their names. @param {Element} drawing @param {string[]} lit */
   function mark(drawing, lit) {
     const word = (/** @type {string | undefined} */ i) => all[Number(i)]
@@ -141,6 +100,7 @@ function map(place) {
       )
     }
   }
+  recall()
 }
 
 /** @typedef {[left: number, top: number, right: number, bottom: number]} Box */

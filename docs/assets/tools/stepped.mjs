@@ -1,7 +1,7 @@
 // A figure of states that the page was served with: a slider puts one of them in the middle.
 
-import { choices } from "./choices.mjs"
-import { alert, html, labelled, render } from "./view.mjs"
+import { choices, formOf, slider } from "./choices.mjs"
+import { render } from "./view.mjs"
 
 /** @param {HTMLElement} place */
 export function mount(place) {
@@ -13,10 +13,11 @@ export function mount(place) {
     output = /** @type {HTMLElement} */ (place.querySelector("output")),
     title = /** @type {HTMLElement} */ (place.querySelector(".lit .ep-panel-title")),
     slot = /** @type {HTMLElement} */ (place.querySelector(".lit .ep-drawn")),
+    known = all.map((_, i) => `${i}`),
     usual = { [name]: start }
   let now = start
   output.setAttribute("aria-live", "polite")
-  const { recall, set } = choices(place, { [name]: all.map((_, i) => `${i}`) }, usual, show)
+  const { recall, set } = choices(place, { [name]: known }, usual, show)
 
   function show(/** @type {import("./choices.mjs").Chosen} */ chosen, problem = "") {
     const at = chosen[name],
@@ -27,19 +28,8 @@ export function mount(place) {
       output.textContent = said
       now = at
     }
-    const press = (/** @type {any} */ { target }) => set({ [name]: target.value }, target)
     render(
-      html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-        <div class="ep-row">
-          ${labelled(
-            named,
-            html`<input type="range" name=${name} min="0" max=${all.length - 1} step="1" value=${at}
-              aria-label=${label} aria-valuetext=${named} oninput=${press} />`,
-          )}
-          <button type="button" onclick=${() => set(usual)}>Reset</button>
-        </div>
-        ${alert(problem)}
-      </form>`,
+      formOf(slider(name, known, at, label, named, set), () => set(usual), problem),
       controls,
     )
   }

@@ -28,13 +28,6 @@ import { Component, html, labelled, optionsOf, render } from "./view.mjs"
  * @typedef {(part?: object) => boolean} Going whether an answer is still asked for; shows the part of it that is there
  */
 
-/**
- * Whether a problem is about a field: "context = 0: …", "no split over 7 devices: …".
- * @param {string} said
- */
-export const isAbout = said => (/** @type {string} */ name) =>
-  said.startsWith(`${name} = `) || said.includes(` ${name}: `)
-
 const MOST_TRIED = 10 // times that parts of an address are dropped, until all are
 
 /** A tool in its place: what is chosen, the last answer, and what a change does. */

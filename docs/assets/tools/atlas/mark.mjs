@@ -80,6 +80,8 @@ export async function marked(place, still) {
   let name = (new URLSearchParams(location.search).get("mark") ?? "").slice(0, 60) || "Your model",
     /** @type {Record<string, Choice | null>} */
     choices = {}
+  const draw = (problem = "", isBusy = false) =>
+    render(view({ name, choices, problem, isBusy }, { named, remove }), box)
   function named(/** @type {any} */ { target: { value } }) {
     name = value || "Your model"
     const at = new URL(location.href)
@@ -96,33 +98,7 @@ export async function marked(place, still) {
     choices = {}
     mark(choices, name)
     place.replaceChildren(...still)
-    const link = place.querySelector("a")
-    link?.focus()
-  }
-  const row = (/** @type {[string, Choice | null]} */ [chart, one]) => {
-    const heading = document.querySelector(`g.ep-own-mark[data-choice="${chart}"]`)?.closest("figure")
-    const id = heading && sectionOf(heading)
-    return html`<li>
-      ${id ? html`<a href=${`#${id}`} onclick=${(/** @type {Event} */ event) => go(event, id)}>${chart}</a>` : chart}
-      ${`: ${one ? one.value : "no such choice"}`}
-    </li>`
-  }
-  function draw(problem = "", isBusy = false) {
-    const all = Object.entries(choices)
-    render(
-      html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
-          <div class="ep-row">
-            ${labelled("Name", html`<input type="text" name="mark" maxlength="60" value=${name} onchange=${named} />`)}
-            <button type="button" onclick=${remove}>Remove the mark</button>
-          </div>
-          ${alert(problem)}
-          <p class="ep-answer" role="status">
-            ${isBusy ? "Counting …" : problem ? "" : `${name} is marked in the charts, by release at today’s date:`}
-          </p>
-        </form>
-        <ul>${all.map(row)}</ul>`,
-      box,
-    )
+    place.querySelector("a")?.focus()
   }
   place.replaceChildren(box)
   draw("", true)
@@ -135,6 +111,30 @@ export async function marked(place, still) {
   } catch (error) {
     draw(said(error))
   }
+}
+/**
+ * @param {{ name: string, choices: Record<string, Choice | null>, problem: string, isBusy: boolean }} shown
+ * @param {{ named: (event: Event) => void, remove: () => void }} doing
+ */
+const view = ({ name, choices, problem, isBusy }, { named, remove }) =>
+  html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+      <div class="ep-row">
+        ${labelled("Name", html`<input type="text" name="mark" maxlength="60" value=${name} onchange=${named} />`)}
+        <button type="button" onclick=${remove}>Remove the mark</button>
+      </div>
+      ${alert(problem)}
+      <p class="ep-answer" role="status">
+        ${isBusy ? "Counting …" : problem ? "" : `${name} is marked in the charts, by release at today’s date:`}
+      </p>
+    </form>
+    <ul>${Object.entries(choices).map(row)}</ul>`
+const row = (/** @type {[string, Choice | null]} */ [chart, one]) => {
+  const figure = document.querySelector(`g.ep-own-mark[data-choice="${chart}"]`)?.closest("figure"),
+    id = figure && sectionOf(figure)
+  return html`<li>
+    ${id ? html`<a href=${`#${id}`} onclick=${(/** @type {Event} */ event) => go(event, id)}>${chart}</a>` : chart}
+    ${`: ${one ? one.value : "no such choice"}`}
+  </li>`
 }
 /** The heading of the section that a figure is in. @param {Element} figure */
 function sectionOf(figure) {

@@ -18,7 +18,7 @@ import { answer, LONGEST } from "./answer.mjs"
  * @property {string} caption
  * @property {string} [choose] the page that explains a number
  * @property {Chosen} defaults
- * @property {(given: Partial<Chosen>, field?: EventTarget | null) => void} set
+ * @property {import("../choices.mjs").Set} set
  */
 
 /** @param {Shown} shown @param {Doing} doing */

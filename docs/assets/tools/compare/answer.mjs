@@ -4,7 +4,7 @@ import { M } from "../../engine/base.mjs"
 import { paced, Problem } from "../../conditions.mjs"
 import "../../engine/differing.mjs"
 import { categories, fieldsOf, figure, FIGURES, isProblem, py, said } from "../../model.mjs"
-import { count, givenOf, grouped, one, TITLES, upper, withWindows } from "../kit.mjs"
+import { count, firstListed, givenOf, grouped, one, oneListed, TITLES, upper, withWindows } from "../kit.mjs"
 
 const { side, differs: changes } = M["counting.differing"]
 /**
@@ -161,4 +161,59 @@ function runs(/** @type {unknown[]} */ list) {
   return all.length > 8
     ? `${list.length} entries, ${new Set(list.map(String)).size} kinds`
     : all.map(({ x, n }) => (n > 1 ? `${n} × ${x}` : x)).join(", ")
+}
+
+// What is chosen
+
+const LEAST = 2,
+  MOST = 4
+/** @type {Record<string, string>} */
+const DEFAULTS = { context: "8192", weights: "published", cache: "bfloat16", on: "h100" }
+export const defaultsOf = (/** @type {Map<string, Engine.Accelerator>} */ accelerators) => ({
+  ...DEFAULTS,
+  on: firstListed(DEFAULTS.on, accelerators),
+})
+/**
+ * The chosen models with one more, and without the last; null for what may not be.
+ * @param {string[]} chosen
+ * @param {string[]} slugs of all models, those of the page first
+ * @returns {[more: string[] | null, less: string[] | null]}
+ */
+export const others = (chosen, slugs) => [
+  chosen.length < MOST ? [...chosen, ...slugs.filter(slug => !chosen.includes(slug)).slice(0, 1)] : null,
+  chosen.length > LEAST ? chosen.slice(0, -1) : null,
+]
+/**
+ * The models of an address, and others where it names too few; `wrong` gets its invalid parts.
+ * @param {string?} text
+ * @param {string[]} slugs
+ * @param {string[]} wrong
+ */
+export function recalled(text, slugs, wrong) {
+  /** @type {string[]} */
+  const chosen = []
+  for (const slug of (text ?? "").split(",").filter(Boolean))
+    try {
+      if (chosen.length < MOST) chosen.push(oneListed("models", slug, new Set(slugs)))
+      else wrong.push(`models: at most ${MOST} can be compared`)
+    } catch (error) {
+      wrong.push(said(error))
+    }
+  const missing = Math.max(0, LEAST - chosen.length)
+  return [...chosen, ...slugs.filter(slug => !chosen.includes(slug)).slice(0, missing)]
+}
+/** The address of a choice. @param {import("../tool.mjs").Values} values */
+export const address = ({ models, ...values }) => ({
+  models: models.join(),
+  ...Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== DEFAULTS[name])),
+})
+/**
+ * Drops the formats, which a model may not have.
+ * @param {import("../tool.mjs").Values} values
+ * @param {Record<string, string>} defaults
+ */
+export function leave(values, { weights, cache }) {
+  const isOther = values.weights !== weights || values.cache !== cache
+  Object.assign(values, { weights, cache })
+  return isOther
 }

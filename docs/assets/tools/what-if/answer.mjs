@@ -3,8 +3,9 @@
 
 import { M } from "../../engine/base.mjs"
 import "../../engine/variations.mjs"
-import { continued, fieldsOf, figure, FIGURES, parsed, py, shorten } from "../../model.mjs"
-import { bytes, count, givenOf, grouped, lower, percent, TITLES, upper, withWindows } from "../kit.mjs"
+import { continued, fieldsOf, figure, FIGURES, parsed, py, said, shorten } from "../../model.mjs"
+import { bytes, count, firstListed, givenOf, grouped, isAbout, json, lower } from "../kit.mjs"
+import { modelOf, percent, TITLES, upper, withWindows } from "../kit.mjs"
 
 export const { VARIATIONS } = M["engine.variations"]
 const SHOWN = [
@@ -123,6 +124,138 @@ function longest(context, end) {
   return context === null
     ? `Memory does not limit the context${made}.`
     : `The longest context that fits is ${grouped(py.int(context))} tokens${made}.`
+}
+
+// What is chosen
+
+/** @type {Record<string, string>} */
+const DEFAULTS = {
+  ...{ model: "llama3-8b", context: "8192", batch: "1", weights: "published", cache: "bfloat16", on: "h100" },
+  devices: "1",
+}
+const NAMES = Object.keys(DEFAULTS),
+  CONDITIONS = NAMES.slice(1)
+
+/**
+ * @typedef {Record<string, any> & {
+ *   set: Map<string, string>, way: string?, own: Engine.Keys?, text: string, name: string, waiting: string,
+ * }} Values what is chosen: the conditions, changes by hand, an example change, the reader's config and its text, the
+ *   name of a model instead, and the repository of a hub that is not asked yet
+ */
+/**
+ * @param {string | undefined} model of the page
+ * @param {Pick<import("../figures.mjs").Data, "models" | "accelerators">} site
+ */
+export const defaultsOf = (model = DEFAULTS.model, { models, accelerators }) => ({
+  ...DEFAULTS,
+  model: firstListed(model, models),
+  on: firstListed(DEFAULTS.on, accelerators),
+})
+/** @param {Values} values @returns {Asked["choice"]} */
+export const choiceOf = values => ({
+  ...{ set: values.set, way: values.way },
+  values: Object.fromEntries(CONDITIONS.map(name => [name, values[name]])),
+})
+
+// The address
+
+/**
+ * The choices of an address; `wrong` gets its invalid parts.
+ * @param {URLSearchParams} given
+ * @param {string} hash
+ * @param {Values} values
+ * @param {string[]} wrong
+ * @param {(text: string) => Engine.Keys} [keysIn] a config of the reader's own
+ * @returns {Values}
+ */
+export function recalled(given, hash, values, wrong, keysIn) {
+  const set = new Map([...given].flatMap(([name, text]) => (name.startsWith("set.") ? [[name.slice(4), text]] : [])))
+  let way = given.get("way"),
+    own = hash.includes("=") || !hash ? null : values.own // the others lead to a heading
+  if (way !== null && !VARIATIONS.has(way)) {
+    wrong.push(`way = ${shorten(way)}: no such example`)
+    way = null
+  }
+  try {
+    if (hash.startsWith("#config=")) own = keysIn?.(decodeURIComponent(hash.slice(8))) ?? own
+  } catch (error) {
+    wrong.push(`config: ${said(error)}`)
+  }
+  const name = hash.startsWith("#name=") ? nameIn(hash.slice(6), wrong) : ""
+  if (name && name === values.name) own = values.own
+  const text = json(own) === json(values.own) ? (values.text ?? "") : own ? json(own) : ""
+  return { ...values, ...{ set, way, own, text, name, title: own && name ? values.title : "", waiting: "", note: "" } }
+}
+/** @param {string} hash @param {string[]} wrong */
+function nameIn(hash, wrong) {
+  try {
+    return decodeURIComponent(hash).slice(0, LONGEST_NAME)
+  } catch (error) {
+    wrong.push(`name: ${said(error)}`)
+    return ""
+  }
+}
+const LONGEST_NAME = 300
+/** The address of a choice. @param {any} values @param {boolean} isOwn */
+export function address(values, isOwn) {
+  const names = NAMES.filter(name => values[name] !== DEFAULTS[name] || (name === "model" && !isOwn))
+  const said = {
+    ...Object.fromEntries(names.map(name => [name, values[name]])),
+    way: values.way,
+    ...Object.fromEntries([...values.set].map(([key, text]) => [`set.${key}`, text])),
+  }
+  return isOwn ? { values: said, hash: hashOf(values) } : { values: said }
+}
+
+export const hashOf = (/** @type {any} */ { name, own }) =>
+  name ? `#name=${encodeURIComponent(name)}` : own ? `#config=${encodeURIComponent(json(own))}` : ""
+
+/**
+ * An example change comes first, changes by hand on top of it.
+ * @param {Engine.Model} before
+ * @param {Values} values
+ * @param {string[]} wrong
+ * @param {import("../../model.mjs").Stored} [stored]
+ */
+export async function changedKeys(before, values, wrong, stored) {
+  const keys = values.way ? VARIATIONS.read(values.way).change(before.raw, before.config) : before.raw
+  if (keys) return changed(keys, (await modelOf(keys, stored)).config, values.set, wrong)
+  wrong.push(`way = ${shorten(values.way)}: does not apply to this model`)
+  values.way = null
+  return changed(before.raw, before.config, values.set, wrong)
+}
+/**
+ * Drops the parts of an address that a problem names, or all of them if it names none or problems go on.
+ * @param {any} values
+ * @param {Record<string, string>} defaults
+ * @param {string} said
+ * @param {boolean} isLast
+ */
+export function leave(values, defaults, said, isLast) {
+  const others = CONDITIONS.filter(name => values[name] !== defaults[name]),
+    keys = [...values.set.keys()],
+    sets = keys.filter(key => said.includes(key)),
+    named = others.filter(isAbout(said)),
+    isAll = isLast || !(sets.length || named.length),
+    isAny = Boolean(others.length || values.set.size || values.way)
+  for (const key of isAll ? keys : sets) values.set.delete(key)
+  if (isAll) values.way = null
+  for (const name of isAll ? others : named) values[name] = defaults[name]
+  return isAny
+}
+/**
+ * The fields that a problem is about: a condition, or hyperparameters that were changed.
+ * @param {string} said
+ * @param {Values} values
+ * @param {Set<string>} known to be invalid
+ */
+export function invalid(said, { set }, known) {
+  const condition = CONDITIONS.find(isAbout(said))
+  if (condition) return [condition]
+  const given = [...set.keys()],
+    named = given.filter(key => said.includes(key)),
+    isKnown = [...known].some(name => name.startsWith("set."))
+  return (named.length || isKnown ? named : given).map(key => `set.${key}`)
 }
 
 // Changes
