@@ -23,6 +23,7 @@ from ..catalogue.presets import make, paths
 from ..counting import costs, identities
 from ..data.model import escaped
 from ..engine.architectures.config import COMMON_IGNORED, fields_of, keys_of
+from ..engine.architectures.otherwise import ROUNDED
 from ..engine.architectures.rope_config import check_rope_tables, check_sections
 from ..engine.errors import Problem, named, nearest, shorten
 from ..engine.files import read_json
@@ -99,7 +100,8 @@ def skeleton(
             )
         check_rope_tables(raw)
         check_sections(raw, model.config)
-        model.config.must_run()  # a preset's can
+        if ROUNDED in raw:  # in a preset head_dim is a number like any other: its pairs must fit
+            make(slug, {name: value for name, value in raw.items() if name != ROUNDED}).trace  # noqa: B018
         if model.unknown_format:
             raise Problem(
                 model.unknown_format, "use the config.json of a repository without it, or remove quantization_config"

@@ -56,13 +56,13 @@ def test_an_odd_head_is_counted_and_runs_only_where_its_pairs_fit(model_type, wi
         logits(one.architecture, one.config, weights, range(5))
 
 
-@pytest.mark.parametrize("width, is_whole", [(8, True), (7, False)])
-def test_a_skeleton_has_the_rounded_head_if_its_preset_can_run(tmp_path, width, is_whole):
+@pytest.mark.parametrize("model_type, width, is_whole", [("qwen2", 8, True), ("qwen2", 7, False), ("olmo3", 7, False)])
+def test_a_skeleton_has_the_rounded_head_if_its_preset_can_run(tmp_path, model_type, width, is_whole):
     file = tmp_path / "config.json"
-    file.write_text(json.dumps(small("qwen2", width)), "utf-8")
+    file.write_text(json.dumps(small(model_type, width)), "utf-8")
     if is_whole:
         config = tomllib.loads(skeleton(str(file), "a-new-one").text)["config"]
-        assert config["head_dim"] == width and make("a-new-one", config).counts.total == ROUNDED["qwen2"][0]
+        assert config["head_dim"] == width and make("a-new-one", config).counts.total == ROUNDED[model_type][0]
         return
     with pytest.raises(Problem, match=UNPAIRED):
         skeleton(str(file), "a-new-one")
