@@ -6,7 +6,7 @@ Source: tencent/Hunyuan-7B-Instruct and Hunyuan-A13B-Instruct by transformers 5'
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from ..errors import Problem, shorten
 from ..facts import NAMED_EXPERTS, Gguf, Peft
@@ -138,11 +138,13 @@ class HunyuanMoE(Hunyuan):
         "routed_scaling_factor",
     }
 
+    lists: ClassVar[tuple[str, ...]] = ("num_experts", "moe_topk")
+
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
         """The published files have a list with an entry for each layer, all equal."""
         raw = super().prepare(raw)
-        for name in ("num_experts", "moe_topk", "num_shared_expert", "moe_intermediate_size"):
+        for name in cls.lists:
             entries = listed(raw.get(name))
             if entries and entries.count(entries[0]) == len(entries):
                 raw[name] = entries[0]

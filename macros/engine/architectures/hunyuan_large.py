@@ -63,6 +63,7 @@ class HunyuanLarge(HunyuanMoE):
         "num_shared_expert",
     }
 
+    lists = (*HunyuanMoE.lists, "num_shared_expert", "moe_intermediate_size")
     caveat = (
         "Some layers of this model read the keys and values of the layer before them, which are counted once. mlx-lm "
         "keeps them for each of these layers."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ..facts import UNREAD
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -55,6 +56,7 @@ class Phixtral(GPTJ):
     "phi-msft",
     "phixtral",
     config=Phixtral,
+    gguf=UNREAD,
     classes=dict.fromkeys(("phi-msft", "phixtral"), "PhiForCausalLM"),  # mlabonne/phixtral-4x2_8, config.json
 )
 def forward(w: Weights, ids: Array, c: Phixtral, cache: KVCache, last: bool = True) -> Array:
