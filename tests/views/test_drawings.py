@@ -197,6 +197,8 @@ def test_a_broken_text_is_the_same_text(text):
         ("qwen3.6-27b", "vllm", "--max-model-len 8192"),
         ("gpt-oss-20b", "sglang", "--mem-fraction-static 0.85"),
         ("gemma3-27b", "llama.cpp", "-c 8192"),
+        ("qwen3.6-27b", "llama.cpp", "--spec-type mtp"),
+        ("qwen3.6-27b", "sglang", "--speculative-algorithm EAGLE"),
     ],
 )
 def test_each_term_of_a_device_has_a_pattern_of_its_own(slug, engine, options):

@@ -225,6 +225,11 @@ PATTERNS = {
     "columns": lambda colour: element("path", d="M3 0V6", stroke=colour, stroke_width="1.2", fill="none"),
     "grid": lambda colour: element("path", d="M0 3H6M3 0V6", stroke=colour, stroke_width=".9", fill="none"),
     "zigzag": lambda colour: element("path", d="M0 5L3 1L6 5", stroke=colour, stroke_width="1.1", fill="none"),
+    "backhatch": lambda colour: element(
+        "path", d="M-1 -1L7 7M-1 5L1 7M5 -1L7 1", stroke=colour, stroke_width="1.1", fill="none"
+    ),
+    "squares": lambda colour: element("rect", x="1.5", y="1.5", width="3", height="3", fill=colour),
+    "steps": lambda colour: element("path", d="M0 5H3V1H6", stroke=colour, stroke_width="1", fill="none"),
 }
 
 
