@@ -114,7 +114,7 @@ def test_importing_loads_neither_numpy_nor_what_builds_the_site():
 import every_parameter as ep
 assert not {"numpy", "msgspec", "html", "every_parameter.engine"} & {*sys.modules}, "something is imported at once"
 dir(ep), ep.load, ep.models, ep.compare, ep.fits, ep.run, ep.Table
-several = "config drafts gguf_tables heads likeness loops otherwise pooling rope_config tasks tensor_layouts"
+several = "config drafts gguf_tables heads lightning likeness loops otherwise pooling rope_config tasks tensor_layouts"
 shared = {*several.split()}  # what several are made of
 architectures = {n.rpartition(".")[2] for n in sys.modules if n.startswith("every_parameter.engine.architectures.")}
 assert architectures <= shared, architectures

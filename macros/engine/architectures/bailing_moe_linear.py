@@ -14,8 +14,8 @@ from ..ops import Mixed, embed, feed_forward, positions, rms_norm, rope_table, u
 from ..steps import Role, step
 from . import architecture
 from .bailing_moe import Ling2, attention, mixture_of_experts
-from .bailing_moe_v2_5 import lightning_attention
 from .config import Interval, Size, activation, config, derived, fixed, key
+from .lightning import lightning_attention
 
 
 @config

@@ -6,59 +6,18 @@ Their config.json has the type of Ling 3, `bailing_hybrid`; the class tells the 
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
-
-import numpy as np
+from typing import Literal
 
 from ..interface import Array, KVCache, RopeTable, Weights
-from ..ops import (
-    Mixed,
-    Rope,
-    alibi_slopes,
-    apply_rope,
-    decaying_attention,
-    embed,
-    feed_forward,
-    grouped_rms_norm,
-    heads,
-    linear,
-    positions,
-    rms_norm,
-    rope_table,
-    sigmoid,
-    silu,
-    unembed,
-)
+from ..ops import Mixed, Rope, embed, feed_forward, positions, rms_norm, rope_table, unembed
 from ..steps import Role, step
 from . import architecture
 from .bailing_hybrid import Ling3, attention
 from .config import Interval, Size, activation, config, fixed, key
 from .deepseek_v3 import mixture_of_stacked_experts
+from .lightning import lightning_attention
 from .rope_config import read_rope
 from .tensor_layouts import FUSED
-
-
-class Lightning(Protocol):
-    """A config of lightning attention."""
-
-    @property
-    def d_model(self) -> int: ...
-    @property
-    def n_layers(self) -> int: ...
-    @property
-    def norm_eps(self) -> float: ...
-    @property
-    def n_linear_heads(self) -> int: ...
-    @property
-    def d_linear_head(self) -> int: ...
-    @property
-    def undamped_layer(self) -> int: ...
-    @property
-    def activated(self) -> bool: ...
-    @property
-    def qk_norm(self) -> bool: ...
-    @property
-    def n_norm_groups(self) -> int: ...
 
 
 @config
@@ -131,23 +90,3 @@ def layer(
     if kind.feed_forward == "moe":
         return x + mixture_of_stacked_experts(y, w.at("mlp"), c)
     return x + feed_forward(y, w.at("mlp"), c.d_ff, activation(c.activation))
-
-
-@step(Role.LIGHTNING_ATTENTION)
-def lightning_attention(x: Array, w: Weights, cache: KVCache, c: Lightning, table: RopeTable | None) -> Array:
-    """Let each token read from a memory that fades, at its own rate in each head: [T D] -> [T N H] -> [T D].
-
-    The rates are fixed: the memory fades faster in lower layers, by ALiBi's slopes in the undamped layer.
-    """
-    T, N, H = x.shape[0], c.n_linear_heads, c.d_linear_head
-    qkv = linear(x, w, "query_key_value", 3 * N * H)
-    q, k, v = (heads(part, N, H) for part in np.split(silu(qkv) if c.activated else qkv, 3, axis=-1))
-    if c.qk_norm:
-        q, k = rms_norm(q, w, "query_layernorm", c.norm_eps), rms_norm(k, w, "key_layernorm", c.norm_eps)
-    if table is not None:
-        q, k = apply_rope(q, table), apply_rope(k, table)
-    depth = 1 - (w.index - c.undamped_layer) / max(int(c.n_layers) - 1, 1) + 1e-5
-    keep = np.exp(alibi_slopes(k, N) * -depth).astype(np.float32)
-    y = decaying_attention(q * H**-0.5, k, v, np.broadcast_to(keep, (T, N)), cache).reshape(T, N * H)
-    y = grouped_rms_norm(y, w, "g_norm", c.norm_eps, c.n_norm_groups) * sigmoid(linear(x, w, "g_proj", N * H))
-    return linear(y, w, "dense", c.d_model)
