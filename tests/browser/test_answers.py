@@ -80,8 +80,9 @@ def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("answers")
     write_engine(folder, "model.mjs", "fitting.mjs")
     (folder / "package.json").write_text('{"type": "module"}')
-    for path in (ROOT / "docs/assets/tools").rglob("*.mjs"):
-        there = folder / path.relative_to(ROOT / "docs/assets")
+    assets = ROOT / "docs/assets"
+    for path in (*(assets / "tools").rglob("*.mjs"), *(assets / "search").rglob("*.mjs")):
+        there = folder / path.relative_to(assets)
         there.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(path, there)
     (folder / "data.json").write_text(tool_files.tool_data(), "utf-8")
@@ -697,3 +698,22 @@ def test_a_text_is_cut_by_merges_in_their_order(folder):
     assert [(piece["id"], piece["said"]) for piece in cut["pieces"]] == pieces
     assert cut["title"] == "A model, 1,234 merges: 5 tokens" and one["title"].endswith(": 1 token")
     assert unknown == {"title": "A model, 1,234 merges: not loaded", "pieces": []}
+
+
+# --- search -----------------------------------------------------------------------------------------------------------
+
+SEARCH = """
+import { counted, led } from "./search/dialog.mjs"
+const found = (words, n, more) => ({ wanted: Array(words).fill({}), results: Array(n).fill({}), more })
+const said = [[0, 3, 0], [1, 3, 0], [1, 1, 0], [2, 12, 5], [1, 0, 0]].map(of => counted(found(...of), false))
+const keys = ["ArrowDown", "ArrowUp", "PageDown", "PageUp", "Tab"]
+const places = [[-1, 3], [0, 3], [2, 3], [9, 12], [-1, 0]].map(at => keys.map(key => led(key, ...at) ?? null))
+console.log(JSON.stringify([said, counted(found(1, 2, 0), true), places]))
+"""
+
+
+def test_the_search_counts_its_results_and_goes_round(folder):
+    said, previewed, places = in_node(folder, SEARCH)
+    assert said == ["", "3 results", "1 result", "Top 12 results", "No results. "]
+    assert previewed == "2 results among the pages that the preview has built so far"
+    assert places == [[0, 2, 2, 0, None], [1, 2, 2, 0, None], [0, 1, 2, 0, None], [10, 8, 11, 4, None], [None] * 5]

@@ -1,5 +1,6 @@
 // The search as a dialog: a combobox whose list is links, so that each opens in a new tab, too, as any other does.
 
+import { make as element } from "../tools/elements.mjs"
 import { ask, marked } from "./ask.mjs"
 
 /**
@@ -23,19 +24,6 @@ const KINDS = {
   absent: "Not in the catalog",
 }
 const PAUSE = 300 // ms without a key before an answer is computed
-
-/**
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} name
- * @param {Record<string, string | URL>} attributes
- * @param {...(Node | string)} content
- */
-const element = (name, attributes = {}, ...content) => {
-  const made = document.createElement(name)
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, `${value}`)
-  made.append(...content)
-  return made
-}
 
 // A file of search/, fetched once, and again if that failed. The version keeps pieces of two builds apart.
 function loader(/** @type {URL} */ root) {
@@ -123,23 +111,49 @@ function unread(/** @type {unknown} */ error) {
 
 const styled = () =>
   new Promise((resolve, reject) => {
-    const link = element("link", { rel: "stylesheet", href: new URL("search.css", import.meta.url) })
-    link.addEventListener("load", resolve)
-    link.addEventListener("error", reject)
-    document.head.append(link)
+    const href = new URL("search.css", import.meta.url)
+    document.head.append(element("link", { rel: "stylesheet", href, onload: resolve, onerror: reject }))
   })
 
+// What is shown
+
 /**
- * Gives what opens it.
- * @param {URL} root
- * @param {string} catalogue
+ * What is said of the results.
+ * @param {Pick<Awaited<ReturnType<typeof ask>>, "wanted" | "results" | "more">} found
+ * @param {boolean} isPreview
  */
-export async function make(root, catalogue) {
-  const { core, load } = loader(root),
-    reading = reader(root, core)
-  reading.prepare()
-  await styled()
-  const input = element("input", {
+export function counted({ wanted, results, more }, isPreview) {
+  const where = isPreview ? " among the pages that the preview has built so far" : "",
+    n = results.length
+  if (!wanted.length) return ""
+  return n ? `${more ? "Top " : ""}${n} ${n === 1 ? "result" : "results"}${where}` : `No results${where}. `
+}
+/**
+ * Where a key leads in a list; undefined for one that leads nowhere.
+ * @param {string} key
+ * @param {number} at the chosen one; -1 for none
+ * @param {number} n
+ */
+export function led(key, at, n) {
+  /** @type {Record<string, number>} */
+  const places = {
+    ArrowDown: at + 1,
+    ArrowUp: at < 0 ? n - 1 : at - 1,
+    PageDown: Math.min(at + 5, n - 1),
+    PageUp: Math.max(at - 5, 0),
+  }
+  return Object.hasOwn(places, key) && n ? (places[key] + n) % n : undefined
+}
+
+// The view
+
+/** @param {string} content @param {Term[]} wanted */
+const text = (content, wanted) =>
+  marked(content, wanted).map((piece, n) => (n % 2 ? element("mark", {}, piece) : piece))
+
+const field = (/** @type {() => void} */ oninput) =>
+  element("input", {
+    oninput,
     type: "search",
     role: "combobox",
     "aria-label": "Search",
@@ -152,103 +166,112 @@ export async function make(root, catalogue) {
     spellcheck: "false",
     enterkeyhint: "go",
   })
-  const list = element("div", { id: "ep-found", role: "listbox", "aria-label": "Results", hidden: "" })
-  const status = element("p", { role: "status" })
-  const spoken = element("p", { class: "ep-spoken", "aria-live": "polite" }) // an answer that comes later
-  const close = element("button", { type: "button" }, "Close")
-  const form = element("form", { role: "search" }, input, close)
-  const dialog = element("dialog", { class: "ep-search", "aria-label": "Search" }, form, status, list, spoken)
-  document.body.append(dialog)
 
-  let asked = 0
+/** The dialog: what is typed, and the list of what was found. */
+class Search {
+  input = field(() => this.typed())
+  list = element("div", { id: "ep-found", role: "listbox", "aria-label": "Results", hidden: true })
+  status = element("p", { role: "status" })
+  spoken = element("p", { class: "ep-spoken", "aria-live": "polite" }) // an answer that comes later
+  close = element("button", { type: "button", onclick: this.shut.bind(this) }, "Close")
+  form = element("form", { role: "search", onsubmit: event => event.preventDefault() }, this.input, this.close)
+  dialog = element(
+    "dialog",
+    { class: "ep-search", "aria-label": "Search", onkeydown: this.key.bind(this), onclick: this.clicked.bind(this) },
+    ...[this.form, this.status, this.list, this.spoken],
+  )
+  asked = 0
   /** @type {number | undefined} */
-  let waiting
-  const options = () => [...list.children]
-  /** @returns {Element?} */
-  const active = () => list.querySelector("[aria-selected=true]")
+  waiting
+  answering = Promise.resolve()
 
-  function choose(/** @type {Element | undefined} */ option) {
-    active()?.setAttribute("aria-selected", "false")
+  /** @param {URL} root @param {string} catalogue */
+  constructor(root, catalogue) {
+    const { core, load } = loader(root)
+    this.root = root
+    this.instead = () => element("a", { href: catalogue }, "All models")
+    this.core = core
+    this.load = load
+    this.reading = reader(root, core)
+    this.reading.prepare()
+  }
+  /** @param {string | undefined} question */
+  open(question) {
+    if (question !== undefined) this.input.value = question
+    if (!this.dialog.open) this.dialog.showModal()
+    this.input.select()
+    this.answer()
+  }
+  shut() {
+    this.dialog.close()
+  }
+  /** @returns {Element?} */
+  active() {
+    return this.list.querySelector("[aria-selected=true]")
+  }
+  choose(/** @type {Element | undefined} */ option) {
+    this.active()?.setAttribute("aria-selected", "false")
     if (option) {
       option.setAttribute("aria-selected", "true")
       option.scrollIntoView({ block: "nearest" })
-      input.setAttribute("aria-activedescendant", option.id)
-    } else input.removeAttribute("aria-activedescendant")
+      this.input.setAttribute("aria-activedescendant", option.id)
+    } else this.input.removeAttribute("aria-activedescendant")
   }
-
-  /**
-   * @param {string} content
-   * @param {Term[]} wanted
-   */
-  const text = (content, wanted) =>
-    marked(content, wanted).map((piece, n) => (n % 2 ? element("mark", {}, piece) : piece))
-
   /**
    * @param {Shown} result
    * @param {Term[]} wanted
    * @param {number} n
    */
-  const option = ({ kind, address, title, above, said }, wanted, n) =>
-    element(
+  option({ kind, address, title, above, said }, wanted, n) {
+    const href = new URL(address, this.root),
+      at = { id: `ep-found-${n}`, "data-kind": kind, href, tabindex: "-1", "aria-selected": "false" },
+      parts = [element("strong", {}, ...text(title, wanted)), " "]
+    return element(
       "a",
-      {
-        role: "option",
-        id: `ep-found-${n}`,
-        "data-kind": kind,
-        href: new URL(address, root),
-        tabindex: "-1",
-        "aria-selected": "false",
-      },
-      element("span", { class: "ep-kind" }, above || KINDS[kind]),
-      " ",
-      element("strong", {}, ...text(title, wanted)),
-      " ",
+      { role: "option", ...at },
+      ...[element("span", { class: "ep-kind" }, above || KINDS[kind]), " ", ...parts],
       element("span", { class: "ep-said" }, ...text(said, wanted)),
     )
-
-  async function answer() {
-    const number = ++asked,
+  }
+  async answer() {
+    const { input, list, spoken, status } = this,
+      number = ++this.asked,
       question = input.value
-    clearTimeout(waiting)
+    clearTimeout(this.waiting)
     try {
-      const { wanted, results, more, note } = await ask(question, await core, load, reading.read)
-      const where = (await core).isPreview ? " among the pages that the preview has built so far" : ""
-      if (number !== asked) return // something else was typed meanwhile
-      list.replaceChildren(...results.map((result, n) => option(result, wanted, n)))
+      const core = await this.core,
+        found = await ask(question, core, this.load, this.reading.read),
+        { wanted, results, note } = found
+      if (number !== this.asked) return // something else was typed meanwhile
+      list.replaceChildren(...results.map((result, n) => this.option(result, wanted, n)))
       list.scrollTop = 0
-      choose(options()[0])
+      this.choose(list.children[0])
       spoken.replaceChildren()
-      status.replaceChildren(
-        !wanted.length
-          ? ""
-          : results.length
-            ? `${more ? "Top " : ""}${results.length} ${results.length === 1 ? "result" : "results"}${where}`
-            : `No results${where}. `,
-      )
-      if (wanted.length && !results.length) status.append(instead("All models"))
+      status.replaceChildren(counted(found, !!core.isPreview))
+      if (wanted.length && !results.length) status.append(this.instead())
       if (note) status.append(`. ${note}`)
       const places = results.flatMap((result, n) => (result.isComputed ? [{ result, place: list.children[n] }] : []))
-      if (places.length) waiting = setTimeout(() => answered(question, places, wanted), PAUSE)
+      if (places.length) this.waiting = setTimeout(() => this.answered(question, places, wanted), PAUSE)
     } catch (error) {
       console.warn(error)
       list.replaceChildren()
-      status.replaceChildren("The search index could not be loaded. ", instead("All models"))
+      status.replaceChildren("The search index could not be loaded. ", this.instead())
     }
     list.hidden = !list.children.length
     input.setAttribute("aria-expanded", String(!list.hidden))
   }
-
   /**
    * Puts each answer where its result stands, and says them; where all agree, the first result has the answer of all.
    * @param {string} question
    * @param {{ result: Shown, place: Element }[]} places
    * @param {Term[]} wanted
    */
-  async function answered(question, places, wanted) {
+  async answered(question, places, wanted) {
+    const { list, status } = this
     /** @type {Answer[]} */
     let found
     try {
-      found = await reading.answer(question)
+      found = await this.reading.answer(question)
     } catch (error) {
       console.warn(error)
       found = places.map(({ result: { title } }) => ({
@@ -259,69 +282,57 @@ export async function make(root, catalogue) {
     }
     if (!places[0].place.isConnected) return // something else was typed meanwhile
     for (const { place } of places.slice(found.length)) place.remove()
-    status.firstChild?.replaceWith(status.firstChild.textContent?.replace(/\d+/, `${options().length}`) ?? "")
-    if (!active()) choose(options()[0])
+    status.firstChild?.replaceWith(status.firstChild.textContent?.replace(/\d+/, `${list.children.length}`) ?? "")
+    if (!this.active()) this.choose(list.children[0])
     found.forEach(({ title, said, fitting }, n) => {
       const { place } = places[n]
       place.querySelector("strong")?.replaceChildren(...text(title, wanted))
       place.querySelector(".ep-said")?.replaceChildren(said)
-      if (fitting) place.after(option({ ...fitting }, wanted, list.children.length))
+      if (fitting) place.after(this.option({ ...fitting }, wanted, list.children.length))
     })
-    spoken.replaceChildren(found.map(({ title, said }) => `${title}. ${said}`).join(" "))
+    this.spoken.replaceChildren(found.map(({ title, said }) => `${title}. ${said}`).join(" "))
   }
 
-  const instead = (/** @type {string} */ words) => element("a", { href: catalogue }, words)
-
-  let answering = Promise.resolve()
-  input.addEventListener("input", () => {
-    const question = input.value
-    answering = new Promise(later => setTimeout(later, 80)).then(() => {
-      if (question === input.value) return answer()
+  typed() {
+    const question = this.input.value
+    this.answering = new Promise(later => setTimeout(later, 80)).then(() => {
+      if (question === this.input.value) return this.answer()
     })
-  })
-  dialog.addEventListener("keydown", event => {
+  }
+  key(/** @type {KeyboardEvent} */ event) {
     event.stopPropagation() // the theme's own keys
-    if (event.target !== input || event.isComposing) return
-    const all = options(),
-      at = all.findIndex(one => one === active())
-    /** @type {Record<string, number>} */
-    const places = {
-      ArrowDown: at + 1,
-      ArrowUp: at < 0 ? all.length - 1 : at - 1,
-      PageDown: Math.min(at + 5, all.length - 1),
-      PageUp: Math.max(at - 5, 0),
-    }
-    const to = places[event.key]
-    if (to !== undefined && all.length) {
-      event.preventDefault()
-      choose(all[(to + all.length) % all.length])
-    } else if (event.key === "Escape") {
-      event.preventDefault() // which would empty the box first
-      dialog.close()
-    } else if (event.key === "Enter") {
-      event.preventDefault()
+    if (event.target !== this.input || event.isComposing) return
+    const all = [...this.list.children],
+      at = all.findIndex(one => one === this.active()),
+      to = led(event.key, at, all.length)
+    if (to === undefined && !["Escape", "Enter"].includes(event.key)) return
+    event.preventDefault() // Escape would empty the box first
+    if (to !== undefined) this.choose(all[to])
+    else if (event.key === "Escape") this.shut()
+    else {
       const { ctrlKey, metaKey, shiftKey } = event
-      answering.then(() =>
-        active()?.dispatchEvent(
+      this.answering.then(() =>
+        this.active()?.dispatchEvent(
           new MouseEvent("click", { bubbles: true, cancelable: true, ctrlKey, metaKey, shiftKey }),
         ),
       )
     }
-  })
-  form.addEventListener("submit", event => event.preventDefault())
-  close.addEventListener("click", () => dialog.close())
-  dialog.addEventListener("click", event => {
-    const { target } = event
-    if (target === dialog)
-      dialog.close() // beside it
-    else if (target instanceof Element && target.closest("a") && !event.ctrlKey && !event.metaKey && !event.shiftKey)
-      setTimeout(() => dialog.close())
-  })
-
-  return (/** @type {string | undefined} */ question) => {
-    if (question !== undefined) input.value = question
-    if (!dialog.open) dialog.showModal()
-    input.select()
-    answer()
   }
+  clicked(/** @type {MouseEvent} */ { target, ctrlKey, metaKey, shiftKey }) {
+    const isLeft = target instanceof Element && target.closest("a") && !ctrlKey && !metaKey && !shiftKey
+    if (target === this.dialog) this.shut()
+    else if (isLeft) setTimeout(() => this.shut())
+  }
+}
+
+/**
+ * Gives what opens it.
+ * @param {URL} root
+ * @param {string} catalogue
+ */
+export async function make(root, catalogue) {
+  const search = new Search(root, catalogue)
+  await styled()
+  document.body.append(search.dialog)
+  return search.open.bind(search)
 }
