@@ -324,7 +324,7 @@ def _shares(
         ends[0] += 1536 if pools.has_latents else 8 * sum(captured)
     if memory > 60 * 1024:
         ends = [max(one, Fraction(10 * 1024)) for one in ends]
-    low, high = [Fraction(int((memory - one) / memory * 1000 + Fraction(1, 2)), 1000) for one in ends]
+    low, high = [max(Fraction(int((memory - one) / memory * 1000 + Fraction(1, 2)), 1000), Fraction(0)) for one in ends]
     if whole(options, "length", longest) > 8192 and any(card.vendor == "AMD" for card in cards):
         low *= Fraction(85, 100)
     return low, high
@@ -622,7 +622,9 @@ def _notes(pools: Pools, shares: tuple[Fraction, Fraction] | None, has_uncounted
             "The draft has a pool of its own, which is not counted: name its config.json with "
             "--speculative-draft-model-path."
         )
-    if shares is not None:
+    if shares is not None and not shares[1]:
+        found.append("For a device of this size its source computes no --mem-fraction-static above 0: give one.")
+    elif shares is not None:
         low, high = [decimal(share) for share in shares]
         found.append(
             "It computes --mem-fraction-static from the card and other options, by its source: here "
