@@ -404,7 +404,7 @@ def test_the_share_that_sglang_takes_by_default(call, share):
 
 @pytest.mark.parametrize(("card", "said"), [("2048MiB", "above 0: give one"), ("3840MiB", "here 0 to 0.029, and")])
 def test_sglang_takes_no_share_below_nothing(card, said):
-    """512 + 1.5 · 2,048 + 128 + 2 · 8 MiB leave 112 of 3,840, less than the graphs of prompts take, and of 2,048 none."""
+    """512 + 1.5 · 2,048 + 128 + 2 · 8 MiB leave 112 of 3,840, less than prompts’ graphs take; and of 2,048 none."""
     notes = " ".join(answer(f"qwen3-0.6b --engine sglang --on {card}").deployment.notes)
     assert said in notes and "-0" not in notes and "-1" not in notes, notes
 
