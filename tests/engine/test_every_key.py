@@ -95,6 +95,7 @@ UNLIKE = [
     ("pix2struct_text_model", {"is_encoder_decoder": None}, "is_encoder_decoder is left out"),
     ("xglm", {"pad_token_id": 2}, "pad_token_id = 2"),
     ("longcat_flash", {"head_dim": 1}, "head_dim = 1"),
+    ("mistral", {"sliding_window": 1}, "drops no rows"),
     ("qwen3_omni_moe_text", {"sliding_window": 2}, "keeps no more rows"),
     ("step3p5", {"n_routed_experts": None, "num_local_experts": 6}, "reads n_routed_experts"),
     ("zamba", {"tie_word_embeddings": False}, "also unties the layers"),

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 from reference import close, golden
+from reference.configs import all_configs
 
 from macros.catalogue.presets import make, model
 from macros.engine.dims import Dim, free
@@ -452,6 +453,14 @@ def test_configs_that_cannot_be(name, change, message):
     with pytest.raises(Problem) as problem:
         make("test", {k: v for k, v in (raw(name) | change).items() if v is not None}).counts
     assert message in str(problem.value) and "\n" not in str(problem.value)
+
+
+def test_layers_after_the_last_whole_group_are_said():
+    """vLLM and the makers' class of Ling 2.5 give them another kind of attention."""
+    raw = all_configs()["bailing_moe_v2_5"]
+    [said] = make("x", raw).read_otherwise
+    assert said.startswith("layer_group_size = 3: ") and "whole group" in said
+    assert not make("x", raw | {"layer_group_size": 2}).read_otherwise
 
 
 def test_labels():

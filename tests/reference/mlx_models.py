@@ -45,10 +45,12 @@ def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
         raw = {published.get(name, name): value for name, value in raw.items()}
     model = module.Model(module.ModelArgs.from_dict(raw))
     if model_type == "bailing_moe_linear":
-        # The first layer has the second's decay in mlx-lm, and in the makers' own class one that is faster still:
-        # 1 - (layer_idx - 1) / (num_hidden_layers - 1) + 1e-5 of the slopes, with no bound.
-        first = model.layers[0].attention
-        first._slope = first._slope * (1 + 1 / (raw["num_hidden_layers"] - 1) + 1e-5) / (1 + 1e-5)
+        # mlx-lm gives each layer the decay of the one before; see lightning.py for why it is its own here.
+        last = raw["num_hidden_layers"] - 1
+        for i, layer in enumerate(model.layers):
+            if hasattr(layer.attention, "_slope"):
+                damped = 1 - max(0, i - 1) / last + 1e-5
+                layer.attention._slope = layer.attention._slope * (1 - i / last + 1e-5) / damped
     return model
 
 

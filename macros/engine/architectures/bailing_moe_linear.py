@@ -1,7 +1,7 @@
 """Ring-linear 2.0: a few layers of lightning attention to one of Ling 2's, and Ling 2's experts.
 
-The decay of a layer is that of the layer before it in Ling 2.5. Sources: arXiv 2510.19338; mlx-lm 0.32,
-models/bailing_moe_linear.py, whose tensor names are those of the published files.
+Sources: arXiv 2510.19338; mlx-lm 0.32, models/bailing_moe_linear.py, whose tensor names are those of the published
+files; for the decay, see `lightning.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..ops import Mixed, embed, feed_forward, positions, rms_norm, rope_table, u
 from ..steps import Role, step
 from . import architecture
 from .bailing_moe import Ling2, attention, mixture_of_experts
-from .config import Interval, Size, activation, config, derived, fixed, key
+from .config import Interval, Size, activation, config, derived, key
 from .lightning import lightning_attention
 
 
@@ -29,7 +29,6 @@ class RingLinear(Ling2):
     # linear attention
     n_linear_heads: Size = derived(lambda c: c.n_heads)
     d_linear_head: Size = derived(lambda c: c.d_head)
-    undamped_layer: int = fixed(1)
     activated: Literal[False] = key("linear_silu", False)
     n_norm_groups: Size = key("group_norm_size")
 

@@ -16,8 +16,15 @@ from .bailing_hybrid import Ling3, attention
 from .config import Interval, Size, activation, config, fixed, key
 from .deepseek_v3 import mixture_of_stacked_experts
 from .lightning import lightning_attention
+from .otherwise import Otherwise, Table
 from .rope_config import read_rope
 from .tensor_layouts import FUSED
+
+
+def _leaves_some(raw: Table) -> bool:
+    """Whether the layers are no whole number of groups."""
+    layers, size = raw.get("num_hidden_layers"), raw.get("layer_group_size")
+    return isinstance(layers, int) and isinstance(size, int) and size > 0 and layers % size != 0
 
 
 @config
@@ -29,7 +36,6 @@ class Ling25(Ling3):
     layer_group_size: Interval = key("layer_group_size", 1)
     # linear attention
     d_conv: int = fixed(0)
-    undamped_layer: int = fixed(0)
     bounded_decay: bool = fixed(False)
     least_log_decay: float = fixed(0.0)
     qk_norm: bool = key("use_qk_norm", False)
@@ -42,7 +48,14 @@ class Ling25(Ling3):
     balanced: Literal[True] = key("moe_router_enable_expert_bias", True)
 
     ignored = Ling3.ignored - {"use_qk_norm", "linear_silu", "group_norm_size", "moe_router_enable_expert_bias"}
-    otherwise = ()
+    otherwise = (
+        Otherwise(
+            "layer_group_size",
+            _leaves_some,
+            "vLLM and SGLang give the layers after the last whole group linear attention, as is done here; the makers’ "
+            "class gives them full attention",
+        ),
+    )
 
     def check(self) -> None:
         super().check()

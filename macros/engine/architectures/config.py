@@ -31,7 +31,7 @@ from ..errors import Problem, closest_key, nearest, shorten
 from ..interface import Mask
 from ..ops import ACTIVATIONS, Activation, Full, Rope, SlidingWindow
 from ..validation import plain_words
-from .otherwise import ROUNDED, Otherwise, rounded_head
+from .otherwise import ROUNDED, Otherwise, rounded_head, window_of_one
 from .rope_config import OLDER_ROPE_KEYS, fold_rope
 
 Size = Annotated[int, msgspec.Meta(gt=0, le=2**31)]
@@ -265,7 +265,7 @@ class Config:
             for row in cls.otherwise
             if row.differs(raw)
         ]
-        return rounded_head(raw) + differs
+        return rounded_head(raw) + window_of_one(raw) + differs
 
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> tuple[Self, list[str]]:

@@ -136,6 +136,13 @@ def with_rounded_head(raw: Table, rounds_heads: Mapping[str, bool]) -> Table:
     return {**raw, "head_dim": wide // n, ROUNDED: rounds_heads[kind]}
 
 
+def window_of_one(raw: Table) -> list[str]:
+    """A line if a window is one token long."""
+    if raw.get("sliding_window") != 1 or raw.get("use_sliding_window") is False:
+        return []
+    return ["sliding_window = 1: the cache of transformers 5.24 drops no rows from a window of one token"]
+
+
 def rounded_head(raw: Table) -> list[str]:
     """A line if the width of a head was rounded down."""
     n, wide, head = (raw.get(name) for name in ("num_attention_heads", "hidden_size", "head_dim"))
