@@ -5,6 +5,7 @@ import { M } from "./engine/base.mjs"
 import { BOUNDS, named, Problem, py, shorten } from "./problems.mjs"
 
 const AGAIN = "download the file again",
+  MOST_NUMBERS = 2n ** 62n,
   FIRST = 2 ** 22, // bytes that hold most headers
   LARGEST_HEADER = 2 ** 27,
   MOST_KEYS = 100_000n,
@@ -130,7 +131,7 @@ function parsed(reader) {
   reader.at = 4
   const version = reader.whole32()
   if (version !== 2 && version !== 3) {
-    const what = version % 65_536 === 0 ? "is big-endian" : `is of version ${version} of GGUF; 2 and 3 are read`
+    const what = version % 65_536 === 0 ? "is big-endian" : `is GGUF version ${version}; 2 and 3 are read`
     throw Problem(what, "convert it with a current llama.cpp")
   }
   const count = reader.whole64(),
@@ -171,10 +172,12 @@ function listed(/** @type {Reader} */ reader) {
     kind = reader.whole32(),
     offset = reader.whole64(),
     known = M["counting.gguf_types"].BY_ID.read(BigInt(kind))
-  if (!known) throw Problem(`${named(name)} is of type ${kind}, which is not known`, "update this site, or the file")
+  if (!known) throw Problem(`${named(name)} is of type ${kind}, which is not known`, "convert the model again")
   const [type, block, bytes] = known,
     numbers = shape.reduce((all, n) => all * n, 1n)
-  if ((shape.at(-1) ?? 1n) % block || numbers > 2n ** 62n) {
+  if (numbers > MOST_NUMBERS)
+    throw Problem(`${named(name)} has ${grouped(numbers)} numbers, more than ${grouped(MOST_NUMBERS)}`, AGAIN)
+  if ((shape.at(-1) ?? 1n) % block) {
     const what = `${type} of shape ${shorten(shape)}, whose rows are not whole blocks of ${block}`
     throw Problem(`${named(name)} is ${what}`, AGAIN)
   }
@@ -310,11 +313,11 @@ function inOrder(/** @type {File[]} */ given) {
 function add(all, { metadata, tensors }, number, parts) {
   const count = metadata.get("split.count") ?? null,
     place = metadata.get("split.no") ?? null,
-    mend = "give the files their own names again"
+    mend = "restore the files' original names"
   if (count !== null && count !== BigInt(parts) && !(count === 0n && parts === 1))
     throw Problem(`split.count = ${shorten(count)}, and its name says ${parts}`, mend)
   if (parts > 1 && place !== null && place !== BigInt(number))
-    throw Problem(`split.no = ${shorten(place)}, and it is number ${number}`, mend)
+    throw Problem(`split.no = ${shorten(place)}, and its name makes it number ${number}`, mend)
   if (!number) all.metadata = metadata
   for (const [name, tensor] of tensors) {
     if (all.tensors.has(name)) throw Problem(`lists ${named(name)}, which another part lists too`, AGAIN)

@@ -116,7 +116,7 @@ class Component:
     def image(self, width: int, height: int) -> Seen:
         """Its cost for an image of this many pixels. Raises `Problem` for an impossible size."""
         if not (1 <= width <= LARGEST_SIDE and 1 <= height <= LARGEST_SIDE):
-            raise Problem(f"an image of {width} × {height}", f"give sides of 1 to {LARGEST_SIDE:,} pixels")
+            raise Problem(f"an image of {width:,} × {height:,}", f"give sides of 1 to {LARGEST_SIDE:,} pixels")
         parts = [self._seen(grid) for grid in self.config.grids(height, width)]
         seen = Seen(*map(sum, zip(*parts)))
         return seen._replace(tokens=self.config.image_tokens(height, width, seen.tokens))
@@ -124,14 +124,16 @@ class Component:
     def sound(self, seconds: float) -> Seen:
         """Its cost for a sound. Raises `Problem` for an impossible length."""
         if not 0 < seconds <= MOST_SECONDS:
-            raise Problem(f"a sound of {seconds} seconds", f"give more than 0, and at most {MOST_SECONDS:,.0f}")
+            raise Problem(
+                f"a sound of {seconds:,} seconds", f"give more than 0 and at most {MOST_SECONDS:,.0f} seconds"
+            )
         seen = self._seen(self.config.moments(seconds))
         return seen._replace(tokens=self.config.sound_tokens(seconds, seen.tokens))
 
     def protein(self, residues: int) -> Seen:
         """Its cost for a protein of this many amino acids. Raises `Problem` for an impossible length."""
         if not 1 <= residues <= MOST_RESIDUES:
-            raise Problem(f"a protein of {residues} amino acids", f"give 1 to {MOST_RESIDUES:,}")
+            raise Problem(f"a protein of {residues:,} amino acids", f"give 1 to {MOST_RESIDUES:,}")
         return self._seen(self.config.residues(residues))
 
     def _seen(self, grid: Grid) -> Seen:
@@ -200,7 +202,7 @@ def _no_tower(whole: Mapping[str, Any], tables: Sequence[str]) -> Problem:
         return Problem(f"components.model_type = {shorten(model_type)}: no tower of this type is known", mend)
     parts = parts_of(model_type)
     if not tables:
-        return Problem("components: has no table of a tower", f"{model_type} has {', '.join(parts)}")
+        return Problem("components has no table of a tower", f"add one: {model_type} has {', '.join(parts)}")
     wrong = next((name for name in tables if name not in parts), None)
     if wrong is None:
         inner = shorten(whole[tables[0]].get("model_type"))

@@ -36,10 +36,10 @@ def verify_about(slug: str) -> None:
     today = datetime.datetime.now(datetime.UTC).date() + datetime.timedelta(days=1)  # allows for time zones
     said = mine.released.isoformat() if isinstance(mine.released, datetime.date) else str(mine.released)
     if said > today.isoformat()[: len(said)]:
-        raise Problem(f"released = {said}: a day to come", "correct it; a preset is of a model that is out")
+        raise Problem(f"released = {said} is in the future", "correct it: a preset describes a released model")
     if twice := next((other for other in _by_name()[mine.name] if other != slug), None):
         raise Problem(
-            f"name = {shorten(mine.name)}, and that of {place(paths()[twice])} is the same",
+            f"name = {shorten(mine.name)} is also the name of {place(paths()[twice])}",
             "give each a name of its own",
         )
     maker = mine.organization

@@ -23,6 +23,7 @@ from ..engine.files import opened, size_of
 
 MAGIC = b"GGUF"
 AGAIN = "download the file again"
+MOST_NUMBERS = 2**62  # of one tensor
 LARGEST_HEADER = 2**27  # bytes; the largest vocabularies of today take a tenth of it
 MOST_KEYS, MOST_TENSORS = 100_000, 200_000
 LONGEST_KEY, LONGEST_NAME, LONGEST_TEXT = 65_535, 1_000, 2**24  # bytes
@@ -166,11 +167,11 @@ def _parts(path: Path) -> list[Path]:
 def _check_split(one: Gguf, number: int, parts: int) -> None:
     count, place = one.metadata.get("split.count"), one.metadata.get("split.no")
     if count is not None and count != parts and not (count == 0 and parts == 1):
-        raise Problem(
-            f"split.count = {shorten(count)}, and its name says {parts}", "give the files their own names again"
-        )
+        raise Problem(f"split.count = {shorten(count)}, and its name says {parts}", "restore the files' original names")
     if parts > 1 and place is not None and place != number:
-        raise Problem(f"split.no = {shorten(place)}, and it is number {number}", "give the files their own names again")
+        raise Problem(
+            f"split.no = {shorten(place)}, and its name makes it number {number}", "restore the files' original names"
+        )
 
 
 class _Short(Problem):
@@ -267,7 +268,7 @@ def _parsed(reader: _Reader, path: Path, size: int) -> Gguf:
     version = reader.number("I")
     if version not in (2, 3):
         is_turned = version & 0xFFFF == 0
-        what = "is big-endian" if is_turned else f"is of version {version} of GGUF; 2 and 3 are read"
+        what = "is big-endian" if is_turned else f"is GGUF version {version}; 2 and 3 are read"
         raise Problem(what, "convert it with a current llama.cpp")
     tensors, keys = reader.number("Q"), reader.number("Q")
     for count, most, of in ((keys, MOST_KEYS, "keys"), (tensors, MOST_TENSORS, "tensors")):
@@ -304,10 +305,12 @@ def _listed(reader: _Reader) -> tuple[str, str, tuple[int, ...], int, int]:
     shape = tuple(reversed([reader.number("Q") for _ in range(axes)]))
     kind, offset = reader.number("I"), reader.number("Q")
     if kind not in BY_ID:
-        raise Problem(f"{named(name)} is of type {kind}, which is not known", "update this program, or the file")
+        raise Problem(f"{named(name)} is of type {kind}, which is not known", "convert the model again")
     type, block, block_bytes = BY_ID[kind]
     numbers = math.prod(shape)
-    if (shape[-1] if shape else 1) % block or numbers > 2**62:
+    if numbers > MOST_NUMBERS:
+        raise Problem(f"{named(name)} has {numbers:,} numbers, more than {MOST_NUMBERS:,}", AGAIN)
+    if (shape[-1] if shape else 1) % block:
         what = f"{named(name)} is {type} of shape {shorten(list(shape))}, whose rows are not whole blocks of {block}"
         raise Problem(what, AGAIN)
     return name, type, shape, numbers // block * block_bytes, offset

@@ -72,6 +72,8 @@ BEGINS = ("llama3", "llama-v3", "llama-bpe", "falcon3", "pixtral", "tekken")
 def tokenizer_json(file: Gguf) -> dict[str, Any]:
     """The contents of a tokenizer.json. Raises `Problem`."""
     kind = file.metadata.get("tokenizer.ggml.model")
+    if kind is None:
+        raise Problem("has no tokenizer: tokenizer.ggml.model is missing", INSTEAD)
     if kind not in ("gpt2", "llama"):
         raise Problem(f"tokenizer.ggml.model = {shorten(kind)}: this kind of tokenizer is not read", INSTEAD)
     tokens = [str(token) for token in _list(file, "tokenizer.ggml.tokens")]
@@ -101,7 +103,9 @@ def _list(file: Gguf, key: str, otherwise: Sequence[Any] | None = None) -> Seque
     values = file.list_of(key)
     if values is not None:
         return values
-    if otherwise is not None and key not in file.metadata:
+    if key not in file.metadata:
+        if otherwise is None:
+            raise Problem(f"{key} is missing", INSTEAD)
         return otherwise
     raise Problem(f"{key} = {shorten(file.metadata.get(key))}: expected a list", INSTEAD)
 

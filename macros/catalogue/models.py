@@ -298,13 +298,13 @@ class Model:
                 f"({held - published.parameters:+,})",
                 "correct [config] or the figure, or name the difference in [[published.extra]]",
             )
-        for figure in published.other if published else ():
+        for n, figure in enumerate(published.other if published else ()):
             here = self.held(figure.extra)
             if figure.exact and figure.parameters != here:
                 raise Problem(
-                    f"published.other parameters = {figure.parameters:,}, and the forward pass with its extra rows "
-                    f"gives {here:,} ({here - figure.parameters:+,})",
-                    "correct the rows",
+                    f"published.other[{n}].parameters = {figure.parameters:,}, and the forward pass with its extra "
+                    f"rows gives {here:,} ({here - figure.parameters:+,})",
+                    "correct the figure or its rows",
                 )
 
 

@@ -325,17 +325,14 @@ def _check_parameter(m: Module, key: str, adapter: Adapter, peft: Peft) -> None:
             "name other target modules, such as those of attention, or use LoRA",
         )
     if len(m.shape) not in (2, 3):
-        raise Problem(
-            f"target parameter {key}: it has {len(m.shape)} dimensions, and PEFT adapts two or three", "name others"
-        )
+        what = f"target parameter {key} has {len(m.shape)} dimensions: PEFT adapts parameters of two or three"
+        raise Problem(what, "name others")
     if m.holder == "":
-        raise Problem(f"target parameter {key}: it is the model's own", "name one of a module")
+        raise Problem(f"target parameter {key} belongs to no module", "name others")
 
 
 def _not_found(known: tuple[Module, ...], adapter: Adapter) -> Problem:
     ends = list(dict.fromkeys(m.name.rpartition(".")[2] for m in known if m.kind is Kind.LINEAR))
-    if not ends:
-        return Problem("the model has no linear layers to adapt", "train it in full, with the method full")
     targets = (adapter.targets,) if isinstance(adapter.targets, str) else adapter.targets or ()
     wrong = ", ".join(shorten(t) for t in (*targets, *adapter.parameters)[:5])
     mend = f"name some of {', '.join(ends[:20])}, or {ALL_LINEAR}"

@@ -58,7 +58,7 @@ def _card(text: str, known: Mapping[str, Accelerator]) -> Card:
     free = [part[len(FREE) :].strip() for part in parts if part.lower().startswith(FREE)]
     rest = ",".join([part for part in parts if not part.lower().startswith(FREE)])
     if len(free) > 1:
-        raise Problem(f"{shorten(text)}: what is free is said twice", "say it once")
+        raise Problem(f"{shorten(text)}: the free memory is given twice", "give it once")
     said = memory_of(free[0]) if free else None
     if free and (said is None or not said.size):
         raise Problem(f"{shorten(free[0])}: not an amount of memory", "write it as in free:9862MiB")
@@ -72,6 +72,6 @@ def _card(text: str, known: Mapping[str, Accelerator]) -> Card:
     size = machine.memory_bytes
     if said is not None and said.size > size:
         if said.size * 10 > size * 11:
-            raise Problem(f"{shorten(text)}: more is free than there is", "correct one of the two")
+            raise Problem(f"{shorten(text)}: more memory is free than the device has", "correct one of the two")
         size = said.size  # makers say GB, and some mean GiB
     return Card(machine.name, size, size if said is None else said.size, vendor)

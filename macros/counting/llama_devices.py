@@ -169,7 +169,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
     mode = text(options, "mode", "layer")
     main = whole(options, "main", 0)
     if cards and main >= len(cards):
-        raise Problem(f"--main-gpu {main}: there are {len(cards):,} devices", "give a number from 0")
+        raise Problem(f"--main-gpu {main}: there are {len(cards):,} devices", f"give 0 to {len(cards) - 1}")
     shares = _shares(options, cards)
     if mode == "none":
         shares = [Fraction(1 if i == main else 0) for i in range(len(cards))]

@@ -211,13 +211,13 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
     as options. Raises `Problem`."""
     best: Deployment | None = None
     first: Deployment | None = None
-    wrong = Problem("the options of this log are not known", "give the model's options beside it")
+    wrong: Problem | None = None
     why, best_score, kept = "", -1, dict[str, Value]()
     for said, change in _variants(counted.log, counted.values):
         try:
             one = counted.deploy(change)
         except Problem as problem:
-            wrong = wrong if change else problem
+            wrong = wrong or problem  # the first is of the options as they are
             continue
         if not change:
             first = one
@@ -228,6 +228,7 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
         if not any(state in (State.DIFFERENT, State.ALONE) for state in states):
             break
     if best is None:
+        assert wrong is not None
         raise wrong
     return first, best, why, kept
 

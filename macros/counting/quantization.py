@@ -261,7 +261,8 @@ def _torchao(keys: Keys, raw: Keys) -> Quantization:
     said = _table(kinds.get("default"), f"{KEY}.quant_type.default")
     name, options = said.get("_type"), _table(said.get("_data", {}), f"{KEY}.quant_type.default._data")
     if len(kinds) > 1 or keys.get("include_input_output_embeddings") or said.get("_version", 2) != 2:
-        raise _unknown("quant_type", "another layout than that of version 2, for linear layers alone")
+        what = f"{KEY}: quant_type is not version 2 of one configuration for linear layers"
+        raise Problem(what, MEND)
     if name == "Int4WeightOnlyConfig" and options.get("int4_packing_format", "plain") == "plain":
         group = _size(options.get("group_size", 128), "group_size")
         form = replace(INT4, name="torchao-int4", block=(group,), scale_bits=32, is_whole=True)

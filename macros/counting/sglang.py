@@ -355,7 +355,7 @@ def _split(costs: Costs, options: Mapping[str, Value], cards: Sequence[Card]) ->
         raise Problem(f"{attention:,} ranks of attention: the model's sizes do not divide by it", f"give one of {able}")
     layers = costs.devices.n_layers
     if pipeline > 1 and layers % pipeline:
-        raise Problem(f"--pp-size {pipeline:,}: {layers:,} layers do not divide by it", "give a divisor")
+        raise Problem(f"--pp-size {pipeline:,} does not divide the {layers:,} layers", "give a divisor")
     expert = whole(options, "expert", 1)
     costs.devices.check_experts(expert, tensor)
     return tensor, Split(attention, expert, pipeline, data if apart else 1)

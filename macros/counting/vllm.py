@@ -219,11 +219,9 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
         for (window, chunk, size, is_index), layers in attention.items()
     ]
     sizes = {size for size, _ in states}
-    if len(sizes) > 1:
-        raise Problem("no rule is known for vLLM's pages of states of several sizes", "leave out the engine")
+    if len(sizes) > 1 or (states and any(kind.is_whole for kind in kinds)):
+        raise Problem("no rule is known for vLLM's pages of this model's states", "leave out the engine")
     if states:
-        if any(kind.is_whole for kind in kinds):
-            raise Problem("no rule is known for vLLM's pages of an indexer beside states", "leave out the engine")
         own = tuple(sorted([i for _, layers in states for i in layers]))
         return _with_states(kinds, own, sizes.pop(), setting, has_latents)
     if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size

@@ -408,7 +408,7 @@ class WeightFormats:
         copies = (1 if has_numbers else len(numbers)) * (1 if has_members else members)
         looked_up = (len(numbers) if has_numbers else 1) * (members if has_members else 1)
         if looked_up > MOST_LOOKED_UP:
-            raise Problem(f"{KEY}: {w.name} stands for {looked_up:,} modules to look for in its lists, too many", MEND)
+            raise Problem(f"{KEY}: {w.name} stands for {looked_up:,} modules, too many to look up in its lists", MEND)
         called = self._called(w, quantization.packed)
         found: dict[Format, int] = {}
         for layer in numbers if has_numbers else numbers[:1]:

@@ -39,4 +39,4 @@ def plain_words(message: str, kind: Any = None) -> str:
         "Invalid RFC3339 encoded date": "expected a day, such as 2024-04-18",
     }.items():
         message = message.replace(old, new)
-    return message
+    return re.sub("Object missing required field (.*)", r"\1 is missing", message)

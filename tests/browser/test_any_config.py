@@ -264,7 +264,7 @@ def tensor(name, *shape, kind=0, offset=0):
 WRONG = {
     "no magic": (b"GGUX" + bytes(20), "does not begin with GGUF"),
     "an end": (b"GGUF", "ends within its header"),
-    "a version": (gguf(version=1), "is of version 1 of GGUF"),
+    "a version": (gguf(version=1), "is GGUF version 1"),
     "big-endian": (gguf(version=3 << 24), "is big-endian"),
     "many keys": (gguf(counts=(0, 2**40)), "says that it has 1,099,511,627,776 keys"),
     "many tensors": (gguf(counts=(2**63, 0)), "tensors, more than 200,000"),

@@ -469,11 +469,11 @@ def test_a_family_is_spelt_in_one_way(catalogue):
 @pytest.mark.parametrize(
     "old, new, found",
     [
-        ("2024-04-18", "2127-12-18", "released = 2127-12-18: a day to come; correct it"),
-        ("2024-04-18", '"2099-12"', "released = 2099-12: a day to come"),
+        ("2024-04-18", "2127-12-18", "released = 2127-12-18 is in the future; correct it"),
+        ("2024-04-18", '"2099-12"', "released = 2099-12 is in the future"),
         ("2024-04-18", '"2024"', None),
         ('"Someone"', '"SomeOne"', "organization = 'SomeOne': other presets spell it 'Someone'; write \"Someone\""),
-        ("", "", "name = 'Tiny', and that of macros/presets/llama/tiny.toml is the same; give each a name of its own"),
+        ("", "", "name = 'Tiny' is also the name of macros/presets/llama/tiny.toml; give each a name of its own"),
     ],
 )
 def test_what_two_presets_cannot_say_is_refused_of_each_and_of_all(catalogue, capsys, old, new, found):
