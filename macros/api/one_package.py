@@ -51,7 +51,7 @@ class OtherName:
         return ModuleSpec(fullname, cast(Any, SameModule(known.name)), origin=known.origin) if known else None
 
     def leads_here(self) -> bool:
-        """Whether the other name, by all other finders, leads to this folder too."""
+        """Whether all other finders also resolve the other name to this folder."""
         others = (finder.find_spec(self.other, None) for finder in sys.meta_path if finder is not self)
         there = next(filter(None, others), None)
         here = sys.modules[self.first].__file__

@@ -104,7 +104,7 @@ class Speculative(Tabular):
 
     @property
     def draft_cache_bytes(self) -> int:
-        """The draft's KV cache of the batch."""
+        """The draft's KV cache for the batch."""
         if self.draft is None:
             return 0
         return self.draft.counts.cache_bytes(self.given.tokens, self.given.item_bytes) * self.given.batch

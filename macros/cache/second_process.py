@@ -162,7 +162,7 @@ def is_under_way() -> bool:
 
 
 def computed(name: str, compute: Callable[[], T]) -> T:
-    """The result of a task, from whichever process reaches it first."""
+    """The result of a task, from the process that reaches it first."""
     if _under_way and (there := _under_way[-1].result(name)) is not None:
         value, records = there
         disk.take_over(records)

@@ -101,7 +101,7 @@ class Gguf(NamedTuple):
         return said
 
     def of(self, key: str) -> Value | None:
-        """A value of the architecture's own: its key, without the architecture's name in front."""
+        """A value under the architecture's prefix; the key is given without it."""
         return self.metadata.get(f"{self.architecture}.{key}")
 
     def listed(self, key: str) -> list[Scalar] | None:

@@ -31,7 +31,7 @@ class Short(NamedTuple):
 
     figure: int
     last_digit: int
-    scale: int  # of a count, to be in these units
+    scale: int  # the factor of a count in these units
     whole: str
     unit: str
 

@@ -273,7 +273,7 @@ def _in_one_line(repository: str, revision: str | None) -> Iterator[None]:
 
 
 def _http_error(library) -> type[Exception]:
-    """The base class of the errors of the library's own client: `httpx`'s, whichever of its releases it is."""
+    """The base class of the client library's errors: `httpx`'s, in any of its releases."""
     return next(
         one for one in library.errors.HfHubHTTPError.__mro__ if one.__name__ in ("HTTPError", "RequestException")
     )

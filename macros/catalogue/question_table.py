@@ -51,7 +51,7 @@ class Meaning:
         self.is_of_machine = False  # asks what a machine is, not what runs on it
         self.is_billing = False  # asks what a token costs
         self.is_offloading = False  # asks for a part on the host
-        self.is_bare = False  # has no word besides what was read, and words of any question
+        self.is_bare = False  # has no words left but those of any question
         self.corrected: list[tuple[str, str]] = []
         self.alike: list[tuple[str, str]] = []  # names of models with the shapes of another, and its title
         self.unused: list[str] = []

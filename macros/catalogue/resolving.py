@@ -81,7 +81,7 @@ _FILLERS = frozenset(
 _COUNTED = frozenset("awq block bnb dynamic fp4 fp8 gptq mxfp4 nf4 nvfp4 nvfp4a16 w4a16 w8a8".split())
 # Words of formats that are not counted; `ud` marks Unsloth's own mixes.
 _UNCOUNTED = frozenset("aqlm autoround exl2 exl3 ggml hqq marlin mxfp8 onnx ov ud w4a4 w4a8 w8a16".split())
-_AFTER_FORMATS = frozenset("preview v2".split())  # of another release of the same conversion
+_AFTER_FORMATS = frozenset("preview v2".split())  # another release of the same conversion
 _OF_MIXES = frozenset("0 1 k l m nl s xl xs xxl xxs".split())
 _SHORTENED = frozenset("bf16 chat hf instruct it pt".split())
 _WIDTHS = {f"{n}bit": n for n in range(2, 9)} | {"int4": 4, "int8": 8}

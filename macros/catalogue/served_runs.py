@@ -83,7 +83,7 @@ class Stated(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     @property
     def implied_per_hour(self) -> Fraction:
-        """The price per device and hour that results in this cost."""
+        """The price per device-hour at which a run has this cost."""
         return Fraction(self.money_per_million) / 10**6 * Fraction(self.tokens_per_second) * 3600 / self.devices
 
 

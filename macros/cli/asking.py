@@ -83,7 +83,7 @@ def _shown(lead: Lead, answer: answering.Answer | None = None) -> Answer:
 
 
 def _of_model(one: Named) -> Answer:
-    """The answer for a model that was only named."""
+    """The answer to a question that only names a model."""
     preset = presets.preset(one.slug)
     if preset.config is None:
         return {"title": one.title, "said": "Its maker has not disclosed its sizes.", "address": one.page}

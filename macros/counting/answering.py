@@ -38,7 +38,7 @@ class Writing(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A title, a sentence, and the first format that fits if the requested one does not."""
+    """A title, a sentence, and the first format that fits, if the requested one does not."""
 
     title: str
     said: str

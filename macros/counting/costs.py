@@ -100,7 +100,7 @@ class Costs:
         def read(batch: int) -> int:
             return self.traffic.weight_bytes_read(1, batch, read_as, first=context == 1)
 
-        # Bytes per sequence for which compute leaves time. A whole batch's together must cover the weights.
+        # Bytes that can be read while one sequence is computed; a batch's together must cover the weights.
         bytes_left = seconds * given.machine.bytes_per_second - cache * parts
         if bytes_left * most < read(most) * parts:
             return None

@@ -46,7 +46,7 @@ CONTEXT_OF_PYTORCH = 287_047_680, 666_632_192
 CONTEXT_SOURCE = f"{PYTORCH}pull/86509"
 # `non_torch_memory` of its log, in hundredths of a GiB.
 OUTSIDE_OF_PYTORCH = 15 * GIB // 100, 39 * GIB // 100
-# `Graph capturing finished … took`, and its estimate before, in hundredths of a GiB.
+# What graph capture took, as the log prints it, and vLLM's estimate of it; both in hundredths of a GiB.
 GRAPHS = 11 * GIB // 100, 162 * GIB // 100
 VLLM = "https://github.com/vllm-project/vllm/"
 MLX = "https://github.com/ml-explore/mlx-lm/"

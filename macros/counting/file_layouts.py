@@ -21,7 +21,7 @@ _BESIDE = re.compile(
 )
 _OF_STACK = re.compile(r"_(blocks|scales|scale_inv|packed|scale|global_scale)$")  # of a stack of experts
 DESCRIPTION = ".quant_state."  # bitsandbytes' of a matrix, in JSON
-# Types whose shape in the file is the tensor's own.
+# Types that leave a tensor's shape as it is in the file.
 PLAIN = ("F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2", "F8_E4M3FN")
 
 

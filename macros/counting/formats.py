@@ -227,7 +227,7 @@ def cached_bytes(elements: int, item_bytes: ItemBytes) -> int:
     return int(elements * item_bytes)
 
 
-# Types, besides bfloat16, in which queries can meet a cache of so many bytes an element without loss.
+# Types besides bfloat16 in which queries lose nothing with a cache of this many bytes per element.
 CACHE_TYPES: dict[ItemBytes, tuple[str, ...]] = {1: ("fp8", "int8")}
 
 

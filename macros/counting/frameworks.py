@@ -19,7 +19,7 @@ from .engine_options import NUMBER, SWITCH, TOKENS, WHOLE, Option, Value, switch
 from .serving import window_of
 from .splits import VOCABULARIES, Split
 
-VOCABULARY = 128  # rows of a table are a multiple of so many by the tensor-parallel degree
+VOCABULARY = 128  # rows of a table are a multiple of this times the tensor-parallel degree
 MEGATRON = (
     Option("tensor", ("--tensor-model-parallel-size",), WHOLE, "ranks that share each matrix"),
     Option("pipeline", ("--pipeline-model-parallel-size",), WHOLE, "stages of layers"),

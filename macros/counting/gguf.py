@@ -38,7 +38,7 @@ Key = TypeVar("Key")
 Shape = tuple[int, ...]
 LARGEST_BLOCK = max([elements for elements, _ in BLOCKS.values()])  # elements; the sizes of all other blocks divide it
 Zones = tuple[tuple[int, tuple[int, ...]], ...]  # see `GgufFile._zones`
-STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # of an encoder and a decoder
+STACKS = (("encoder.block.", "enc.blk.{i}."), ("decoder.block.", "dec.blk.{i}."))  # an encoder and a decoder
 # Uses whose tensors are distinguished by layer; in a model with experts, by the layer in the name.
 _BY_LAYER = frozenset(("down", "gate", "up"))
 

@@ -625,7 +625,7 @@ def _sums(
     used = [spot for spot in spots[1:] if spot.layers or spot.weights]
     if len(spots) > 1:
         size = sum(spot.weights + spot.held for spot in used)
-        each = compute[0] * len(used), compute[1] * max(len(used), 1)  # long prompts are computed there all the same
+        each = compute[0] * len(used), compute[1] * max(len(used), 1)  # long prompts are computed there anyway
         low, high = [Fraction(size + one) * share for one, share in zip(each, SPREAD)]
         rule = "weights, caches and compute buffers of all devices; an estimate, as the last are"
         found.append(Figure("projected", "memory of all devices", low, high, "MiB", 0, rule, BY_SOURCE))

@@ -328,7 +328,7 @@ def _variants(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str
 
 
 def _variants_of_vllm(log: Log, values: Mapping[str, Value]) -> list[tuple[str, dict[str, Value]]]:
-    """Of vLLM: one state per sequence, a cache in fp8, ranks, blocks, and a draft without a rule."""
+    """vLLM's: one state per sequence, a cache in fp8, ranks, blocks, and a draft without a rule."""
     found: list[tuple[str, dict[str, Value]]] = []
     one_state: tuple[str, dict[str, Value]] = ("one state per sequence: prefix caching is off", {"prefix": False})
     if "prefix" not in values:

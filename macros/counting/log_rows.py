@@ -141,7 +141,7 @@ def _figures(deployment: Deployment, one: Found) -> list[Figure]:
 
 
 def is_host(place: str) -> bool:
-    """Whether a buffer lies in the host's memory."""
+    """Whether a buffer is in the host's memory."""
     return place.endswith("_Host") or place.startswith(("CPU", "Host", "BLAS"))
 
 

@@ -138,7 +138,7 @@ class Modules:
     """
 
     def __init__(self, names: Iterable[str], match: Match = Match.PARTS, ending: str = ""):
-        """`ending` comes after the name of a module before it is compared."""
+        """`ending` is appended to a module's name before the comparison."""
         self.match, self.ending = match, ending
         self.listed = tuple(dict.fromkeys(names))
         self.is_of_larger = any("language_model" in name for name in self.listed)  # names as part of a larger model

@@ -173,7 +173,7 @@ def pools_of(costs: Costs, tensor: int, item: int, state_item: int, stage: tuple
         at = 0 if own is None else 1
         window = max(window, own or 0)
         (values if k.holds is Holds.VALUES else keys)[at] += size * item * layers
-    if not kept:  # an encoder: each layer has a cache all the same
+    if not kept:  # an encoder: each layer has a cache anyway
         sizes_of = costs.counts.values()
         of_heads = sizes_of.get("n_kv_heads") or sizes_of.get("n_heads")
         if of_heads and "d_head" in sizes_of:
@@ -336,7 +336,7 @@ def _rest(cards: Sequence[Card], loaded: int, share: Fraction) -> int:
 
 
 def _split(costs: Costs, options: Mapping[str, Value], cards: Sequence[Card]) -> tuple[int, Split]:
-    """The ranks of --tp-size, and how the model lies on all of them. Raises `Problem`."""
+    """The ranks of --tp-size, and how the model is split over all of them. Raises `Problem`."""
     pipeline, data = whole(options, "pipeline", 1), whole(options, "data", 1)
     apart = switch(options, "apart", False)
     tensor = whole(options, "tensor", 0) or max(len(cards) // (pipeline * (1 if apart else data)), 1)

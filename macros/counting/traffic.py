@@ -54,7 +54,7 @@ class Traffic:
         return sum([form.size((min(entries, tokens), *entry), copies) for form, copies in self.formats.of(w, format)])
 
     def entries_of(self, w: Weight) -> tuple[int, ...]:
-        """The shape of a lookup table by entries, one for each token: a row or several."""
+        """The shape of a lookup table as entries, one per token: each is one row or several."""
         rows, *row = [int(d) for d in w.shape]
         each = self.rows_per_token.get(w, 1)
         return (rows, *row) if each == 1 else (rows // each, each, *row)

@@ -278,7 +278,7 @@ def _exchanged(n: int, largest: int, setup: Setup, trained: int | None = None) -
 
 
 def _gathered(setup: Setup, modules: tuple[Module, ...], costs: Costs) -> list[tuple[Weight, ...]]:
-    """The weights that are gathered together: of a module, with its bias, or of a layer, and of the rest."""
+    """The weights that are gathered together: a module's with its bias, or a layer's, and the rest."""
     groups: dict[object, list[Weight]] = {}
     if setup.sharding == "fsdp":
         for call in costs.trace.root.children:

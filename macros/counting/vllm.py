@@ -20,7 +20,7 @@ from .serving import GIB, padded, row_of, window_of
 from .splits import Split
 
 BLOCK = 16
-# Beside recurrent layers the tokens of a block are a multiple of so many; for latents of 64, and since 0.27 of 128.
+# With recurrent layers, the tokens of a block are a multiple of this; with latents of 64, since 0.27 of 128.
 GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 27))
 SHARE, OLD_SHARE, SHARE_SINCE = Fraction(92, 100), Fraction(90, 100), (0, 20)  # --gpu-memory-utilization
 # --max-num-batched-tokens and --max-num-seqs of its server: on 70 GiB and more that are no A100, and on all else
@@ -166,7 +166,7 @@ class Cache:
         return low
 
     def padding(self) -> list[tuple[int, int]]:
-        """Of each kind that does not fill its groups, the places that stay empty and its layers."""
+        """For each kind that does not fill its groups, the number of empty places and of its layers."""
         if self.layers == 0:
             return []
         return [(-kind.number % self.layers, kind.number) for kind in self.kinds if kind.number % self.layers]

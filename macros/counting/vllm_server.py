@@ -344,8 +344,8 @@ def _place(costs: Costs, own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], c
 
 @dataclass(frozen=True)
 class Room:
-    """The pool of a rank: its bytes, least and most, and its blocks, the same on all ranks; `middle` are bytes and
-    blocks of an amount as it is given."""
+    """The pool of a rank: bounds of its bytes, and its blocks, the same on all ranks; `middle` are those of a given
+    amount."""
 
     size: tuple[int, int] | None
     blocks: tuple[int, int]

@@ -246,7 +246,7 @@ def _room(costs: Costs, a: Accelerator, asked: Conditions) -> Room:
 
 
 def _batches(costs: Costs, room: Room) -> list[Conditions]:
-    """The batches that fit there: some, and the largest of all splits over so many devices."""
+    """The batches that fit there: a few, and the largest over all splits on this many devices."""
     split, given = room
     if split is None:
         return []
@@ -298,7 +298,7 @@ def _throughput(costs: Costs, room: Room, batches: list[Conditions]) -> dict[str
 
 
 def _verify(costs: Costs, batches: list[Conditions]) -> dict[str, dict[str, float]]:
-    """By batch size, the minimum time of a step that verifies so many draft tokens, relative to a decode step."""
+    """By batch size, the minimum time of a step that verifies this many draft tokens, relative to a decode step."""
     from ..counting.speculative import lengths  # here: no table asks for it
 
     def times(verify: Ratio, plain: Ratio) -> float:

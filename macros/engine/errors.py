@@ -34,7 +34,7 @@ class Problem(Exception):
         return ": ".join([part for part in parts if part]) + (f"; {self.mend}" if self.mend else "")
 
     def at(self, where: str) -> Problem:
-        """The same problem, with the place in front."""
+        """The same problem, prefixed with its place."""
         place = f"{where}: {self.where}" if self.where else where
         return Problem(self.what, self.mend, place, self.parameter, self.value)
 

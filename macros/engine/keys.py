@@ -346,7 +346,7 @@ def _writer(raw: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def sizes_among(names: Iterable[str], raw: Mapping[str, Any]) -> list[str]:
-    """The keys with a value whose names mean a size or a count."""
+    """The keys that have a value and whose names mean a size or a count."""
     return [name for name in names if _names_a_size(name) and raw.get(name) is not None]
 
 

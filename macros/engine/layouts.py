@@ -239,7 +239,7 @@ def names_in_files(name: str, architecture: Architecture, packed: bool = True) -
 
 
 def _given_back(name: str, there: str, here: str) -> str:
-    """A name with a part of it spelled as in a file; the inverse of `_replaced`."""
+    """A name with one part spelled as in a file; the inverse of `_replaced`."""
     if "+1}" in here:
         return name
     if there.startswith("^"):

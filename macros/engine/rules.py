@@ -67,7 +67,7 @@ def dtype_of(ufunc: np.ufunc, dtypes: tuple[DType | type[int] | type[float], ...
 
 
 def _common(dtypes: list[DType]) -> DType:
-    """The result type of several arrays."""
+    """The result type of these arrays."""
     first = dtypes[0]
     for dtype in dtypes:
         if dtype is not first:

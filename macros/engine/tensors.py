@@ -125,7 +125,7 @@ class CacheEntry(Struct, frozen=True, dict=True):
 
     @cached_property
     def elements_per_row(self) -> Poly:
-        """Elements of one row of all layers, whichever layer keeps it; none if nothing grows."""
+        """Elements of one row over all layers, shared or not; none if nothing grows."""
         return Poly.of(0) if self.row is None else product(self.row).expr * Poly.of(self.layer_count)
 
     @cached_property

@@ -126,7 +126,7 @@ def _twice(value: object) -> object:
 
 
 def _meant(word: str, signature: inspect.Signature) -> str:
-    """The parameter that a word may mean: one of nearly the same name, or one that it shortens (`ctx`)."""
+    """The parameter that a misspelled or shortened name (`ctx`) probably means."""
     names = [name for name, p in signature.parameters.items() if p.kind is not p.VAR_KEYWORD]
     letters = re.compile(".*".join(map(re.escape, word[:20])))
     short = [name for name in names if letters.match(name)]

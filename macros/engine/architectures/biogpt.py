@@ -27,7 +27,7 @@ class BioGPT(OPT):
     d_ff: Size = key("intermediate_size")
     activation: str = key("hidden_act", "gelu")
 
-    # Of its norms, none reads the epsilon of the config.
+    # None of its norms reads the epsilon of the config.
     ignored = OPT.ignored | {"activation_dropout", "attention_probs_dropout_prob", "layer_norm_eps"}
 
 

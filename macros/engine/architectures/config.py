@@ -50,7 +50,7 @@ Raw: TypeAlias = dict[str, Any]
 Default: TypeAlias = Callable[[Any], Any] | float | str | None
 REQUIRED: Any = MISSING
 
-# Layers are lists in a config; no more than this are made of a wrong number.
+# Configs list layers one by one; a wrong number makes at most this many.
 MOST_LAYERS = 10_000
 
 # Keys of any config.json that change no shape, no count and no logit of inference here.

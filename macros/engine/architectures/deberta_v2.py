@@ -211,7 +211,7 @@ def attention(x: Array, w: Weights, c: DebertaV2, rows: Array | None, apart: Arr
 
 @step(Role.RELATIVE_BIAS, keeps=Keeps.NOTHING)
 def distance_scores(x: Array, rows: Array, apart: Array) -> Array:
-    """How each token fits the distance of each other: [T N H], [R N H], [T S] -> [N T S]."""
+    """The score of each token against the distance to every other: [T N H], [R N H], [T S] -> [N T S]."""
     fits = np.einsum("tnh,rnh->tnr", x, rows, optimize=True)
     return np.take_along_axis(fits, apart[:, None, :], axis=2).swapaxes(0, 1)
 

@@ -83,7 +83,7 @@ class DFlash(Llama):
 def forward(w: Weights, ids: Array, c: DFlash, cache: KVCache, last: bool = True) -> Array:
     """Scores for a block of tokens after the last one: [T], and hidden states of M layers [T M·D] -> [1 B−1 V].
 
-    The tokens are those after the hidden states: none but the last is read.
+    The tokens are those after the hidden states: only the last one is read.
     """
     tokens = ids.shape[0]
     states = cache.hidden_states(tokens, c.n_features * c.d_model)

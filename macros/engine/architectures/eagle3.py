@@ -67,7 +67,7 @@ class Eagle3(Llama):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The number of the target's layers that are read, whichever way it is written."""
+        """The number of the target's layers that are read, in either spelling."""
         raw = super().prepare(raw)
         table: object = raw.pop("eagle_config", None)
         inside: dict[str, Any] = cast("dict[str, Any]", table) if isinstance(table, dict) else {}

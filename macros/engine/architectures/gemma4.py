@@ -170,7 +170,7 @@ class Gemma4Unified(Gemma4):
 
 
 def seen_by(mask: Mask) -> Mask:
-    """A layer's mask, whichever layer keeps the rows."""
+    """A layer's mask, no matter which layer keeps the rows."""
     return mask.mask if isinstance(mask, Shared) else mask
 
 

@@ -16,7 +16,7 @@ from ..steps import Role, step
 from . import architecture
 from .config import Config, Positive, Raw, Size, Taps, activation, config, key
 
-# How weights are initialized and which kernel runs: no number of inference depends on it.
+# How weights are initialized and which kernel runs; inference does not depend on either.
 NOT_READ = frozenset(
     """
     residual_in_fp32 rescale_prenorm_residual use_mambapy use_falcon_mambapy use_associative_scan use_mamba_kernels

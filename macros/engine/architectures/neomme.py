@@ -44,7 +44,7 @@ LONG_WINDOW = 1024  # of every second layer with a window
 
 
 class Reach(Struct, frozen=True):
-    """A layer's type, how far its tokens attend to both sides, None for no limit, and whether they have own values."""
+    """A layer's type, its reach to both sides (None: no limit), and whether its tokens have their own values."""
 
     layer_type: str
     reach: int | None
@@ -112,7 +112,7 @@ class NeoMME(Config):
 
     @property
     def kinds(self) -> list[Reach]:
-        """What each layer sees, in order: of the layers with a window, each second has a long one."""
+        """What each layer sees, in order: every second layer with a window has the long one."""
         full = [i for i, name in enumerate(self.layer_types) if name == "full_attention"]
         kinds: list[Reach] = []
         for i, name in enumerate(self.layer_types):

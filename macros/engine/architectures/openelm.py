@@ -46,7 +46,7 @@ class Wide(NamedTuple):
 
 
 def divisible(width: float, divisor: int) -> int:
-    """The nearest multiple of the divisor, and no more than a tenth below the width."""
+    """The nearest multiple of the divisor that is at most a tenth below the width."""
     near = max(divisor, int(width + divisor / 2) // divisor * divisor)
     return near + divisor if near < 0.9 * width else near
 

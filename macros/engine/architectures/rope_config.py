@@ -14,7 +14,7 @@ from .otherwise import ROUNDED
 # A config's keys, or those of a table in it, as they come.
 Table: TypeAlias = dict[str, Any]
 
-# Keys that transformers had before `rope_parameters`, and that still stand beside it.
+# Keys from before transformers' `rope_parameters`, which configs still have next to it.
 OLDER_ROPE_KEYS = frozenset({"rope_scaling", "rope_theta", "partial_rotary_factor"})
 
 

@@ -35,7 +35,7 @@ from .gguf_tables import below
 from .otherwise import Otherwise, other_than
 from .tasks import BASE, OWN
 
-# Where the table of distances stands below a layer, and that of the first one.
+# The name of the table of distances below a layer, and that of the first layer's.
 STACKS = ("encoder", "decoder")
 TABLE = "layer.0.SelfAttention"
 FIRST = f"block.0.{TABLE}"

@@ -221,7 +221,7 @@ def merged_attention(
 
 
 def keys_and_values(x: Array, w: Weights, c: T5Gemma2) -> tuple[Array, Array]:
-    """Of the decoder's text or of the encoder's output, by the same matrices: [S D] -> [S K H], [S K H]."""
+    """Keys and values of the text or the encoder's output, by the same matrices: [S D] -> [S K H], [S K H]."""
     K, H, b = c.n_kv_heads, c.d_head, c.attention_bias
     k, v = heads(linear(x, w, "k_proj", K * H, bias=b), K, H), heads(linear(x, w, "v_proj", K * H, bias=b), K, H)
     return norm(k, w, "k_norm", c.norm_eps), v

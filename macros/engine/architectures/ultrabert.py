@@ -79,7 +79,7 @@ class UltraBert(EuroBert):
 
     @property
     def masks(self) -> list[Mask]:
-        """The mask of each layer, in order: a window reaches as far ahead as back."""
+        """The mask of each layer, in order: windows are symmetric."""
         return masks_of(self.layer_types, self.n_layers, self.sliding_window)
 
 

@@ -289,7 +289,7 @@ class PickedPools(Struct, frozen=True):
         return self.picks(context) * self.size + (self.size - 1 if self.tail else 0)
 
     def behind(self, context: int) -> int:
-        """The number of rows among them that would be after the newest token."""
+        """The number of these rows that would come after the newest token."""
         return self.size - 1 - context % self.size if self.tail else 0
 
     def allows(self, query: Array, key: Array) -> Array:

@@ -188,8 +188,9 @@ def inverted_bottleneck(x: Array, w: Weights, b: Block) -> Array:
 
 @step(Role.ATTENTION)
 def multi_query(x: Array, w: Weights, b: Block) -> Array:
-    """Let each place gather information from all, or from each second one, by heads that share keys and values: [R C D]
-    -> [R C O]."""
+    """Let each place gather information from all places, or from every second one: [R C D] -> [R C O].
+
+    The heads share keys and values."""
     R, C, _ = x.shape
     y = rms_norm(x, w, "norm", NORM_EPS)
     q = convolved(y, w, "attn.query.proj", b.n_heads * b.d_key, 1)

@@ -72,7 +72,7 @@ class DeepseekOcr2Vision(SamVision):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The keys of both tables with its name in front."""
+        """The keys of both inner tables, prefixed with the table's name."""
         return fold_table(fold_table(raw, "sam_config"), "encoder_config")
 
     def check(self) -> None:

@@ -56,7 +56,7 @@ class DeepSeekV41Vision(Patches):
         return Grid(rows, columns)
 
     def _shrunk(self, height: int, width: int) -> tuple[int, int]:
-        """The patches of the largest image of these proportions that has no more than the most tokens."""
+        """The patches of the largest image of these proportions whose tokens stay within the limit."""
         patch, merge, most = int(self.patch), int(self.merge), int(self.most_tokens)
         widest = math.sqrt((most - 2) * width / height + 0.25) - 0.5
         if widest < 1:

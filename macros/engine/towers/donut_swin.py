@@ -182,7 +182,7 @@ def by_place(w: Weights, n: int, side: int) -> Array:
 
 @step(Role.CAUSAL_MASK, keeps=Keeps.NOTHING)
 def apart(rows: int, columns: int, side: int, by: int, like: Array) -> Array:
-    """What the scores of patches get that are in one window by the shift alone, window by window: [W 1 s² s²]."""
+    """The mask of each window: patches that only the shift brought together do not see each other: [W 1 s² s²]."""
     down, across = (
         (at >= size - side) * 1.0 + (at >= size - by) * 1.0
         for at, size in ((np.arange(rows, like=like), rows), (np.arange(columns, like=like), columns))

@@ -66,7 +66,7 @@ class Dots3Audio(TowerConfig):
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
-        """The sizes of a table of Whisper's keys under names of their own."""
+        """The sizes in the table of Whisper's keys, renamed so that they clash with no other key."""
         table = tabled(raw.pop("whisper_config", None)) or {}
         return raw | {OF_WHISPER[name]: value for name, value in table.items() if name in OF_WHISPER}
 

@@ -71,7 +71,7 @@ class OneSize(Patches):
         return self.image_size // self.patch
 
     def tiles(self, height: int, width: int) -> int:
-        """The tiles that an image is cut into, by its processor; if there are several, it is shown once more whole."""
+        """The tiles into which the processor cuts an image; several are followed by the whole image."""
         return 1
 
     def grid(self, height: int, width: int) -> Grid:

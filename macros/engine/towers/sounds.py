@@ -77,7 +77,7 @@ def _moments_rule(x: Array, kernel: Array, stride: int, beside: int) -> Ruling:
 def convolve_moments(x: Array, kernel: Array, stride: int, beside: int) -> Array:
     """Mix all channels over moments next to each other, at every `stride`-th: [R I], [O I W] -> [R/s O].
 
-    That many empty moments stand before the first and after the last, and their products count.
+    Padding adds empty moments at both ends, whose products count.
     """
     width = kernel.shape[2]
     rows = np.pad(x, ((beside, beside), (0, 0)))

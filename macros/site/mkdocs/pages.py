@@ -211,7 +211,7 @@ def kept_page(markdown: str, page, config, files) -> str:
         written = with_macros_called(plugin, markdown, page)
         if written is None:
             written = plugin.on_page_markdown(markdown, page=page, config=config, files=files)
-            if preview.refuses and page_errors.told:  # what is kept has no error in it
+            if preview.refuses and page_errors.told:  # a cached page has no error in it
                 raise PluginError(page_errors.told[-1])
         *said, html = frames[-1].render(written, page.file.src_uri, rendered)
         return f"{json.dumps(said)}\n{html}"  # as one text, since most of it is the HTML

@@ -16,7 +16,7 @@ from ...engine.errors import Problem
 from .markdown import tell_one
 
 OWN_SCRIPT = "this site has a script of its own in place of the theme's, docs/assets/theme.js"
-# Of the theme, done by its script.
+# Features of the theme that its script implements.
 FEATURES = (
     *("navigation.instant", "navigation.instant.prefetch", "navigation.instant.preview", "navigation.instant.progress"),
     *("navigation.tracking", "content.code.annotate", "content.code.select", "content.tabs.link", "content.tooltips"),

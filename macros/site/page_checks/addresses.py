@@ -1,4 +1,4 @@
-"""Links and images in HTML, whose addresses nobody looks at but a browser: they begin at the page's own address."""
+"""Links and images in raw HTML, which MkDocs does not check: their addresses are relative to the page's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Boxes: admonitions, folds and tabs. What they hold is indented by a level more."""
+"""Boxes: admonitions, folds and tabs. Their content is indented one level deeper."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _of_types(kind: str, types: list[str], title: str | None, line: int) -> Iter
 
 
 def _content(source: Source, n: int, indent: int, kind: str, is_titled: bool) -> Iterator[Mistake]:
-    """A box holds what is indented by a level more. One that has a title and a blank line below may be meant to be
+    """The content of a box is indented one level deeper. One that has a title and a blank line below may be meant to be
     empty, and so may tabs that follow each other."""
     name = _NAMES[kind[0]]
     for below in range(n + 1, len(source.lines)):
@@ -121,7 +121,7 @@ def _is_text(line: str) -> bool:
 
 
 def footnotes(source: Source) -> Iterator[Mistake]:
-    """Footnotes that are empty, and text below one that is not inside."""
+    """Empty footnotes, and text below a footnote that is not indented into it."""
     for n in range(source.body, len(source.lines)):
         if found := re.match(r"\[\^(?P<label>[^\]\n]+)\]:(?P<text>.*)", source.plain[n]):
             below = next((line for line in source.lines[n + 1 :] if line.strip()), "")

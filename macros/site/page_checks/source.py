@@ -46,7 +46,7 @@ class Source:
     fences, comments and tags as spaces, calls as `CALL`, code and formulas as `CODE`.
     """
 
-    # There with `plain`: the line, the character in front, the text and the character behind it.
+    # With `plain`: the line, the character before the text, the text, and the character after it.
     formulas: list[tuple[int, str, str, str]]
 
     def __init__(self, text: str):
@@ -131,7 +131,7 @@ def _end_of_fence(lines: list[str], start: int, begins: re.Match[str]) -> tuple[
 
 
 def _without_indented_code(lines: list[str], first: int) -> list[str]:
-    """Blanks code that is indented by a level more than what holds it."""
+    """Blank out code blocks: lines indented one level deeper than the text around them."""
     holders: list[int] = []  # the columns of the content of lists and boxes around
     was_blank, in_code = True, False
     for n in range(first, len(lines)):

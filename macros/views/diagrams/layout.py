@@ -724,7 +724,7 @@ class _Placing:
         return entries
 
     def _is_free(self, slot: _Slot, x: float) -> bool:
-        """Whether nothing else of its row is between a slot and a line at x."""
+        """Whether nothing else in its row is between a slot and a line at x."""
         low, high = min(x, slot.x) - BESIDE / 2, max(x, slot.x) + BESIDE / 2
         return not any(
             other is not slot and other.x + other.width / 2 > low and other.x - other.width / 2 < high

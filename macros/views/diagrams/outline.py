@@ -209,7 +209,7 @@ def outline(model: Model) -> Outline:
 
 
 def _behind_data(item: Item, drawn: Mapping[Item, int]) -> Iterator[Item]:
-    """The drawn sources of an item’s inputs."""
+    """The drawn items that an item’s inputs come from."""
     for source in item.inputs:
         if source in drawn:
             yield source

@@ -21,7 +21,7 @@ from ..models.memory_figure import devices
 from ..trace.parts import groups
 
 WIDTH, HEIGHT, ABOVE = 260, 200, 2
-SEEN = 1000  # a part is named from one in so many parameters on
+SEEN = 1000  # a part is named if it has at least one in this many parameters
 BYTES = 2  # of a weight in bfloat16
 FACTORS = ((1, 2), (1, 1), (2, 1))  # of the width, in the three states
 WIDTHS, LAYERS = range(1024, 16385, 512), (1, 2, 4, 8, 12, 16, 20, 24, 28, 32, 40, 48, 64, 80, 96, 128)

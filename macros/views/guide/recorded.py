@@ -256,7 +256,7 @@ def _map(frame: Frame, named: int) -> Html:
 
 
 def _named(at: dict[str, tuple[float, float]], most: int, right: float) -> dict[str, tuple[float, float]]:
-    """Countries and their capitals whose names have room, and where these begin."""
+    """The countries and capitals whose labels fit, each with the place where its label begins."""
     arrows, boxes, names = _arrows(), list[Box](), dict[str, tuple[float, float]]()
     for country in FIRST:
         pair = country, arrows[country]

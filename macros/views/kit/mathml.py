@@ -105,7 +105,7 @@ def _in_pieces(latex: str, display: bool) -> str:
 
 @lru_cache(maxsize=1024)
 def _terms(latex: str) -> list[list[str]] | None:
-    """The pieces of the terms of a formula; None for one that is whole."""
+    """The terms of a formula, each in pieces; None if the formula is not broken into lines."""
     if _letters(latex) <= LONG or len(terms := pieces(latex)) == len(terms[0]) == 1:
         return None
     return terms

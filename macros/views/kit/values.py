@@ -23,7 +23,7 @@ from .html import text
 # Published for some models only.
 PUBLISHED = {"stored": "numbers in the file"}
 
-# Sums of the text part with what stands beside it.
+# Sums of the text part and the parts next to it.
 BESIDE = {"with_components": "parameters with the towers", "with_prediction": "parameters with the MTP module"}
 
 # Text from the preset.

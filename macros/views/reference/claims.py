@@ -92,7 +92,7 @@ def _sizes(claim: Claim) -> Lookup | None:
 
 
 def amount(figure: int | Fraction, digits: int | None = None) -> str:
-    """A figure of a claim: whole ones with every digit."""
+    """A figure of a claim, formatted; whole numbers keep every digit."""
     return values.formatted(figure, digits=digits if Fraction(figure).denominator != 1 else None)
 
 

@@ -189,7 +189,7 @@ def coverage_mappings() -> Html:
 
 
 def coverage_vllm() -> Html:
-    """The classes of vLLM's registry: how many of each of its lists are covered, and each of them, or why not."""
+    """The classes in vLLM's registry: how many of each list are covered, which ones, and why the others are not."""
     made = vllm_classes()
     lists = list(dict.fromkeys(name for row in made.classes.values() for name in row.lists))
     sums = [

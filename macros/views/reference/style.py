@@ -16,7 +16,7 @@ STYLE = Path(__file__).with_name("style.toml")
 
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A thing and the one way in which the site writes it."""
+    """A term, and the only way in which the site writes it."""
 
     write: Text
     means: Text

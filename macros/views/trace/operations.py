@@ -238,7 +238,7 @@ def _operands(product: Node) -> list[Factor]:
 
 @cache
 def _orders(note: str) -> list[list[int]]:
-    """The axes of each operand of a contraction such as `td,dh->th`, in the order in which the others meet them."""
+    """The axes of each operand of a contraction such as `td,dh->th`: shared axes, summed ones, its own."""
     letters, _, result = note.partition("->")
     terms, orders = letters.split(","), []
     for i, term in enumerate(terms):

@@ -126,7 +126,7 @@ def rewrite(record: logging.LogRecord, docs_dir: str) -> bool:
 
 
 class Plain(logging.Filter):
-    """Of a build: the same lines as a preview's."""
+    """A build's lines: the same as a preview's."""
 
     def __init__(self, docs_dir: str):
         super().__init__()

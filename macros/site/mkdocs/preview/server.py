@@ -39,10 +39,10 @@ log = logging.getLogger("mkdocs.macros.preview")
 MOST = 4  # open pages that are built before the others
 
 MANY = 20  # saves between full garbage collections
-QUIET = 20  # and the idle seconds before one, which takes a second
+QUIET = 20  # idle seconds before a collection, which takes about a second
 
 BANNER = '<div class="ep-mistakes" role="alert">{}</div>'  # its look is in docs/assets/components.css
-SHOWN = 5  # lines of mistakes on top of a page
+SHOWN = 5  # the most lines with mistakes at the top of a page
 NOT_BUILT = (
     "<!doctype html><html lang=en><meta charset=utf-8><title>Not built</title><body>"
     "<p>This page could not be built yet.</p></body></html>"
@@ -52,7 +52,7 @@ NOT_BUILT = (
 SAVES: list[type[FileSystemEvent]] = [FileCreatedEvent, FileModifiedEvent, FileMovedEvent, FileDeletedEvent]
 
 GAP = 0.1  # seconds without a request after which a tab counts as loaded
-PATIENCE = 2  # the maximum wait of the background build for that
+PATIENCE = 2  # the longest time that the background build waits for this
 
 LOOK = 2  # seconds between two scans of all files, for network drives without notifications
 SHARE = 0.01  # the maximum share of a core for scans
@@ -64,8 +64,11 @@ class Abandoned(BaseException):
 
 
 class Watching(PollingObserver):
-    """Has the system report saves in folders. Scanning thousands of files, as MkDocs does, takes a thread half a minute
-    while another one builds: each file waits for the interpreter's lock."""
+    """Let the operating system report saves in these folders.
+
+    MkDocs scans thousands of files instead. While another thread builds, that takes half a minute, since each file
+    waits for the interpreter's lock.
+    """
 
     def __init__(self, timeout: float):
         super().__init__(timeout=timeout)
@@ -111,7 +114,7 @@ class Served:
         self.tried: set[str] = set()  # and those built since the last save
         self.absent: frozenset[str] = frozenset()  # and those that are no page
         self.is_interruptible = False  # whether all pages are being built
-        self.is_looking = False  # whether saves are being read
+        self.is_looking = False  # whether saves are being processed
         self.is_stopped = False  # whether the background build is to end because of a save
         self.state: dict = {}  # the inputs of the save that is being built
         self.noticed: dict = {}  # and of the last noticed save
