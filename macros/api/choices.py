@@ -161,7 +161,7 @@ def machines_that_hold(model: Model, weights: str, given: Conditions) -> Choices
 def best_format(model: Model, given: Conditions, memory_bytes: int) -> str:
     """The first format of the ladder that fits, or the last one if none does."""
     costs = costs_of(model.counts)
-    return chosen(costs, BEST, given, memory_bytes) or smallest(costs)
+    return chosen(costs, BEST, given, memory_bytes) or smallest(costs, given.accelerator)
 
 
 def conditions_of(machine: Machine | None, weights: str, given: Conditions) -> dict[str, object]:

@@ -19,6 +19,7 @@ from ..counting.engines import names
 from ..counting.fitting import BEST, chosen
 from ..counting.formats import PUBLISHED
 from ..counting.own_machine import Machine, memory_of, named
+from ..counting.runs import left_out
 from ..counting.splits import Split
 from ..engine.errors import Problem
 from ..views.costs.measured import measured_shares
@@ -140,10 +141,11 @@ class Fit(Tabular):
 
     @property
     def best(self) -> str:
-        """Where the asked format does not fit, the first one of the ladder that does, with its longest context: a
-        sentence after a space; empty if none does."""
+        """Where the asked format does not fit, or no engine runs it there, the first one of the ladder that does, with
+        its longest context: a sentence after a space; empty if none does."""
         costs = costs_of(self.model.counts)
-        format = None if self.is_enough else chosen(costs, BEST, self.given, self.on.size)
+        is_good = self.is_enough and not left_out(self.given.format, self.on.accelerator)
+        format = None if is_good else chosen(costs, BEST, self.given, self.on.size)
         if format is None:
             return ""
         longest = costs.largest_context(self.on.size, self.given.in_format(format))
@@ -183,6 +185,8 @@ class Fit(Tabular):
             said += below_the_bound(self.given.batch)
         if not self.is_enough and self.enough:
             said += f" {self.enough.devices:,} devices hold it: {self.enough.said}."
+        if strange := left_out(self.given.format, self.on.accelerator):
+            said += f" {strange}"
         said += self.best
         if self.by_sequences and (not self.is_enough or self.given.devices > 1):
             split, size = self.by_sequences

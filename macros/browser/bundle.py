@@ -31,7 +31,7 @@ LAYERS = {
 OF_ONE_TOOL = (
     *("counting.gguf", "counting.differing", "engine.variations", "views.charts.treemap"),
     *("views.charts.memory_areas", "views.charts.bar_values"),
-    *("counting.capacity", "counting.divided", "counting.fitting", "counting.answering"),
+    *("counting.capacity", "counting.divided", "counting.runs", "counting.fitting", "counting.answering"),
     *(
         "counting.peak",
         "counting.serving",

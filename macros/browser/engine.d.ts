@@ -531,6 +531,7 @@ declare namespace Engine {
   }
   interface Accelerator {
     watts: bigint | null
+    capability: bigint | null
     name: string
     vendor: string
     bytes_per_second: bigint

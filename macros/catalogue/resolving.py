@@ -76,7 +76,7 @@ _FP8 = {"deepseek-ai": "fp8-block", "qwen": "fp8-block", "pytorch": "torchao-flo
 _VARIANTS = frozenset("base chat hf instruct it latest pt sft".split())
 # Words of conversions that do not name the format.
 _FILLERS = frozenset(
-    "actorder dwq false gguf i1 imat imatrix kv mlx qat quant quantized static true unquantized unsloth".split()
+    "actorder ct dwq false gguf i1 imat imatrix kv mlx qat quant quantized static true unquantized unsloth".split()
 )
 _COUNTED = frozenset("awq block bnb dynamic fp4 fp8 gptq mxfp4 nf4 nvfp4 nvfp4a16 w4a16 w8a8".split())
 # Words of formats that are not counted; `ud` marks Unsloth's own mixes.

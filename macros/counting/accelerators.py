@@ -56,7 +56,8 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
     `memory_bytes` is the memory that a model may take; if that is only a part, `installed_bytes` is the whole. Without
-    a peak, only the memory bounds the time. `watts` is the limit of the board's power that its maker states.
+    a peak, only the memory bounds the time. `watts` is the limit of the board's power that its maker states,
+    `capability` the compute capability of a GPU that has CUDA: 90 for 9.0.
     """
 
     name: Words
@@ -66,6 +67,7 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     peak_flops: dict[str, Rate] = {}
     installed_bytes: Rate | None = None
     watts: Rate | None = None
+    capability: Rate | None = None
     bus: Bus | None = None
     multiprocessors: Multiprocessors | None = None
     link: Link | None = None
@@ -96,7 +98,7 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     @property
     def figures(self) -> list[str]:
         """The names of its figures; each has a source."""
-        others = ("installed_bytes", "watts", "bus", "multiprocessors", "link")
+        others = ("installed_bytes", "watts", "capability", "bus", "multiprocessors", "link")
         told = [name for name in others if getattr(self, name) is not None]
         return ["memory_bytes", "bytes_per_second", *self.peak_flops, *told]
 

@@ -13,6 +13,7 @@ from .fitting import BEST, chosen
 from .formats import PUBLISHED
 from .own_machine import Machine
 from .parameters import Counts
+from .runs import left_out
 
 SHORTEST = 10_000  # from here on a number is also written short
 OF_TIME = ("tokens_per_second", "devices_needed")  # need a machine
@@ -122,11 +123,18 @@ class _Answering:
         does = "fits" if needed <= size else "does not fit"
         title = f"{self.name} {self.phrase}: {self.bytes('weight_bytes')} of weights; {does} on {self.place}"
         said = f"{written(needed)} in total with {self.at}{', on each device' if given.devices > 1 else ''}: "
+        strange = left_out(given.format, machine.accelerator)
         if needed <= size:
             longest = self.costs.largest_context(size, given)
             room = "" if longest is None else f" The longest context that fits is {longest:,} tokens."
-            return Answer(title, f"{said}{written(size - needed)} left.{room}")
+            said += f"{written(size - needed)} left.{room}"
+            if not strange:
+                return Answer(title, said)
+            format = chosen(self.costs, BEST, given, size)
+            return Answer(title, f"{said} {strange}{self._fits_in(format)}", format)
         said += f"{written(needed - size)} too much."
+        if strange:
+            said += f" {strange}"
         least = self.costs.devices.least_split(given, size)
         if least and least.devices > 1:
             said += f" It takes {least.devices:,} of them."

@@ -11,6 +11,7 @@ from .conditions import Conditions
 from .costs import Costs
 from .deployments import Card, Deployment
 from .engine_options import Option, Value, read, switch, whole
+from .runs import left_out
 
 ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "tensorrt-llm")
 FRAMEWORKS = ("megatron", "deepspeed", "torchtitan")  # of training, by the same means
@@ -115,9 +116,13 @@ def deploy(
     longest: int = 0,
     draft: Costs | None = None,
 ) -> Deployment:
-    """An engine with these options on these devices, with a word about a context that the model was not made for.
-    Raises `Problem`."""
+    """An engine with these options on these devices, with a word about a context that the model was not made for, and
+    about a format that the engine does not run there. Raises `Problem`."""
     answer = _deploy(engine, costs, given, values, cards, version, longest, draft)
+    if not version and engine in TITLES:  # the table is of the newest versions
+        runs = "llama.cpp" if engine == "ollama" else TITLES[engine]
+        strange = [said for card in cards if (said := left_out(given.format, card, runs))]
+        answer = replace(answer, notes=(*dict.fromkeys(strange), *answer.notes)) if strange else answer
     tokens = _tokens_of_a_request(engine, values)
     if engine in FRAMEWORKS or not longest or tokens <= longest:
         return answer

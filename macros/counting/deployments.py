@@ -15,12 +15,14 @@ PROVED, BY_SOURCE = "a printed figure proves it", "by its source"
 
 @dataclass(frozen=True)
 class Card:
-    """A device: its name, total and free memory in bytes, and its vendor."""
+    """A device: its name, total and free memory in bytes, its vendor, and the compute capability of one that has CUDA:
+    90 for 9.0."""
 
     name: str
     memory_bytes: int
     free_bytes: int
     vendor: str = ""
+    capability: int | None = None
 
 
 @dataclass(frozen=True)

@@ -12,19 +12,17 @@ from .capacity import Capacity
 from .conditions import Conditions
 from .formats import PUBLISHED
 from .own_machine import Machine
+from .runs import left_out
 from .splits import MOST_TRIED, Split
 
 if TYPE_CHECKING:
+    from .accelerators import Accelerator
     from .costs import Costs
     from .divided import Divided
 
 BEST = "best"  # requests the first format of the ladder that fits
 # The formats to try: the published one first, then from most to fewest bits per weight.
 LADDER = (PUBLISHED, "bfloat16", "Q8_0", "fp8", "Q6_K", "Q5_K_M", "Q4_K_M", "int4", "Q3_K_M", "Q2_K")
-# Accelerators, by the beginnings of their names, that llama.cpp has no backend for: no engine runs a GGUF file there.
-# Its README lists the backends: https://github.com/ggml-org/llama.cpp#supported-backends (CUDA, HIP, Metal, MUSA, SYCL,
-# Vulkan, CANN, OpenCL, WebGPU and CPUs among them).
-WITHOUT_GGUF = ("TPU", "Gaudi", "Trainium", "Inferentia")
 FEW_BITS = 4  # models with fewer bits per weight come after all others
 # Additional formats of the site's list of all models; the command line and Python have every format.
 LISTED = (
@@ -74,19 +72,16 @@ def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
 def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> str | None:
     """The requested format or, for `BEST`, the first of the ladder that fits and that an engine runs on the machine;
     None if none does."""
-    name = given.accelerator.name if given.accelerator is not None else ""
-    is_without_gguf = any(name.startswith(one) for one in WITHOUT_GGUF)
     for format in LADDER if weights == BEST else (weights,):
-        if weights == BEST and is_without_gguf and format.startswith("Q"):
-            continue
         if holds(sized, given.in_format(format), memory_bytes):
-            return format
+            if weights != BEST or not left_out(format, given.accelerator):
+                return format
     return None
 
 
-def smallest(sized: Sized) -> str:
-    """The last format of the ladder that a model has."""
-    return [format for format in LADDER if sized.is_there(format)][-1]
+def smallest(sized: Sized, accelerator: Accelerator | None = None) -> str:
+    """The last format of the ladder that a model has and that an engine runs on the machine."""
+    return [format for format in LADDER if sized.is_there(format) and not left_out(format, accelerator)][-1]
 
 
 def fitting(sized: Sized, weights: str, given: Conditions, machine: Machine) -> Fitting | None:

@@ -631,7 +631,9 @@ def _sums(
         found.append(Figure("projected", "memory of all devices", low, high, "MiB", 0, rule, BY_SOURCE))
     masks = llama_cpp.mask_bytes(costs, replace(own.setting, flash=False))  # in 32 bits, cast on the device
     inputs = masks + own.setting.tokens * costs.counts.values()["d_model"] * 4
-    ends = Fraction(inputs), Fraction(inputs * (COPIES if len(used) > 1 else 1) * 5, 4)
+    # with flash attention newer builds have masks in 16 bits (`build_attn_inp_kq_mask` in src/llama-graph.cpp)
+    least = inputs - masks // 2 if own.setting.flash else inputs
+    ends = Fraction(least), Fraction(inputs * (COPIES if len(used) > 1 else 1) * 5, 4)
     rule = "an estimate: the vectors of a step’s tokens, in 32 bits, and the masks; several copies for several devices"
     if len(spots) > 1:
         found.append(Figure("compute", "host compute buffer size", *ends, "MiB", 2, rule, BY_SOURCE, "Host"))

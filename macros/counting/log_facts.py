@@ -353,6 +353,8 @@ def of_llama(line: str, facts: Facts) -> None:
         if mark in line and f"_{mark}" not in line and option not in facts and (said := whole_behind(line, mark)):
             if int(said):
                 facts[option] = said
+    if " rs_seq" in line and (said := whole_before(line, " rs_seq")) and "--spec-type" not in facts:
+        facts["--spec-type"], facts["--spec-draft-n-max"] = "draft-mtp", said  # states for the tokens of a draft
     for mark, option in SWITCHES_OF_LLAMA:
         if mark in line:
             facts[option] = ""

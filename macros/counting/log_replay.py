@@ -335,6 +335,8 @@ def _variants_of_vllm(log: Log, values: Mapping[str, Value]) -> list[tuple[str, 
         found.append((f"with {one_state[0]}", one_state[1]))
     if "cache" not in values:
         found.append(("with a cache in fp8", {"cache": "fp8"}))
+    if not log.version:
+        found.append(("with the rows of two steps in a window, as since 0.26", {"in_flight": True}))
     for n in (2, 4, 8) if "tensor" not in values else ():
         found.append((f"with --tensor-parallel-size {n}", {"tensor": n}))
         if "prefix" not in values:
@@ -362,6 +364,9 @@ def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -
     parallel = max(whole(chosen, "parallel", whole(values, "parallel", 1)), 1)
     context = whole(chosen, "context", max(whole(values, "context", given.tokens) // parallel, 1))
     is_own = any(one.key == "weights" or one.key == "cache" and one.digits == 1 for one in log.found)
+    has_buffers = any(one.key in ("model", "cache", "compute") for one in log.found)
+    if not has_buffers and counted.version and log.architecture.startswith("gemma3"):
+        is_own = True  # before it loads, a server of its own engine prints only what it estimates
     if not is_own or any(one.key == "model" for one in log.found):
         from .ollama import command_of, on_server, server_options
 

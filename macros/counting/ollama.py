@@ -29,6 +29,9 @@ LONGER = 4096  # minimum rows that its own engine keeps for shorter windows of t
 KEEPS_LONGER = frozenset(("gpt-oss", "gemma4"))
 STATES = 25  # a state and 24 checkpoints of it, for each sequence
 TYPES = ("f32", "f16", "q8_0", "q4_0")
+# What its own engine estimates before it loads, by what it keeps: a byte or half a byte for an element, without
+# its scale (`kvCacheBytesPerElement` in fs/ggml/ggml.go).
+ESTIMATED = {"q8_0": Fraction(32, 34), "q4_0": Fraction(16, 18)}
 
 OPTIONS = (
     Option("context", ("--num-ctx", "num_ctx", "OLLAMA_CONTEXT_LENGTH"), TOKENS, "tokens of a sequence"),
@@ -220,7 +223,8 @@ def _own(
     cache, per_layer = _caches(costs, setting, places, len(cards), context, batch)
     weights = _weights(costs, given, places, len(cards))
     names = ["CPU", *llama_devices.names_of(cards)]
-    figures = _figures(weights, cache, names)
+    estimated, _ = _caches(costs, setting, places, len(cards), context, batch, is_estimate=True)
+    figures = _figures(weights, cache, names, sum(estimated) * ESTIMATED.get(kind, Fraction(1)))
     for name, size in per_layer.items():
         figures.append(
             exactly(name, f"cache of a {name}", size, "bytes", 0, _said(name, costs, context, parallel, batch), PROVED)
@@ -263,9 +267,16 @@ def _places(costs: Costs, options: Mapping[str, Value], cards: Sequence[Card]) -
 
 
 def _caches(
-    costs: Costs, setting: llama_cpp.Setting, places: Sequence[int], number: int, context: int, batch: int
+    costs: Costs,
+    setting: llama_cpp.Setting,
+    places: Sequence[int],
+    number: int,
+    context: int,
+    batch: int,
+    is_estimate: bool = False,
 ) -> tuple[list[int], dict[str, int]]:
-    """Bytes of caches and states on the CPU and on each of a `number` of devices, and in one layer of each kind."""
+    """Bytes of caches and states on the CPU and on each of a `number` of devices, and in one layer of each kind; by the
+    `is_estimate` that it prints before it loads, a window keeps no row more for several sequences."""
     found, per_layer = [0] * (number + 1), dict[str, int]()
     parallel = setting.sequences
     for k in costs.counts.kept:
@@ -276,7 +287,7 @@ def _caches(
             per_layer["recurrent layer"] = per_layer.get("recurrent layer", 0) + size
         else:
             window = window_of(costs, k)
-            rows = _rows(costs, window, context, parallel, batch)
+            rows = _rows(costs, window, context, parallel, batch, is_estimate)
             elements = 1
             for d in k.row:
                 elements *= int(d)
@@ -293,8 +304,10 @@ def _caches(
     return found, per_layer
 
 
-def _figures(weights: Sequence[int], cache: Sequence[int], names: Sequence[str]) -> list[Figure]:
-    """Weights and caches of each device that has any, and the caches of all."""
+def _figures(
+    weights: Sequence[int], cache: Sequence[int], names: Sequence[str], estimated: int | Fraction
+) -> list[Figure]:
+    """Weights and caches of each device that has any, and the caches of all as they are `estimated`."""
     found: list[Figure] = []
     for key, what, rule, proof, sizes in (
         ("weights", "model weights", "tensors of the layers on it", BY_SOURCE, weights),
@@ -303,7 +316,7 @@ def _figures(weights: Sequence[int], cache: Sequence[int], names: Sequence[str])
         for name, size in zip(names, sizes):
             if size:
                 found.append(exactly(key, f"{what} {name}", size, "GiB", 1, rule, proof, name))
-    return [*found, _all(sum(cache))]
+    return [*found, _all(estimated)]
 
 
 def _place(card: Card, weights: int, cache: int, compute: int) -> Place:
@@ -317,12 +330,12 @@ def _place(card: Card, weights: int, cache: int, compute: int) -> Place:
     return Place(card.name, tuple(terms), card.free_bytes)
 
 
-def _rows(costs: Costs, window: int | None, context: int, parallel: int, batch: int) -> int:
+def _rows(costs: Costs, window: int | None, context: int, parallel: int, batch: int, is_estimate: bool = False) -> int:
     """Rows of a layer's cache: a window keeps its length (or 4,096) for each sequence, and a step."""
     if window is None:
         return padded(context * parallel, CELLS)
     kept = max(window, LONGER) if costs.formats.gguf.architecture in KEEPS_LONGER else window
-    if parallel > 1:
+    if parallel > 1 and not is_estimate:
         kept = max(kept, window + 1)
     if kept >= context:
         return padded(context * parallel, CELLS)

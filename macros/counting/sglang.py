@@ -66,6 +66,9 @@ IS_TRIED = "tried"  # among options: a change is being tried
 STATE_TYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 EAGLES = ("eagle", "eagle3", "nextn", "standalone", "none", "ngram", "dflash")
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements
+# Compute capability from which a model with an indexer has a cache in fp8 by default, and a kernel that takes no
+# scales (`_dsa_kv_cache_dtype_default`, `_dsa_split_backend_resolution` in arg_groups/overrides.py).
+BLACKWELL = 100
 
 OPTIONS = (
     Option("tensor", ("--tp-size", "--tp", "--tensor-parallel-size"), WHOLE, "ranks that share each matrix"),
@@ -142,9 +145,18 @@ class Pools:
         return self.state + self.convolution
 
 
-def pools_of(costs: Costs, tensor: int, item: int, state_item: int, stage: tuple[int, int] = (0, 10**6)) -> Pools:
-    """The pools of a rank of `tensor` ranks of attention, for the layers of a stage. Raises `Problem` if no rule is
-    known for the cache."""
+def pools_of(
+    costs: Costs,
+    tensor: int,
+    item: int,
+    state_item: int,
+    stage: tuple[int, int] = (0, 10**6),
+    has_scales: bool = False,
+) -> Pools:
+    """The pools of a rank of `tensor` ranks of attention, for the layers of a stage. A layer that reads another one's
+    rows has room for its own all the same. With `has_scales`, latents in 8 bits have the layout of FlashMLA: a scale of
+    32 bits for 128 elements, and the rotated part in 16 bits (`calculate_mla_kv_cache_dim`). Raises `Problem` if no
+    rule is known for the cache."""
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
         raise Problem("no rule is known for SGLang's pools of this model's cache", "leave out the engine")
@@ -153,8 +165,9 @@ def pools_of(costs: Costs, tensor: int, item: int, state_item: int, stage: tuple
     has_pools = this is not None and this.windows_in_sglang
     keys, values = [0, 0], [0, 0]
     index = state = convolution = column = window = width = 0
+    windows = {(k.holds, sizes[i]): window_of(costs, k) for i, k in enumerate(kept) if not k.is_shared}
     for i, k in enumerate(kept):
-        if k.is_shared:
+        if k.is_shared and (k.row is None or k.holds is INDEX):
             continue
         layers, size = len([i for i in k.layers if stage[0] <= i < stage[1]]), sizes[i]
         if k.row is None:
@@ -169,10 +182,17 @@ def pools_of(costs: Costs, tensor: int, item: int, state_item: int, stage: tuple
         if k.holds is INDEX:
             index += (row_of(k) + -(-row_of(k) // 128) * INDEX_SCALE) * layers
             continue
-        own = window_of(costs, k) if has_pools else None
+        own = None
+        if has_pools:
+            own = windows.get((k.holds, size)) if k.is_shared else window_of(costs, k)
         at = 0 if own is None else 1
         window = max(window, own or 0)
-        (values if k.holds is Holds.VALUES else keys)[at] += size * item * layers
+        each = size * item
+        if has_scales and k.holds is Holds.LATENT:
+            each = size + size // 128 * INDEX_SCALE
+        elif has_scales and k.holds is Holds.ROPE_KEY:
+            each = size * 2
+        (values if k.holds is Holds.VALUES else keys)[at] += each * layers
     if not kept:  # an encoder: each layer has a cache anyway
         sizes_of = costs.counts.values()
         of_heads = sizes_of.get("n_kv_heads") or sizes_of.get("n_heads")
@@ -209,12 +229,15 @@ def deploy(
     version_of(version, VERSION, NAME)
     tensor, split = _split(costs, options, cards)
     layers = costs.devices.n_layers // split.pipeline
-    item = CACHE_TYPES[text(options, "cache", "auto")] or (1 if given.dtype == "fp8" else 2)
+    has_index = any(k.holds is INDEX for k in costs.counts.kept)
+    is_new = bool(cards) and all((card.capability or 0) >= BLACKWELL for card in cards)
+    item = CACHE_TYPES[text(options, "cache", "auto")] or (1 if given.dtype == "fp8" or has_index and is_new else 2)
+    has_scales = has_index and item == 1 and not is_new and all(has_cuda(card.vendor) for card in cards)
     said = costs.counts.raw.get("mamba_ssm_dtype")
     state_type = text(options, "ssm", said if isinstance(said, str) and said in STATE_TYPES else "float32")
     stages = vllm.stages_of(costs.devices.n_layers, split.pipeline)
     pools = max(
-        [pools_of(costs, split.tensor, item, STATE_TYPES[state_type], stage) for stage in stages],
+        [pools_of(costs, split.tensor, item, STATE_TYPES[state_type], stage, has_scales) for stage in stages],
         key=lambda one: one.full + one.windowed + one.slot,
     )
     weights = max(costs.devices.split_weights(split, given.format))

@@ -32,14 +32,22 @@ STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its d
 TYPES = {"float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "nvfp4": 9}
 SPARSE_LATENT = 656  # bytes of a token's latent in fp8_ds_mla: 512 in 8 bits, 4 scales, 64 in 16 bits
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements of an indexer's key
+WINDOWS_SINCE = (0, 9)  # before, every layer with a window kept all tokens (`unify_hybrid_kv_cache_specs`)
 DIGITS_SINCE = (0, 20)  # the version that prints concurrency times length as tokens
+# Since 0.26 a window keeps the tokens of every step that is scheduled before the last one has ended: two with
+# asynchronous scheduling (`max_in_flight_tokens` in config/vllm.py). With stages, one for each; since 0.32, whose
+# usual model runner is the second one, one more.
+IN_FLIGHT_SINCE, SECOND_RUNNER_SINCE = (0, 26), (0, 32)
+# Since then the layers of Mamba 2 keep a page more with prefix caching (`get_kv_cache_spec` in mamba_mixer2.py).
+CHECKPOINT_SINCE = (0, 32)
 
 
 @dataclass(frozen=True)
 class Setting:
     """The options: tokens and sequences of a step, the type of the cache, pages of a state (0 for one in every block),
     tokens of a block, ranks that share each matrix, ranks that share a sequence's rows, tokens that a draft proposes
-    and the layers that it adds, bits of a state, whether windows keep their own length, and the version.
+    and the layers that it adds, bits of a state, whether windows keep their own length, the version, and the steps that
+    are scheduled at once.
     """
 
     step: int
@@ -54,6 +62,12 @@ class Setting:
     state_bits: int = 0
     has_windows: bool = True
     version: tuple[int, int] = (0, 24)
+    batches: int = 1
+
+    @property
+    def in_flight(self) -> int:
+        """Tokens of the steps that are scheduled at once, for which a window keeps rows."""
+        return self.step * self.batches
 
     def row_bytes(self, k: CacheEntry, elements: int) -> int:
         """Bytes of a row of this many elements. Raises `Problem` for a type that vLLM does not have."""
@@ -223,7 +237,10 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
         raise Problem("no rule is known for vLLM's pages of this model's states", "leave out the engine")
     if states:
         own = tuple(sorted([i for _, layers in states for i in layers]))
-        return _with_states(kinds, own, sizes.pop(), setting, has_latents)
+        has_checkpoint = setting.version >= CHECKPOINT_SINCE and any(
+            node.role is Role.MAMBA2 for node in costs.trace.root.walk()
+        )
+        return _with_states(kinds, own, sizes.pop(), setting, has_latents, has_checkpoint)
     if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
         block_bytes = sum(k.number * k.page for k in kinds)
         return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, setting.block, setting.contexts)
@@ -289,9 +306,18 @@ def _state_bytes(k: CacheEntry, size: int, is_mamba: bool, setting: Setting) -> 
     return size * (setting.state_bits or (16 if is_mamba else 32)) // 8
 
 
-def _with_states(kinds: list[Layers], own: tuple[int, ...], state: int, setting: Setting, has_latents: bool) -> Cache:
+def _with_states(
+    kinds: list[Layers],
+    own: tuple[int, ...],
+    state: int,
+    setting: Setting,
+    has_latents: bool,
+    has_checkpoint: bool,
+) -> Cache:
     """Attention in a model with recurrent layers: a block is long enough that a page holds a state."""
     number, pages_of_state = len(own), setting.states + setting.drafted if setting.states else 0
+    if has_checkpoint and setting.states == STATES:
+        pages_of_state += 1
     if not kinds:
         kind = Layers(number, state, 1, states=max(pages_of_state, 1), state=state, layers=own)
         return Cache((kind,), number, 1, state * number, 1)

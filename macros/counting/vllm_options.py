@@ -65,6 +65,13 @@ OPTIONS = (
         "layers with a window keep all tokens",
         ("--no-disable-hybrid-kv-cache-manager",),
     ),
+    Option(
+        "overlap",
+        ("--async-scheduling",),
+        SWITCH,
+        "the next step is scheduled during the last: since 0.26 a window keeps the rows of both",
+        ("--no-async-scheduling",),
+    ),
     Option("eager", ("--enforce-eager",), SWITCH, "no CUDA graphs", ("--no-enforce-eager",)),
 )
 IGNORED = tuple(
@@ -72,7 +79,7 @@ IGNORED = tuple(
     --host= --port= --api-key= --served-model-name= --trust-remote-code --quantization= -q= --dtype= --tokenizer=
     --seed= --reasoning-parser= --tool-call-parser= --enable-auto-tool-choice --chat-template= --disable-log-stats
     --disable-log-requests --download-dir= --load-format= --revision= --max-logprobs= --generation-config=
-    --enable-chunked-prefill --no-enable-chunked-prefill --async-scheduling --distributed-executor-backend=
+    --enable-chunked-prefill --no-enable-chunked-prefill --distributed-executor-backend=
     --disable-custom-all-reduce --attention-backend= --moe-backend= --uvicorn-log-level= --model= --max-log-len=
     --language-model-only --limit-mm-per-prompt= --enable-log-requests --default-chat-template-kwargs=
     --performance-mode= --stream-interval= --tokenizer-mode= --hf-overrides= --compilation-config= -cc= -O=

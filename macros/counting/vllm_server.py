@@ -83,8 +83,9 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         drafted,
         draft_layers,
         BITS[text(options, "ssm", "auto")] or _stated_bits(costs),
-        not switch(options, "no_windows", False),
+        not switch(options, "no_windows", False) and number >= vllm.WINDOWS_SINCE,
         number,
+        _batches(options, pipeline, number),
     )
     share = options.get("share")
     blocks = options.get("blocks")
@@ -100,6 +101,14 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         draft,
         has_prefix,
     )
+
+
+def _batches(options: Mapping[str, Value], stages: int, version: tuple[int, int]) -> int:
+    """The steps that are scheduled at once (`max_concurrent_batches` in config/vllm.py)."""
+    if version < vllm.IN_FLIGHT_SINCE and not switch(options, "in_flight", False):
+        return 1
+    has_more = stages == 1 or version >= vllm.SECOND_RUNNER_SINCE
+    return stages + 1 if switch(options, "overlap", True) and has_more else stages
 
 
 def _stated_bits(costs: Costs) -> int:
@@ -302,7 +311,7 @@ def _place(costs: Costs, own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], c
     values = costs.counts.values(T=step, S=max(step, own.length))
     alive = peak(steps_of(costs, pairs=False), lambda polynomial: polynomial.at(values))[1] * ITEM_BYTES
     logits = step * values["d_model"] * ITEM_BYTES + sequences * values["vocab_size"] * (ITEM_BYTES + 4)
-    blocks = cache.blocks(own.length, step)
+    blocks = cache.blocks(own.length, setting.in_flight)
     each = _unit(cache, ranks, stage)
     rule = f"{blocks:,} blocks of {each:,} bytes per sequence of {own.length:,} tokens, pages of {cache.block:,} tokens"
     weights = _weights_term((rank.least, rank.most, rank.rule))
@@ -416,7 +425,7 @@ def _figures(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], room: Room | 
     if not cache.kinds:  # an encoder keeps nothing
         return found
     length = own.length
-    each = cache.blocks(length, own.setting.step)
+    each = cache.blocks(length, own.setting.in_flight)
     unit = max([_unit(cache, ranks, stage) for stage in range(len(ranks))])
     if own.version < (0, 16):
         unit = cache.block_bytes  # each stage had to hold the cache of the whole model
@@ -465,7 +474,7 @@ def _layout(own: Asked, cache: vllm.Cache) -> list[Figure]:
 def _room_figures(own: Asked, cache: vllm.Cache, room: Room, unit: int, each: int) -> list[Figure]:
     """What the memory for the cache holds: blocks of `unit` bytes, `each` of them for one request, tokens and
     requests."""
-    step, length = own.setting.step, own.length
+    step, length = own.setting.in_flight, own.length
     found: list[Figure] = []
     low, high = room.blocks
     given = room.middle
@@ -566,7 +575,7 @@ def _advice(
 
 def _advised_length(own: Asked, cache: vllm.Cache, room: Room, longest: int) -> str:
     """The longest request that is certain to fit; `longest` is the model's, 0 if it is not known."""
-    certain = cache.longest(room.blocks[0] * cache.block_bytes, own.setting.step, max(own.length, 2**20))
+    certain = cache.longest(room.blocks[0] * cache.block_bytes, own.setting.in_flight, max(own.length, 2**20))
     if certain >= own.length:
         return f"--max-model-len may be up to {min(certain, max(longest, own.length) or certain):,}."
     return (

@@ -103,6 +103,7 @@ def tool_data() -> str:
             "bytes_per_second": a.bytes_per_second,
             "memory_bytes": a.memory_bytes,
             **({} if a.watts is None else {"watts": a.watts}),
+            **({} if a.capability is None else {"capability": a.capability}),
         }
         for slug, a in accelerators().items()
     }

@@ -73,6 +73,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "mode": ("none", "all"),
         "draft": (MTP.format(1), MTP.format(3)),
         "no_windows": ("--disable-hybrid-kv-cache-manager", "--no-disable-hybrid-kv-cache-manager", WINDOWS),
+        "overlap": ("--async-scheduling", "--no-async-scheduling", f"{WINDOWS} --engine-version 0.26"),
         "eager": ("--enforce-eager", "--no-enforce-eager"),
     },
     "sglang": {
@@ -149,7 +150,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 # Options of which one value is the default, and those that change what an answer says and no figure.
 SAME = {
-    *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "no_windows", "eager")),
+    *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "no_windows", "overlap", "eager")),
     *(("sglang", key) for key in ("cache", "ssm")),
     *(("llama.cpp", key) for key in ("batch", "main", "flash", "on_host")),
     ("ollama", "flash"),
@@ -317,6 +318,7 @@ def test_the_command_line_and_the_api_answer_the_same():
             engine=engine,
             options=own,
             on=named.get("--on"),
+            version=named.get("--engine-version", ""),
             context=int(named["--context"]),
             **({"weights": named["--weights"]} if "--weights" in named else {}),
         )

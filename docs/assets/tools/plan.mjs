@@ -181,7 +181,9 @@ class Planning extends Begun {
 }
 
 const { Accelerator, Link } = M["counting.accelerators"]
-const STATED = /** @type {const} */ (["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops", "watts"])
+const STATED = /** @type {const} */ ([
+  ...["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops", "watts", "capability"],
+])
 /**
  * An accelerator with what it talks to others by.
  * @param {Engine.Accelerator} one

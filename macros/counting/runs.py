@@ -1,0 +1,210 @@
+"""Which engine runs weights in a format on which kind of machine, as tables by the engines' own sources.
+
+A kind of machine is a vendor's GPU, a TPU, or a CPU. Of NVIDIA's, an engine states the compute capability from which a
+format runs, and TensorRT-LLM also the last one. Floats of 16 and 32 bits run everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from .formats import PUBLISHED
+
+if TYPE_CHECKING:
+    from .accelerators import Accelerator
+    from .deployments import Card
+
+# Kinds of formats, by how the names of formats begin; every other name is of a GGUF file.
+KINDS = (
+    ("16 bits", ("float32", "bfloat16", "float16")),
+    ("fp8", ("fp8",)),
+    ("int8", ("w8a8",)),
+    ("4 bits", ("gptq", "w4a16")),
+    ("AWQ", ("awq",)),
+    ("mxfp4", ("mxfp4",)),
+    ("nvfp4", ("nvfp4",)),
+    ("bitsandbytes", ("nf4", "llm.int8")),
+    ("torchao", ("torchao",)),
+    ("MLX", ("mlx",)),
+)
+# Whole numbers of so many bits, whoever stores them.
+ALIKE = {"int4": ("4 bits", "AWQ", "MLX"), "int8": ("int8", "MLX")}
+GGUF = "GGUF"
+PLAIN = "16 bits"
+NVIDIA, AMD, INTEL, APPLE, CPU = "NVIDIA", "AMD", "Intel", "Apple", "a CPU"
+GAUDI, TPU, NEURON = "Gaudi", "a TPU", "Trainium"
+EVERY = (NVIDIA, AMD, INTEL, APPLE, CPU)
+# Accelerators that are no GPU, by the beginnings of their names.
+OTHERS = (
+    ("TPU", TPU),
+    ("Gaudi", GAUDI),
+    ("Trainium", NEURON),
+    ("Inferentia", NEURON),
+    ("Xeon", CPU),
+    ("EPYC", CPU),
+    ("Core", CPU),
+    ("Ryzen 7", CPU),
+)
+LAST = 10**6  # a capability above every other
+
+
+@dataclass(frozen=True)
+class Runs:
+    """What an engine runs: of NVIDIA's GPUs the first capability of each kind of format, on other kinds of machines the
+    kinds of formats, and the source. `until` is the last capability, where the source gives one."""
+
+    engine: str
+    source: str
+    nvidia: Mapping[str, int]
+    others: Mapping[str, tuple[str, ...]]
+    until: Mapping[str, int]
+
+    def has(self, kind: str, machine: str, capability: int) -> bool:
+        """Whether it runs this kind of format on a kind of machine; `capability` is 0 if it is not known."""
+        if machine != NVIDIA:
+            return kind in self.others.get(machine, ())
+        if kind not in self.nvidia:
+            return False
+        return not capability or self.nvidia[kind] <= capability <= self.until.get(kind, LAST)
+
+
+TABLE = (
+    Runs(
+        "vLLM",
+        # `get_min_capability` in model_executor/layers/quantization, `supported_quantization` in platforms/rocm.py and
+        # xpu.py of 0.33; tpu-inference 0.29, layers/vllm/quantization; of CPUs and Gaudi docs/features/quantization
+        "https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/quantization",
+        # bitsandbytes up to 0.24
+        {
+            "fp8": 75,
+            "int8": 75,
+            "4 bits": 60,
+            "AWQ": 75,
+            "mxfp4": 80,
+            "nvfp4": 75,
+            "torchao": 75,
+            "bitsandbytes": 70,
+        },
+        {
+            AMD: ("fp8", "int8", "4 bits", "AWQ", "mxfp4", "nvfp4", "torchao"),
+            INTEL: ("fp8", "int8", "4 bits", "AWQ", "mxfp4"),
+            TPU: ("fp8", "int8", "AWQ", "mxfp4", "nvfp4"),
+            GAUDI: ("fp8",),
+            CPU: ("int8", "4 bits", "AWQ"),
+        },
+        {},
+    ),
+    Runs(
+        "SGLang",
+        # docs/advanced_features/quantization.md and `get_min_capability` in srt/layers/quantization of 0.5.23
+        "https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/quantization.md",
+        {
+            "fp8": 80,
+            "int8": 75,
+            "4 bits": 60,
+            "AWQ": 75,
+            "mxfp4": 80,
+            "nvfp4": 100,
+            "bitsandbytes": 70,
+            "torchao": 75,
+            GGUF: 60,
+        },
+        {AMD: ("fp8", "int8", "4 bits", "AWQ", "mxfp4", "nvfp4")},
+        {},
+    ),
+    Runs(
+        "TensorRT-LLM",
+        # the matrix of hardware in docs/source/features/quantization.md
+        "https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/quantization.md",
+        {"fp8": 89, "4 bits": 80, "AWQ": 80, "mxfp4": 100, "nvfp4": 100},
+        {},
+        {"4 bits": 90, "AWQ": 90},
+    ),
+    Runs(
+        "llama.cpp",
+        # its README's backends: CUDA, HIP, Metal, SYCL, Vulkan and CPUs, each of which runs every type of a file
+        "https://github.com/ggml-org/llama.cpp#supported-backends",
+        {GGUF: 50},
+        {AMD: (GGUF,), INTEL: (GGUF,), APPLE: (GGUF,), CPU: (GGUF,)},
+        {},
+    ),
+    Runs(
+        "MLX",
+        # `--q-mode` in convert.py of mlx-lm 0.32.2; the machines in MLX's own pages
+        "https://ml-explore.github.io/mlx/build/html/install.html",
+        {"MLX": 75, "mxfp4": 75, "nvfp4": 75},
+        {APPLE: ("MLX", "mxfp4", "nvfp4")},
+        {},
+    ),
+    Runs(
+        "transformers",
+        # bitsandbytes' own table of GPUs
+        "https://huggingface.co/docs/bitsandbytes/main/en/installation",
+        {"bitsandbytes": 60},
+        {AMD: ("bitsandbytes",), INTEL: ("bitsandbytes",), CPU: ("bitsandbytes",)},
+        {},
+    ),
+    Runs(
+        "NxD Inference",
+        "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/developer_guides/custom-quantization.html",
+        {},
+        {NEURON: ("fp8", "int8")},
+        {},
+    ),
+)
+
+
+def kinds_of(format: str) -> tuple[str, ...]:
+    """The kinds that hold a format of weights; none for the published one."""
+    if format == PUBLISHED:
+        return ()
+    if format in ALIKE:
+        return ALIKE[format]
+    for kind, names in KINDS:
+        if any(format.startswith(name) for name in names):
+            return (kind,)
+    return (GGUF,)
+
+
+def machine_of(accelerator: Accelerator | Card | None) -> str:
+    """The kind of machine; "" for one that is not listed."""
+    if accelerator is None:
+        return ""
+    for start, kind in OTHERS:
+        if accelerator.name.startswith(start):
+            return kind
+    return accelerator.vendor if accelerator.vendor in EVERY else ""
+
+
+def left_out(format: str, accelerator: Accelerator | Card | None, engine: str = "") -> str:
+    """Why an engine, or any engine, does not run weights in this format on this accelerator, as a sentence; "" if one
+    does, or if nothing is known of the machine."""
+    kinds, machine = kinds_of(format), machine_of(accelerator)
+    if accelerator is None or not machine or not kinds or PLAIN in kinds:
+        return ""
+    able = [one for one in TABLE if not engine or one.engine == engine]
+    capability = accelerator.capability or 0
+    if not able or any(one.has(kind, machine, capability) for one in able for kind in kinds):
+        return ""
+    found: list[str] = []
+    for one in able:
+        for kind in kinds:
+            if where := _places(one, kind):
+                found.append(f"{'it' if engine else one.engine} runs {'it' if engine else format} on {where}")
+    said = f"{engine} does not run" if engine else "No engine runs"
+    return f"{said} {format} on {accelerator.name}{': ' if found else ''}{'; '.join(found)}."
+
+
+def _places(one: Runs, kind: str) -> str:
+    """The machines on which an engine runs a kind of format: `NVIDIA from compute capability 8.9, AMD`."""
+    found = [place for place in (AMD, INTEL, APPLE, CPU, TPU, GAUDI, NEURON) if kind in one.others.get(place, ())]
+    if kind in one.nvidia:
+        end = f" to {_said(one.until[kind])}" if kind in one.until else ""
+        found = [f"NVIDIA from compute capability {_said(one.nvidia[kind])}{end}", *found]
+    return f"{', '.join(found[:-1])} and {found[-1]}" if len(found) > 1 else "".join(found)
+
+
+def _said(capability: int) -> str:
+    return f"{capability // 10}.{capability % 10}"
