@@ -37,7 +37,8 @@ class Quantization(Struct, frozen=True, dict=True):
     `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
     `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
     embedding table. `writes_tied_head`: a head that is the table too is stored once more if one of both is quantized.
-    `packed`: a list may name a module that packs several matrices.
+    `packed`: a list may name a module that packs several matrices; with `splits_experts` no stack of experts, of which
+    the library makes a layer for each matrix first.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -53,6 +54,7 @@ class Quantization(Struct, frozen=True, dict=True):
     lists_tables: bool = False
     writes_tied_head: bool = False
     packed: bool = True
+    splits_experts: bool = False
 
     @cached_property
     def has_numbers(self) -> bool:
@@ -360,7 +362,7 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
         said: object = keys.get(key)
         if said and (not isinstance(said, Mapping) or cast("Keys", said).get("format") != "dense"):
             raise _unknown(key, cast("object", said))
-    found = Quantization(transposed=False, lists_tables=True, writes_tied_head=True)
+    found = Quantization(transposed=False, lists_tables=True, writes_tied_head=True, splits_experts=True)
     groups = _table(keys.get("config_groups"), f"{KEY}.config_groups")
     if len(groups) > MOST_GROUPS:
         raise _unknown("config_groups", f"{len(groups)} groups")

@@ -236,9 +236,16 @@ class WeightFormats:
         if len(shape) < 2:
             return shape
         *before, rows, columns = (*shape[:-2], shape[-1], shape[-2]) if w in self._transposed else shape
-        if w.routed is not None and "gate_up" in w.name and int(rows) % 2 == 0:
+        if w.routed is not None and int(rows) % 2 == 0 and self._is_gate_and_up(w):
             return (*before, 2, int(rows) // 2, columns)
         return (*before, rows, columns)
+
+    def _is_gate_and_up(self, w: Weight) -> bool:
+        """Whether a stack of experts has both, by its own name or by what transformers calls all of it."""
+        fused = {} if self.architecture is None else self.architecture.fused
+        return "gate_up" in w.name or any(
+            "gate_up" in stack and len(parts) == 1 and w.name.endswith(f".{parts[0]}") for stack, parts in fused.items()
+        )
 
     def part_size(self, w: Weight, format: str, shape: Sequence[int], layers: tuple[int, ...], members: int) -> int:
         """Bytes of parts with this shape: this many members in each of these layers; a weight outside of layers exists
@@ -409,7 +416,8 @@ class WeightFormats:
         looked_up = (len(numbers) if has_numbers else 1) * (members if has_members else 1)
         if looked_up > MOST_LOOKED_UP:
             raise Problem(f"{KEY}: {w.name} stands for {looked_up:,} modules, too many to look up in its lists", MEND)
-        called = self._called(w, quantization.packed)
+        is_split = quantization.splits_experts and self.kinds[w] is Kind.EXPERT
+        called = self._called(w, quantization.packed and not is_split)
         found: dict[Format, int] = {}
         for layer in numbers if has_numbers else numbers[:1]:
             for member in range(members if has_members else 1):

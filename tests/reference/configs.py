@@ -112,6 +112,7 @@ READ_OTHERWISE: dict[str, list[dict[str, Any]]] = {
     "step3p5": [{"num_local_experts": 6, "n_routed_experts": None}],
     "zamba": [{"tie_word_embeddings": False}],
     "xglm": [{"pad_token_id": 3}],
+    "xlnet": [{"reuse_len": 3}],
     "xlstm": [{"tie_word_embeddings": True}],
     "zamba2": [{"tie_word_embeddings": False}],
 }

@@ -18,6 +18,7 @@ from ..steps import Holds, Keeps, Role, step
 from . import architecture
 from .bart import must_be_even
 from .config import Config, Positive, Size, activation, config, derived, key
+from .otherwise import Otherwise, at_least
 from .tasks import BASE, OWN
 from .xglm import sinusoids
 
@@ -52,6 +53,12 @@ class XLNet(Config):
     ignored = frozenset(
         """attn_type d_head end_n_top reuse_len start_n_top summary_last_dropout untie_r use_mems_eval
         use_mems_train""".split()
+    )
+
+    otherwise = (
+        Otherwise(
+            "reuse_len", at_least("reuse_len", 1), "transformers 5.24 keeps only so many rows of what it reads at once"
+        ),
     )
 
     def check(self) -> None:
