@@ -27,7 +27,7 @@ OF_PLAIN_VALUES = set(
     site/page_checks/__init__:_of_text site/page_checks/blocks:languages site/page_checks/tables:rows
     site/page_checks/numbers:_names site/page_checks/numbers:_texts site/page_checks/numbers:exceptions
     site/page_checks/numbers:of_configs site/page_checks/numbers:of_names
-    catalogue/recordings:recorded
+    catalogue/recordings:recorded catalogue/second_sources:lists catalogue/second_sources:reasons
     catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
     catalogue/independent:comparison catalogue/presets:goldens catalogue/published_costs:claims
     catalogue/engine_records:of_each_architecture catalogue/engine_records:recorded

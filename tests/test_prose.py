@@ -389,7 +389,7 @@ OF_SHAPES = set(
     how_many verification macro_table growth_figure formulas_table headlines_table common_widths width_result
     claims_table
     coverage_summary coverage_types coverage_mechanisms coverage_mappings coverage_vllm coverage_recipes
-    coverage_predictions coverage_watch benchmark
+    coverage_predictions coverage_values coverage_watch benchmark
     benchmarks_table
     token_ids_claim published_origins read_chart figure_table trace_steps part_formula excerpt html_source room
     rooms_picture terms_table style_table one_head recap shape_after dot_product matrix_product matrix_cell

@@ -127,7 +127,7 @@ VIEWS = {
     comparison: "comparison",
     coverage: (
         "coverage_mappings coverage_mechanisms coverage_predictions coverage_recipes coverage_summary coverage_types "
-        "coverage_vllm coverage_watch"
+        "coverage_values coverage_vllm coverage_watch"
     ),
     data_files: "data_fields",
     designs: "design_result design_table",

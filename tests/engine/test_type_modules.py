@@ -206,6 +206,7 @@ def test_no_data_file_names_a_type_but_what_tests_record():
     """Mend: say it beside the type's forward pass."""
     files = [
         "catalogue/asked.toml",  # questions
+        "catalogue/second_sources.json",  # repositories of models
         "catalogue/served_runs.toml",  # models
         "catalogue/training_runs.toml",  # families of models
         "catalogue/vocabularies.toml",  # slugs of models

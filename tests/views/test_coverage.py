@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from macros.catalogue import presets
+from macros.catalogue import presets, second_sources
 from macros.catalogue.independent import comparison
 from macros.catalogue.transformers_types import covered_as, mappings, vllm_classes, vllm_recipes
 from macros.engine.architectures import architectures, is_known
@@ -101,6 +101,14 @@ def test_each_model_of_the_recipes_is_in_the_catalogue_or_listed():
     assert not hubs & reasons.keys() and hubs & made.keys() == made.keys() - reasons.keys()
     assert reasons["zai-org/GLM-Image"] == coverage.WRITES_OTHERS
     assert reasons["microsoft/Phi-4-reasoning"] == coverage.NOT_READ
+
+
+def test_values_of_the_catalogue_are_said_by_a_list_or_by_one_source():
+    shown = [list(map(int, row[1:])) for row in cells(coverage.coverage_values()) if len(row) == 5 and row[1].isdigit()]
+    assert len(shown) == len(second_sources.KEYS)
+    for key, (models, alike, unlike, alone) in zip(second_sources.KEYS, shown):
+        assert models == alike + unlike + alone == len(second_sources.held(key))
+        assert alone == sum(not row.alike and not row.unlike for row in second_sources.held(key)) < models
 
 
 def test_the_tables_of_transformers_types_agree():

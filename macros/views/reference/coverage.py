@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 from ...cache.memory import memoized
-from ...catalogue import presets
+from ...catalogue import presets, second_sources
 from ...catalogue.independent import comparison
 from ...catalogue.models import Model
 from ...catalogue.transformers_types import covered_as, mappings, vllm_classes, vllm_recipes
@@ -240,6 +240,40 @@ def coverage_recipes() -> Html:
     )
 
 
+def coverage_values() -> Html:
+    """Of the catalog's contexts, release dates and licenses, how many another list says too, and how many only one
+    source says; and the reasons where a list says something else."""
+    sums = []
+    for what, key in VALUES.items():
+        rows = second_sources.held(key)
+        alike, unlike = sum(bool(row.alike) for row in rows), sum(bool(row.unlike and not row.alike) for row in rows)
+        numbers = len(rows), alike, unlike, len(rows) - alike - unlike
+        sums.append((what, *(rounding.grouped(n) for n in numbers)))
+    made = second_sources.lists().sources
+    why = [
+        (what, joined((presets.preset(slug).name for slug in slugs.split()), ", "), reason)
+        for what, key in VALUES.items()
+        for slugs, reason in second_sources.reasons(key).items()
+    ]
+    columns = [
+        "Value",
+        number("Models"),
+        number("A list says the same"),
+        number("It says another"),
+        number("One source"),
+    ]
+    read = joined((f"{name} {one.version} ({values.date(one.day)})" for name, one in made.items()), ", ")
+    return block(
+        table("Second sources", columns, sums, name="Values that another list says too"),
+        table("Unlike", ["Value", "Models", "Why a list differs"], why, name="Where a list says something else"),
+        conventions(
+            html("The lists: {}.", read),
+            "A list that a model’s own source is from does not count. A context may be rounded, a date may be a month.",
+        ),
+    )
+
+
+VALUES = {"Context": "context", "Release date": "released", "License": "licence"}
 WRITES_OTHERS = "writes images or sound, no text"
 NOT_READ = "no source with its config.json was found (looked for last on November 29, 2026)"
 

@@ -1,0 +1,126 @@
+"""What others' lists say of the presets' contexts, release dates and licenses, and why some of it differs.
+
+`python -m tests.reference.second_sources` writes `second_sources.json`; the reasons are in `second_sources.toml`.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ..cache.memory import memoized
+from .preset_file import Preset
+from .presets import model, paths, preset
+from .toml_files import read_as
+
+FILE = Path(__file__).parent / "second_sources.json"
+REASONS = Path(__file__).parent / "second_sources.toml"
+KEYS = ("context", "released", "licence")
+
+Value = int | str
+
+
+class List(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One list: where it is, and the version that was read."""
+
+    address: str
+    version: str
+    day: datetime.date
+
+
+class Lists(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file: the lists, and for each repository of weights what each of them says, as it stands there."""
+
+    sources: dict[str, List]
+    context: dict[str, dict[str, list[int]]]
+    released: dict[str, dict[str, list[str]]]
+    licence: dict[str, dict[str, list[str]]]
+
+
+class Reasons(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """For each key, why the values of these models are not what a list says, by the model."""
+
+    context: dict[str, str]
+    released: dict[str, str]
+    licence: dict[str, str]
+
+
+class Held(NamedTuple):
+    """A preset's value beside those of others: the lists that say the same, and what the others say instead."""
+
+    slug: str
+    value: Value
+    alike: list[str]
+    unlike: dict[str, list[Value]]
+
+
+@cache
+def lists() -> Lists:
+    return msgspec.json.decode(FILE.read_bytes(), type=Lists)
+
+
+@cache
+def reasons(key: str) -> dict[str, str]:
+    return getattr(read_as(REASONS, Reasons), key)
+
+
+@memoized
+def held(key: str) -> list[Held]:
+    """Each preset that has a value for a key. What a list says of an alias counts only if it is the same: another
+    checkpoint may have a context, a day and a license of its own."""
+    return list(_held(key))
+
+
+def _held(key: str) -> Iterator[Held]:
+    said: dict[str, dict[str, list[Value]]] = getattr(lists(), key)
+    for slug in paths():
+        described = preset(slug)
+        if (mine := _value(key, slug, described)) is None:
+            continue
+        read = _read(key, described)
+        own = said.get(described.hub or "", {})
+        others = [said.get(name, {}) for name in described.aliases]
+        alike = [
+            name
+            for name in lists().sources
+            if name not in read
+            and any(agrees(key, mine, value) for row in (own, *others) for value in row.get(name, ()))
+        ]
+        yield Held(slug, mine, alike, {name: said for name, said in own.items() if name not in (*alike, *read)})
+
+
+def _value(key: str, slug: str, described: Preset) -> Value | None:
+    if key == "context":
+        return model(slug).longest_context[0] if described.config is not None else None
+    return described.licence if key == "licence" else str(described.released)
+
+
+def _read(key: str, described: Preset) -> list[str]:
+    """The lists that a preset's own source is from, which are no second one."""
+    sources = described.sources
+    context = next((sources.values[name] for name in sources.values if "position" in name), sources.config)
+    source = {"context": context, "released": described.released_source, "licence": described.licence_source}[key]
+    return [name for name, one in lists().sources.items() if one.address in (source or "")]
+
+
+def agrees(key: str, mine: Value, theirs: Value) -> bool:
+    """Whether both say the same: 128,000 for 131,072 is a rounded one, 2024-04 a day of that month, and Apache-2.0
+    another spelling."""
+    if isinstance(mine, int) or isinstance(theirs, int):
+        return any(
+            int(theirs) % n**k == 0 and int(theirs) // n**k * 1024**k == mine for n, k in ((1, 0), (1000, 1), (1000, 2))
+        )
+    if key == "released":
+        return mine.startswith(theirs) or theirs.startswith(mine)
+    return _plain(mine) == _plain(theirs)
+
+
+def _plain(licence: str) -> str:
+    """A license's name without what its spellings differ in."""
+    return re.sub(r"[\s_-]|licen[sc]e|agreement|community|^meta |open|v(?=\d)", "", licence.lower())
