@@ -525,7 +525,7 @@ COUNTED = {
     "the averages in a compressed KV cache": {Role.COMPRESSOR},
     "recurrences": {
         *(Role.SELECTIVE_SCAN, Role.DECAYING_ATTENTION, Role.GATED_DELTA_RULE),
-        *(Role.WKV, Role.RG_LRU, Role.MLSTM),
+        *(Role.WKV, Role.WKV7, Role.RG_LRU, Role.MLSTM),
     },
     "convolutions": {Role.CAUSAL_CONV, Role.CONVOLVE},
 }

@@ -192,6 +192,7 @@ roberta: camembert data2vec-text ibert roberta roberta-prelayernorm xlm-roberta 
 roc_bert
 roformer
 rwkv
+rwkv7
 seamless_m4t: seamless_m4t seamless_m4t_v2
 smollm3
 solar

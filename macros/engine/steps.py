@@ -151,6 +151,7 @@ class Role(StrEnum):
     DECAYING_ATTENTION = "decaying_attention", "linear attention"
     GATED_DELTA_RULE = "gated_delta_rule", "gated delta rule"
     WKV = "wkv", "WKV"
+    WKV7 = "wkv7", "gated delta rule"
     MLSTM = "mlstm", "linear attention"
 
 

@@ -76,6 +76,18 @@ def lfm3(c):
     return Form(total + L * (gated(D, F) + norms * D) + D + ends(c, True), 2 * full * K * H)
 
 
+def rwkv7(c):
+    """Four square matrices, four pairs of narrow ones (a layer's first has no share of values), and vectors."""
+    D, L = c["hidden_size"], c["num_hidden_layers"]
+    F = c.get("intermediate_size") or 32 * -(-int(D * c.get("hidden_ratio", 4)) // 32)
+    norm = 2 * D if c.get("norm_bias", True) else D
+    pairs = 2 * D * (c["decay_low_rank_dim"] + c["a_low_rank_dim"] + c["gate_low_rank_dim"]) + 2 * D
+    layer = 4 * D * D + pairs + 6 * D + 3 * D + 2 * D + D + 2 * D * F + 2 * norm
+    mixed = (L - 1) * (2 * D * c["v_low_rank_dim"] + D)
+    first = norm if c.get("norm_first", True) else 0
+    return Form(ends(c, False) + first + L * layer + mixed + norm, 0)
+
+
 # --- delta rules ------------------------------------------------------------------------------------------------------
 
 
@@ -287,6 +299,7 @@ FORMS = {
     "lfm2": lfm2,
     "lfm2_moe": lfm2_moe,
     "lfm3": lfm3,
+    "rwkv7": rwkv7,
     "kimi_linear": with_delta(
         kimi_layers,
         lambda c: c["hidden_size"] * c["num_attention_heads"] * c["v_head_dim"] if c.get("mla_use_output_gate") else 0,
@@ -342,6 +355,11 @@ def as_many_heads(c: dict) -> dict:
 
 
 RANDOM = {
+    "rwkv7": both(
+        fixed(vocab_size=(97, 101), hidden_size=(24, 40), num_hidden_layers=(1, 2, 5), head_dim=(8, 4)),
+        fixed(decay_low_rank_dim=(5, 6), a_low_rank_dim=(7, 9), v_low_rank_dim=(3, 11), gate_low_rank_dim=(13, 17)),
+        flags(intermediate_size=(67, 71), hidden_ratio=(3, 3.5), norm_bias=BOOL, norm_first=BOOL),
+    ),
     "lfm2": both(
         blocks(square=True),
         CONVOLUTION,

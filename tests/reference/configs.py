@@ -152,6 +152,7 @@ ABSENT = {
     "klear": "another name of Klear, which is compared",
     "baichuan_m1": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "bailing_moe_linear": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
+    "rwkv7": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "hunyuan": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "phi-msft": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "phixtral": "another name of phi-msft, which is compared",

@@ -28,7 +28,7 @@ from .own import SEED, listed, own_model
 TYPES = {
     name: name
     for name in """
-    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear hunyuan
+    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear hunyuan rwkv7
 """.split()
 } | {"phi-msft": "phixtral"}
 OF_VLM = ("xing4_0",)  # which mlx-vlm has

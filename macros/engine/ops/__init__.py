@@ -128,6 +128,7 @@ from .recurrence import (
     tap_conv,
     token_shift,
     wkv,
+    wkv7,
 )
 from .rope import Rope, apply_rope, apply_rope_pairs, rope_table, yarn_mscale
 from .sound import convolve

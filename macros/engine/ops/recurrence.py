@@ -234,6 +234,27 @@ def gated_delta_rule(
     return y
 
 
+@step(Role.WKV7)
+def wkv7(r: Array, keep: Array, k: Array, v: Array, removed: Array, rate: Array, cache: KVCache) -> Array:
+    """RWKV-7's memory, which takes back along one key and writes along another: [T N I] each, v [T N J] -> [T N J].
+
+    S ← diag(keep)·S + k ⊗ v − (rate·removed) ⊗ (removed·S), y = r·S (arXiv 2503.14456, 4.1): what is taken back is what
+    the memory returned before it faded, at a rate of each channel's own.
+    """
+
+    def body(
+        state: Array, r: Array, keep: Array, k: Array, v: Array, removed: Array, rate: Array
+    ) -> tuple[Array, Array]:
+        known = np.einsum("ni,nij->nj", removed, state, optimize=True)
+        state = state_update(state, keep[:, :, None], k[:, :, None], v[:, None, :])
+        state = state - (removed * rate)[:, :, None] * known[:, None, :]
+        return state, np.einsum("ni,nij->nj", r, state, optimize=True)
+
+    state, y = scan(body, cache.state(Holds.STATE, *r.shape[1:], v.shape[2]), (r, keep, k, v, removed, rate))
+    cache.store(Holds.STATE, state, item_bytes=STATE_BYTES)
+    return y
+
+
 # A memory or a weighted sum, the sum of the weights, and the logarithm of the largest weight.
 Averages: TypeAlias = tuple[Array, Array, Array]
 
