@@ -54,5 +54,6 @@ def each_option(engine: str, slug: str, *base: str, on: str = "80GB", length: in
             other = said(engine, slug, [*base, *words], on, length)
             differ = [f"{key}: {text}" for key, text in other.items() if lines.get(key) != text and key != "command"]
             shown = "; ".join(differ + [f"without {key}" for key in lines if key not in other])
-            changed = f"{shown[:SHOWN]} {digest(shown + other.get('command', ''))}" if shown else "the same"
+            whole = digest(shown + other.get("command", ""))
+            changed = other.get("refused") or (f"{shown[:SHOWN]} {whole}" if shown else "the same")
             yield f"{' '.join(words)}: {changed}"
