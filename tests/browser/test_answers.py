@@ -231,6 +231,9 @@ def test_what_if_is_chosen_by_its_address_which_says_it_again(folder):
     there = chosen("set.x=5", f"#name={'n' * 400}", "no reason")
     assert there["addresses"][0]["hash"] == f"#name={'n' * 300}" and "set.x" not in there["last"]
     assert there["invalid"] == ["set.x"]
+    # A link to a heading of the page keeps the reader's config, an address without one drops it.
+    kept = [chosen("", hash, own={"x": 1}, text='{"x":1}')["text"] for hash in ("#figures", "", "#name=a")]
+    assert kept == ['{"x":1}', "", ""]
 
 
 def test_compare_is_chosen_by_its_address_and_filled_up(folder):
@@ -310,6 +313,7 @@ def test_run_shows_the_next_tokens_with_what_changed_and_what_is_cut(run):
 def test_run_opens_a_head_that_there_is_and_shows_all_maps_but_of_a_large_model(run):
     assert run({"layer": "9", "head": "5"}, {})["opened"] == {"layer": 1, "head": 1}
     assert run({"layer": "2", "head": "1"}, {})["opened"] == {"layer": 2, "head": 1}
+    assert run({"head": "1"}, {"heads": [0]})["opened"] == run({}, {"heads": []})["opened"] == {"layer": 0, "head": 0}
     assert run({"layer": "2"}, {})["maps"] == [0, 1, 2] and run({"layer": "2"}, {"heads": [0, 300, 300]})["maps"] == [2]
     shares = [1, None, None, 0.5, 0.5, None, 0.2, 0.3, 0.5]
     attention = run({"layer": "1"}, {}, shares)["attention"]
@@ -394,6 +398,10 @@ def test_the_small_model_runs_the_sentence_with_its_added_words_and_another_of_a
         "wrong"
     ]
     assert len(wrong) == 6 and 'off = "7.mlp": not in the list' in wrong
+    long = "".join(chr(ord("a") + i % 26) for i in range(401))
+    assert capitals(text=long)["wrong"] == [f'text = "{long[:60]}…": longer than 400 characters']
+    assert capitals(text=long[:400])["wrong"] == []
+    assert capitals(top_k="1.5")["wrong"] == ['top_k = "1.5": expected a whole number from 1 to 590']
 
 
 def test_the_small_model_says_what_became_of_its_words(capitals):
@@ -417,6 +425,8 @@ def test_the_small_model_completes_a_word_and_names_an_unknown_one(capitals):
     assert answer["text"] == ["Tokyo", "is", "the"] and answer["head"] == {"layer": "1", "head": "0"}
     typing, left = capitals(text="Tokyo is the capital of ja")["own"]
     assert typing["offered"]["words"][0].startswith("Ja") and not typing["unknown"] and left["unknown"] == "ja"
+    meant = {"capitalxyz": "capital", "urrncy": "currency", "caqqtal": "capital", "capitalwxyz": None, "crrnc": None}
+    assert {word: capitals(text=f"The {word}")["own"][1]["near"] for word in meant} == meant
     assert capitals(text="<")["words"] is None and capitals()["own"][1]["value"] == "The capital of France is"
 
 

@@ -164,11 +164,14 @@ class Planning extends Begun {
       site,
     })
   }
-  /** Drops what a model does not allow, and then everything. @param {import("./tool.mjs").Values} values */
+  /** Drops what was typed into the task's own fields, then what was chosen there, then everything: a wrong option is
+   * answered for its own engine. @param {import("./tool.mjs").Values} values */
   leave(values) {
     const { defaults } = this.tool,
       own = Object.fromEntries(Object.entries(defaults).filter(([name]) => !(name in DEFAULTS))),
-      others = [own, defaults].find(those => Object.entries(those).some(([name, text]) => values[name] !== text))
+      chosen = new Set(this.one.fields(this.site).flatMap(({ name, groups }) => (groups ? [name] : []))),
+      typed = Object.fromEntries(Object.entries(own).filter(([name]) => !chosen.has(name))),
+      others = [typed, own, defaults].find(those => Object.entries(those).some(([name, text]) => values[name] !== text))
     return Boolean(others && Object.assign(values, others))
   }
   /** The task, what differs from its defaults, and always the model, the machine and the context, if it has them. */
