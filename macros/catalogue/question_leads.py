@@ -57,6 +57,7 @@ def note_of(meaning: Meaning) -> str:
     """The corrections and the values that were not used."""
     said = [f"Read as {meant} for “{typed}”." for typed, meant in meaning.corrected]
     said += [f"{typed} has the shapes of {title}." for typed, title in meaning.alike]
+    said += [f"{typed} names several models, and {title} is taken: add a generation." for typed, title in meaning.vague]
     said += [meaning.why_on] if meaning.why_on else []
     said += [f"Not used: {', '.join(meaning.unused)}."] if meaning.unused else []
     return " ".join(said)
@@ -229,6 +230,9 @@ class _OfModel:
 
     def __init__(self, meaning: Meaning, names: Mapping[str, Any], model: Named) -> None:
         self.said, self.model = meaning, model
+        # a name without a generation is answered for the model that is taken, which the note says
+        is_figure = (meaning.figure or meaning.size) and not meaning.is_reason
+        self.is_sure = model.is_sure or bool(meaning.vague and is_figure)
         self.pages: Mapping[str, str] = names["tools"]
         row = names["models"][model.record]
         of_architecture = row[2] if len(row) > 2 else {}
@@ -261,7 +265,7 @@ class _OfModel:
             return self._on_machine()
         if said.why_on and "fits" in self.pages:
             return [_tool(_link(self.pages["fits"], {"model": model.slug}), f"What holds {self.named}")]
-        if not model.is_sure:
+        if not self.is_sure:
             is_asked = said.figure or said.size or said.is_reason or not (said.format or said.context)
             return [] if is_asked else self._lead(self.what_if, self.named)
         is_length = said.size == "context" or said.figure == "largest_context"
@@ -275,8 +279,8 @@ class _OfModel:
         """The model on the machine that the question names."""
         said = self.said
         title = f"{self.named} on {said.on_name}"
-        if said.figure == "tokens_per_second" or not self.model.is_sure:
-            return self._lead(self.what_if, title, self._computed(said.figure) if self.model.is_sure else None)
+        if said.figure == "tokens_per_second" or not self.is_sure:
+            return self._lead(self.what_if, title, self._computed(said.figure) if self.is_sure else None)
         first = {**self.choices, "context": said.context or CONTEXT, "devices": None}
         # Several devices are What if's: it splits the model over them.
         is_one = "fits" in self.pages and (said.devices or 1) == 1

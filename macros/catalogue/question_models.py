@@ -151,6 +151,7 @@ class Models:
         found: list[Named] = []
         absent: list[Absent] = []
         typed: dict[int, list[str]] = {}  # the words by which a model was named
+        written = ""
         self._resolve(question, tokens, gone, said, found, absent)
         self._leave_publishers(question, tokens, gone)
         i = 0
@@ -173,6 +174,7 @@ class Models:
                 self._note_alias(question[tokens[start].start : tokens[end - 1].end], tokens[start:end], one, said)
                 if all(other.record != one.record for other in found):
                     found.append(one)
+                    written = question[tokens[start].start : tokens[end - 1].end]
                     typed[one.record] = [token.text for token in tokens[start:end] if token.text not in self.noise]
             elif one is not None:
                 absent.append(one)
@@ -183,7 +185,10 @@ class Models:
         if not found and not absent:
             absent = self._unheard(question, tokens, gone)
         if len(found) == 1 and not found[0].is_sure:
-            said.sizes = self._sizes_of(typed[found[0].record])
+            words = typed[found[0].record]
+            said.sizes = self._sizes_of(words)
+            if not said.sizes and len(words) == 1:
+                said.vague.append((written, found[0].title))
         return self._of_like_sizes(found, typed), absent
 
     def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
@@ -331,7 +336,8 @@ class Models:
         exact = [self.hub_of[key]] if key in self.hub_of else exact
         one = self._closest(asked)
         if one is not None and not exact:
-            is_name = len(asked) > 1 or (len(asked[0]) > 2 and asked[0] not in self.plain)
+            is_long = len(asked[0]) > 2 or asked[0][-1:].isdigit()  # `t5`
+            is_name = len(asked) > 1 or (is_long and asked[0] not in self.plain)
             return one if is_name else None
         hub = exact[0] if exact else next((hub for name, hub in self.lacking if set(asked) <= set(name)), "")
         if not hub and tokens[first].text in self.plain and not self._begins_name(asked):

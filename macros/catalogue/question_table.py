@@ -54,6 +54,7 @@ class Meaning:
         self.is_bare = False  # has no words left but those of any question
         self.corrected: list[tuple[str, str]] = []
         self.alike: list[tuple[str, str]] = []  # names of models with the shapes of another, and its title
+        self.vague: list[tuple[str, str]] = []  # names without a generation, and the model that is taken
         self.unused: list[str] = []
 
     @property

@@ -142,6 +142,20 @@ def test_sizes_of_other_names_are_no_family():
     assert not [one for one in read("layers of qwen3").sizes if "vl" in one.slug or "2507" in one.slug]
 
 
+def test_a_name_without_a_generation_is_answered_with_a_word_about_it():
+    """By the model that is taken; a reason opens none, and a family with sizes is one."""
+    for question in ("how many layers does mistral have", "vocabulary size qwen", "deepseek parameters"):
+        said = read(question)
+        (lead,) = leads(said, grammar())
+        ((typed, title),) = said.vague
+        assert typed in question and lead.compute.title == title
+        assert lead.note == f"{typed} names several models, and {title} is taken: add a generation."
+    assert leads(read("why does deepseek use mla"), grammar()) == []
+    assert read("layers of qwen3").vague == [] == read("qwen3 8b").vague
+    assert [lead.compute.slug for lead in leads(read("vocabulary size t5"), grammar())][0] == "t5-small"
+    assert read("two t4").models == []
+
+
 def test_why_opens_no_tool_for_a_format():
     assert leads(read("why does gpt-oss use mxfp4"), grammar()) == []
 

@@ -202,7 +202,6 @@ def test_other_questions_open_no_tool(searching):
         "why is the hidden dimension 4096",
         "gpt-4 24gb",
         "command line",
-        "how many layers does mistral have",
         "attention",
         "<script>",
         "q" * 5000,
