@@ -12,12 +12,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
-
-class Free(str):
-    """A symbol that varies after the trace (new tokens T, context S), so comparisons with it are never decided
-    early."""
-
-    __slots__ = ()
+# New tokens and the context: they vary after the trace, so comparisons with them are never decided early.
+VARYING = frozenset({"T", "S"})
 
 
 class Call(NamedTuple):
@@ -68,7 +64,7 @@ class Poly:
         if isinstance(x, (int, Fraction)):
             return _number(x)
         if isinstance(x, (str, Call)):  # pyright: ignore[reportUnnecessaryIsInstance] (callers may be untyped)
-            return cls({((x, 1),): 1}) if isinstance(x, Call) else _symbol(x, isinstance(x, Free))
+            return cls({((x, 1),): 1}) if isinstance(x, Call) else _symbol(x)
         raise TypeError(f"no polynomial of {x!r}")
 
     def __hash__(self) -> int:
@@ -167,7 +163,7 @@ class Poly:
     def is_free(self) -> bool:
         """Whether its value varies after the trace."""
         if self._is_free is None:
-            self._is_free = any(isinstance(s, Free) for s in self.symbols)
+            self._is_free = any(s in VARYING for s in self.symbols)
         return self._is_free
 
     def coefficient(self, symbol: Atom, power: int = 1) -> Poly:
@@ -326,7 +322,7 @@ class Dim(int):
     def __add__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__add__(self, other), _added(self.expr, Poly.of(other), 1))
+        return Dim(int.__add__(self, other), _sum(self.expr, Poly.of(other), 1))
 
     def __radd__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -336,7 +332,7 @@ class Dim(int):
     def __sub__(self, other: object) -> Dim:
         if not isinstance(other, int):
             return NotImplemented
-        return Dim(int.__sub__(self, other), _added(self.expr, Poly.of(other), -1))
+        return Dim(int.__sub__(self, other), _sum(self.expr, Poly.of(other), -1))
 
     def __rsub__(self, other: object) -> Dim:
         if not isinstance(other, int):
@@ -378,13 +374,8 @@ class Dim(int):
         return Dim, (int(self), self.expr)
 
 
-def _added(p: Poly, q: Poly, sign: int) -> Poly:
-    return _sum(p, q, sign, p.is_free, q.is_free)
-
-
-# Cached because the layers of a model need the same few. Polynomials are equal whether or not their symbols are free.
-@lru_cache(maxsize=1024)
-def _sum(p: Poly, q: Poly, sign: int, *is_free: bool) -> Poly:
+@lru_cache(maxsize=1024)  # the layers of a model need the same few
+def _sum(p: Poly, q: Poly, sign: int) -> Poly:
     return p + q if sign > 0 else p - q
 
 
@@ -481,11 +472,6 @@ def latex_name(symbol: str) -> str:
     return symbol if len(symbol) == 1 else rf"\text{{{spelled}}}"
 
 
-def free(name: str, value: int) -> Dim:
-    """A dimension that may vary after the trace."""
-    return Dim(value, Free(name))
-
-
 _OPS = {"//": "//", "%": "mod"}
 
 
@@ -495,7 +481,7 @@ def _number(x: Number) -> Poly:
 
 
 @lru_cache(maxsize=4096)
-def _symbol(x: str, is_free: bool) -> Poly:  # free and fixed symbols compare equal
+def _symbol(x: str) -> Poly:
     return Poly({((x, 1),): 1})
 
 
@@ -637,4 +623,4 @@ def _render(
 
 ONE, NOTHING = Dim(1), Poly({})
 # Whether a step is the first, 1 or 0: its new tokens are the whole context.
-IN_FIRST_STEP = Call("//", (Poly.of(Free("T")), Poly.of(Free("S"))))
+IN_FIRST_STEP = Call("//", (Poly.of("T"), Poly.of("S")))

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from .architectures import Architecture
 from .architectures.config import Config
 from .array import arrays_in, stand_in
-from .dims import free
+from .dims import Dim
 from .errors import only_forward
 from .interface import Array, Weights
 from .loaded import Arrays, Cache
@@ -62,7 +62,7 @@ def renaming(architecture: Architecture, config: Config, head: Head | None) -> t
 
 
 def _run(architecture: Architecture, config: Config, run: Trace, head: Head | None, prefix: str) -> Trace:
-    new, context = free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
+    new, context = Dim(TRACED_NEW_TOKENS, "T"), Dim(TRACED_CONTEXT, "S")
     run.symbols |= config.symbols
     ids = run.input((new,), np.int64, "token ids")
     both_ways = config.looks_both_ways

@@ -18,7 +18,7 @@ from .ablations import Ablation, Design, adds_its_branches
 from .architectures import Architecture
 from .architectures.config import Config
 from .array import Node, ShapeArray, arrays_in, stand_in
-from .dims import free
+from .dims import Dim
 from .errors import Problem
 from .interface import Array, KindT, KVCache, Mask
 from .loaded import Arrays, Cache
@@ -228,7 +228,7 @@ def trace(
         )
     run, earlier, new = Numbers(without), cache or Cache(), np.asarray(ids, np.int64)
     run.symbols |= config.symbols
-    tokens, context = free("T", len(new)), free("S", earlier.length + len(new))
+    tokens, context = Dim(len(new), "T"), Dim(earlier.length + len(new), "S")
     given = run.hold(run.input((tokens,), np.int64, "token ids"), new)
     held = NumberCache(run, earlier, context - tokens, context)
     scores = architecture.forward(NumberWeights(run, weights), stand_in(given), config, held, last=False)

@@ -20,7 +20,7 @@ import numpy as np
 from .architectures.config import Config
 from .architectures.predicted import Module, OfBlock, OverStreams, Place
 from .array import arrays_in, stand_in
-from .dims import free
+from .dims import Dim
 from .errors import Problem, shorten
 from .forward import TRACED_CONTEXT, TRACED_NEW_TOKENS
 from .interface import Array, KVCache, Weights
@@ -46,7 +46,7 @@ def number_of(module: Modules | None, raw: Raw, keys: Sequence[str]) -> tuple[st
 def trace(module: Modules, c: Config, raw: Raw, n: int) -> Trace:
     """Run on shapes the modules one after the other, each with its own cache and the model's embedding and head."""
     run = Trace()
-    new, context = free("T", TRACED_NEW_TOKENS), free("S", TRACED_CONTEXT)
+    new, context = Dim(TRACED_NEW_TOKENS, "T"), Dim(TRACED_CONTEXT, "S")
     run.symbols |= c.symbols
     ids = run.input((new,), np.int64, "token ids")
     weights, cache = ShapeWeights(run), ShapeCache(run, context - new, context)

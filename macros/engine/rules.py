@@ -223,7 +223,7 @@ def _transpose(record: Record, a: Shaped, axes: Sequence[int] | None = None) -> 
 
 
 def _swapaxes(record: Record, a: Shaped, i: int, j: int) -> Result:
-    sizes = list(a.shape)
+    sizes, i, j = list(a.shape), _axis(i, a.ndim), _axis(j, a.ndim)
     sizes[i], sizes[j] = sizes[j], sizes[i]
     return tuple(sizes), a.dtype
 

@@ -16,7 +16,7 @@ from sampling import fewer
 from macros.catalogue import asked, page_paths, presets
 from macros.catalogue.question import Grammar, meant
 from macros.catalogue.question_leads import leads, note_of
-from macros.catalogue.question_words import is_near, tokens_of
+from macros.catalogue.question_words import is_near, is_size, tokens_of
 from macros.catalogue.resolving import Resolver
 from macros.catalogue.transformers_types import vllm_recipes
 
@@ -219,6 +219,20 @@ def test_each_model_is_known_by_each_of_its_names():
             said = read(f"kv cache of {name}") if name else None
             assert not said or (not said.absent and said.models and said.models[0].is_sure), name
             assert not said or presets.meant(name).slug in ("", said.models[0].slug), (name, said.models[0].slug)
+
+
+def test_a_model_has_the_shapes_of_another_only_by_a_word_of_an_alias():
+    """Its slug, its title and its repository are its own names."""
+    nobodys = {*grammar().names["noise"], *grammar().names["plain"], "meta"}
+    for slug in presets.readable():
+        preset = presets.preset(slug)
+        own = [slug, preset.name, *([preset.hub.rpartition("/")[2]] if preset.hub else [])]
+        known = nobodys | {token.text for name in own for token in tokens_of(name)}
+        for name in (*own, *[alias for alias in preset.aliases if not {"/", ":"} & {*alias}]):
+            said = read(f"kv cache of {name}")
+            others = [token.text for token in tokens_of(name) if token.text not in known and not is_size(token.text)]
+            if len(said.models) == 1:
+                assert bool(said.alike) == bool(others), (name, others, said.alike)
 
 
 def test_other_words_name_no_model():

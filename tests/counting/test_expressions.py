@@ -9,11 +9,11 @@ import pytest
 
 from macros.catalogue import presets
 from macros.counting.expressions import expression
-from macros.engine.dims import Dim, Poly, free, smallest
+from macros.engine.dims import Dim, Poly, smallest
 
 VALUES = {"d_model": 60, "n_heads": 6, "d_head": 7, "d_ff": 154, "n_kv_heads": 3, "S": 97, "T": 5}
 D, N, H, F, K = (Dim(VALUES[name], name) for name in ("d_model", "n_heads", "d_head", "d_ff", "n_kv_heads"))
-S, T = free("S", 101), free("T", 31)
+S, T = Dim(101, "S"), Dim(31, "T")
 
 OPERATIONS = {
     "+": lambda *a: sum(a),

@@ -18,7 +18,7 @@ from macros.counting.parameters import Counts
 from macros.counting.splits import INNER, STATE_GROUPS, VOCABULARIES
 from macros.engine.architectures import architectures, find
 from macros.engine.architectures.config import fields_of
-from macros.engine.dims import free
+from macros.engine.dims import Dim
 from macros.engine.forward import trace
 from macros.engine.ops import Full, SlidingWindow, expert_linear, linear, scan
 from macros.engine.rules import ShapeError
@@ -133,7 +133,7 @@ class TwoWindows:
 
 def windows() -> Trace:
     run = Trace()
-    new, context = free("T", 104_729), free("S", 1_299_709)
+    new, context = Dim(104_729, "T"), Dim(1_299_709, "S")
     x = run.input((new, 8), np.float32, "x")
     weights, cache = ShapeWeights(run), ShapeCache(run, context - new, context)
     for mask, w, layer_cache in weights.layers("layers", TwoWindows.kinds, cache):
@@ -187,14 +187,14 @@ def test_sizes_that_are_cut_by_their_names_are_sizes():
 def test_an_error_of_a_shape_says_where(call, message):
     run = Trace()
     weights = ShapeWeights(run)
-    x = run.input((free("T", 5), 8), np.float32, "x")
+    x = run.input((Dim(5, "T"), 8), np.float32, "x")
 
     @step(Role.ATTENTION)
     def attention(x, w):
         """Wrong on purpose: [T D] -> [T D]."""
         return call(x, w)
 
-    [(_, w, _)] = weights.layers("layers", ["one"] * 3, ShapeCache(run, free("P", 1), free("S", 6)))
+    [(_, w, _)] = weights.layers("layers", ["one"] * 3, ShapeCache(run, Dim(1, "P"), Dim(6, "S")))
     with pytest.raises(ShapeError, match=message.replace("{}", " in layers 0 to 2, attention")):
         layer_of(x, w, attention)
 

@@ -19,7 +19,7 @@ from small import configs, random_weights
 from macros.counting.parameters import Counts
 from macros.engine.architectures import find
 from macros.engine.array import Node, ShapeArray
-from macros.engine.dims import Dim, free
+from macros.engine.dims import Dim
 from macros.engine.forward import logits, trace
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.trace import Trace
@@ -217,7 +217,7 @@ def carry(architecture, config, tensors, ids, cache=None):
     """One step on shapes and arrays together: (trace, real logits, memory for the next step)."""
     cache = cache or Cache()
     run = Carrying()
-    new, context = free("T", len(ids)), free("S", cache.length + len(ids))
+    new, context = Dim(len(ids), "T"), Dim(cache.length + len(ids), "S")
     shaped = CarryingCache(run, cache, context - new, context)
     spec = run.input((new,), np.int64, "token ids")
     run.carry(spec, np.asarray(ids, np.int64))

@@ -10,7 +10,7 @@ from reference import close, golden
 from reference.configs import all_configs
 
 from macros.catalogue.presets import make, model
-from macros.engine.dims import Dim, free
+from macros.engine.dims import Dim
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays, Cache
@@ -46,7 +46,7 @@ class Shapes:
 
     def __init__(self):
         self.run = Trace()
-        new, context = free("T", NEW), free("S", CONTEXT)
+        new, context = Dim(NEW, "T"), Dim(CONTEXT, "S")
         self.sizes, self.cache, self.w = (
             {"T": new},
             ShapeCache(self.run, context - new, context),

@@ -210,8 +210,8 @@ class Marian(Bart):
         must_be_even(self.d_model)
         if self.shared and self.n_written != self.vocab_size:
             raise Problem(
-                f"decoder_vocab_size = {int(self.n_written)} and vocab_size = {int(self.vocab_size)} of one table",
-                "correct one of the two",
+                f"decoder_vocab_size = {int(self.n_written)} and vocab_size = {int(self.vocab_size)} share a table",
+                "make them equal",
             )
 
     @property

@@ -423,13 +423,16 @@ def tabled(value: object) -> Mapping[str, Any] | None:
 
 def sparse_layers(mlp_layer_types: Sequence[str], n_layers: int) -> list[bool]:
     """Whether each layer has experts, from the words dense and sparse. Raises `Problem` for others."""
-    words = sorted(set(mlp_layer_types))
-    if len(mlp_layer_types) != n_layers or not {"dense", "sparse"}.issuperset(words):
-        raise Problem(
-            f"mlp_layer_types has {len(mlp_layer_types)} entries: {', '.join(words)}",
-            f"give dense or sparse for each of the {int(n_layers)} layers",
-        )
+    must_name("mlp_layer_types", mlp_layer_types, ("dense", "sparse"), n_layers)
     return [word == "sparse" for word in mlp_layer_types]
+
+
+def must_name(name: str, entries: Sequence[str], known: Sequence[str], n_layers: int) -> None:
+    """Raise `Problem` unless a list has one of the known words for each layer."""
+    if len(entries) != n_layers or not set(known).issuperset(entries):
+        words = f": {', '.join(sorted(set(entries)))}" if entries else ""
+        mend = f"give {' or '.join(known)} for each of the {int(n_layers)} layers"
+        raise Problem(f"{name} has {len(entries)} entries{words}", mend)
 
 
 def dense_first(dense: int, n_layers: int) -> list[str]:

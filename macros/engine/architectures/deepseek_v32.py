@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..dims import smallest
-from ..errors import Problem
+from ..errors import Problem, shorten
 from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
@@ -106,7 +106,7 @@ class GlmMoEDsa(DeepSeekV32):
             return [max(i - self.index_offset + 1, 0) % max(self.index_every, 1) == 0 for i in range(self.n_layers)]
         if len(types) != self.n_layers or not set(types) <= set(words) or not words[types[0]]:
             raise Problem(
-                f"indexer_types or index_topk_pattern has {len(types)} entries: {', '.join(sorted(set(types)))}",
+                f"indexer_types or index_topk_pattern = {shorten(types)}",
                 f"give full or shared for each of the {int(self.n_layers)} layers, full for the first",
             )
         return [words[t] for t in types]

@@ -94,7 +94,7 @@ class Eagle3(Llama):
                 f"num_aux_hidden_states = {int(self.n_features)}: expected at most {MOST_FEATURES}", "correct the value"
             )
         if self.norm_before_fc and self.fc_norm:
-            raise Problem("norm_before_fc and fc_norm are both true", "one of the two is: correct one")
+            raise Problem("norm_before_fc and fc_norm are both true", "set one of them to false")
 
     @property
     def kinds(self) -> list[DraftLayer]:

@@ -29,8 +29,8 @@ class Fsmt(M2M100):
         super().check()
         if self.tied and self.n_read != self.vocab_size:
             raise Problem(
-                f"src_vocab_size = {int(self.n_read)} and tgt_vocab_size = {int(self.vocab_size)} of one table",
-                "correct one of the two",
+                f"src_vocab_size = {int(self.n_read)} and tgt_vocab_size = {int(self.vocab_size)} share a table",
+                "make them equal",
             )
 
     def rows(self, stack: str) -> int:

@@ -61,8 +61,8 @@ class Gemma4Assistant(Gemma4):
         self.check_layers()
         if self.shared_layers not in (0, self.n_layers):
             raise Problem(
-                f"num_kv_shared_layers = {self.shared_layers}: layers with keys of their own in an assistant",
-                f"expected all {int(self.n_layers)}: each reads the target's",
+                f"num_kv_shared_layers = {self.shared_layers}: an assistant has no keys of its own",
+                f"give {int(self.n_layers)}: each layer reads the target's",
             )
         if not self.tied:
             raise Problem("tie_word_embeddings = false: nothing would read its embedding", "correct the value")

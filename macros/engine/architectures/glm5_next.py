@@ -42,7 +42,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Interval, Positive, Raw, Size, Taps, activation, config, fixed, key, take_table
+from .config import Count, Interval, Positive, Raw, Size, Taps, activation, config, fixed, key, must_name, take_table
 from .deepseek_v2 import read_out
 from .deepseek_v3 import all_experts
 from .deepseek_v32 import INDEX_EPS, GlmMoEDsa, IndexedKind
@@ -128,12 +128,8 @@ class Glm5Next(GlmMoEDsa):
 
     @property
     def kinds(self) -> Sequence[NextKind]:
-        known = {"linear_attention", "indexed_attention", "full_attention"}
-        if len(self.layer_types) != self.n_layers or not known.issuperset(self.layer_types):
-            raise Problem(
-                f"layer_types has {len(self.layer_types)} entries: {', '.join(sorted(set(self.layer_types)))}",
-                f"give linear_attention or indexed_attention for each of the {int(self.n_layers)} layers",
-            )
+        known = "linear_attention", "indexed_attention", "full_attention"
+        must_name("layer_types", self.layer_types, known, self.n_layers)
         return [
             NextKind(kind.moe, indexes=kind.indexes or t == "linear_attention", linear=t == "linear_attention")
             for kind, t in zip(super().kinds, self.layer_types)

@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Problem
 from ..interface import Array, KVCache, Mask, Weights
 from ..ops import (
     Full,
@@ -39,7 +38,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Raw, Size, Taps, activation, config, key, listed
+from .config import Config, Positive, Raw, Size, Taps, activation, config, key, listed, must_name, sparse_layers
 from .predicted import Module, Place
 from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
 
@@ -125,17 +124,10 @@ class Inkling(Config):
     @property
     def kinds(self) -> list[Kind]:
         """In order: whether a layer has experts, and its mask."""
-        for name, entries, known in (
-            ("layer_types", self.layer_types, {"hybrid", "hybrid_sliding"}),
-            ("mlp_layer_types", self.mlp_layer_types, {"dense", "sparse"}),
-        ):
-            if len(entries) != self.n_layers or not known.issuperset(entries):
-                raise Problem(
-                    f"{name} has {len(entries)} entries: {', '.join(sorted(set(entries)))}",
-                    f"give {' or '.join(sorted(known))} for each of the {int(self.n_layers)} layers",
-                )
+        must_name("layer_types", self.layer_types, ("hybrid", "hybrid_sliding"), self.n_layers)
         masks: dict[str, Mask] = {"hybrid": Full(), "hybrid_sliding": SlidingWindow(self.sliding_window)}
-        return [Kind(m == "sparse", masks[a]) for m, a in zip(self.mlp_layer_types, self.layer_types)]
+        sparse = sparse_layers(self.mlp_layer_types, self.n_layers)
+        return [Kind(is_sparse, masks[a]) for is_sparse, a in zip(sparse, self.layer_types)]
 
 
 def draft_layer(x: Array, w: Weights, cache: KVCache, c: Any, ids: Array, at: Place) -> Array:

@@ -14,7 +14,6 @@ from typing import Literal
 import numpy as np
 from msgspec import Struct
 
-from ..errors import Problem
 from ..interface import Array, KVCache, Mask, Weights
 from ..ops import (
     Full,
@@ -48,7 +47,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Positive, Size, Taps, activation, config, fixed, key
+from .config import Config, Positive, Size, Taps, activation, config, fixed, key, must_name
 from .inkling import OF_ATTENTION, OF_FEED_FORWARD, OF_KEYS, OF_VALUES, log_growth
 from .otherwise import Otherwise, Table
 from .tensor_layouts import EXPERT, FUSED, INKLING_EXPERTS, INKLING_NAMES
@@ -139,11 +138,7 @@ class Inkling2(Config):
     def by_depth(self, n_layers: int) -> list[DepthKind]:
         """In order: a layer's mask, and its place among the blocks."""
         masks: dict[str, Mask] = {"hybrid": Full(), "hybrid_sliding": SlidingWindow(self.sliding_window)}
-        if len(self.layer_types) != n_layers or not set(masks).issuperset(self.layer_types):
-            raise Problem(
-                f"layer_types has {len(self.layer_types)} entries: {', '.join(sorted(set(self.layer_types)))}",
-                f"give hybrid or hybrid_sliding for each of the {n_layers} layers",
-            )
+        must_name("layer_types", self.layer_types, tuple(masks), n_layers)
         every = max(self.block_layers, 1)
         return [
             DepthKind(masks[t], (i + every - 1) // every, i % every == 0, i == 0)

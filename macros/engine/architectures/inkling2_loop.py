@@ -74,8 +74,8 @@ class Inkling2Loop(Inkling2):
         first, last, every = self.loop_from, self.loop_to, max(self.block_layers, 1)
         if not 0 < first < last <= int(self.n_stored_layers) or first % every or last % every:
             raise Problem(
-                f"the loop is of layers {first} to {last} of {int(self.n_stored_layers)}, in blocks of {every}",
-                "correct loop_layer_index_start or loop_layer_index_end: the loop is of whole blocks, not the first",
+                f"the loop has layers {first} to {last} of {int(self.n_stored_layers)}, in blocks of {every}",
+                "correct loop_layer_index_start or loop_layer_index_end: the loop has whole blocks, without the first",
             )
         if self.loops < 2:
             raise Problem(f"loop_num_passes = {self.loops}", "give at least 2, or it is inkling2_text")

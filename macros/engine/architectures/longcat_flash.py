@@ -131,7 +131,7 @@ class LongCatNGram(LongCatFlash):
             return
         if not self.n_tables or int(self.d_model) % self.n_tables:
             raise Problem(
-                f"hidden_size = {int(self.d_model)} is not a multiple of {self.n_tables}, the tables of n-grams",
+                f"hidden_size = {int(self.d_model)} is not a multiple of {self.n_tables}, the number of n-gram tables",
                 "correct emb_neighbor_num or emb_split_num",
             )
         if self.end_of_text is None:

@@ -10,7 +10,6 @@ from typing import Any, cast
 import numpy as np
 from msgspec import Struct
 
-from ..errors import Problem
 from ..facts import Gguf
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
@@ -38,7 +37,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Raw, Size, config, fixed, key, take_table
+from .config import Positive, Raw, Size, config, fixed, key, must_name, take_table
 from .llama import Llama
 from .predicted import Module, Place, angles
 from .rope_config import read_rope
@@ -140,15 +139,8 @@ class MiniMaxM3(Llama):
     @property
     def kinds(self) -> list[PickingKind]:
         """In order: whether a layer has experts, and an indexer."""
-        for name, entries, known in (
-            ("layer_types", self.layer_types, {"full_attention", "minimax_m3_sparse"}),
-            ("mlp_layer_types", self.mlp_layer_types, {"dense", "sparse"}),
-        ):
-            if len(entries) != self.n_layers or not known.issuperset(entries):
-                raise Problem(
-                    f"{name} has {len(entries)} entries: {', '.join(sorted(set(entries)))}",
-                    f"give {' or '.join(sorted(known))} for each of the {int(self.n_layers)} layers",
-                )
+        must_name("layer_types", self.layer_types, ("full_attention", "minimax_m3_sparse"), self.n_layers)
+        must_name("mlp_layer_types", self.mlp_layer_types, ("dense", "sparse"), self.n_layers)
         return [
             PickingKind(m == "sparse", a != "full_attention") for m, a in zip(self.mlp_layer_types, self.layer_types)
         ]

@@ -40,7 +40,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Positive, Size, activation, config, fixed, key, masks_of
+from .config import Positive, Size, activation, config, fixed, key, masks_of, sparse_layers
 from .gguf_tables import AFTER
 from .llama import Llama, feed_forward
 from .otherwise import NEVER_TIED, Otherwise, theta_beside
@@ -124,13 +124,8 @@ class MuseSpark(MuseGlimmer):
 
     @property
     def kinds(self) -> list[Kind]:
-        words = sorted(set(self.mlp_layer_types))
-        if len(self.mlp_layer_types) != self.n_layers or not {"dense", "sparse"}.issuperset(words):
-            raise Problem(
-                f"mlp_layer_types has {len(self.mlp_layer_types)} entries: {', '.join(words)}",
-                f"give dense or sparse for each of the {int(self.n_layers)} layers",
-            )
-        return [Kind(t == "sparse", mask) for t, mask in zip(self.mlp_layer_types, self.masks)]
+        sparse = sparse_layers(self.mlp_layer_types, self.n_layers)
+        return [Kind(is_sparse, mask) for is_sparse, mask in zip(sparse, self.masks)]
 
 
 GGUF = Gguf("muse-glimmer", {**AFTER, "self_attn.gate_proj": "attn_gate"})

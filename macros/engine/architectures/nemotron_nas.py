@@ -108,7 +108,7 @@ class NemotronNAS(Llama):
             width = -(-int(2 * times * int(self.d_model) / 3) // MULTIPLE) * MULTIPLE
         if type(width) is not int or not 0 < width <= LARGEST_SIZE:
             raise Problem(
-                f"ffn_mult = {shorten(times)}: expected how many times as wide as hidden_size", "correct the value"
+                f"ffn_mult = {shorten(times)}: expected the width as a multiple of hidden_size", "correct the value"
             )
         return width
 

@@ -65,7 +65,7 @@ class Pix2StructText(Config):
         if self.n_heads * self.d_head != self.d_model:
             raise Problem(
                 f"num_heads · d_kv = {int(self.n_heads * self.d_head)} for hidden_size = {int(self.d_model)}",
-                "give heads that are as wide as the vector together",
+                "correct one of them: the heads together are as wide as the vector",
             )
 
     @property

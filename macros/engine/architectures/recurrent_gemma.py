@@ -80,7 +80,7 @@ class RecurrentGemma(Config):
     def one_half(self) -> int:
         """The width of one half. Raises `Problem` where there are no halves."""
         if self.stated_d_ff < 2:
-            raise Problem("intermediate_size = 1: expected the width of two halves", "correct the value")
+            raise Problem("intermediate_size = 1: expected at least 2, for two halves", "correct the value")
         return self.stated_d_ff // 2
 
     def check(self) -> None:

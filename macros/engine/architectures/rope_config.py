@@ -109,7 +109,7 @@ def read_rope(table: Mapping[str, Any], theta: float = 10000.0, layer_type: str 
 
     theta, partial = float(number("rope_theta", theta)), float(number("partial_rotary_factor", 1.0))
     if theta == 1:
-        raise Problem("rope_theta = 1: no pair would turn slower than another", "correct the value")
+        raise Problem("rope_theta = 1: all pairs would rotate at the same speed", "correct the value")
     if partial > 1:
         raise Problem(f"partial_rotary_factor = {partial}: expected a share, at most 1", "correct the value")
     odd = table.get(ROUNDED) is True

@@ -103,7 +103,7 @@ class Zamba(Config):
         if self.d_both != 2 * self.d_model:
             raise Problem(
                 f"attention_hidden_size = {int(self.d_both)} for hidden_size = {int(self.d_model)}",
-                "the shared block reads two vectors of the stream’s width: give twice as many",
+                f"give {2 * int(self.d_model)}: the shared block reads two vectors side by side",
             )
 
     @property

@@ -68,9 +68,11 @@ class DeepseekVlHybridVision(SamVision):
         self.must_not_exceed("small_patch", "small_size")
         named_activation(self.small_activation)
         if not self.full or not 0 <= self.full[0] < self.n_layers:
-            raise Problem(f"{SAM}global_attn_indexes = {self.full}", "the first of them is a layer of SAM")
+            raise Problem(f"{SAM}global_attn_indexes = {self.full}", "begin with a layer of SAM")
         if int(self.d_text) % 2:
-            raise Problem(f"text_config.hidden_size = {int(self.d_text)}", "each encoder gives half of it")
+            raise Problem(
+                f"text_config.hidden_size = {int(self.d_text)}", "give an even number: each encoder makes half of it"
+            )
 
     @property
     def kinds(self) -> list[str]:

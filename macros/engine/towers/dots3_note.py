@@ -83,7 +83,7 @@ class Dots3Vision(AnySize):
                 f"pyramid_num_routed = {shorten(self.n_experts)}", "give a number of experts, or -1, for each layer"
             )
         if self.mlp_bias and any(kind != "dense" for kind in self.kinds):
-            raise Problem("mlp_bias = True", "experts have none")
+            raise Problem("mlp_bias = true, and layers have experts", "set it to false: experts have no biases")
 
     @property
     def theta(self) -> float:

@@ -46,7 +46,9 @@ class Emu3Vision(Vqgan):
         levels = len(self.multipliers)
         attending = {levels - 1, *(level for level in self.attending or () if 0 <= level < levels)}
         if any(int(self.widths(level)[1]) != int(self.d_model) for level in attending):
-            raise Problem(f"hidden_size = {int(self.d_model)}", "it is that of the channels where there is attention")
+            raise Problem(
+                f"hidden_size = {int(self.d_model)}", "give the number of channels of the blocks with attention"
+            )
 
     @property
     def n_halvings(self) -> int:

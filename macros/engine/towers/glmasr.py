@@ -59,7 +59,8 @@ class GlmAsrEncoder(TowerConfig):
             activation(name)
         if int(self.n_joined) * int(self.d_model) != int(self.d_ff):
             raise Problem(
-                f"intermediate_size = {int(self.d_ff)}", f"the projector reads as many numbers as {JOINED} vectors have"
+                f"intermediate_size = {int(self.d_ff)}",
+                f"give the width of {JOINED} vectors side by side, which the projector reads",
             )
 
     @property

@@ -57,7 +57,9 @@ class GraniteDoclingVision(OneSize):
         if self.has_fine and int(self.merge) % 2:
             raise Problem(f"scale_factor = {int(self.merge)}", "the second way takes half of it: give an even number")
         if int(self.d_text) % 4:
-            raise Problem(f"hidden_size = {int(self.d_text)} of the text model", "places need a multiple of four")
+            raise Problem(
+                f"text_config.hidden_size = {int(self.d_text)}", "give a multiple of 4, which the positions need"
+            )
 
     def tiles(self, height: int, width: int) -> int:
         rows, columns = tiled(height, width, int(self.image_size), 1, MOST_TILES, MOST_ON_A_SIDE)

@@ -70,8 +70,10 @@ class GraniteSpeechEncoder(TowerConfig):
         self.must_not_exceed("block", "reach")
         activation(self.qformer_activation)
         if int(self.d_seen) != int(self.d_model) * self.vectors_seen:
+            width = int(self.d_model) * self.vectors_seen
             raise Problem(
-                f"{PROJECTOR}encoder_hidden_size = {int(self.d_seen)}", "it is that of all vectors which it sees"
+                f"{PROJECTOR}encoder_hidden_size = {int(self.d_seen)}",
+                f"give {width}, the width of the vectors it reads",
             )
         if int(self.n_layers) < 2:
             raise Problem(f"num_layers = {int(self.n_layers)}", "characters are scored in the middle: give at least 2")

@@ -37,7 +37,7 @@ class InklingAudio(TowerConfig):
 
     def check(self) -> None:
         if int(self.n_steps) < STEPS:
-            raise Problem(f"mel_vocab_size = {int(self.n_steps)}", f"the processor has {STEPS} steps of loudness")
+            raise Problem(f"mel_vocab_size = {int(self.n_steps)}", f"give {STEPS}, the number of steps of loudness")
 
     def moments(self, seconds: float) -> Grid:
         return Grid(max(math.ceil(seconds * MOMENTS), 1))

@@ -55,7 +55,8 @@ class Llama4Vision(OneSize):
             raise Problem(f"pixel_shuffle_ratio = {self.shuffle}", "its inverse must be a whole number")
         if int(self.merge) ** 2 * int(self.d_model) != int(self.d_ff):
             raise Problem(
-                f"intermediate_size = {int(self.d_ff)}", "the adapter reads as many numbers as a block of patches has"
+                f"intermediate_size = {int(self.d_ff)}",
+                f"give {int(self.merge) ** 2 * int(self.d_model)}, the width of a block of patches",
             )
         if int(self.d_out) != int(self.d_vision) or int(self.d_adapter) != int(self.d_out):
             raise Problem(

@@ -45,7 +45,9 @@ class MiniMaxM3Vision(AnySize):
     def check(self) -> None:
         super().check()
         if int(self.d_head) < 6:
-            raise Problem(f"a head of {int(self.d_head)} numbers", "time, rows and columns turn two of them each")
+            raise Problem(
+                f"heads of {int(self.d_head)} numbers", "give at least 6: time, rows and columns each rotate pairs"
+            )
 
     @property
     def theta(self) -> float:

@@ -63,7 +63,10 @@ class MllamaVision(TowerConfig):
         if len(set(self.features)) < len(self.features) or not all(0 <= i < self.n_layers for i in self.features):
             raise Problem(f"intermediate_layers_indices = {self.features}", "give layers of this tower, each once")
         if int(self.d_output) != int(self.d_model) * (len(self.features) + 1):
-            raise Problem(f"vision_output_dim = {int(self.d_output)}", "it is that of the layers side by side")
+            raise Problem(
+                f"vision_output_dim = {int(self.d_output)}",
+                f"give {int(self.d_model) * (len(self.features) + 1)}, the width of the layers side by side",
+            )
 
     @property
     def side(self) -> int:

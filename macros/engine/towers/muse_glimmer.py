@@ -58,7 +58,10 @@ class MuseGlimmerVision(AnySize):
         if int(self.n_position_rows) != int(self.n_position_columns):
             raise Problem("the table of positions is no square", "correct pos_emb_height or pos_emb_width")
         if int(self.merge) ** 2 * int(self.d_model) != int(self.d_joined):
-            raise Problem(f"out_hidden_size = {int(self.d_joined)}", "it is that of the vectors which are joined")
+            raise Problem(
+                f"out_hidden_size = {int(self.d_joined)}",
+                f"give {int(self.merge) ** 2 * int(self.d_model)}, the width of the joined vectors",
+            )
 
     @property
     def theta(self) -> float:

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from ..architectures.config import Positive, Raw, Size, activation, config, derived, fixed, key
-from ..errors import Problem
+from ..errors import Problem, shorten
 from ..interface import Array, KVCache, Weights
 from ..ops import apply_rope_pairs
 from ..steps import Role, step
@@ -37,7 +37,10 @@ class MusicFlamingoEncoder(AudioFlamingo3Encoder):
         if self.rope_parameters.get("rope_type", "default") != "default":
             raise Problem(f"rope_parameters.rope_type = {self.rope_parameters['rope_type']}", "give default")
         if int(self.d_turned) % 2 or 2 * int(self.d_turned) > int(self.d_model):
-            raise Problem("rope_parameters.partial_rotary_factor", "an even number is turned, at most half of them")
+            raise Problem(
+                f"rope_parameters.partial_rotary_factor rotates {int(self.d_turned)} numbers of {int(self.d_model)}",
+                "rotate an even number of them, at most half",
+            )
 
     @property
     def theta(self) -> float:
@@ -49,7 +52,9 @@ class MusicFlamingoEncoder(AudioFlamingo3Encoder):
         """The share of the numbers that time turns."""
         share = self.rope_parameters.get("partial_rotary_factor", 0.2)
         if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share <= 0.5:
-            raise Problem("rope_parameters.partial_rotary_factor", "give a number above 0, at most 0.5")
+            raise Problem(
+                f"rope_parameters.partial_rotary_factor = {shorten(share)}", "give a number above 0, at most 0.5"
+            )
         return float(share)
 
 

@@ -55,7 +55,9 @@ class PaddleOcrVision(AnySize):
         super().check()
         self.must_not_exceed("patch", "image_size")
         if int(self.d_head) % 4:
-            raise Problem(f"a head of {int(self.d_head)} numbers", "rows and columns turn whole pairs of it")
+            raise Problem(
+                f"heads of {int(self.d_head)} numbers", "give a multiple of 4: rows and columns each rotate pairs"
+            )
 
     @property
     def theta(self) -> float:

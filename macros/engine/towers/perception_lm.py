@@ -92,7 +92,9 @@ class PerceptionVision(OneSize):
     def check(self) -> None:
         super().check()
         if int(self.d_head) % 4:
-            raise Problem(f"heads of {int(self.d_head)} numbers", "row and column turn pairs: give a multiple of 4")
+            raise Problem(
+                f"heads of {int(self.d_head)} numbers", "give a multiple of 4: rows and columns each rotate pairs"
+            )
         if len(self.n_reference) != 2 or min(self.n_reference) < 1:
             raise Problem(f"ref_feat_shape = {self.n_reference}", "give two positive numbers")
         if self.drops_first and not self.has_class:

@@ -39,7 +39,9 @@ class VideoLlama3Vision(AnySize):
     def check(self) -> None:
         super().check()
         if int(self.d_head) % 4:
-            raise Problem(f"a head of {int(self.d_head)} numbers", "rows and columns turn whole pairs of it")
+            raise Problem(
+                f"heads of {int(self.d_head)} numbers", "give a multiple of 4: rows and columns each rotate pairs"
+            )
 
     @property
     def theta(self) -> float:

@@ -13,7 +13,7 @@ from textwrap import wrap
 from ...cache.memory import memoized
 from ...catalogue.models import Model
 from ...engine.array import Node
-from ...engine.dims import Dim, Free, Poly
+from ...engine.dims import VARYING, Dim, Poly
 from ..kit import disclosure
 from ..kit.arguments import unknown
 from ..kit.html import Html, Link, anchor, html, joined, made, tag, terms_beside, text
@@ -176,7 +176,7 @@ def _figure(d: Dim, sizes: Sizes) -> str:
         return str(p.at(sizes))
     if len(p.symbols) == 1:  # T, which keeps its letter
         return p.text()
-    return p.text(name=lambda symbol: symbol if isinstance(symbol, Free) else str(sizes[symbol]))
+    return p.text(name=lambda symbol: symbol if symbol in VARYING else str(sizes[symbol]))
 
 
 def written(item: Item, sizes: Sizes) -> tuple[str, str]:
