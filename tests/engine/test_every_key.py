@@ -146,6 +146,12 @@ def test_a_pattern_of_layers_may_be_a_list_of_its_letters():
     )
 
 
+def test_a_table_without_a_base_has_the_usual_one_and_no_table_the_class_s():
+    raw = {name: value for name, value in configs()["muse_spark_text"].items() if "rope" not in name}
+    assert make("it", raw).config.rope.theta == 500_000
+    assert make("it", raw | {"rope_scaling": {"type": "linear", "factor": 2.0}}).config.rope.theta == 10_000
+
+
 def test_yarn_turns_an_even_number_of_a_head():
     raw = {**configs()["qwen3_5_text"], "rope_parameters": {"rope_type": "yarn", "factor": 4.0, "rope_theta": 500.0}}
     with pytest.raises(Problem, match="rope type yarn on"):

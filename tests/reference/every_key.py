@@ -385,6 +385,10 @@ def rows(model_type: str) -> tuple[list[list[Any]], Counter[str], list[str]]:
     return found, count, silent
 
 
+def compact(row: list[Any]) -> str:
+    return json.dumps(row, separators=(",", ":"))
+
+
 def main(model_types: list[str]) -> None:
     known = json.loads(FILE.read_bytes()) if FILE.exists() else {}
     together: Counter[str] = Counter()
@@ -398,7 +402,7 @@ def main(model_types: list[str]) -> None:
         wrong += silent
         print(f"{model_type}: {dict(count)}", *silent, sep="\n", flush=True)
     print(dict(together))
-    types = [f'"{name}": [\n' + ",\n".join(map(json.dumps, known[name])) + "\n]" for name in sorted(known)]
+    types = [f'"{name}": [\n' + ",\n".join(map(compact, known[name])) + "\n]" for name in sorted(known)]
     FILE.write_text("{\n" + ",\n".join(types) + "\n}\n", "utf-8")
     if wrong:
         sys.exit("some differ in silence")

@@ -120,7 +120,9 @@ class MuseSpark(MuseGlimmer):
 
     @property
     def rope(self) -> Rope:
-        return read_rope(self.rope_parameters, theta=500000.0)
+        """The class's own base is that of a config without a table; a table without one has transformers' usual one."""
+        has_table = bool({"rope_type", "type"} & self.rope_parameters.keys())
+        return read_rope(self.rope_parameters, theta=10_000.0 if has_table else 500_000.0)
 
     @property
     def kinds(self) -> list[Kind]:
