@@ -152,7 +152,7 @@ LISTS = ("non-default args", "Initializing a V", "LLM engine (v", "args: Namespa
 
 
 def of_vllm(line: str, facts: Facts) -> None:
-    """Version, model and options out of a line of vLLM."""
+    """The version, the model and the options in a line of vLLM."""
     for mark in ("vLLM API server version ", "LLM engine (v", "vLLM version ", "version "):
         if mark in line and "version" not in facts and (mark != "version " or "▄▄" in line or "█" in line):
             facts["version"] = word(line.partition(mark)[2], "." + DIGITS + SMALL + "+")
@@ -251,7 +251,7 @@ SWITCHES_OF_SGLANG = (
 
 
 def of_sglang(line: str, facts: Facts) -> None:
-    """Model and options out of a line of SGLang."""
+    """The model and the options in a line of SGLang."""
     if "ServerArgs(" in line:
         said = value_in(line, "model_path")
         if said:
@@ -327,7 +327,7 @@ KINDS = (
 
 
 def of_llama(line: str, facts: Facts) -> None:
-    """Model, format, version and options out of a line of llama.cpp or Ollama."""
+    """The model, its format, the version and the options in a line of llama.cpp or Ollama."""
     if "general.name" in line and "model" not in facts:
         said = line.partition(" str = ")[2] if " str = " in line else line.partition("general.name = ")[2]
         if said:

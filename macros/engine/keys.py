@@ -206,8 +206,8 @@ def _decoder(table: Mapping[str, Any]) -> Mapping[str, Any]:
         )
     if kind not in ALWAYS_LOOKING and not table.get("add_cross_attention"):
         raise Problem(
-            f"decoder.add_cross_attention = {shorten(table.get('add_cross_attention'))}: expected true",
-            "correct the value: without it, the decoder sees nothing of what the encoder gives",
+            "decoder.add_cross_attention is not true",
+            "set it: without it, the decoder sees nothing of the encoder's output",
         )
     dropped = {"architectures", *DUMPED} - {"cross_attention_hidden_size"}  # of the model that its weights came from
     keys = {name: value for name, value in table.items() if name not in dropped}

@@ -84,12 +84,12 @@ def _check_unread(raw: Keys, kind: str, there: Keys) -> None:
     """Raise `Problem` for a key that makes another model of a type, which is not covered."""
     if raw.get("is_decoder") is True and kind in there["decoding"]:
         raise Problem(
-            f"is_decoder = true: a {kind} whose tokens see none after them is not covered",
+            f"is_decoder = true: {kind} with causal attention is not covered",
             "leave it out for the encoder of the same weights",
         )
     if raw.get("add_cross_attention") is True and kind in there["looking"]:
         raise Problem(
-            f"add_cross_attention = true: a {kind} that looks at what an encoder read is covered beside that alone",
+            f"add_cross_attention = true: {kind} as a decoder is covered only with its encoder",
             "give the config of both, or leave it out",
         )
 

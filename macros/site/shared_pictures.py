@@ -25,7 +25,7 @@ from .model_pages import Generated
 
 SIZE = 1200, 630  # as the sites that show them ask for
 FOLDER = "shared"
-USUAL = "llama3-8b"  # whose map pages of no model have
+USUAL = "llama3-8b"  # its map stands on pages without a model
 _PACKAGE = Path(__file__).parent.parent
 FONT = "assets/vendor/source-sans-3-latin-wght-normal.woff2"  # below docs/, or in an installed package
 PAPER, INK, PALE = "#ffffff", "#1c2430", "#56606d"

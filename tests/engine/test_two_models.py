@@ -40,11 +40,11 @@ def test_the_decoder_looks_at_as_many_vectors_as_the_encoder_makes(name):
     [
         (IMAGES, {"decoder.model_type": "opt"}, "decoder.model_type = 'opt': not known as a decoder"),
         (IMAGES, {"decoder.model_type": ["bert"]}, "not known as a decoder"),
-        (IMAGES, {"decoder.add_cross_attention": False}, "decoder.add_cross_attention = False: expected true"),
+        (IMAGES, {"decoder.add_cross_attention": False}, "decoder.add_cross_attention is not true"),
         (IMAGES, {"encoder": "vit"}, "encoder = 'vit': expected a table"),
         (IMAGES, {"encoder.model_type": "beit"}, "how many vectors it makes of an image is not known"),
         (IMAGES, {"decoder": None}, "has no table for its text part"),
-        (TEXTS, {"decoder.add_cross_attention": False}, "decoder.add_cross_attention = False: expected true"),
+        (TEXTS, {"decoder.add_cross_attention": False}, "decoder.add_cross_attention is not true"),
         (TEXTS, {"encoder": [1]}, r"encoder = \[1\]: expected a table"),
         (TEXTS, {"encoder.model_type": "electra"}, "encoder.model_type = 'electra'"),
     ],

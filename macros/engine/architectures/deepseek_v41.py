@@ -213,7 +213,7 @@ def forward(w: Weights, ids: Array, c: DeepSeekV41, cache: KVCache, last: bool =
 def past_ids(ids: Array, cache: KVCache, c: DeepSeekV41) -> Array | None:
     """The ids that n-grams read, those of the last few tokens first: [T] -> [R]. None without tables.
 
-    The cache keeps them minus the filler: before a text, all are that one.
+    The cache keeps them minus the filler, so that the zeros before a text are fillers.
     """
     before = int(c.longest_ngram) - 1
     if not c.ngram_layers:

@@ -120,8 +120,8 @@ class EncoderDecoder(Config):
             keys = cast("Mapping[str, Any]", table)
             if stack == "decoder" and not keys.get("add_cross_attention"):
                 raise Problem(
-                    f"decoder.add_cross_attention = {shorten(keys.get('add_cross_attention'))}: expected true",
-                    "correct the value: without it, the decoder sees nothing of what the encoder read",
+                    "decoder.add_cross_attention is not true",
+                    "set it: without it, the decoder sees nothing of the encoder's output",
                 )
             dropped = OF_STACKS | OF_ONE[stack]
             raw |= {f"{stack}.{name}": value for name, value in keys.items() if name not in dropped}

@@ -74,7 +74,7 @@ def forward(w: Weights, ids: Array, c: XGLM, cache: KVCache, last: bool = True) 
 def sinusoids(places: Array, width: int, falling: int | None = None) -> Array:
     """Each position as sines and cosines of falling frequencies: [T] -> [T D] (arXiv 1706.03762, 3.5).
 
-    `falling`: after how many a frequency would be a ten-thousandth of the first; None: the last one is.
+    The frequency falls to a ten-thousandth of the first after `falling` steps; None: at the last one.
     """
     half = width // 2
     frequencies = 10000.0 ** (np.arange(half, like=places) / -(falling or half - 1))

@@ -173,7 +173,7 @@ def scaled(y: Array, w: Weights, name: str, c: FastVlmVision) -> Array:
 
 @step(Role.FEED_FORWARD)
 def feed_forward(x: Array, w: Weights, c: FastVlmVision, number: int) -> Array:
-    """Each channel over the vectors around, then each vector by itself in a wider space: [R C D] -> [R C F] -> [R C
+    """Mix each channel over its neighborhood, then process each vector in a wider space: [R C D] -> [R C F] -> [R C
     D]."""
     width = c.widths[number]
     y = batch_norm(convolved_each(x, w, "conv.conv", 1, SIDE_IN_MLP, bias=False), w.at("conv.bn"), width)
