@@ -5,6 +5,7 @@ Source: arXiv 2503.14456; flash-linear-attention 0.6, models/rwkv7, whose tensor
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..steps import Holds, Role, step
 from . import architecture
 from .config import Config, Positive, Size, config, key
 
-SLOWEST = float(np.exp(-0.5))  # −ln of the least that a channel keeps of its past with each token
+SLOWEST = math.exp(-0.5)  # −ln of the least that a channel keeps of its past with each token
 
 
 @config
