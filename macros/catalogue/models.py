@@ -11,7 +11,7 @@ from ..cache.memory import Dependency, can_release
 from ..counting import quantization
 from ..counting.file_weights import FileWeights
 from ..counting.parameters import Counts, context_key, stated_context
-from ..engine.architectures import Architecture
+from ..engine.architectures import Architecture, modules_by_type
 from ..engine.architectures.config import Config, fields_of
 from ..engine.architectures.heads import Head
 from ..engine.cached_method import clear
@@ -20,6 +20,7 @@ from ..engine.forward import trace
 from ..engine.keys import Parts, head_read_otherwise, parts_read_otherwise, sizes_among
 from ..engine.mistakes import WRONG_NAMES, wrong_name, wrong_sizes
 from ..engine.names_there import names_there
+from ..engine.renaming import sizes_left_out
 from ..engine.rules import ShapeError
 from ..engine.trace import Trace
 from . import class_defaults
@@ -86,6 +87,7 @@ class Model:
         files += tuple(self.files.notes(self._counted)) if self.files else ()
         known = files + parts + head + caveat + self.read_otherwise
         known += head_read_otherwise(self.whole, self.config) + parts_read_otherwise(self.whole, names_there())
+        known += sizes_left_out(self.whole, modules_by_type(), names_there())
         return known + (sizes if self.unknown_sizes else ()) + (unknown if others else ())
 
     @property

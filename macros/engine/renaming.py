@@ -52,6 +52,44 @@ def with_text_type(raw: Keys, known: Collection[str], there: Keys) -> Keys:
     return {**raw, "text_config": {**inner, "model_type": usual}}
 
 
+def unsaid_sizes(raw: Keys, there: Keys) -> dict[str, int]:
+    """The sizes that the text model's table leaves out, with the values that transformers' class gives them.
+
+    transformers saves the table of a part without those values, so that published files lack them.
+    """
+    whole, table = raw.get("model_type"), raw.get("text_config")
+    if not isinstance(table, Mapping):
+        return {}
+    inner = cast("Keys", table)
+    kind, only = inner.get("model_type"), there["only_text_types"].get(whole)
+    if kind != (only or kind) or (only is None and whole not in there["text_types"]):
+        return {}
+    name = whole if kind == (only or there["text_types"][whole]) else kind
+    usual: dict[str, int] = next((sizes for names, sizes in there["text_sizes"] if name in names), {})
+    said = set(inner)
+    for types, spellings in there["keys"]:
+        if kind in types:
+            said |= {name for other, name in spellings.items() if other in inner}
+    return {name: value for name, value in usual.items() if name not in said}
+
+
+def with_text_sizes(raw: Keys, there: Keys) -> Keys:
+    """The keys of a multimodal model with the sizes that its text model's table leaves out."""
+    unsaid = unsaid_sizes(raw, there)
+    return {**raw, "text_config": {**raw["text_config"], **unsaid}} if unsaid else raw
+
+
+def sizes_left_out(raw: Keys, known: Collection[str], there: Keys) -> tuple[str, ...]:
+    """A line if the text model's table leaves sizes out, in whose place its class's own are counted."""
+    unsaid = unsaid_sizes(with_text_type(with_type(raw, there), known, there), there)
+    said = ", ".join(f"{name} = {value}" for name, value in unsaid.items())
+    return (
+        (f"text_config leaves out {said}: counted, as transformers 5.24 reads it, with its class's own",)
+        if said
+        else ()
+    )
+
+
 def with_names(raw: Keys, there: Keys, *, alone: bool = True) -> Keys:
     """The keys under transformers' type and in its own spelling, each once: another spelling goes before it. Without
     `alone`, one that stands alone stays as it is. Raises `Problem` for a key that makes another model of the type."""

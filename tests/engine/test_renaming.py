@@ -138,3 +138,32 @@ def test_a_scaling_that_transformers_ignores_is_said():
     assert not make("it", gemma | {"rope_scaling": newer}).read_otherwise
     assert "rope_scaling" in str(make("it", cohere | {"rope_scaling": newer}).read_otherwise)
     assert not make("it", cohere).read_otherwise
+
+
+WHOLE_GEMMA = {
+    "model_type": "gemma3",
+    "text_config": {
+        "model_type": "gemma3_text",
+        "hidden_size": 2560,
+        "intermediate_size": 10240,
+        "num_hidden_layers": 34,
+        "rope_scaling": {"factor": 8.0, "rope_type": "linear"},
+        "sliding_window": 1024,
+    },
+    "vision_config": {"hidden_size": 1152, "model_type": "siglip_vision_model", "num_hidden_layers": 27},
+}
+
+
+def test_sizes_that_the_table_of_a_text_model_leaves_out_are_its_class_s():
+    """As the published file of Gemma 3 4B leaves them out."""
+    made = make("it", WHOLE_GEMMA)
+    assert made.counts.total == model("gemma3-4b").counts.total
+    assert any("leaves out vocab_size = 262208, num_attention_heads = 8:" in line for line in made.warnings)
+    table = WHOLE_GEMMA["text_config"]
+    assert make("it", WHOLE_GEMMA | {"text_config": table | {"vocab_size": 262144}}).config.vocab_size == 262144
+    llava = {"model_type": "llava", "text_config": {"model_type": "llama", "vocab_size": 32064}}
+    assert make("it", llava).counts.total == 6_738_939_904  # LLaVA 1.5 7B: Vicuna with 64 tokens more
+    mistral = {"model_type": "llava_next", "text_config": {"model_type": "mistral", "vocab_size": 32064}}
+    assert make("it", mistral | {"tie_word_embeddings": False}).config.n_kv_heads == 8
+    with pytest.raises(Problem, match="vocab_size is missing"):
+        make("it", {"model_type": "gemma3_text"})  # a text model's own file says its sizes

@@ -3,9 +3,9 @@
 Written to `macros/engine/names_there.json`: older names of types, those of layers; other spellings of keys, which go
 before the key itself (`attribute_map`); the type of a whole's text model where its table says none, or whatever it
 says; wholes that read the text model's keys beside the other parts, too; the covered types that it has; those of them
-whose plain rotary embedding turns a share of a head; by types, keys beside the table of a rotary embedding that its
-class does not read; encoders that a key makes decoders, and what it calls those; types that a key gives attention to
-what an encoder read.
+whose plain rotary embedding turns a share of a head; the sizes that a whole's text model has where its table says
+none; by types, keys beside the table of a rotary embedding that its class does not read; encoders that a key makes
+decoders, and what it calls those; types that a key gives attention to what an encoder read.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ import transformers
 from transformers import CONFIG_MAPPING, MODEL_MAPPING, AutoConfig, PreTrainedConfig
 from transformers.configuration_utils import _LEGACY_LAYER_TYPE_REMAP
 
-from macros.engine.architectures import is_known
+from macros.engine.architectures import find, is_known
+from macros.engine.architectures.config import REQUIRED, fields_of
 from macros.engine.keys import OF_TWO_MODELS
 from macros.engine.names_there import FILE
 
@@ -90,6 +91,23 @@ def unread_beside(cls: type[PreTrainedConfig]) -> list[str]:
     ]
 
 
+def sizes_unless_said(parts: dict[str, str], fixed: dict[str, str]) -> list[list[object]]:
+    """Wholes, and the sizes of their text model where its table says nothing, which have no default here: transformers
+    saves a table without the values that are its class's own. Of a whole that takes any text model, each type's."""
+    found: dict[str, list[str]] = {}
+    for name, kind in sorted({**{kind: kind for kind in parts.values()}, **parts, **fixed}.items()):
+        try:
+            cls = CONFIG_MAPPING[name]
+            table = cls() if name == kind else cls(text_config={"model_type": kind}).text_config
+        except Exception:  # of many kinds: a check of a class
+            continue
+        usual, spelt, read = table.to_dict(), table.attribute_map, fields_of(find(kind).config)
+        sizes = {one.key: usual.get(spelt.get(one.key, one.key)) for one in read if one.key and one.default is REQUIRED}
+        said = {key: value for key, value in sizes.items() if type(value) is int}
+        found.setdefault(json.dumps(said), []).append(name)
+    return [[names, json.loads(said)] for said, names in found.items()]
+
+
 def reads_beside(cls: type[PreTrainedConfig]) -> bool:
     """Whether a whole without a table for its text model takes that one's keys from beside the other parts."""
     try:
@@ -139,6 +157,7 @@ def main() -> None:
         "types_beside": beside,
         "text_types": dict(sorted(parts.items())),
         "only_text_types": dict(sorted(fixed.items())),
+        "text_sizes": sizes_unless_said(parts, fixed),
         "flat": sorted(flat),
         "known": sorted(name for name in found if is_known(name)),
         "shares": sorted(shares),

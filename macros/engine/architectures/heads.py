@@ -18,7 +18,7 @@ from ..facts import Task
 from ..interface import Array, Weights
 from ..keys import OF_TWO_MODELS, WRITER, Parts, language_part, named_keys, text_table
 from ..ops import gelu, last_row, layer_norm, linear, relu
-from ..renaming import with_names, with_text_type, with_type
+from ..renaming import with_names, with_text_sizes, with_text_type, with_type
 from ..steps import Role, step
 from . import Architecture
 from .config import BOTH_WAYS_CLASS, LARGEST_SIZE, activation, listed
@@ -341,7 +341,8 @@ def described(
     draft = as_draft(raw, classes(raw))
     if draft is not None:
         return draft, None, None
-    keys, parts, strange = _described(with_text_type(with_type(raw, there), known, there), known, names)
+    whole = with_text_sizes(with_text_type(with_type(raw, there), known, there), there)
+    keys, parts, strange = _described(whole, known, names)
     return with_names(keys, there), parts, strange
 
 
