@@ -32,8 +32,12 @@ def read_as(path: Path, kind: type[T], mend: str = "correct the entry") -> T:
         if path.suffix == ".json":
             return msgspec.json.decode(text, type=kind)
         return msgspec.convert(tomllib.loads(text), kind)
-    except (ValueError, msgspec.ValidationError) as error:
-        raise Problem(str(error).replace("`", ""), mend, place(path)) from None
+    except msgspec.ValidationError as error:
+        key = str(error).partition(" - at `$.")[2].rstrip("`")
+        what = plain_words(str(error))
+        raise Problem(f"{key}: {what}" if key else what, mend, place(path)) from None
+    except ValueError as error:
+        raise Problem(str(error), mend, place(path)) from None
 
 
 def checked(found: object, kind: type[T], key: str, path: Path) -> T:

@@ -20,6 +20,8 @@ def plain_words(message: str, kind: Any = None) -> str:
     """
     if message.startswith("Invalid enum value") and (known := choices(kind)):
         return f"expected {' or '.join(map(repr, known))}"
+    if missing := re.match("Object missing required field `([^`]*)`", message):
+        return f"{missing[1]} is missing"
     words = {
         "int": "a whole number",
         "float": "a number",
@@ -39,4 +41,4 @@ def plain_words(message: str, kind: Any = None) -> str:
         "Invalid RFC3339 encoded date": "expected a day, such as 2024-04-18",
     }.items():
         message = message.replace(old, new)
-    return re.sub("Object missing required field (.*)", r"\1 is missing", message)
+    return message

@@ -111,7 +111,7 @@ def block_of(table: Mapping[str, Any], before: int, stride: int, multiplier: flo
     usual = 0 if kind == "uir" else 3
     first, middle, last = (number(table, name, usual, 0) if name else 0 for name in KERNELS[kind])
     if any(size % 2 == 0 and size or size > 31 for size in (first, middle, last)):
-        raise Problem(f"a block {shorten(dict(table))}", "kernels are odd and up to 31")
+        raise Problem(f"a block {shorten(dict(table))}", "give odd sizes of kernels, up to 31")
     wider = table.get("exp_ratio", 1.0)
     if isinstance(wider, bool) or not isinstance(wider, int | float) or not 0 < wider <= 100:
         raise Problem(f"exp_ratio = {shorten(wider)}", "give a positive number")

@@ -76,10 +76,13 @@ class FastVlmVision(TowerConfig):
             if after % before or (kind == "attention" and after % int(self.d_head)):
                 raise Problem(
                     f"embed_dims = {shorten(self.widths)}",
-                    f"each divides the next, and heads of {int(self.d_head)} those with attention",
+                    f"give widths that divide the next, multiples of {int(self.d_head)} with attention",
                 )
         if self.kinds[0] == "attention" and self.widths[0] % int(self.d_head):
-            raise Problem(f"embed_dims has {self.widths[0]}", f"heads of {int(self.d_head)} must divide it")
+            raise Problem(
+                f"embed_dims = {shorten(self.widths)}",
+                f"give a multiple of {int(self.d_head)}, the width of a head, as the first",
+            )
         if int(self.mixer_size) % 2 == 0 or int(self.down_size) % 2 == 0 or int(self.down_size) < 3:
             raise Problem("kernels have an even side", "correct repmixer_kernel_size or down_patch_size")
         if int(self.d_last) != int(self.widths[-1] * self.last_ratio) or int(self.d_last) % self.widths[-1]:
