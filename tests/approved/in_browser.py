@@ -42,6 +42,10 @@ ADDRESSES = {
     "plan-lora": "tools/plan/?task=training&model=gpt2&on=24GB&method=lora&rank=8",
     "plan-training": "tools/plan/?task=training&model=llama3-8b&on=h100&devices=8&tokens=1000000000",
     "run": "tools/run/",
+    "run-small": "tools/run/?text=The+capital+of+Peru+is&layer=1&head=2&lines=1&number=share/1/2/3/1",
+    "run-changed": "tools/run/?text=The+capital+of+Peru+is&other=The+capital+of+Japan+is&patch=0.stream@3&off=1.0%7C0.mlp"
+    "&top_k=3&temperature=0.5&layer=1&steps=1&step=9",
+    "run-without": "tools/run/?text=The+currency+of+Peru+is&without=scaling&position=2&top_p=0.9&layer=2&head=3",
     "config": "tools/config/",
     "step-by-step": "real-numbers/step-by-step/?ids=96&step=3",
     "choose-with": "real-numbers/step-by-step/?country=Peru&with=Japan&patch=1.2@4%7C0.stream@3&without=scaling&lines=1"
@@ -58,6 +62,8 @@ ADDRESSES = {
     "stations-kv-cache": "what-happens/kv-cache/",
     "stations-scores": "what-happens/final-vector-to-token/",
 }
+# Some answer at a press alone.
+PRESSES = dict.fromkeys(("run-small", "run-changed", "run-without"), "Run this site’s small model")
 WAITS = 1200  # milliseconds without a change, after which a page is taken to have its answer
 # Waits until nothing in the page has changed for so long, or for 20 seconds; then everything that is shown, without
 # what is hidden, with the values of its fields, of each tool in the page.
@@ -93,10 +99,14 @@ READ = """async waits => {
 }"""
 
 
-def shown_at(page) -> str:
+def shown_at(page, name: str) -> str:
     """What a page shows once its tool has answered."""
+    if name in PRESSES:
+        page.get_by_role("button", name=PRESSES[name]).click()
+        page.get_by_text("The last step took").wait_for()
     said = as_text(page.evaluate(READ, WAITS), 30_000)
     said = re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1", said)  # any free port
+    said = re.sub(r"took [\d.,]+ m?s", "took some time", said)
     return re.sub(r"\d+ of \d+ models|\d+ more would", "some models", said)  # a new preset changes nothing
 
 

@@ -14,7 +14,7 @@ MEND = "if the new lines are what readers should see: APPROVE=yes python -m pyte
 @pytest.mark.every_case
 @pytest.mark.parametrize("name", ADDRESSES)
 def test_a_tool_shows_what_was_approved(name, open_page, site):
-    said, was = shown_at(open_page(urljoin(site, ADDRESSES[name]))), approved_at(name)
+    said, was = shown_at(open_page(urljoin(site, ADDRESSES[name])), name), approved_at(name)
     if os.environ.get("APPROVE"):
         return write_at(TOOLS, name, said)
     lines = difflib.unified_diff(was.splitlines(), said.splitlines(), "approved", "now", lineterm="", n=0)

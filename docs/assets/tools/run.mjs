@@ -191,14 +191,14 @@ class Running {
     }
   }
 
-  // The model of this site, on a text of its own.
+  // The model of this site, on the text of the address or one of its own.
   async small() {
     const { shown } = this
     try {
       const given = await (await import("./run/small.mjs")).filesOfSmall()
-      Object.assign(shown.state, FIRST, { text: SMALL_TEXT })
+      if (shown.about || !shown.state.text) Object.assign(shown.state, FIRST, { text: SMALL_TEXT })
       Object.assign(shown, { typed: {}, problem: "" })
-      this.known = SMALL_TEXT
+      this.known = shown.state.text
       this.take(given)
       this.remember()
     } catch (error) {
