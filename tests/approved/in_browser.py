@@ -43,8 +43,8 @@ ADDRESSES = {
     "plan-training": "tools/plan/?task=training&model=llama3-8b&on=h100&devices=8&tokens=1000000000",
     "run": "tools/run/",
     "run-small": "tools/run/?text=The+capital+of+Peru+is&layer=1&head=2&lines=1&number=share/1/2/3/1",
-    "run-changed": "tools/run/?text=The+capital+of+Peru+is&other=The+capital+of+Japan+is&patch=0.stream@3&off=1.0%7C0.mlp"
-    "&top_k=3&temperature=0.5&layer=1&steps=1&step=9",
+    "run-changed": "tools/run/?text=The+capital+of+Peru+is&other=The+capital+of+Japan+is&patch=0.stream@3"
+    "&off=1.0%7C0.mlp&top_k=3&temperature=0.5&layer=1&steps=1&step=9",
     "run-without": "tools/run/?text=The+currency+of+Peru+is&without=scaling&position=2&top_p=0.9&layer=2&head=3",
     "config": "tools/config/",
     "step-by-step": "real-numbers/step-by-step/?ids=96&step=3",
