@@ -243,7 +243,7 @@ def _of_ranks(counted: _Counted, change: Mapping[str, Value]) -> tuple[Deploymen
 def _room(one: Found) -> list[int]:
     """An amount that a log rounds, with both bounds."""
     size = int(one.number * GIB)
-    half = GIB // (2 * 10 ** max(one.digits, 1)) if one.digits >= 2 else GIB // 200
+    half = GIB // (2 * 10 ** max(one.digits, 2))
     return [size - half, size, size + half]
 
 
