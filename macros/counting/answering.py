@@ -64,8 +64,12 @@ def answered(
         asked.devices,
         machine.accelerator if machine else None,
     )
-    answer = _Answering(name, counts, given, machine, writing)
-    return answer.of_fit() if not asked.what and machine else answer.of_figure(asked.what or "total")
+    answering = _Answering(name, counts, given, machine, writing)
+    answer = answering.of_fit() if not asked.what and machine else answering.of_figure(asked.what or "total")
+    is_beyond = longest and given.tokens > longest and answering.at in f"{answer.title} {answer.said}"
+    if not is_beyond:
+        return answer
+    return Answer(answer.title, f"{answer.said} The model was made for {longest:,} tokens.", answer.format)
 
 
 def agreed(answers: Sequence[Answer], titles: Sequence[str]) -> Answer | None:

@@ -80,6 +80,15 @@ def test_a_family_of_several_sizes_has_a_line_for_each_or_one_that_all_share(run
     assert titles("heads gpt oss") == ["gpt-oss in each of its 2 sizes: 64 attention heads"]
 
 
+def test_an_answer_says_a_context_beyond_what_the_model_was_made_for(run):
+    """Where the answer depends on the context, and only there."""
+    said = "The model was made for 1,024 tokens."
+    for question in ("gpt2 on h100", "gpt2 kv cache", "gpt2 2000 tokens on a 4090"):
+        assert said in run(f"ask {question}")[1], question
+    for question in ("gpt2 1000 tokens on a 4090", "gpt2 parameters"):
+        assert said not in run(f"ask {question}")[1], question
+
+
 def test_pages_are_named_beside_a_model(run):
     _, out, _ = run("ask rope theta llama 3")
     assert "attention-deep-dive/#position" in out
