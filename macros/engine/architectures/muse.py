@@ -121,7 +121,7 @@ class MuseSpark(MuseGlimmer):
     @property
     def rope(self) -> Rope:
         """The class's own base is that of a config without a table; a table without one has transformers' usual one."""
-        has_table = bool({"rope_type", "type"} & self.rope_parameters.keys())
+        has_table = "rope_type" in self.rope_parameters or "type" in self.rope_parameters
         return read_rope(self.rope_parameters, theta=10_000.0 if has_table else 500_000.0)
 
     @property
