@@ -101,11 +101,12 @@ def _field(draw: Any, group: Any, box: tuple[float, float, float, float]) -> Non
         draw.text((left + 12, top + 38 + 36 * n), text, PAPER, font, "ls")
 
 
-def figures(model: Model) -> tuple[str, str, str]:
-    """Parameters, cache per token, layers and width."""
+def figures(model: Model) -> tuple[str, ...]:
+    """Parameters, cache per token, layers and width; an encoder keeps no cache."""
+    growth = cache_growth(model)
     return (
         f"{model.counts.total:,} parameters",
-        f"{rounding.decimal_bytes(cache_growth(model))} of KV cache per token",
+        *([f"{rounding.decimal_bytes(growth)} of KV cache per token"] if growth else []),
         f"{n_layers(model)} layers of width {int(model.trace.symbols['d_model']):,}",
     )
 

@@ -24,6 +24,7 @@ def test_without_an_address_there_is_none():
 
 
 def test_a_models_three_figures_are_its_own():
+    assert not [one for one in shared_pictures.figures(presets.model("bert-base")) if "cache" in one]  # an encoder
     assert shared_pictures.figures(presets.model("llama3-8b")) == (
         "8,030,261,248 parameters",
         "131 kB of KV cache per token",
