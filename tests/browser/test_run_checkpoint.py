@@ -59,6 +59,22 @@ def test_the_small_model_runs_at_a_press(open_page, site):
     page.get_by_text("tokens. The last step took").wait_for()
     assert words(page)[0][0] == "Paris" and "text=The+capital+of+France+is" in page.url
     assert page.get_by_label("Text", exact=True).input_value() == TEXT
+    until(page, IDLE)
+    # Who moves on while it computes keeps the focus there.
+    before, after = (page.get_by_role("checkbox", name=f"Feed-forward of layer {layer} on") for layer in (0, 1))
+    before.focus()
+    after.evaluate("""e => {
+        const place = e.closest(".ep-tool")
+        new MutationObserver((_, drawn) => {
+            if (!place.textContent.includes("With everything on")) return
+            drawn.disconnect()
+            e.focus()
+        }).observe(place, { subtree: true, childList: true, characterData: true })
+        document.activeElement.click()
+    }""")
+    page.get_by_text("With everything on, the most likely token is").wait_for()
+    until(page, IDLE)
+    assert after.evaluate("e => e === document.activeElement")
 
 
 def test_a_gguf_file_runs_as_in_python(open_page, site, tmp_path):

@@ -261,7 +261,9 @@ class Running {
 function answering({ place, shown, asked, origin, draw, came }) {
   const { state } = shown
   let runs = 0, // forward passes of a text, so far
-    told = "" // of the last run
+    told = "", // of the last run
+    moves = 0 // of the focus, by the reader
+  place.addEventListener("focusin", () => moves++)
   /** @param {Partial<Shown>} more */
   function put(more) {
     Object.assign(shown, more)
@@ -292,6 +294,7 @@ function answering({ place, shown, asked, origin, draw, came }) {
     const opened = openedOf(state, answer),
       { layer, head } = opened,
       at = keyOf(document.activeElement, place),
+      before = moves,
       token = (answer.likely.find(({ id }) => `${id}` === state.word) ?? answer.likely[0]).id
     draw()
     put({ maps: await maps(answer, mapped(answer, layer)) })
@@ -306,7 +309,10 @@ function answering({ place, shown, asked, origin, draw, came }) {
     if (shown.isLens && answer.hasLens && !shown.lens) await lens()
     const given = { place: state.number, how: howOf(state) }
     origin.show(state.number ? await asked.ask("origin", given, came("Computing each number …")) : null)
-    if (at && keyOf(document.activeElement) !== at) focus(place, at)
+    // What is drawn anew loses the focus; a reader who has moved it meanwhile keeps it.
+    const { activeElement } = document,
+      isElsewhere = activeElement !== document.body && !place.contains(activeElement)
+    if (at && moves === before && !isElsewhere && keyOf(activeElement) !== at) focus(place, at)
     put({ said: told, progress: null })
   }
   return {
