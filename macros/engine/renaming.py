@@ -65,7 +65,7 @@ def unsaid_sizes(raw: Keys, there: Keys) -> dict[str, int]:
     if kind != (only or kind) or (only is None and whole not in there["text_types"]):
         return {}
     name = whole if kind == (only or there["text_types"][whole]) else kind
-    usual: dict[str, int] = next((sizes for names, sizes in there["text_sizes"] if name in names), {})
+    usual = next((sizes for names, sizes in there["text_sizes"] if name in names), dict[str, int]())
     said = set(inner)
     for types, spellings in there["keys"]:
         if kind in types:

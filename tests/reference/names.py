@@ -101,9 +101,10 @@ def sizes_unless_said(parts: dict[str, str], fixed: dict[str, str]) -> list[list
             table = cls() if name == kind else cls(text_config={"model_type": kind}).text_config
         except Exception:  # of many kinds: a check of a class
             continue
-        usual, spelt, read = table.to_dict(), table.attribute_map, fields_of(find(kind).config)
-        sizes = {one.key: usual.get(spelt.get(one.key, one.key)) for one in read if one.key and one.default is REQUIRED}
-        said = {key: value for key, value in sizes.items() if type(value) is int}
+        usual, spelt = table.to_dict(), table.attribute_map
+        sizes = [one.key for one in fields_of(find(kind).config) if one.key and one.default is REQUIRED]
+        keys = [spelt.get(key, key) for key in sizes]
+        said = {key: usual[key] for key in keys if type(usual.get(key)) is int}
         found.setdefault(json.dumps(said), []).append(name)
     return [[names, json.loads(said)] for said, names in found.items()]
 

@@ -6,6 +6,7 @@ Source: arXiv 2503.14456; flash-linear-attention 0.6, models/rwkv7, whose tensor
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -122,7 +123,15 @@ def blend(x: Array, change: Array, w: Weights, name: str) -> Array:
     return x + change * w(name, 1, 1, x.shape[1])[0]
 
 
-def low_rank(activation, x: Array, w: Weights, name: str, rank: Size, width: Size, bias: bool = True) -> Array:
+def low_rank(
+    activation: Callable[[Array], Array] | None,
+    x: Array,
+    w: Weights,
+    name: str,
+    rank: int,
+    width: int,
+    bias: bool = True,
+) -> Array:
     """Through a narrow vector, with an activation there or none: [T D] -> [T R] -> [T D]."""
     narrow = linear(x, w, f"{name}.lora.0", rank)
     return linear(activation(narrow) if activation else narrow, w, f"{name}.lora.2", width, bias=bias)
