@@ -221,7 +221,7 @@ def test_the_command_prints_towers_on_request(capsys):
         main(["describe", "gemma3-4b", "--image", "640"])
     assert "'640' is not the size of an image" in capsys.readouterr().err
     assert main(["describe", "gemma3-4b", "--image", "640x999999"]) == 2
-    assert "an image of 640 × 999999" in capsys.readouterr().err
+    assert "an image of 640 × 999,999" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("slug", WITH_TOWERS)

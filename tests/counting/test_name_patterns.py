@@ -23,7 +23,7 @@ NAMES = (
     "b.b.b",
     "aab0",
 )
-ATOMS = ("a", "b", "0", "1", r"\.", ".", "[ab]", "[0-9]", "[a_.]", r"\d", r"\w", "layers", "model", "_")
+ATOMS = ("a", "b", "0", "1", r"\.", ".", "[ab]", "[a-b]", "[0-1]", "[a_.]", r"\d", r"\w", "layers", "model", "_")
 LONGEST = 40  # a longer one may have more alternatives than `Modules` takes
 FURTHER = ("[^a]", "[^0-9.]", r"\b", "a{2}", "b{1,2}", "[ab]{0,2}")  # of `Pattern` alone
 
