@@ -259,11 +259,10 @@ class Running {
 
 /** Asks for what of a run is shown, and draws it as it comes. @param {Of} of */
 function answering({ place, shown, asked, origin, draw, came }) {
-  const { state } = shown
+  const { state } = shown,
+    focused = keptFocus(place)
   let runs = 0, // forward passes of a text, so far
-    told = "", // of the last run
-    moves = 0 // of the focus, by the reader
-  place.addEventListener("focusin", () => moves++)
+    told = "" // of the last run
   /** @param {Partial<Shown>} more */
   function put(more) {
     Object.assign(shown, more)
@@ -293,26 +292,21 @@ function answering({ place, shown, asked, origin, draw, came }) {
   async function all(answer) {
     const opened = openedOf(state, answer),
       { layer, head } = opened,
-      at = keyOf(document.activeElement, place),
-      before = moves,
+      restore = focused(),
       token = (answer.likely.find(({ id }) => `${id}` === state.word) ?? answer.likely[0]).id
     draw()
     put({ maps: await maps(answer, mapped(answer, layer)) })
     const keys = () => asked.ask("keys", opened)
-    put({
-      large: answer.heads[layer] ? attentionOf(answer, opened, await asked.ask("head", opened), await keys()) : null,
-    })
+    const large = answer.heads[layer] && attentionOf(answer, opened, await asked.ask("head", opened), await keys())
+    put({ large: large || null })
     put({ parts: { id: token, parts: await asked.ask("parts", { token }) } })
     const steps = state.steps && (await asked.ask("steps", { layer }, came("Computing each number …"))),
       corner = steps && state.step ? await asked.ask("corner", { step: Number(state.step), head }) : null
     put({ isDrawn: true, steps: steps ? { layer, all: steps, corner } : null })
     if (shown.isLens && answer.hasLens && !shown.lens) await lens()
-    const given = { place: state.number, how: howOf(state) }
-    origin.show(state.number ? await asked.ask("origin", given, came("Computing each number …")) : null)
-    // What is drawn anew loses the focus; a reader who has moved it meanwhile keeps it.
-    const { activeElement } = document,
-      isElsewhere = activeElement !== document.body && !place.contains(activeElement)
-    if (at && moves === before && !isElsewhere && keyOf(activeElement) !== at) focus(place, at)
+    const number = { place: state.number, how: howOf(state) }
+    origin.show(number.place ? await asked.ask("origin", number, came("Computing each number …")) : null)
+    restore()
     put({ said: told, progress: null })
   }
   return {
@@ -331,6 +325,23 @@ const keyOf = (/** @type {Element?} */ element, /** @type {Element?} */ within =
 function focus(/** @type {Element} */ place, /** @type {string} */ key) {
   const element = [...place.querySelectorAll("[data-key]")].find(one => keyOf(one) === key)
   if (element instanceof HTMLElement) element.focus()
+}
+
+/**
+ * What is drawn anew loses the focus: notes where it is, and gives what puts it back. A reader who has moved it
+ * meanwhile keeps it.
+ */
+function keptFocus(/** @type {HTMLElement} */ place) {
+  let moves = 0
+  place.addEventListener("focusin", () => moves++)
+  return () => {
+    const [at, before] = [keyOf(document.activeElement, place), moves]
+    return () => {
+      const { activeElement } = document,
+        isElsewhere = activeElement !== document.body && !place.contains(activeElement)
+      if (at && moves === before && !isElsewhere && keyOf(activeElement) !== at) focus(place, at)
+    }
+  }
 }
 
 /**
