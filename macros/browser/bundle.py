@@ -29,7 +29,7 @@ LAYERS = {
 }
 # Needed by one tool or one of its options: files of their own.
 OF_ONE_TOOL = (
-    *("counting.gguf", "counting.differing", "engine.variations", "views.charts.treemap"),
+    *("counting.gguf", "counting.design", "counting.differing", "engine.variations", "views.charts.treemap"),
     *("views.charts.memory_areas", "views.charts.bar_values"),
     *("counting.capacity", "counting.divided", "counting.runs", "counting.fitting", "counting.answering"),
     *(

@@ -54,6 +54,7 @@ declare module "*/engine/treemap.mjs"
 declare module "*/engine/memory_areas.mjs"
 declare module "*/engine/bar_values.mjs"
 declare module "*/engine/gguf.mjs"
+declare module "*/engine/design.mjs"
 declare module "*/engine/differing.mjs"
 declare module "*/engine/variations.mjs"
 declare module "*/engine/published.mjs"
@@ -232,6 +233,7 @@ declare namespace Engine {
     "counting.divided": { Divided(whole: Capacity, data: Dict<string, unknown>): Divided }
     "counting.costs": { of(counts: Counts): Costs }
     "counting.conditions": { Conditions(): Conditions }
+    "counting.design": { choices(counts: Counts): Dict<string, Exact | null> }
     "counting.differing": {
       side(config: Config, trace: unknown): object
       differs(field: string, sides: object[]): boolean
@@ -585,7 +587,7 @@ declare namespace Engine {
   interface MemoryPanel {
     weights: [left: number, top: number, right: number, bottom: number]
     cache: [x: number, y: number][]
-    devices: MemoryMark[]
+    devices: (MemoryMark & { start: number })[]
     across: MemoryMark[]
     up: MemoryMark[]
     cursor: number

@@ -168,7 +168,8 @@ def _row(one: Found, log: Log, beside: Beside) -> Row:
     printed, counted = bytes_of(one), figure.most
     share = written(Fraction(abs(printed - counted), counted) * 100, 1) if counted else ""
     sign = "−" if printed < counted else ""
-    cause = f"printed {sign}{share}% apart; {figure.rule}" if share else figure.rule
+    apart = f"printed {sign}{share}% apart" if share else ""
+    cause = "; ".join([one for one in (apart, figure.rule) if one])
     return Row(one.line, figure.what, one.text, shown(figure, one), State.DIFFERENT, cause)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shlex
+from collections.abc import Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from contextvars import copy_context
 from io import StringIO
@@ -14,7 +16,7 @@ from ..cli.arguments import PROGRAM
 from ..cli.commands import main
 from ..engine.errors import Problem, shorten
 from ..views.kit.excerpts import LINE_END, listing
-from ..views.kit.html import Html, html, joined, text
+from ..views.kit.html import Html, html, joined, tag, text
 
 # Commands whose output depends on presets only, unless an argument is a file.
 OF_PRESETS = {"compare", "describe", "fits", "prefix", "speculative", "split", "train", "what-if"}
@@ -50,5 +52,12 @@ def terminal(call: str, lines: int | None = None, width: int = 68, is_refused: b
         raise Problem(printed[0].removeprefix(f"{PROGRAM}: "), "correct the call")
     if lines is not None and len(printed) > lines:
         printed = [*printed[:lines], "…"]
-    shown = (text(line).replace("  ", html("&#32;&#32;")) for line in (f"$ {PROGRAM} {call}", *printed))
-    return listing(f"{PROGRAM} {call}", joined(shown, LINE_END))
+    return listing(f"{PROGRAM} {call}", html("$ {} {}{}{}", PROGRAM, call, LINE_END, joined(_paragraphs(printed))))
+
+
+def _paragraphs(lines: list[str]) -> Iterator[Html]:
+    """The lines between empty ones together: those with columns stay whole in a narrow window, and scroll."""
+    for is_empty, group in itertools.groupby(lines, lambda line: not line):
+        paragraph = [*group]
+        shown = joined(text(line).replace("  ", html("&#32;&#32;")) + LINE_END for line in paragraph)
+        yield shown if is_empty or not any("  " in line for line in paragraph) else tag("span", shown, cls="ep-output")

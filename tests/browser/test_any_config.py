@@ -1,5 +1,6 @@
 """Any config takes a model's name, which a hub is asked about when a reader says so, and a GGUF file."""
 
+import json
 import re
 import struct
 from pathlib import Path
@@ -63,6 +64,18 @@ def look_up(page, name):
 def total(page):
     row = page.get_by_role("row").filter(has=page.get_by_role("rowheader", name="Parameters", exact=True)).first
     return row.locator("td span[title]").get_attribute("title")
+
+
+def test_the_button_looks_up_what_was_typed(tool):
+    """The press takes the focus from the field, whose text stays; a config that is pasted replaces it."""
+    page = tool()
+    page.get_by_label(FIELD).fill("gpt2")
+    page.get_by_role("button", name="Look up").click()
+    page.get_by_text("gpt2: GPT-2 Small").wait_for()
+    assert total(page).startswith(f"{presets.model('gpt2').counts.total:,} ") and "#name=gpt2" in page.url
+    page.get_by_label(re.compile("Paste a config.json")).fill(json.dumps({**presets.model("gpt2").raw, "n_layer": 6}))
+    page.get_by_text("This model").first.wait_for()
+    assert page.get_by_label(FIELD).input_value() == ""
 
 
 def test_only_this_page_may_ask_the_host(built):

@@ -7,6 +7,7 @@ import pytest
 from chromium import accessibility, overflow
 
 from macros.catalogue import presets
+from macros.counting import design
 
 pytestmark = pytest.mark.browser
 
@@ -22,7 +23,8 @@ FAR = """name => Object.fromEntries([...document.querySelectorAll("g.ep-own-mark
 
 
 @pytest.mark.parametrize(
-    ("slug", "name", "charts"), [("llama3-8b", "Llama 3 8B", 6), ("mixtral-8x7b", "Mixtral 8x7B", 6)]
+    ("slug", "name", "charts"),
+    [("llama3-8b", "Llama 3 8B", 6), ("mixtral-8x7b", "Mixtral 8x7B", 6), ("rwkv-4-169m", "RWKV-4 169M", 3)],
 )
 def test_a_model_is_marked_where_the_catalog_has_it(open_watched, site, slug, name, charts):
     page, asked = open_watched(urljoin(site, f"tools/config/#name={slug}"))
@@ -31,7 +33,12 @@ def test_a_model_is_marked_where_the_catalog_has_it(open_watched, site, slug, na
     far = page.evaluate(FAR, name)
     assert len(far) == charts and ("active share" in far) == (slug == "mixtral-8x7b")
     assert all(abs(down) < 0.6 for _, down in far.values()), far
-    assert abs(far["KV cache"][0]) < 0.2 and far["timeline"][0] > 0, "released long ago, marked today"
+    assert abs(far.get("KV cache", [0])[0]) < 0.2 and far["timeline"][0] > 0, "released long ago, marked today"
+    items = dict(row.split(": ") for row in page.get_by_role("listitem").all_inner_texts() if row.count(": ") == 1)
+    chosen = design.choices(presets.model(slug).counts)
+    assert {name for name, said in items.items() if said == "no such choice"} == {
+        n for n in chosen if chosen[n] is None
+    }
     assert all(url.startswith(site) for url in asked)
 
 

@@ -53,6 +53,23 @@ def test_a_panel_is_to_scale():
     assert 3 <= len(panel.up) <= 6
 
 
+@pytest.mark.parametrize("at", [0, 2**13, 2**15, 2**16, 2**17])
+def test_the_cursor_crosses_no_name(at):
+    """Neither its line nor its point, wherever a reader moves it."""
+    kept, card = [[0, [[131072, 1]]]], areas.Device("GeForce RTX 4090", 24 * areas.GB)
+    for panel in areas.panels(kept, [16 * areas.GB, 22 * areas.GB], 1, 2**17, at, [card]):
+        (line,) = panel.devices
+        end = line.start + areas.LETTER * len(line.said)
+        assert areas.LEFT < line.start and end < areas.WIDTH
+        assert panel.total > line.at or not line.start - 4 < panel.cursor < end + 4
+
+
+@pytest.mark.parametrize("size", [areas.GB // 2, 16 * areas.GB, 1500 * areas.GB])
+def test_an_axis_has_at_least_two_numbers_above_0(size):
+    (panel,) = areas.panels([[0, [[65536, 1]]]], [size], 1, 2**10, 0, [])
+    assert 3 <= len(panel.up) <= 6 and len({mark.said for mark in panel.up}) == len(panel.up)
+
+
 def test_one_model_is_a_list_of_one():
     assert memory_figure.memory_figure("llama3.1-8b") == memory_figure.memory_figure(["llama3.1-8b"])
     assert "has not disclosed" in memory_figure.memory_figure("claude-3-opus")

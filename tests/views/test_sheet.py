@@ -10,13 +10,17 @@ from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
 from macros.counting.costs import of as costs_of
 from macros.counting.formats import PUBLISHED
+from macros.engine.steps import NORMS, WEIGHTLESS_NORMS
 from macros.site import model_pages
 from macros.views.charts import area_map, treemap
 from macros.views.costs import memory_chart, time_bounds
+from macros.views.diagrams.dataflow import Drawing, is_large
+from macros.views.diagrams.outline import outline
 from macros.views.kit import rounding
 from macros.views.models import cache_peers, fact_sheet, model_changes, traits
 from macros.views.tables import parameters
 from macros.views.trace import walkthrough
+from macros.views.trace.operations import kind_of_norm
 from macros.views.trace.parts import groups
 
 MODELS = "gpt2", "llama3-8b", "mixtral-8x7b", "gemma3-1b", "deepseek-v3.2", "jamba-v0.1", "mamba-130m"
@@ -190,6 +194,22 @@ def test_the_changes_of_a_model_are_those_of_its_traits(slug):
     start = f"{model.name} beside {common.name}" if slug in ("mixtral-8x7b", "mamba-2.8b") else f"to {model.name}"
     assert re.search(rf"{re.escape(start)}: {len(changed)} parts? and \d+ sizes? differ", said)
     assert ("Router" in said) == (slug in ("mixtral-8x7b", "deepseek-v3"))
+
+
+@pytest.mark.parametrize("slug", ["talkie-1930-13b", "dory1.0-4b", "olmo-1b", "muse-spark-open-816b-a42b", "gpt2"])
+def test_a_norm_without_weights_is_named_and_drawn(slug):
+    """Each norm of a vector in the forward pass is in the sheet, among the changes, and in both drawings."""
+    model = presets.model(slug)
+    norms = [n for n in model.drawn.trace.root.walk() if n.role in NORMS | WEIGHTLESS_NORMS]
+    assert {item.node for item in Drawing(model, model.drawn.trace.root, is_large, None).items} >= {*norms}
+    layers = [n for n in norms if n.parent is not None and n.parent.layers is not None]
+    assert layers and {kind_of_norm(n) for n in layers} <= {part.title for part in outline(model).parts()}
+    has_none = any(not [*n.all_weights()] for n in layers)
+    said = traits.norms(model)
+    assert said and ("without weights" in said or "L2" in said) == has_none
+    changes = str(model_changes.model_changes(slug))
+    gone, new = (re.findall(rf"Steps that are {what}[^<]*", changes) for what in ("gone", "new"))
+    assert not has_none or not gone or "without weights" in new[0] or "L2 normalization" in new[0]
 
 
 @pytest.mark.parametrize("slug", ["llama3-8b", "gpt-oss-20b", "deepseek-v3", "qwen3-8b"])

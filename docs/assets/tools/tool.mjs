@@ -24,6 +24,7 @@ import { Component, html, labelled, optionsOf, render } from "./view.mjs"
  *   problem names, or all of them; false if there are none
  * @property {(said: string, shown: Shown) => string[]} invalid the fields that a problem is about
  * @property {(shown: Shown) => import("./view.mjs").Child} view
+ * @property {string[]} [drafts] fields whose text waits for a button
  * @property {true} [readsFormats] by itself, where it needs their rules
  * @typedef {(part?: object) => boolean} Going whether an answer is still asked for; shows the part of it that is there
  */
@@ -69,7 +70,8 @@ export class Begun {
   /** Draws a valid choice: only a field that one types into, or of a rule, stands as it was typed. */
   settle() {
     const { typed, at } = this.shown,
-      kept = Object.entries(typed).filter(([name]) => name in this.tool.rules || name === at)
+      { rules, drafts = [] } = this.tool,
+      kept = Object.entries(typed).filter(([name]) => name in rules || name === at || drafts.includes(name))
     this.shown.typed = Object.fromEntries(kept)
     this.draw()
   }
@@ -142,6 +144,7 @@ export class Begun {
   /** Chooses anew. @param {Values} values @param {EventTarget?} field that was typed into */
   change(values, field = null) {
     Object.assign(this.shown.values, values)
+    for (const name of Object.keys(values)) if (/** @type {any} */ (field)?.name !== name) delete this.shown.typed[name]
     if (!field) this.shown.at = null
     const done = this.update()
     if (!(field instanceof HTMLInputElement)) this.draw() // a choice is seen before its answer

@@ -19,6 +19,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
   if (!own) drawing() // at once; otherwise with the first config
   const tool = new Begun(place, {
     defaults,
+    drafts: ["name"],
     rules: {
       ...conditionRules(site.accelerators),
       ...(own ? {} : { model: (/** @type {string} */ text) => oneListed("model", text, site.models) }),

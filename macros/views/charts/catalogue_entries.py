@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.parts import Category
 from ...engine.steps import Role
 from ..kit import disclosure
@@ -84,13 +85,8 @@ def kind(model: Model) -> int:
 
 
 def feed_forward_matrices(model: Model) -> int | None:
-    """The number of matrices in the dense feed-forward network: 2, or 3 with a gate; None without such a network, or if
-    its width differs between layers."""
-    sizes, parts = model.counts.values(), [p for p in model.counts.parts if p.is_dense_feed_forward]
-    if not parts or "d_ff" not in sizes:
-        return None
-    one = sizes["d_model"] * sizes["d_ff"]
-    return sum(round(int(w.count) / int(w.copies) / one) for w in parts[0].weights if len(w.shape) > 1) or None
+    """The number of matrices in the dense feed-forward network, see `design`."""
+    return design.feed_forward_matrices(model.counts)
 
 
 def page_addresses(link: Link | None) -> tuple[str | None, ...]:

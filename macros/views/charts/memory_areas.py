@@ -15,7 +15,9 @@ from ..kit.text_boxes import Box
 WIDTH, HEIGHT = 260, 164
 LEFT, TOP, RIGHT, BOTTOM = 46.0, 8.0, 252.0, 138.0
 STEPS = 32  # of the context, between its marks
-GB = 1000 * 1000 * 1000
+MB = 1000 * 1000
+GB = 1000 * MB
+LETTER, AROUND = 5.8, 7.0  # the average width of a letter; room around the cursor's point
 LEAST = 8  # a device is drawn if it has at least this fraction of the largest sum
 
 
@@ -33,12 +35,20 @@ class Mark(NamedTuple):
     said: str
 
 
+class DeviceLine(NamedTuple):
+    """The line of a device: its height, its name, and the left end of the name above it."""
+
+    at: float
+    said: str
+    start: float
+
+
 class Panel(NamedTuple):
     """The weights, the outline of the cache above them, lines of devices, both axes, and the chosen context."""
 
     weights: Box
     cache: list[tuple[float, float]]
-    devices: list[Mark]
+    devices: list[DeviceLine]
     across: list[Mark]
     up: list[Mark]
     cursor: float
@@ -73,19 +83,26 @@ def _panel(
 ) -> Panel:
     longest = contexts[STEPS]
     top_line = [(_across(c, longest), _up(weights + n, high)) for c, n in zip(contexts, cached)]
-    floor = _up(weights, high)
+    floor, cursor, total = _up(weights, high), _across(at, longest), _up(weights + now, high)
     return Panel(
         (LEFT, floor, RIGHT, BOTTOM),
         [*top_line, (RIGHT, floor)],
-        [Mark(_up(device.memory, high), device.name) for device in devices],
+        [_device_line(device.name, _up(device.memory, high), cursor, total) for device in devices],
         [
             *(Mark(_across(c, longest), _tokens(c)) for c in (0, longest // 2)),
             Mark(RIGHT, f"{_tokens(longest)} tokens"),
         ],
-        [Mark(_up(n * GB, high), f"{n} GB") for n in _ticks(high)],
-        _across(at, longest),
-        _up(weights + now, high),
+        _ticks(high),
+        cursor,
+        total,
     )
+
+
+def _device_line(name: str, at: float, cursor: float, total: float) -> DeviceLine:
+    """The name stands at the left end of the line, or beside the cursor where that would cross it."""
+    start = LEFT + 4
+    crosses = total < at + AROUND and cursor < start + LETTER * len(name) + AROUND
+    return DeviceLine(at, name, cursor + AROUND if crosses else start)
 
 
 def _across(context: int, longest: int) -> float:
@@ -100,10 +117,11 @@ def _tokens(n: int) -> str:
     return f"{n // 1024}K" if n >= 1024 else f"{n}"
 
 
-def _ticks(high: int) -> list[int]:
-    """Round numbers of gigabytes, at most five."""
-    step = next(m * power for power in (1, 10, 100, 1000) for m in (1, 2, 5) if high // (m * power * GB) <= 5)
-    return [n for n in range(high // GB + 1) if n % step == 0]
+def _ticks(high: int) -> list[Mark]:
+    """Round numbers of gigabytes or, in a small panel, of megabytes, at most five above 0."""
+    unit, name = (GB, "GB") if high >= 2 * GB else (MB, "MB")
+    step = next(m * power for power in (1, 10, 100, 1000) for m in (1, 2, 5) if high // (m * power * unit) <= 5)
+    return [Mark(_up(n * step * unit, high), f"{n * step} {name}") for n in range(high // (step * unit) + 1)]
 
 
 def device_for(weights: int, devices: Sequence[Device]) -> Device | None:

@@ -10,14 +10,14 @@ from typing import NamedTuple
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import one_of, whole_number
 from ..kit.html import Html, block, html, joined, number, table
 from ..kit.model_mark import model_mark
 from ..kit.shapes import var
 from ..kit.svg import ACCENT, DATA, Kind, area, figure, label, patterns, svg
-from ..trace.parts import is_sparse
-from .catalogue_entries import entries, feed_forward_matrices
+from .catalogue_entries import entries
 
 ROW, TOP, LEFT, RIGHT = 19, 8, 96, 236  # pixels: a bar and its gap, the top, the start and the end of the longest bar
 OTHERS, MARKED = Kind("other models", DATA, "plain"), Kind("the marked model’s", ACCENT, "hatch")
@@ -57,10 +57,7 @@ def _shared_heads(model: Model) -> int | None:
 
 def _widening(model: Model) -> Fraction | None:
     """d_ff / d_model of a dense model with one kind of feed-forward network."""
-    if is_sparse(model) or feed_forward_matrices(model) not in (2, 3):
-        return None
-    sizes = model.counts.values()
-    return Fraction(int(sizes["d_ff"]), int(sizes["d_model"]))
+    return design.choices(model.counts)[design.FEED_FORWARD]
 
 
 def _vocabulary(model: Model) -> int | None:

@@ -164,7 +164,8 @@ def _stacked(
     shares: Sequence[dict[str, int]], lengths: Sequence[int], areas: dict[str, Area], step: str, model: Model
 ) -> Html:
     """One area on top of the other, to 100%."""
-    x, y = Scale(lengths[0], lengths[-1], PLOT[0], PLOT[2]), Scale(0, 100, PLOT[3], PLOT[1], False)
+    left, top, right, bottom = PLOT
+    x, y = Scale(lengths[0], lengths[-1], left, right), Scale(0, 100, bottom, top + 6, False)
     x_ticks = [(2**k, f"{2 ** (k - 10)}K" if k < 20 else "1M") for k in range(10, 21, 2) if 2**k <= lengths[-1]]
     y_ticks = [(n, f"{n}%") for n in range(0, 101, 25)]
     below = [0.0] * len(lengths)
@@ -176,7 +177,7 @@ def _stacked(
             points += [(x(n), y(v)) for n, v in reversed(list(zip(lengths, below)))]
             drawn.append(_region(one, points, _ends(name, shares)))
         below = above
-    drawn.append(axes(x, y, x_ticks, y_ticks, "context, tokens", step))
+    drawn += [axes(x, y, x_ticks, y_ticks, "context, tokens", ""), label(left + 4, top, step, size=11)]
     below_it, height = _legend(areas.values(), HEIGHT + 12)
     described = "; ".join(_ends(name, shares) for name in areas)
     title = f"{step}: shares of the FLOPs of {model.name}"

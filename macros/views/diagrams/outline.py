@@ -20,7 +20,7 @@ from ...catalogue import presets
 from ...catalogue.models import Model
 from ...engine import terms
 from ...engine.array import Node
-from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, Role
+from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, WEIGHTLESS_NORMS, Role
 from ..kit.html import Html, joined
 from ..kit.svg import element
 from ..kit.text_width import held, text_width
@@ -32,6 +32,7 @@ from ..trace.operations import (
     is_alibi,
     is_distance_bias,
     is_section,
+    kind_of_norm,
     operation_of,
     place_of_norm,
     sections_of,
@@ -280,9 +281,8 @@ def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place
         own = [word for word in terms.of(node).split(", ") if word and word not in WORDS_OF_ANY]
         kind = tuple([word for word in own if word.lower() not in item.title.lower()])
         return item.title, kind, _words(node, own), None
-    if node is not None and node.role in NORMS:
-        norm = terms.of(node)
-        return norm[:1].upper() + norm[1:], (), (), place_of_norm(node)[0]
+    if node is not None and (node.role in NORMS or node.role in WEIGHTLESS_NORMS):
+        return kind_of_norm(node), (), (), place_of_norm(node)[0]
     return "+" if item.sign == "+" else item.title, (), (), None
 
 

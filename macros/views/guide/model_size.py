@@ -4,6 +4,7 @@ models."""
 from __future__ import annotations
 
 import json
+import re
 import textwrap
 from collections import Counter
 from collections.abc import Iterable
@@ -69,14 +70,15 @@ def python_config(model: Model) -> Html:
     for name in CHOSEN:
         if name not in sizes:
             continue
-        whose = "follows from the tokenizer" if name == "vocab_size" else "your choice"
-        meaning, *_ = notation.symbol(name).meaning.split(" that ")
-        comment = PHONE.wrap(f"{whose}: {meaning}")
+        meaning, *_ = re.split(" that | \\(", notation.symbol(name).meaning)
+        comment = PHONE.wrap(meaning)
         code = f'  "{name}": {sizes[name]},'
         line = joined(joined(coloured(one)) + LINE_END for one in (*comment, code))
         shown.append(tag("span", line, cls="hll") if name == "d_model" else line)
     return listing(
-        html("{}: its sizes in Python", model.name), joined(["config = {", LINE_END, *shown, "}"]), "before training"
+        html("{}: its sizes in Python", model.name),
+        joined(["config = {", LINE_END, *shown, "}"]),
+        "chosen before training",
     )
 
 

@@ -87,4 +87,5 @@ def _drawn(piece: merges.Piece) -> Html:
 def _counts(text: str, others: tuple[str, ...], known: Sequence[merges.Vocabulary]) -> Html:
     """The number of tokens of several texts."""
     rows = [[one, *(str(len(merges.cut(of.name, one))) for of in known)] for one in (text, *others)]
-    return table("Tokens of a text", ["Text", *(number(of.of) for of in known)], rows, name="Tokens of several texts")
+    heads = [number(tag("span", of.of, cls="ep-one-line")) for of in known]
+    return table("Tokens of a text", ["Text", *heads], rows, name="Tokens of several texts")

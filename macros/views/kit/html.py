@@ -181,6 +181,7 @@ def heading(title: object, span: int, id: str | None = None) -> Row:
 
 
 MANY = 10  # a table with more columns scrolls sideways in any window
+LONG = 40  # characters of a text that gets a wider column on a phone
 
 
 def table(
@@ -224,7 +225,9 @@ def _row(row: Row | Iterable[object], are_numbers: tuple[bool, ...]) -> str:
         cells, named, scope = row, "", "row"
     written, place = f"<tr{named}>", 0
     for content in cells:
+        kind = "num" if are_numbers[place] else ""
         if type(content) is str:
+            kind = kind or ("ep-long" if len(content) > LONG else "")
             content = _inert(content)
         elif isinstance(content, Cell):
             written += _cell(content, None if place else scope, are_numbers[place])
@@ -233,9 +236,10 @@ def _row(row: Row | Iterable[object], are_numbers: tuple[bool, ...]) -> str:
         elif type(content) is not Html:
             content = text(content)
         if not place:
-            written += f'<th scope="{scope}">{content}</th>'
+            named = f' class="{kind}"' if kind == "ep-long" else ""
+            written += f'<th scope="{scope}"{named}>{content}</th>'
         else:
-            written += f'<td class="num">{content}</td>' if are_numbers[place] else f"<td>{content}</td>"
+            written += f'<td class="{kind}">{content}</td>' if kind else f"<td>{content}</td>"
         place += 1
     return f"{written}</tr>"
 

@@ -8,14 +8,16 @@ import json
 import math as maths
 from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
+from functools import partial
 from statistics import median
 from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ...engine.errors import Problem
-from ..charts.catalogue_entries import feed_forward_matrices, year
+from ..charts.catalogue_entries import year
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import shown, unknown
 from ..kit.conventions import caveat
@@ -39,10 +41,7 @@ from ..kit.svg import (
     svg,
 )
 from ..kit.text_boxes import Box, text_box
-from ..trace.layers import n_layers
-from ..trace.parts import is_sparse
 from .families import DENSE, SPARSE, STATE, kind_of
-from .model_page import cache_growth
 
 KINDS = DENSE, SPARSE._replace(title="mixture of experts"), STATE
 FEW = 5  # minimum number of models for a year's median
@@ -78,41 +77,16 @@ def dated_models() -> tuple[Dated, ...]:
 
 
 class Choice(NamedTuple):
-    """Something that a model’s maker chose: its name, its name in a sentence, a chart and a table, its value for a
-    model (None where there is no such choice), how a value is written, and whether it is a cost, which the chart shows
-    against parameters instead of years."""
+    """Something that a model’s maker chose: its name in `design.choices`, in a sentence, a chart and a table, how a
+    value is written, and whether it is a cost, which the chart shows against parameters instead of years."""
 
     name: str
     phrase: str
     axis: str
     column: Html
-    get: Callable[[Model], Fraction | int | None]
     write: Callable[[Fraction | int], str] = rounding.significant
     is_cost: bool = False
     left_out: str = ""
-
-
-def _widening(model: Model) -> Fraction | None:
-    sizes = model.counts.values()
-    if is_sparse(model) or feed_forward_matrices(model) not in (2, 3) or "d_ff" not in sizes:
-        return None
-    return Fraction(sizes["d_ff"], sizes["d_model"])
-
-
-def _sharing(model: Model) -> Fraction | None:
-    sizes = model.counts.values()
-    if "n_heads" not in sizes or "kv_lora_rank" in sizes:
-        return None
-    return Fraction(sizes["n_heads"], sizes.get("n_kv_heads") or sizes["n_heads"])
-
-
-def _width_to_depth(model: Model) -> Fraction | None:
-    layers = n_layers(model)
-    return Fraction(model.counts.values()["d_model"], layers) if layers else None
-
-
-def _active(model: Model) -> Fraction | None:
-    return Fraction(model.counts.active, model.counts.total) if is_sparse(model) else None
 
 
 def _share(value: Fraction | int) -> str:
@@ -121,52 +95,46 @@ def _share(value: Fraction | int) -> str:
 
 CHOICES = (
     Choice(
-        "feed-forward width",
+        design.FEED_FORWARD,
         "ratio of feed-forward width to model width",
         "d_ff / d_model",
         html("{} / {}", var("d_ff"), var("d_model")),
-        _widening,
         left_out="Mixtures of experts are left out: their width is divided among the experts.",
     ),
     Choice(
-        "query heads per KV head",
+        design.SHARING,
         "number of query heads per KV head",
         "query heads per KV head",
         html("Query heads per KV head"),
-        _sharing,
         left_out="Models with latent attention or without attention are left out: they have no KV heads.",
     ),
     Choice(
-        "KV cache",
+        design.CACHE,
         "KV cache per token",
         "KV cache, bytes per token",
         html("KV cache, bytes per token"),
-        lambda model: cache_growth(model) or None,
         rounding.decimal_bytes,
         is_cost=True,
         left_out="Models whose cache does not grow are left out. Bytes: what the first tokens add, at 2 per element.",
     ),
     Choice(
-        "vocabulary",
+        design.VOCABULARY,
         "vocabulary",
         "vocabulary, tokens",
         html("Vocabulary"),
-        lambda model: model.counts.values()["vocab_size"],
         rounding.grouped,
     ),
     Choice(
-        "width to depth",
+        design.SHAPE,
         "ratio of width to number of layers",
         "d_model / layers",
         html("{} / layers", var("d_model")),
-        _width_to_depth,
     ),
     Choice(
-        "active share",
+        design.ACTIVE,
         "active share of the parameters",
         "active / total parameters",
         html("Active / total"),
-        _active,
         _share,
         left_out="Mixtures of experts only: a dense model uses all of its parameters for each token.",
     ),
@@ -249,7 +217,7 @@ def _choice_chart(name: str, show: str, links: tuple[str | None, ...]) -> Html:
     choice = next(one for one in CHOICES if one.name == name)
     points, to = [], []
     for one, address in zip(dated_models(), links):
-        if (value := choice.get(one.model)) is not None:
+        if (value := design.choices(one.model.counts)[choice.name]) is not None:
             at = one.model.counts.total if choice.is_cost else one.year
             points.append(Point(one, at, value, f"{one.name}: {choice.write(value)}"))
             to.append(address)
@@ -268,7 +236,8 @@ def _choice_chart(name: str, show: str, links: tuple[str | None, ...]) -> Html:
     notes = conventions(caveat(point.one.model.slug for point in points) if choice.is_cost else "")
     if show == "table":
         return block(as_table, notes)
-    draw = _drawn(points, to, choice.name, choice.axis, sentence, [lowest, highest], choice.is_cost, _ticks)
+    ticks = partial(_ticks, write=choice.write)
+    draw = _drawn(points, to, choice.name, choice.axis, sentence, [lowest, highest], choice.is_cost, ticks)
     caption = html("Each point is a model. {}", choice.left_out)
     behind = as_table if show == "both" else None
     return block(tag("p", sentence), figure([framed(draw)], caption, behind, is_wide=True), notes)
@@ -345,14 +314,15 @@ def _by_size_sentence(points: Sequence[Point], choice: Choice) -> Html:
 Ticks = Callable[[float, float], list[tuple[float, str]]]
 
 
-def _ticks(least: float, most: float) -> list[tuple[float, str]]:
-    """Round values on a logarithmic axis: of one size doublings, of several powers of ten."""
-    if most / least < 300:
-        if most < 1.3:
-            return [(v, _share(Fraction(v).limit_denominator(1000))) for v in _steps(least, most)]
-        if most < 2**18:
-            return [(v, said) for v, said in doublings(max(least, 1), most)] if least >= 0.7 else _plain(least, most)
-    return [(10.0**k, rounding.decimal_bytes(10**k, 1 + k % 3)) for k in range(12) if least <= 10**k <= most]
+def _ticks(least: float, most: float, write: Callable[[Fraction | int], str]) -> list[tuple[float, str]]:
+    """Round values on a logarithmic axis: of one size doublings, or steps of 1, 2 and 5; of several, powers of ten."""
+    if most < 1.3:
+        return [(v, _share(Fraction(v).limit_denominator(1000))) for v in _steps(least, most)]
+    if write is rounding.decimal_bytes:
+        return [(10.0**k, rounding.decimal_bytes(10**k, 1 + k % 3)) for k in range(12) if least <= 10**k <= most]
+    if most / least < 300 and most < 2**18:
+        return [(v, said) for v, said in doublings(max(least, 1), most)] if least >= 0.7 else _plain(least, most)
+    return [(n, write(n)) for k in range(12) for n in (10**k, 2 * 10**k, 5 * 10**k) if least <= n <= most]
 
 
 def _steps(least: float, most: float) -> list[float]:

@@ -145,7 +145,7 @@ def _drawing(model: Model, name: str, panel: areas.Panel, i: int) -> Html:
     drawn.append(element("path", d=outline, fill=DATA, fill_opacity=".3", stroke=DATA))
     for mark in panel.devices:
         drawn.append(line((left, mark.at), (right, mark.at), "currentColor", 1.2, "5 4"))
-        drawn.append(label(left + 4, mark.at - 4, mark.said, size=12, halo=True))
+        drawn.append(label(mark.start, mark.at - 4, mark.said, size=12, halo=True))
     drawn.append(line((panel.cursor, panel.total), (panel.cursor, bottom), ACCENT, 1.5))
     drawn.append(element("circle", cx=panel.cursor, cy=panel.total, r="4", fill=ACCENT, stroke=PAPER))
     title = f"Memory of {model.name}, {name}, against the context"

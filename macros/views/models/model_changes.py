@@ -7,6 +7,7 @@ from urllib.parse import quote
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...engine.steps import EVERY_NORM
 from ..kit import disclosure, rounding
 from ..kit.conventions import and_list, caveat
 from ..kit.html import Html, Link, anchor, block, conventions, html, joined, tag
@@ -83,11 +84,12 @@ def _said(value: int | str | None) -> str:
 
 @memoized
 def _steps(model: Model) -> dict[str, None]:
-    """The titles of the steps of a layer that hold weights or multiply, in order."""
+    """The titles of the steps of a layer that hold weights, multiply or normalize, in order."""
     layers = [item for item in sections(model).content if item.node.layers is not None]
     operations = [
         operation
         for layer in layers
         for operation, _ in (layer.operations() if isinstance(layer, Section) else [(layer, 1)])
     ]
-    return dict.fromkeys(one.words.title for one in operations if one.weights or one.flops.terms)
+    shown = (one for one in operations if one.weights or one.flops.terms or one.node.role in EVERY_NORM)
+    return dict.fromkeys(one.words.title for one in shown)

@@ -12,6 +12,7 @@ from ...catalogue import headlines, presets
 from ...catalogue.checks import compare, reference
 from ...catalogue.models import Model
 from ...catalogue.preset_file import Preset
+from ...counting import design
 from ...counting.parameters import INDEX
 from ...engine.architectures import architectures
 from ...engine.errors import Problem
@@ -267,7 +268,7 @@ def release_sort_key(p: Preset) -> str:
 
 def cache_growth(model: Model) -> int:
     """Bytes that one more token adds to the cache until a window is full, an indexer's keys included."""
-    return model.counts.cache_bytes_per_token_uncapped() + model.counts.index_bytes_per_token()
+    return design.cache_growth(model.counts)
 
 
 def cache_growth_text(model: Model, unit: str) -> str:

@@ -9,6 +9,7 @@ from ...cache.disk import cached_on_disk
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ...engine.errors import Problem
 from ..charts import memory_areas
 from ..kit import disclosure, rounding, values
@@ -62,7 +63,7 @@ def _choices(slug: str) -> list[str | None]:
         model = None
     if model is None:
         return []
-    found = (choice.get(model) for choice in CHOICES)
+    found = (design.choices(model.counts)[choice.name] for choice in CHOICES)
     return [str(model.counts.total), *(None if value is None else str(Fraction(value)) for value in found)]
 
 

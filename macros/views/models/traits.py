@@ -11,11 +11,11 @@ from ...cache.memory import memoized
 from ...catalogue.models import Model
 from ...counting.parts import INPUT_TABLES, Category
 from ...engine.ops import SlidingWindow
-from ...engine.steps import EVERY_NORM, ROPES, Role
+from ...engine.steps import EVERY_NORM, ROPES, WEIGHTLESS_NORMS, Role
 from ..kit.html import Column, number
 from ..kit.shapes import var
 from ..trace.layers import has_fixed_state, layers_by_kind, n_layers
-from ..trace.operations import OF_DISTANCE, Place, is_alibi, place_of_norm
+from ..trace.operations import OF_DISTANCE, Place, is_alibi, kind_of_norm, place_of_norm
 from ..trace.parts import is_sparse
 from ..words import descriptions
 from .model_page import cache_growth, experts_and_attention
@@ -32,7 +32,8 @@ NORM_TITLES: dict[Role | None, str] = {
     Role.LAYER_NORM: "LayerNorm",
     Role.RMS_NORM: "RMSNorm",
     Role.GATED_RMS_NORM: "RMSNorm",
-    Role.UNIT_NORM: "RMSNorm without weights",
+    Role.UNIT_NORM: "RMSNorm",
+    Role.L2_NORM: "L2 normalization",
 }
 
 
@@ -111,14 +112,14 @@ def norms(m: Model) -> str:
     of_heads = False
     for layer in layers_by_kind(m):
         for node in layer.walk():
-            if node.role is Role.UNIT_NORM and node.is_inside(Role.ATTENTION):
+            if node.role in WEIGHTLESS_NORMS and node.is_inside(Role.ATTENTION):
                 of_heads = True
             elif node.role not in NORM_TITLES:
                 continue
             elif any(descriptions.of_tensor(w.name).gives in ("q", "k") for w in node.weights):
                 of_heads = True
-            elif node.parent is layer:
-                titles[NORM_TITLES[node.role]] = None
+            elif node.parent is layer or (node.parent is not None and node.parent.role is Role.STREAM_SHARES):
+                titles[kind_of_norm(node)] = None
                 place, _ = place_of_norm(node)
                 places.add(place if place in (Place.AFTER, Place.STREAM) else Place.BEFORE)
     where = " and ".join(word for place, word in ((Place.BEFORE, "before"), (Place.AFTER, "after")) if place in places)

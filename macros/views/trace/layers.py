@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ...catalogue.models import Model
+from ...counting import design
 from ...engine.array import Node
 from ...engine.steps import BUFFERS, OF_SOURCE, Holds
 from ..words import descriptions
@@ -30,7 +31,7 @@ def layers_by_kind(model: Model) -> list[Node]:
 
 def n_layers(model: Model) -> int:
     """Layers of every kind."""
-    return sum(int(node.layer_count) for node in layers_by_kind(model))
+    return design.n_layers(model.counts)
 
 
 def layer_title(node: Node, model: Model) -> tuple[str, str]:

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from ...cache.memory import memoized
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.parts import LAST_NORM, Group, grouped
 from ...engine.tensors import Weight
 from ..kit.html import Html, html, terms_beside, text
@@ -59,7 +60,7 @@ def group_id(group: Group, model: Model) -> str:
 
 def is_sparse(model: Model) -> bool:
     """Whether a token uses only some of the parameters: a mixture of experts."""
-    return model.counts.active != model.counts.total
+    return design.is_sparse(model.counts)
 
 
 def expert_counts(weights: Iterable[Weight]) -> tuple[int, int] | None:

@@ -1,5 +1,7 @@
 // A model of the reader's own in the atlas: the config of the address, counted here and marked in each chart.
 
+import { M, py } from "../../engine/base.mjs"
+import "../../engine/design.mjs"
 import { bytes, grouped, modelOf, percent, said, short } from "../figures.mjs"
 import { alert, html, labelled, render } from "../view.mjs"
 
@@ -11,31 +13,27 @@ const SVG = "http://www.w3.org/2000/svg",
  * @typedef {[least: number, most: number, start: number, end: number, isLog: boolean]} Scale
  */
 
+/** @type {Record<string, (value: any) => string>} what else is written with three digits */
+const WRITERS = {
+  "KV cache": value => `${bytes(value)} per token`,
+  vocabulary: value => `${grouped(value)} tokens`,
+  "active share": ({ numerator, denominator }) => percent(numerator, denominator),
+}
+const written = (/** @type {string} */ name, /** @type {Engine.Exact} */ value) =>
+  WRITERS[name]?.(value) ?? `${Number(py.float(value).toPrecision(3))}`
+
 /**
  * What the makers of a model chose, by the names of the charts.
  * @param {Engine.Model} model
  * @returns {Record<string, Choice | null>}
  */
-export function choicesOf({ counts, costs }) {
-  const sizes = counts.values(),
-    size = (/** @type {string} */ name) => Number(sizes.read(name, 0n)),
-    { total, active } = counts,
-    cache = counts.cache_bytes_per_token_uncapped() + counts.index_bytes_per_token(),
-    isSparse = active !== total,
-    layers = Number(costs.devices.n_layers),
-    ratio = (/** @type {number} */ a, /** @type {number} */ b) =>
-      a && b ? { at: NaN, of: a / b, value: `${Number((a / b).toPrecision(3))}` } : null
-  return {
-    timeline: { at: NaN, of: Number(total), value: `${short(total)} parameters` },
-    "feed-forward width": isSparse ? null : ratio(size("d_ff"), size("d_model")),
-    "query heads per KV head": size("kv_lora_rank")
-      ? null
-      : ratio(size("n_heads"), size("n_kv_heads") || size("n_heads")),
-    "KV cache": cache ? { at: Number(total), of: Number(cache), value: `${bytes(cache)} per token` } : null,
-    vocabulary: { at: NaN, of: size("vocab_size"), value: `${grouped(sizes.read("vocab_size", 0n))} tokens` },
-    "width to depth": ratio(size("d_model"), layers),
-    "active share": isSparse ? { at: NaN, of: Number(active) / Number(total), value: percent(active, total) } : null,
-  }
+export function choicesOf({ counts }) {
+  const { total } = counts,
+    chosen = py.entries(M["counting.design"].choices(counts)).map(([name, value]) => {
+      const at = name === "KV cache" ? Number(total) : NaN
+      return [name, value === null ? null : { at, of: py.float(value), value: written(name, value) }]
+    })
+  return { timeline: { at: NaN, of: Number(total), value: `${short(total)} parameters` }, ...Object.fromEntries(chosen) }
 }
 /** Pixels of a value, at most to the end of its axis. @param {Scale} scale @param {number} value */
 export function pixels([least, most, start, end, isLog], value) {
