@@ -573,7 +573,7 @@ def _cache_figures(
     number = len({layer for part in those for layer in part.layers})
     cells = max((part.cells for part in those), default=0)
     title = f"llama_kv_cache{what} size ({cells:,} cells, {number:,} layers)"
-    rule = f"{cells:,} cells × {setting.streams:,} stream{'s' if setting.streams > 1 else ''}"
+    rule = f"{cells:,} cells × {setting.streams:,} streams"
     found.append(exactly(key + " size", title, sum(sizes), "MiB", 2, rule, PROVED))
     found.append(exactly(key + " cells", f"cells{what}", cells, "", 0, _cells_rule(setting, key), PROVED))
     for holds, of_kind in (("K", sum(part.keys for part in those)), ("V", sum(part.values for part in those))):

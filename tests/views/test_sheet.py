@@ -20,7 +20,7 @@ from macros.views.kit import rounding
 from macros.views.models import cache_peers, fact_sheet, model_changes, traits
 from macros.views.tables import parameters
 from macros.views.trace import walkthrough
-from macros.views.trace.operations import kind_of_norm
+from macros.views.trace.norms import kind_of_norm
 from macros.views.trace.parts import groups
 
 MODELS = "gpt2", "llama3-8b", "mixtral-8x7b", "gemma3-1b", "deepseek-v3.2", "jamba-v0.1", "mamba-130m"

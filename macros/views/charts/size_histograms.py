@@ -55,7 +55,7 @@ def _shared_heads(model: Model) -> int | None:
     return shared if shared is not None and shared < sizes.get("n_heads", 0) else None
 
 
-def _widening(model: Model) -> Fraction | None:
+def _widening(model: Model) -> Fraction | int | None:
     """d_ff / d_model of a dense model with one kind of feed-forward network."""
     return design.choices(model.counts)[design.FEED_FORWARD]
 

@@ -25,6 +25,7 @@ from ..kit.html import Html, joined
 from ..kit.svg import element
 from ..kit.text_width import held, text_width
 from ..trace.layers import layer_title
+from ..trace.norms import kind_of_norm
 from ..trace.operations import (
     Operation,
     Place,
@@ -32,7 +33,6 @@ from ..trace.operations import (
     is_alibi,
     is_distance_bias,
     is_section,
-    kind_of_norm,
     operation_of,
     place_of_norm,
     sections_of,
@@ -282,7 +282,8 @@ def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place
         kind = tuple([word for word in own if word.lower() not in item.title.lower()])
         return item.title, kind, _words(node, own), None
     if node is not None and (node.role in NORMS or node.role in WEIGHTLESS_NORMS):
-        return kind_of_norm(node), (), (), place_of_norm(node)[0]
+        norm = kind_of_norm(node)
+        return norm[:1].upper() + norm[1:], (), (), place_of_norm(node)[0]
     return "+" if item.sign == "+" else item.title, (), (), None
 
 

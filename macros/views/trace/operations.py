@@ -17,7 +17,6 @@ import numpy as np
 
 from ...cache.memory import memoized
 from ...catalogue.models import Model
-from ...engine import terms
 from ...engine.array import Node, ShapeArray
 from ...engine.dims import Dim, Poly
 from ...engine.steps import EVERY_NORM, NORMS, ROPES, WEIGHTLESS_NORMS, Role
@@ -26,6 +25,7 @@ from ..kit import values
 from ..kit.arguments import unknown
 from ..words import descriptions
 from ..words.descriptions import Words
+from .norms import kind_of_norm
 
 Shape = tuple[Dim, ...]
 
@@ -33,6 +33,7 @@ Shape = tuple[Dim, ...]
 ONE_OPERATION = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES, Role.ATTENTION_RESIDUALS}
 # Operations whose title names the one of q, k and v that they work on.
 NAMED = {*ROPES, *WEIGHTLESS_NORMS, Role.REPEAT_KV}
+WHOLE_NORMS = NORMS | WEIGHTLESS_NORMS
 
 
 class Factor(NamedTuple):
@@ -181,7 +182,7 @@ def _of_step(node: Node, seen: set[Weight] | None) -> Operation:
         handed = [a.source for a in node.inputs if isinstance(a.source, Weight)]
         weights += [w for w in dict.fromkeys(handed) if w not in seen and w not in weights]
     said = _words(role, descriptions.of_step(node), named_by, stored)
-    if role in NORMS or role in WEIGHTLESS_NORMS:
+    if role in WHOLE_NORMS:
         place, part = place_of_norm(node)
         term = f"final norm, {said.term}" if place is Place.LAST else said.term
         said = said._replace(title=_title_of_norm(node, said.title, place, part), term=term)
@@ -300,26 +301,17 @@ def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
     return (Place.STREAM if source is not None and source.function is np.add else None), None
 
 
-def kind_of_norm(node: Node) -> str:
-    """`RMSNorm`, `RMSNorm without weights`, `L2 normalization`, which never has weights."""
-    norm = terms.of(node)
-    return norm[:1].upper() + norm[1:] + _without_weights(node)
-
-
-def _without_weights(norm: Node) -> str:
-    return "" if norm.role is Role.L2_NORM or any(True for _ in norm.all_weights()) else " without weights"
-
-
 def _title_of_norm(node: Node, otherwise: str, place: Place | None, part: Node | None) -> str:
     """The kind and the place of a norm: `RMSNorm before attention`."""
     norm = kind_of_norm(node)
+    norm = norm[:1].upper() + norm[1:]
     if part is not None:
         return f"{norm} {'after' if place is Place.AFTER else 'before'} {descriptions.in_a_sentence(part)}"
     match place:
         case Place.FIRST:
             return f"{norm} of the embeddings"
         case Place.LAST:
-            return f"Final {terms.of(node)}{_without_weights(node)}"
+            return f"Final {kind_of_norm(node)}"
         case Place.READ:
             return f"{norm} of the encoder output"
         case Place.STREAM:
@@ -450,8 +442,7 @@ def _words_of_sum(node: Node, around: Node) -> Words:
         return descriptions.of_numpy("alibi")
     if is_distance_bias(node) and around.role is Role.ATTENTION:
         return descriptions.of_numpy("distance")
-    norms = NORMS | WEIGHTLESS_NORMS
-    sources = [_child(around, s.inputs[0]) if s is not None and s.role in norms else s for s in sources]
+    sources = [_child(around, s.inputs[0]) if s is not None and s.role in WHOLE_NORMS else s for s in sources]
     parts = [descriptions.in_a_sentence(s) for s in sources if s is not None and is_section(s) and s.layers is None]
     said = descriptions.of_numpy("residual" if around.layers is not None else "add")
     return said._replace(title=f"{said.title} after {' and '.join(parts)}") if parts else said

@@ -29,11 +29,12 @@ const written = (/** @type {string} */ name, /** @type {Engine.Exact} */ value) 
  */
 export function choicesOf({ counts }) {
   const { total } = counts,
+    timeline = { at: NaN, of: Number(total), value: `${short(total)} parameters` },
     chosen = py.entries(M["counting.design"].choices(counts)).map(([name, value]) => {
       const at = name === "KV cache" ? Number(total) : NaN
       return [name, value === null ? null : { at, of: py.float(value), value: written(name, value) }]
     })
-  return { timeline: { at: NaN, of: Number(total), value: `${short(total)} parameters` }, ...Object.fromEntries(chosen) }
+  return { timeline, ...Object.fromEntries(chosen) }
 }
 /** Pixels of a value, at most to the end of its axis. @param {Scale} scale @param {number} value */
 export function pixels([least, most, start, end, isLog], value) {
