@@ -96,8 +96,7 @@ def _keys(values: dict[str, Schema], known: Set[str]) -> Schema:
 def _value(k: Key) -> Schema:
     """The values that a key accepts, its name on this site, and its default if that is a plain value."""
     said = msgspec.json.schema(k.type)
-    plain = k.default is None or isinstance(k.default, (str, int, float))
-    default = {"default": k.default} if plain and k.default is not None else {}
+    default = {"default": k.default} if isinstance(k.default, (str, int, float)) else {}
     # Other spellings and null are replaced before the type is checked.
     return {"description": k.field, **default, "anyOf": [said, {"const": NULL}]}
 
