@@ -365,7 +365,7 @@ def _of_ollama(counted: _Counted, given: Conditions, values: dict[str, Value]) -
     context = whole(chosen, "context", max(whole(values, "context", given.tokens) // parallel, 1))
     is_own = any(one.key == "weights" or one.key == "cache" and one.digits == 1 for one in log.found)
     has_buffers = any(one.key in ("model", "cache", "compute") for one in log.found)
-    if not has_buffers and counted.version and log.architecture.startswith("gemma3"):
+    if not has_buffers and counted.version and counted.costs.formats.gguf.converted.is_own_of_ollama:
         is_own = True  # before it loads, a server of its own engine prints only what it estimates
     if not is_own or any(one.key == "model" for one in log.found):
         from .ollama import command_of, on_server, server_options

@@ -20,6 +20,9 @@ class Gguf(Struct, frozen=True):
     of matrices in every file of 16 or 32 bits, where the converter keeps the maker's, by the end of the name: the first
     that fits. Parts of names: what is not quantized is `kept`, `no_less` is in Q8_0 at least.
 
+    `is_own_of_ollama`: whether Ollama ran it by an engine of its own from 0.6 on (`OllamaEngineRequired` in
+    fs/ggml/ggml.go), until all models went to llama.cpp's server.
+
     In llama.cpp's cache: whether it knows the windows or chunks (`swa_type` in src/models; of others every layer keeps
     all), and whether it keeps latents as keys and values of every head.
 
@@ -42,6 +45,7 @@ class Gguf(Struct, frozen=True):
     is_written_out: bool = False
     in_pairs: bool = False
     shifted: tuple[str, ...] = ()
+    is_own_of_ollama: bool = False
 
 
 # Why a type has no GGUF file: of llama-cpp-python 0.3.36. A test holds the first, which needs not be said.

@@ -158,7 +158,7 @@ def test_what_the_spelling_decides():
             ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "hidden_size_per_layer_input": 256}},
             "no vectors of a token's",
         ),
-        (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "num_kv_shared_layers": 2}}, "layers with keys of their own"),
+        (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "num_kv_shared_layers": 2}}, "has no keys of its own"),
         (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "enable_moe_block": True}}, "has no experts"),
         (ASSISTANT | {"text_config": {**ASSISTANT_TEXT, "use_double_wide_mlp": True}}, "no wider layers"),
         (ASSISTANT | {"tie_word_embeddings": False}, "nothing would read its embedding"),

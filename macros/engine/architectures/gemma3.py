@@ -76,17 +76,20 @@ class Gemma3(Gemma2):
         return read_rope(self.rope_parameters, 1_000_000.0, "full_attention")
 
 
+GGUF = Gguf("gemma3", AFTER, is_windowed=True, shifted=("norm.weight",), is_own_of_ollama=True)
+
+
 @architecture(
     "gemma3_text",
     config=Gemma3,
-    gguf=Gguf("gemma3", AFTER, is_windowed=True, shifted=("norm.weight",)),
+    gguf=GGUF,
     peft=Peft(QUERY_VALUE),
     mlx=Mlx(is_windowed=True),
 )
 @architecture(
     "gemma3",
     config=Gemma3,
-    gguf=Gguf("gemma3", AFTER, is_windowed=True, shifted=("norm.weight",)),
+    gguf=GGUF,
     mlx=Mlx(is_windowed=True),
 )
 def forward(w: Weights, ids: Array, c: Gemma3, cache: KVCache, last: bool = True) -> Array:
