@@ -20,8 +20,8 @@ def plain_words(message: str, kind: Any = None) -> str:
     """
     if message.startswith("Invalid enum value") and (known := choices(kind)):
         return f"expected {' or '.join(map(repr, known))}"
-    if missing := re.match("Object missing required field `([^`]*)`", message):
-        return f"{missing[1]} is missing"
+    if message.startswith("Object missing required field"):
+        return f"{message.split('`')[1]} is missing"
     words = {
         "int": "a whole number",
         "float": "a number",

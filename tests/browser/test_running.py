@@ -515,7 +515,7 @@ def from_folders(open_page, folder, place, names):
                 scores = page.evaluate("asked => opened(...asked)", [f"{place}/{name}", files, g.ids.tolist(), source])
                 weights = Arrays({key: a.astype(np.float32) for key, a in tensors.items()}) if is_half else g.weights()
                 known = logits(g.architecture, g.config, weights, g.ids, g.start())[0]
-                close(np.array(scores), known[-1])
+                close(np.array(scores), known[-1], ROUNDING)
             except Exception as error:  # each is said
                 wrong[name] = str(error)[:300]
     return wrong
