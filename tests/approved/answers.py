@@ -16,12 +16,14 @@ import warnings
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from importlib import import_module
+from typing import Any, ParamSpec, TypeVar
 
 from . import MARK, ROOT, TEXTS, approved, as_text, macros
 
 FOLDER = TEXTS / "answers"
 ROOMS = sorted(path.stem for path in FOLDER.glob("*.txt"))
+SOME = 400  # characters of one constant, likewise
 MOST = 1600  # characters of one answer; of what comes after them only a digest
 
 
@@ -31,13 +33,17 @@ def plain(value: Any) -> Any:
         case None | bool() | int() | float() | str():
             return value
         case Mapping():
-            return {str(key): plain(one) for key, one in value.items()}
+            return {str(plain(key)): plain(one) for key, one in value.items()}
         case set() | frozenset():
-            return sorted(map(str, value))
+            return sorted(str(plain(one)) for one in value)
         case tuple() | list():
             return [plain(one) for one in value]
         case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
             return {f.name: plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        case re.Pattern():
+            return value.pattern
+        case _ if callable(value) and hasattr(value, "__name__"):
+            return value.__name__
         case _ if hasattr(value, "to_dict"):
             return plain(value.to_dict())
         case _ if isinstance(value, Iterable):
@@ -112,6 +118,36 @@ def defaults(room: str) -> Whole:
     return found
 
 
+def is_plain(value: Any) -> bool:
+    """Whether an object has no other text than its attributes."""
+    return hasattr(value, "__dict__") and not callable(value) and type(value).__str__ is object.__str__
+
+
+def tables(room: str) -> Whole:
+    """The value of each constant of a room's modules, by module and name: what its sets and tables hold.
+
+    Types and their registry are left out here, too.
+    """
+    found = Whole()
+    for path in sorted((ROOT / "macros" / room).rglob("*.py")):
+        name = path.relative_to(ROOT / "macros" / room).with_suffix("").as_posix()
+        if name.startswith(("architectures/", "towers/", "registry")) or path.stem.startswith("__"):
+            continue
+        module = import_module(f"macros.{room}.{name.replace('/', '.')}")
+        for node in ast.parse(path.read_text("utf-8")).body:
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+            names = [n.id for target in targets if target for n in ast.walk(target) if isinstance(n, ast.Name)]
+            for one in filter(str.isupper, names):
+                value = getattr(module, one)
+                if isinstance(value, ParamSpec | TypeVar):
+                    continue
+                if isinstance(value, dict):
+                    value = {key: vars(of) if is_plain(of) else of for key, of in value.items()}
+                said = json.dumps(plain(value), ensure_ascii=False, sort_keys=True).replace(str(ROOT), "…")
+                found[f"{name}: {one}"] = bounded(said, SOME)
+    return found
+
+
 def lines(value: Any) -> Iterable[str]:
     """Text as it is, HTML as what a reader sees, a table of values with a line for each."""
     if isinstance(value, Whole):
@@ -165,6 +201,7 @@ def expected(room: str) -> dict[str, str]:
 def answers(room: str) -> dict[str, str]:
     """Each expression of a room with its answer of today."""
     names: dict[str, Any] = {"faces": faces, "probe": probe, "macros": macros, "defaults": defaults, "Whole": Whole}
+    names |= {"tables": tables}
     exec(head(room), names)
     return {expression: answer(expression, names) for expression in expected(room)}
 
