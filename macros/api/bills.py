@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,10 +16,11 @@ from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
 from ..data.costs import plain_number
 from ..engine.bounds import MOST_TOKENS
-from ..views.costs.bills import energy
+from ..views.costs.bills import energy, share_of
 from ..views.kit.rounding import significant
 from . import model as loading
 from .conditions import accelerator, conditions, problems_of, warn, warn_beyond
+from .engines import EngineFit
 from .fits import Asked, room
 from .tables import Row, Table, Tabular, table_of
 
@@ -39,6 +40,7 @@ class TokenBill(Tabular):
     rate: Fraction | None = None
     room: Any = None  # the answer of `fits`
     engine: str = ""
+    asked_batch: int = 0  # requests at once, where the engine holds fewer
 
     def __repr__(self) -> str:
         return self.sentence
@@ -71,6 +73,21 @@ class TokenBill(Tabular):
         seconds, joules, money = of_rate(run.rate, run.devices, run.watts, self.prices)
         return seconds, joules, money
 
+    def at(self, reached: Fraction) -> Bill:
+        """The bill at this share of the bound."""
+        return counted(costs_of(self.model.counts), self.given, self.found.request, reached, self.prices)
+
+    @property
+    def others(self) -> list[tuple[str, Bill]]:
+        """The bill at the bound, if `found` is at a share of it, and at the share that each published run reaches, with
+        that in words."""
+        bound = [] if self.found.utilization == 1 else [("at the bound", self.at(Fraction(1)))]
+        reached = [(run, share_of(run)) for run in self.runs]
+        return bound + [
+            (f"at {significant(part * 100)}% of the bound, as the published run of {run.engine}", self.at(part))
+            for run, part in reached
+        ]
+
     @property
     def place(self) -> str:
         assert self.given.accelerator is not None
@@ -100,6 +117,9 @@ class TokenBill(Tabular):
         said = ["Seconds are of all devices together; the bound is the longer of computing and moving bytes."]
         if self.room is not None and (self.engine or not self.room):
             said.insert(0, self.room.sentence)
+        if self.asked_batch:
+            held = f"{self.found.request.batch:,} requests at once, the most that the engine is certain to hold"
+            said.insert(1, f"The bill is of {held}, not of {self.asked_batch:,}.")
         if self.found.watts is None:
             said.append(f"No source that was read states the power of {name}: joules are left out.")
         else:
@@ -138,7 +158,7 @@ class TokenBill(Tabular):
                 "utilization": float(self.found.utilization),
             },
             "watts": self.found.watts,
-            "per_million": {row["token"]: row for row in map(_row, self.found.lines)},
+            "per_million": _rows(self.found),
             "request": {
                 "seconds": plain_number(self.found.seconds),
                 "joules": None if self.found.joules is None else plain_number(self.found.joules),
@@ -152,7 +172,10 @@ class TokenBill(Tabular):
                 "money": plain_number(measured[2] * MILLION) if measured[2] else None,
             },
             "fits": bool(self.room),
-            "published": [_run(run, *self.of_run(run)) for run in self.runs],
+            "published": [
+                {**_run(run, *self.of_run(run)), "share_of_bound": float(share_of(run)), "per_million": _rows(bill)}
+                for run, (_, bill) in zip(self.runs, self.others[-len(self.runs) :])
+            ],
             "sentence": self.sentence,
         }
 
@@ -169,6 +192,11 @@ def _run(run: Run, seconds: Fraction, joules: Fraction, money: Fraction) -> Row:
         "money": plain_number(money * MILLION) if money else None,
         "source": published().sources[run.source].url,
     }
+
+
+def _rows(bill: Bill) -> dict[str, Row]:
+    """The rows of a bill by the kind of token."""
+    return {line.name: _row(line) for line in bill.lines}
 
 
 def _row(line: Line) -> Row:
@@ -216,7 +244,8 @@ def bill(
 
     Prices are yours, in any currency: `price_per_hour` of a device, or its `purchase` over `years`; `electricity` for a
     kilowatt-hour. Power is the limit that the machine's maker states. With an `engine`, `room` is what it adds in
-    memory, and whether these requests fit. Raises `Problem`.
+    memory, and whether these requests fit; on one device the bill is of no more of them than it holds. Raises
+    `Problem`.
     """
     request = Request(
         whole("input", input, MOST_TOKENS),
@@ -247,9 +276,12 @@ def billed(
     given = Conditions(request.middle, request.batch, given.format, given.dtype, given.devices, machine)
     warn_beyond(read, request.cached + request.input + request.output)
     rate = None if tokens_per_second is None else amount_of("tokens_per_second", tokens_per_second)
+    end, asked = request.cached + request.input + request.output, request.batch
     with problems_of(read):
         costs_of(read.counts).devices.check_split(given)
+        there = room(read, Conditions(end, asked, given.format, given.dtype, given.devices), on, engine)
+        most = there.largest_batch if isinstance(there, EngineFit) else None
+        request = replace(request, batch=most) if most and most < asked else request
+        given = replace(given, batch=request.batch)
         found = counted(costs_of(read.counts), given, request, share("utilization", utilization), prices)
-    end = request.cached + request.input + request.output
-    held = Conditions(end, request.batch, given.format, given.dtype, given.devices)
-    return TokenBill(read, given, prices, found, rate, room(read, held, on, engine), engine or "")
+    return TokenBill(read, given, prices, found, rate, there, engine or "", asked if request.batch < asked else 0)

@@ -11,6 +11,7 @@ from ..catalogue.models import Model
 from ..counting import deploying, engines
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
+from ..counting.runs import left_out
 from ..counting.serving import How, Pool, Serving, Term
 from ..engine.errors import Problem, nearest, shorten
 from ..views.kit.rounding import decimal_bytes, decimal_range
@@ -60,6 +61,11 @@ class EngineFit(Tabular):
         return self.serving.engine
 
     @property
+    def title(self) -> str:
+        """The engine's name in a sentence."""
+        return engines.TITLES.get(self.engine, self.engine)
+
+    @property
     def terms(self) -> tuple[Term, ...]:
         """The parts of the memory."""
         return self.serving.terms
@@ -98,7 +104,7 @@ class EngineFit(Tabular):
     def sentence(self) -> str:
         """The answer as a sentence."""
         does = "fits" if self.is_enough else "may fit" if self.may_be_enough else "does not fit"
-        engine = engines.TITLES.get(self.engine, self.engine)
+        engine = self.title
         weights = self.model.counts.formats.phrase(self.given.format)
         share = "" if self.pool is None else f" of the {decimal_bytes(self.limit)} that the engine reserves"
         return (
@@ -127,7 +133,9 @@ class EngineFit(Tabular):
                 found += f"no room for a sequence of {self.given.tokens:,} tokens."
             else:
                 found += "the model keeps no cache, and does not use it."
-        return found
+        costs, named = costs_of(self.model.counts), "" if self.engine == "transformers" else self.title
+        strange = left_out(self.given.format, self.given.accelerator, named, costs.published)
+        return f"{found} {strange}" if strange else found
 
 
 def _times(n: Fraction) -> str:

@@ -144,13 +144,18 @@ class Fit(Tabular):
         """Where the asked format does not fit, or no engine runs it there, the first one of the ladder that does, with
         its longest context: a sentence after a space; empty if none does."""
         costs = costs_of(self.model.counts)
-        is_good = self.is_enough and not left_out(self.given.format, self.on.accelerator)
+        is_good = self.is_enough and not self._not_run
         format = None if is_good else chosen(costs, BEST, self.given, self.on.size)
         if format is None:
             return ""
         longest = costs.largest_context(self.on.size, self.given.in_format(format))
         room = "any context" if longest is None else f"up to {longest:,} tokens"
         return f" {self.model.counts.formats.phrase(format).removeprefix('in ')} fits, with {room}."
+
+    @property
+    def _not_run(self) -> str:
+        """Why no engine runs the format on the machine, as a sentence; empty if one does."""
+        return left_out(self.given.format, self.on.accelerator, "", costs_of(self.model.counts).published)
 
     @property
     def _made_for(self) -> str:
@@ -185,8 +190,8 @@ class Fit(Tabular):
             said += below_the_bound(self.given.batch)
         if not self.is_enough and self.enough:
             said += f" {self.enough.devices:,} devices hold it: {self.enough.said}."
-        if strange := left_out(self.given.format, self.on.accelerator):
-            said += f" {strange}"
+        if self._not_run:
+            said += f" {self._not_run}"
         said += self.best
         if self.by_sequences and (not self.is_enough or self.given.devices > 1):
             split, size = self.by_sequences

@@ -63,6 +63,7 @@ declare module "*/engine/divided.mjs"
 declare module "*/engine/engines.mjs"
 declare module "*/engine/llama_server.mjs"
 declare module "*/engine/vllm_server.mjs"
+declare module "*/engine/runs.mjs"
 declare module "*/engine/spreads.mjs"
 declare module "*/engine/prefix.mjs"
 declare module "*/engine/offload.mjs"
@@ -248,10 +249,13 @@ declare namespace Engine {
       fitting(sized: Sized, weights: string, given: Conditions, machine: Machine): Fitting | null
       answer(sized: Sized, given: Conditions, machine: Machine): Fitting | null
       chosen(sized: Sized, weights: string, given: Conditions, memory_bytes: bigint): string | null
-      smallest(sized: Sized): string
+      smallest(sized: Sized, accelerator: Accelerator | null): string
       in_order(found: [string, bigint, Fitting][]): [string, bigint, Fitting][]
       in_words(format: string, said: string): string
       order_of_machines(said: Fitting | null, enough: Split | null, machine: Machine): [boolean, bigint, bigint]
+    }
+    "counting.runs": {
+      left_out(format: string, accelerator: Accelerator | null, engine?: string, published?: Iterable<string>): string
     }
     "counting.gguf_types": { FORMATS: string[]; BY_ID: Dict<bigint, [name: string, block: bigint, bytes: bigint]> }
     "counting.formats": {
@@ -501,6 +505,7 @@ declare namespace Engine {
   }
   interface Costs {
     formats: { names: Iterable<string> }
+    published: Iterable<string>
     devices: Devices
     is_there(format: string): boolean
     split(given: Conditions, memory_bytes: bigint): Split | null

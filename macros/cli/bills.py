@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..api.bills import TokenBill
-from ..counting.bill import MILLION
+from ..counting.bill import MILLION, Bill
 from ..views.costs.bills import energy
 from ..views.kit.rounding import significant
 from .printing import ROUND, WORDS, Block, Column, Grid, Title
@@ -22,19 +22,7 @@ def blocks(answer: TokenBill) -> list[Block]:
         ROUND._replace(heading="energy"),
         MONEY,
     ]
-    rows = []
-    for line in answer.found.lines:
-        rows.append(
-            [
-                line.name,
-                f"{significant(line.compute_seconds * MILLION)} s" if line.compute_seconds else "–",
-                f"{significant(line.memory_seconds * MILLION)} s",
-                "compute" if line.is_compute_bound else "memory",
-                f"{significant(line.seconds * MILLION)} s",
-                "–" if line.joules is None else energy(line.joules * MILLION),
-                "–" if line.money is None else significant(line.money * MILLION),
-            ]
-        )
+    rows = _rows(answer.found)
     if answer.measured is not None:
         seconds, joules, money = answer.measured
         rows.append(
@@ -57,4 +45,23 @@ def blocks(answer: TokenBill) -> list[Block]:
                 significant(money * MILLION) if money else "–",
             ]
         )
-    return [answer.sentence, Title("A million tokens"), Grid(columns, rows), " ".join(answer.notes)]
+    others: list[Block] = []
+    for at, bill in answer.others:
+        others += [Title(f"A million tokens {at}"), Grid(columns, _rows(bill))]
+    return [answer.sentence, Title("A million tokens"), Grid(columns, rows), *others, " ".join(answer.notes)]
+
+
+def _rows(bill: Bill) -> list[list[str]]:
+    """A row for each kind of token."""
+    return [
+        [
+            line.name,
+            f"{significant(line.compute_seconds * MILLION)} s" if line.compute_seconds else "–",
+            f"{significant(line.memory_seconds * MILLION)} s",
+            "compute" if line.is_compute_bound else "memory",
+            f"{significant(line.seconds * MILLION)} s",
+            "–" if line.joules is None else energy(line.joules * MILLION),
+            "–" if line.money is None else significant(line.money * MILLION),
+        ]
+        for line in bill.lines
+    ]

@@ -127,7 +127,7 @@ class _Answering:
         does = "fits" if needed <= size else "does not fit"
         title = f"{self.name} {self.phrase}: {self.bytes('weight_bytes')} of weights; {does} on {self.place}"
         said = f"{written(needed)} in total with {self.at}{', on each device' if given.devices > 1 else ''}: "
-        strange = left_out(given.format, machine.accelerator)
+        strange = left_out(given.format, machine.accelerator, "", self.costs.published)
         if needed <= size:
             longest = self.costs.largest_context(size, given)
             room = "" if longest is None else f" The longest context that fits is {longest:,} tokens."

@@ -73,6 +73,8 @@ class Capacity:
         self.operations: Sequence[Terms] = data["operations"]  # elements of the operations that may be the largest
         # FLOPs: products with weights, products of tokens with tokens
         self.forms: Sequence[Sequence[Terms]] = data["forms"]
+        # the formats of the quantized weights as published
+        self.published: Sequence[str] = data["published"] if "published" in data else ()
         self.weights: dict[str, Weights] = {}
         for name in data["weights"]:
             self.weights[name] = Weights(data["weights"][name])

@@ -139,6 +139,11 @@ class Costs:
         return True
 
     @property
+    def published(self) -> tuple[str, ...]:
+        """The formats of the quantized weights as published."""
+        return tuple([form.name for form in self.formats.quantized])
+
+    @property
     def total(self) -> int:
         """Parameters; a tied table counts once."""
         return self.counts.total

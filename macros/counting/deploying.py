@@ -121,7 +121,7 @@ def deploy(
     answer = _deploy(engine, costs, given, values, cards, version, longest, draft)
     if not version and engine in TITLES:  # the table is of the newest versions
         runs = "llama.cpp" if engine == "ollama" else TITLES[engine]
-        strange = [said for card in cards if (said := left_out(given.format, card, runs))]
+        strange = [said for card in cards if (said := left_out(given.format, card, runs, costs.published))]
         answer = replace(answer, notes=(*dict.fromkeys(strange), *answer.notes)) if strange else answer
     tokens = _tokens_of_a_request(engine, values)
     if engine in FRAMEWORKS or not longest or tokens <= longest:

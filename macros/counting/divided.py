@@ -32,7 +32,7 @@ class Divided:
 
     def __init__(self, whole: Capacity, data: Mapping[str, Any]):
         self.whole = whole
-        self.total = whole.total
+        self.total, self.published = whole.total, whole.published
         # elements of the cache with their own size in bytes, or 0, and the number of their layers
         self.entries: Sequence[Sequence[Any]] = data["entries"]
         self.portions: list[Portion] = [Portion(one) for one in data["splits"]]

@@ -74,14 +74,15 @@ def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> 
     None if none does."""
     for format in LADDER if weights == BEST else (weights,):
         if holds(sized, given.in_format(format), memory_bytes):
-            if weights != BEST or not left_out(format, given.accelerator):
+            if weights != BEST or not left_out(format, given.accelerator, "", sized.published):
                 return format
     return None
 
 
 def smallest(sized: Sized, accelerator: Accelerator | None = None) -> str:
     """The last format of the ladder that a model has and that an engine runs on the machine."""
-    return [format for format in LADDER if sized.is_there(format) and not left_out(format, accelerator)][-1]
+    there = [format for format in LADDER if sized.is_there(format)]
+    return [format for format in there if not left_out(format, accelerator, "", sized.published)][-1]
 
 
 def fitting(sized: Sized, weights: str, given: Conditions, machine: Machine) -> Fitting | None:

@@ -6,11 +6,11 @@ format runs, and TensorRT-LLM also the last one. Floats of 16 and 32 bits run ev
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .formats import PUBLISHED
+from .formats import FORMATS, PUBLISHED
 
 if TYPE_CHECKING:
     from .accelerators import Accelerator
@@ -53,10 +53,9 @@ LAST = 10**6  # a capability above every other
 @dataclass(frozen=True)
 class Runs:
     """What an engine runs: of NVIDIA's GPUs the first capability of each kind of format, on other kinds of machines the
-    kinds of formats, and the source. `until` is the last capability, where the source gives one."""
+    kinds of formats; each row names its source. `until` is the last capability, where the source gives one."""
 
     engine: str
-    source: str
     nvidia: Mapping[str, int]
     others: Mapping[str, tuple[str, ...]]
     until: Mapping[str, int]
@@ -73,9 +72,9 @@ class Runs:
 TABLE = (
     Runs(
         "vLLM",
+        # https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/quantization
         # `get_min_capability` in model_executor/layers/quantization, `supported_quantization` in platforms/rocm.py and
         # xpu.py of 0.33; tpu-inference 0.29, layers/vllm/quantization; of CPUs and Gaudi docs/features/quantization
-        "https://github.com/vllm-project/vllm/tree/main/vllm/model_executor/layers/quantization",
         # bitsandbytes up to 0.24
         {
             "fp8": 75,
@@ -98,8 +97,8 @@ TABLE = (
     ),
     Runs(
         "SGLang",
+        # https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/quantization.md
         # docs/advanced_features/quantization.md and `get_min_capability` in srt/layers/quantization of 0.5.23
-        "https://github.com/sgl-project/sglang/blob/main/docs/advanced_features/quantization.md",
         {
             "fp8": 80,
             "int8": 75,
@@ -116,39 +115,40 @@ TABLE = (
     ),
     Runs(
         "TensorRT-LLM",
+        # https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/quantization.md
         # the matrix of hardware in docs/source/features/quantization.md
-        "https://github.com/NVIDIA/TensorRT-LLM/blob/main/docs/source/features/quantization.md",
         {"fp8": 89, "4 bits": 80, "AWQ": 80, "mxfp4": 100, "nvfp4": 100},
         {},
         {"4 bits": 90, "AWQ": 90},
     ),
     Runs(
         "llama.cpp",
-        # its README's backends: CUDA, HIP, Metal, SYCL, Vulkan and CPUs, each of which runs every type of a file
-        "https://github.com/ggml-org/llama.cpp#supported-backends",
-        {GGUF: 50},
-        {AMD: (GGUF,), INTEL: (GGUF,), APPLE: (GGUF,), CPU: (GGUF,)},
+        # https://github.com/ggml-org/llama.cpp#supported-backends
+        # its README's backends: CUDA, HIP, Metal, SYCL, Vulkan and CPUs, each of which runs every type of a file, MXFP4
+        # among them, to which its converter repacks published mxfp4
+        {GGUF: 50, "mxfp4": 50},
+        {AMD: (GGUF, "mxfp4"), INTEL: (GGUF, "mxfp4"), APPLE: (GGUF, "mxfp4"), CPU: (GGUF, "mxfp4")},
         {},
     ),
     Runs(
         "MLX",
+        # https://ml-explore.github.io/mlx/build/html/install.html
         # `--q-mode` in convert.py of mlx-lm 0.32.2; the machines in MLX's own pages
-        "https://ml-explore.github.io/mlx/build/html/install.html",
         {"MLX": 75, "mxfp4": 75, "nvfp4": 75},
         {APPLE: ("MLX", "mxfp4", "nvfp4")},
         {},
     ),
     Runs(
         "transformers",
+        # https://huggingface.co/docs/bitsandbytes/main/en/installation
         # bitsandbytes' own table of GPUs
-        "https://huggingface.co/docs/bitsandbytes/main/en/installation",
         {"bitsandbytes": 60},
         {AMD: ("bitsandbytes",), INTEL: ("bitsandbytes",), CPU: ("bitsandbytes",)},
         {},
     ),
     Runs(
         "NxD Inference",
-        "https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/developer_guides/custom-quantization.html",
+        # https://awsdocs-neuron.readthedocs-hosted.com/en/latest/libraries/nxd-inference/developer_guides/custom-quantization.html
         {},
         {NEURON: ("fp8", "int8")},
         {},
@@ -178,9 +178,19 @@ def machine_of(accelerator: Accelerator | Card | None) -> str:
     return accelerator.vendor if accelerator.vendor in EVERY else ""
 
 
-def left_out(format: str, accelerator: Accelerator | Card | None, engine: str = "") -> str:
+def left_out(
+    format: str, accelerator: Accelerator | Card | None, engine: str = "", published: Sequence[str] = ()
+) -> str:
     """Why an engine, or any engine, does not run weights in this format on this accelerator, as a sentence; "" if one
-    does, or if nothing is known of the machine."""
+    does, or if nothing is known of the machine. `published` are the formats of the quantized weights of a model as its
+    maker published it."""
+    if format != PUBLISHED:
+        return _left_out(format, accelerator, engine)
+    said = [_left_out(name, accelerator, engine) for name in published if name in FORMATS]
+    return next((one for one in said if one), "")
+
+
+def _left_out(format: str, accelerator: Accelerator | Card | None, engine: str) -> str:
     kinds, machine = kinds_of(format), machine_of(accelerator)
     if accelerator is None or not machine or not kinds or PLAIN in kinds:
         return ""

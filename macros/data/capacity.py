@@ -61,6 +61,7 @@ class Packing:
             "operations": self._largest(),
             "forms": [[self._terms(poly) for poly in form] for form in self._forms()],
             "weights": there,
+            **({"published": list(self.costs.published)} if self.costs.published else {}),
         }
 
     def divided(self, devices: int) -> dict[str, Any]:

@@ -13,12 +13,22 @@ from ..browser.bundle import files
 from ..cache import memory, second_process
 from ..cache.disk import cached_on_disk
 from ..cache.memory import memoized
-from ..catalogue import capitals, gguf_checkpoint, gguf_types_of, merges, page_paths, presets, training_runs
+from ..catalogue import (
+    capitals,
+    gguf_checkpoint,
+    gguf_types_of,
+    merges,
+    page_paths,
+    presets,
+    served_runs,
+    training_runs,
+)
 from ..counting.accelerators import accelerators
 from ..counting.figures import FIGURES
 from ..counting.fitting import DIVIDED_ON_SITE, LISTED
 from ..data import capacity
 from ..views.charts.parts_chart import PARTS
+from ..views.costs import bills
 from ..views.kit.conventions import defaults_note
 from ..views.models.model_page import experts_and_attention, licence
 from ..views.words import descriptions
@@ -42,6 +52,7 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
         Generated(f"{FOLDER}/capacity.json", _capacities),
         Generated(f"{FOLDER}/keys.json", _keys),
         Generated(f"{FOLDER}/plan.json", _plan),
+        Generated(f"{FOLDER}/served.json", _served),
         Generated(f"{FOLDER}/names.json", _names),
         Generated(f"{FOLDER}/gguf_types.json", _gguf_types),
     )
@@ -193,6 +204,23 @@ def _plan() -> str:
             },
             "watts": {slug: watts for slug in accelerators() if (watts := training_runs.watts_of(slug)) is not None},
         }
+    )
+
+
+@memoized
+@cached_on_disk
+def _served() -> str:
+    """Published runs of inference: what they state, as text where it is exact, and the share of the bound that they
+    reach."""
+    listed = served_runs.published()
+    kept = ("model", "machine", "engine", "devices", "format", "batch", "watts")
+    return _json(
+        [
+            {name: getattr(run, name) for name in kept}
+            | {"rate": [run.rate.numerator, run.rate.denominator], "source": listed.sources[run.source].url}
+            | {"share": f"{float(bills.share_of(run)):.4f}"}
+            for run in listed.run
+        ]
     )
 
 

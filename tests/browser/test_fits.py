@@ -27,7 +27,7 @@ MOST_BYTES = (
 LISTED = (
     *("problems.mjs", "conditions.mjs", "fitting.mjs", "tools.mjs", "tools/figures.mjs"),
     *("tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs", "tools/cells.mjs", "vendor/preact.mjs", "tools/fits.mjs"),
-    *("tools/fits/answer.mjs", "tools/fits/view.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("tools/runs.mjs", "tools/fits/answer.mjs", "tools/fits/view.mjs", "engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/data.json", "engine/fitting.mjs", "engine/runs.mjs"),
     *("engine/capacity.mjs", "engine/capacity.json"),
 )
@@ -207,6 +207,13 @@ def test_without_scripts_usual_machines_stand(tool):
     assert table.locator("tbody th").all_inner_texts() == [row["name"] for row in there[:12]]
     row = page.get_by_role("row").filter(has_text="Llama 3.3 70B").first.inner_text()
     assert fits("llama3.3-70b", "48GB", context=8192, weights="best").given.format in row
+
+
+def test_a_format_that_no_engine_runs_there_is_said_and_not_listed(tool):
+    page = tool("?model=deepseek-v3&weights=published&on=v100&devices=1")
+    assert "No engine runs fp8 on V100" in answer(page)
+    formats = page.locator("table").first.inner_text()
+    assert "Q2_K" in formats and "No engine" not in formats
 
 
 @pytest.mark.share(3)

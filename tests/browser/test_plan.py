@@ -13,6 +13,7 @@ from chromium import accessibility, ignored, overflow
 from serving import own_assets
 
 from macros.api import parallel
+from macros.api.bills import bill as bill_of
 from macros.api.bills import prices_of
 from macros.api.engines import engine_fit
 from macros.api.fits import memory
@@ -29,6 +30,7 @@ from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.counting.formats import CACHE_BYTES, WEIGHTS
 from macros.counting.prefix import shared_prefix
+from macros.counting.runs import left_out
 from macros.counting.training_plan import Narrowing
 from macros.counting.training_setup import GRADIENTS, METHODS, OPTIMIZERS, RECOMPUTED
 from macros.engine.errors import Problem
@@ -40,7 +42,8 @@ MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besid
 LISTED = (
     *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/address.mjs"),
     *("tools/figures.mjs", "tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs", "vendor/preact.mjs", "tools/cells.mjs"),
-    *("tools/plan.mjs", "tools/plan/view.mjs", "engine/python.mjs", "engine/base.mjs"),
+    *("tools/plan.mjs", "tools/plan/view.mjs", "tools/runs.mjs", "engine/runs.mjs"),
+    *("engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/engine.mjs", "engine/counting.mjs", "engine/data.json", "engine/plan.json"),
 )
 TASKS = {  # what each loads besides
@@ -469,6 +472,30 @@ def test_a_draft_has_its_bound(tool):
     assert f"{there.speedup:.3g} times as fast" in answer(page)
 
 
+def test_a_bill_stands_at_the_bound_at_a_share_and_at_a_published_runs(tool):
+    """The share is the page's; an engine holds no more requests than by the command line."""
+    run = bill_of("llama3.1-8b", "h100", batch=1024, engine="vllm")
+    [published] = run.to_dict()["published"]
+    page = tool("?task=bill&model=llama3.1-8b&batch=1024&utilization=0.5&engine=vllm")
+    most = run.found.request.batch
+    assert f"with {most} at once. vLLM is certain to hold no more than these, not 1,024." in answer(page)
+    said = page.locator(".ep-tool table").first.inner_text()
+    share = f"{round(100 * published['share_of_bound'])}% of it, as the run"
+    assert all(said.count(at) == 2 for at in ("the bound", "0.5 of it", share))
+    assert "vLLM 0.11.1" in page.locator(".ep-tool table").nth(1).inner_text()
+
+
+def test_formats_that_no_engine_runs_there_are_not_offered_and_are_said(tool):
+    page = tool("?task=devices&model=deepseek-v3&on=v100&devices=8")
+    assert left_out("fp8", accelerators()["v100"]) in answer(page)
+    offered = page.get_by_label("Weights").locator("option")
+    names = offered.all_inner_texts()
+    assert "Q2_K" in names and not {"fp8", "nvfp4"} & {*names}
+    page = tool("?task=devices&model=llama3-8b&on=tpu-v5e&devices=1&weights=Q2_K")
+    names = page.get_by_label("Weights").locator("option").all_inner_texts()
+    assert "Q2_K, not run there" in names and "Q3_K_M" not in names and "No engine runs Q2_K on TPU v5e" in answer(page)
+
+
 def test_a_model_is_trained_in_full_and_with_adapters(tool):
     page = tool("?task=training&model=llama3.1-8b&on=24GB&devices=1&method=qlora&rank=16&recompute=full&zero=0")
     there = train("llama3.1-8b", "24GB", method="qlora", rank=16, recompute="full")
@@ -531,7 +558,7 @@ def test_the_first_load_is_light_and_a_task_brings_its_own(tool, site_folder):
     page = tool("?task=offload")
     loaded = "() => performance.getEntriesByType('resource').map(e => new URL(e.name).pathname)"
     asks = page.evaluate(loaded)
-    others = {name for task, names in TASKS.items() if task != "offload" for name in names}
+    others = {"served.json", *(name for task, names in TASKS.items() if task != "offload" for name in names)}
     assert not [path for path in asks if path.rpartition("/")[2].removesuffix(".mjs") in others]
     for task, names in TASKS.items():
         own = [f"tools/plan/{task}.mjs", "tools/plan/fields.mjs", *(f"engine/{name}.mjs" for name in names)]

@@ -18,6 +18,7 @@ from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
+from macros.counting.runs import left_out
 from macros.views.charts import area_map
 from macros.views.guide import tools
 from macros.views.kit import rounding
@@ -30,7 +31,7 @@ MOST_BYTES = 195_000
 SHARED = (
     *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/address.mjs"),
     *("tools/figures.mjs", "tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs"),
-    "vendor/preact.mjs",
+    *("vendor/preact.mjs", "tools/runs.mjs"),
 )
 LAYERS = ("engine/base.mjs", "engine/conditions.mjs", "engine/engine.mjs", "engine/counting.mjs")
 ASSETS = (*SHARED, *LAYERS, "engine/python.mjs", "engine/data.json")
@@ -117,6 +118,12 @@ def test_weights_are_taken_as_published_and_the_answer_says_so(tool):
     page = tool("compare", "?models=gpt-oss-20b,llama3-8b")
     row = page.get_by_role("row").filter(has_text="Weight format")
     assert row.locator("td").all_inner_texts() == ["experts in mxfp4, the rest in bfloat16", "bfloat16"]
+
+
+def test_a_published_format_that_no_engine_runs_there_is_said(tool):
+    page = tool("what-if", "?model=deepseek-v3&on=m4-max")
+    assert left_out("fp8", accelerator("m4-max")) in answer(page)
+    assert "fp8" not in page.get_by_label("Weights").locator("option").all_inner_texts()
 
 
 def test_a_gguf_file_is_counted_as_the_command_does(tool):

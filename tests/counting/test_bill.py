@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from fractions import Fraction
+from html import unescape
 
 import pytest
 
@@ -15,7 +16,7 @@ from macros.catalogue import presets, served_runs
 from macros.counting.accelerators import accelerators, listed
 from macros.counting.bill import JOULES_PER_KWH, MILLION, Prices
 from macros.engine.errors import Problem
-from macros.views.costs.bills import bound_of
+from macros.views.costs.bills import bound_of, served_runs_table
 
 BATCH, INPUT, CACHED, OUTPUT = 7, 1009, 3001, 501
 
@@ -186,3 +187,22 @@ def test_a_bill_says_what_does_not_fit_and_what_an_engine_holds():
     assert served.room and "served by vLLM fits" in served.notes[0]
     assert not bill("llama3.1-8b", "h100", batch=1024, engine="vllm").room
     assert "4 × H100" in bill("qwen3-32b", "h100", devices=4, engine="vllm").notes[0]
+
+
+def test_the_bill_at_the_share_that_a_published_run_reaches():
+    """Beside the bound and the stated utilization; the page of the runs shows the same share."""
+    half = bill("llama3.1-8b", "h100", utilization="0.5")
+    (at, bound), (as_run, reached) = half.others
+    share = half.to_dict()["published"][0]["share_of_bound"]
+    assert at == "at the bound" and bound.utilization == 1 and "as the published run of vLLM" in as_run
+    assert float(reached.utilization) == pytest.approx(share) and 0.1 < share < 1
+    assert f"{round(100 * share)}%" in unescape(str(served_runs_table()))
+    lines = zip(half.found.lines, bound.lines, reached.lines, strict=True)
+    assert all(line.seconds == 2 * one.seconds == 2 * other.seconds * reached.utilization for line, one, other in lines)
+
+
+def test_an_engine_bounds_the_requests_of_a_bill():
+    many = bill("llama3.1-8b", "h100", batch=1024, engine="vllm")
+    assert not many.room and many.found.request.batch == many.room.largest_batch < 1024
+    assert f"{many.room.largest_batch:,} requests at once" in many.notes[1] and "not of 1,024" in many.notes[1]
+    assert bill("llama3.1-8b", "h100", batch=many.room.largest_batch, engine="vllm").found.lines == many.found.lines

@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 
 from macros.api.fits import fits
+from macros.catalogue import presets
 from macros.counting.accelerators import accelerators
+from macros.counting.capacity import Capacity
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of
 from macros.counting.fitting import BEST, LADDER, chosen, smallest
 from macros.counting.formats import PUBLISHED, WEIGHTS
 from macros.counting.runs import APPLE, CPU, EVERY, GAUDI, NEURON, NVIDIA, TABLE, TPU, kinds_of, left_out, machine_of
+from macros.data.capacity import capacity
 
 MACHINES = accelerators()
 PLAIN = {PUBLISHED, "bfloat16", "float16", "float32"}
@@ -44,7 +47,12 @@ def test_each_machine_has_a_kind_and_each_format_an_engine():
     known = {kind for runs in TABLE for kind in (*runs.nvidia, *(k for kinds in runs.others.values() for k in kinds))}
     assert {kind for name in WEIGHTS for kind in kinds_of(name)} - {"16 bits"} == known
     assert all(not left_out(name, one) for name in PLAIN for one in MACHINES.values())
-    assert all(runs.source.startswith("https://") for runs in TABLE)
+
+
+def test_every_format_runs_on_a_recent_gpu_of_nvidia():
+    """The tools load the tables only for other machines (docs/assets/tools/runs.mjs)."""
+    recent = [one for one in MACHINES.values() if machine_of(one) == NVIDIA and one.capability >= 80]
+    assert len(recent) > 20 and not any(left_out(name, one) for name in WEIGHTS for one in recent)
 
 
 @pytest.mark.parametrize(
@@ -99,3 +107,28 @@ def test_an_engine_says_what_it_does_not_run_there():
     assert there.deployment.notes[0].startswith("SGLang does not run nvfp4 on H100 SXM")
     older = fits("llama3-8b", on="2xh100", weights="nvfp4", engine="sglang", devices=2, version="0.5.3")
     assert not any("does not run" in note for note in older.deployment.notes)
+
+
+@pytest.mark.parametrize(
+    ("model", "slug", "said"),
+    [
+        ("deepseek-v3", "v100", "No engine runs fp8 on V100"),
+        ("deepseek-v3", "m4-max", "No engine runs fp8 on M4 Max"),
+        ("gpt-oss-20b", "trainium2", "No engine runs mxfp4 on Trainium2"),
+        ("deepseek-v3", "h100", ""),
+        ("gpt-oss-20b", "v100", ""),  # llama.cpp does
+        ("llama3-8b", "trainium2", ""),
+    ],
+)
+def test_a_published_format_is_checked_too(model, slug, said):
+    """For the model itself, for its data without a trace, and for what is tried first."""
+    answer, costs = fits(model, on=slug), of(presets.model(model).counts)
+    assert (said in answer.advice) if said else ("No engine" not in answer.advice)
+    assert tuple(Capacity(capacity(model)).published) == costs.published
+    huge = Conditions(4096, 1, PUBLISHED, "bfloat16", 1, MACHINES[slug])
+    assert chosen(costs, BEST, huge, 10**13) == ("bfloat16" if said else PUBLISHED)
+
+
+def test_an_engine_alone_does_not_run_a_published_format():
+    assert "MLX does not run fp8 on M4 Max" in fits("deepseek-v3", on="m4-max", engine="mlx").advice
+    assert "does not run" not in fits("deepseek-v3", on="h200", engine="vllm").advice

@@ -79,7 +79,7 @@ const view = (shown, { groups, accelerators, typed, more, less }) => {
         ${button("Add model", more)}${button("Remove model", less)}
       </div>
       <div class="ep-row">
-        ${conditionFields(shown).context}<${MachineFields} fields=${shown} accelerators=${accelerators} />
+        ${conditionFields(shown, accelerators).context}<${MachineFields} fields=${shown} accelerators=${accelerators} />
       </div>
       ${refusals(shown.refused)}${alert(shown.problem)}
     </form>

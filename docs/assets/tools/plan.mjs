@@ -7,6 +7,7 @@ import { linkTo } from "./cells.mjs"
 import { about, conditionRules, data, givenOf, isAbout, modelOf, modelsByFamily, oneListed } from "./kit.mjs"
 import { pause, said } from "./kit.mjs"
 import { view } from "./plan/view.mjs"
+import { loadRuns, notRun } from "./runs.mjs"
 import { Begun } from "./tool.mjs"
 
 /**
@@ -153,16 +154,15 @@ class Planning extends Begun {
   async answer(values) {
     const { site, one } = this,
       on = machine(values.on, site.accelerators),
-      model = await site.modelOf(values.model)
+      model = await site.modelOf(values.model),
+      given = givenOf(values, on)
+    await loadRuns(on.accelerator, this.task === "engine")
     await pause()
-    return one.answer({
-      state: { ...values },
-      model,
-      name: site.nameOf(values.model),
-      given: givenOf(values, on),
-      on,
-      site,
-    })
+    const name = site.nameOf(values.model),
+      answer = await one.answer({ state: { ...values }, model, name, given, on, site }),
+      [head, rest] = answer.said,
+      isSaid = this.task === "engine" || !one.SHARED.includes("weights")
+    return isSaid ? answer : { ...answer, said: [head, rest + notRun(model.costs, given)] }
   }
   /** Drops what was typed into the task's own fields, then what was chosen there, then everything: a wrong option is
    * answered for its own engine. @param {import("./tool.mjs").Values} values */

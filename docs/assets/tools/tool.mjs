@@ -1,9 +1,10 @@
 // What the tools do alike: the fields are read by rules, an answer is computed of what they say, a view is drawn of it,
 // and the address keeps the choices. The latest change wins. And the fields that several of them have.
 
-import { BOUNDS, CACHE_BYTES, isProblem, loadFormats, OWN_MACHINE, pause, said, WEIGHTS } from "../conditions.mjs"
+import { BOUNDS, CACHE_BYTES, isProblem, loadFormats, OWN_MACHINE, pause, said } from "../conditions.mjs"
 import { accepted, steps } from "./address.mjs"
 import { grouped, machinesByVendor, pairs, written } from "./kit.mjs"
+import { offered } from "./runs.mjs"
 import { Component, html, labelled, optionsOf, render } from "./view.mjs"
 
 /**
@@ -192,11 +193,12 @@ export const held = (fields, name) => ({
 const whole = (fields, name, most) =>
   html`<input type="number" min="1" max=${`${most}`} step="1" inputmode="numeric" ...${held(fields, name)} />`
 /**
- * The fields for what a model is run under; `best` goes before the formats.
+ * The fields for what a model is run under, with the formats that an engine runs on the machine, after those of `best`.
  * @param {Fields} fields
+ * @param {Map<string, Engine.Accelerator>} accelerators
  * @param {import("./kit.mjs").Option[]} best
  */
-export const conditionFields = (fields, best = []) => {
+export const conditionFields = (fields, accelerators, best = []) => {
   const chosen = (/** @type {string} */ name, /** @type {Groups} */ groups) =>
     html`<select ...${held(fields, name)}>${optionsOf(groups)}</select>`
   return {
@@ -205,7 +207,11 @@ export const conditionFields = (fields, best = []) => {
     batch: labelled("Batch size", whole(fields, "batch", BOUNDS.MOST_TEXTS)),
     weights: labelled(
       "Weights",
-      chosen("weights", [...best, ["published", "as published"], ...pairs([...WEIGHTS].slice(1))]),
+      chosen("weights", [
+        ...best,
+        ["published", "as published"],
+        ...offered(accelerators.get(fields.values.on) ?? null, fields.values.weights),
+      ]),
     ),
     cache: labelled("KV cache", chosen("cache", pairs(CACHE_BYTES))),
   }

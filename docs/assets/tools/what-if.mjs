@@ -2,6 +2,7 @@
 
 import { machine, madeFor, pause } from "../model.mjs"
 import { about, conditionRules, data, modelOf, modelsByFamily, one, oneListed } from "./kit.mjs"
+import { loadRuns } from "./runs.mjs"
 import { Begun, finder } from "./tool.mjs"
 import { html } from "./view.mjs"
 import * as choosing from "./what-if/answer.mjs"
@@ -56,6 +57,7 @@ async function answered(values, wrong, source, { models, accelerators }, isOwn) 
     where = one(values.on, on.name, accelerators),
     choice = choosing.choiceOf(values),
     asked = { before, now, choice, on, where, name, context: isOwn ? madeFor(now) : known.context }
+  await loadRuns(on.accelerator)
   return { AreaMap, now, before, name, known, ...source.file, ...choosing.answer(asked) }
 }
 

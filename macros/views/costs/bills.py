@@ -100,6 +100,12 @@ def bound_of(run: Served) -> tuple[int, Bill]:
     return batch, counted(costs, replace(given, batch=batch), request, Fraction(1), Prices(per_hour=price))
 
 
+def share_of(run: Served) -> Fraction:
+    """The share of the bound that a published run reaches."""
+    [line] = bound_of(run)[1].lines
+    return run.rate * line.seconds
+
+
 @memoized
 def served_runs_table() -> Html:
     """Published runs that state their power or a price: output tokens per second, joules and money of a token, next to
@@ -110,7 +116,7 @@ def served_runs_table() -> Html:
     for run in listed.run:
         batch, at = bound_of(run)
         [line] = at.lines
-        seconds = 1 / run.rate
+        seconds, reached = 1 / run.rate, share_of(run)
         limit = None if at.watts is None or run.watts is None else f"{round(100 * Fraction(run.watts, at.watts))}%"
         several = f"{run.devices:,} × " if run.devices > 1 else ""
         rows.append(
@@ -118,7 +124,7 @@ def served_runs_table() -> Html:
                 html("{}<br>{}", model_name(run.model), small(run.format)),
                 html("{}{}<br>{}", several, run.device or run.accelerator.name, small(f"{batch:,} at once")),
                 rounding.significant(run.rate),
-                f"{round(100 * line.seconds / seconds)}%",
+                f"{round(100 * reached)}%",
                 "–" if run.watts is None else html("{:,} W<br>{}", run.watts, small(f"{limit} of the limit")),
                 _pair(None if run.watts is None else run.watts * seconds, line.joules, " J"),
                 _pair(_money(run, seconds), line.money and line.money * MILLION, ""),

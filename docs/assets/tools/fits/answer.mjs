@@ -49,10 +49,11 @@ export const nameOf = (/** @type {Asked} */ { models }, /** @type {string} */ sl
 /**
  * @param {Record<string, string>} values
  * @param {string} [format] for those of one format
+ * @param {Engine.Accelerator | null} [accelerator] that they run on
  */
-export const conditionsOf = ({ context, batch, cache, devices }, format) =>
+export const conditionsOf = ({ context, batch, cache, devices }, format, accelerator = null) =>
   conditions({
-    ...{ context: BigInt(context), batch: BigInt(batch), dtype: cache, devices: BigInt(devices) },
+    ...{ context: BigInt(context), batch: BigInt(batch), dtype: cache, devices: BigInt(devices), accelerator },
     ...(format === undefined ? {} : { format }),
   })
 

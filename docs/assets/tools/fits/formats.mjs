@@ -4,6 +4,7 @@ import { loadGguf, machine, Problem, py } from "../../conditions.mjs"
 import { answer as counted, BEST, chosen, fitting, isListed, LADDER } from "../../fitting.mjs"
 import { order_of_machines, smallest } from "../../fitting.mjs"
 import { about, bytes, grouped, modelOf } from "../kit.mjs"
+import { notRun } from "../runs.mjs"
 import { amounts, conditionsOf, conditionsSaid, formatSaid, nameOf, RULE, several, TIME, timeOf } from "./answer.mjs"
 
 const BEFORE_MORE = 20 // milliseconds in which an answer is seen before the rest of it
@@ -33,9 +34,10 @@ export async function ofModel(asked, able, going) {
     { keys, page, caveat } = await about(values.model),
     [{ costs, counts }] = await Promise.all([modelOf(keys), loadGguf()])
   if (!going()) return null
-  const sized = given.devices === 1n && isListed(values.weights) ? one.sized : costs,
+  const there = conditionsOf(values, undefined, on.accelerator),
+    sized = given.devices === 1n && isListed(values.weights) ? one.sized : costs,
     isBest = values.weights === BEST,
-    wanted = isBest ? (chosen(costs, BEST, given, on.memory_bytes) ?? smallest(costs)) : values.weights,
+    wanted = isBest ? (chosen(costs, BEST, there, on.memory_bytes) ?? smallest(costs, on.accelerator)) : values.weights,
     name = nameOf(asked, values.model),
     model = { asked, one, sized, costs, wanted }
   if (!costs.is_there(wanted)) throw Problem(`weights = ${wanted}: ${name} has no such format`, "choose another")
@@ -74,6 +76,7 @@ function sentence({ asked: { values, given, on }, one, costs, wanted }, here, ph
       longestSaid(here.longest_context),
       made ? `; the model supports ${grouped(one.context ?? 0n)}. ` : ". ",
       fits ? "" : enoughSaid(costs.devices.least_split(conditionsOf(values, wanted), on.memory_bytes)),
+      notRun(costs, conditionsOf(values, wanted, on.accelerator)),
     ].join(""),
   ]
 }
@@ -92,7 +95,10 @@ const enoughSaid = (/** @type {Engine.Split?} */ enough) =>
 function formatsOf({ asked: { values, given, on }, one, sized, costs, wanted }) {
   const isTimed = on.accelerator !== null,
     other = [...LADDER].includes(wanted) ? [] : [wanted],
-    formats = [...LADDER, ...other].filter(f => costs.is_there(f) && f !== one.said("published"))
+    isRun = (/** @type {string} */ format) => !notRun(costs, conditionsOf(values, format, on.accelerator)),
+    formats = [...LADDER, ...other].filter(
+      f => costs.is_there(f) && f !== one.said("published") && (f === wanted || isRun(f)),
+    )
   const rows = formats.flatMap(format => {
     const said = counted(sized, conditionsOf(values, format), on)
     if (!said) return []

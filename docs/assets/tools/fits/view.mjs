@@ -47,7 +47,7 @@ export const view = (shown, doing) => {
   /** @type {Answer | null} */
   const answer = shown.answer,
     { values } = shown,
-    { devices, context, batch, weights, cache } = conditionFields(shown, [[BEST, "best that fits"]])
+    { devices, context, batch, weights, cache } = conditionFields(shown, doing.accelerators, [[BEST, "best that fits"]])
   return html`
     <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
       oninput=${(/** @type {any} */ { target }) => doing.typed(target)}>

@@ -33,6 +33,7 @@ export async function counted({ state, model, given, on, site }) {
           memory_bytes: on.memory_bytes,
           free_bytes: on.memory_bytes,
           vendor: on.accelerator?.vendor ?? "",
+          capability: on.accelerator?.capability ?? null,
         }),
       ]
   const longest = model.raw.read("max_position_embeddings", 0n)

@@ -3,6 +3,7 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
 import { asked, loadGguf } from "../../conditions.mjs"
+import { notRun } from "../runs.mjs"
 import { bytes, choice, exact, grouped, pause, Problem, py, total, written } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
@@ -52,14 +53,29 @@ export async function counted({ costs }, given, on, engine) {
   return { serving, context, batch: largest_batch(engine, costs, given, ...how) }
 }
 
+/**
+ * The largest batch that is certain to fit; null if every one does.
+ * @param {Engine.Model} model
+ * @param {Engine.Conditions} given
+ * @param {Engine.Machine} on
+ * @param {string} engine
+ */
+export async function largest(model, given, on, engine) {
+  await rulesOf(model, engine)
+  return /** @type {bigint?} */ ((await counted(model, given, on, engine)).batch)
+}
+/** Loads the rules of an engine that are scripts of their own. @param {Engine.Model} model @param {string} engine */
+async function rulesOf(model, engine) {
+  if (engine === "vllm" && py.has("mxfp4", model.counts.formats.names)) await import("../../engine/vllm_server.mjs")
+  if (engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
+}
+
 /** @param {import("../plan.mjs").Asked} all @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer(all) {
   const { state, model, name, given, on } = all
   if (WITH_OPTIONS.includes(state.engine) && (state.options || state.cards || state.version || state.engine in OTHERS))
     return (await import("./deployed.mjs")).answer(all)
-  if (state.engine === "vllm" && py.has("mxfp4", model.counts.formats.names))
-    await import("../../engine/vllm_server.mjs")
-  if (state.engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
+  await rulesOf(model, state.engine)
   const { serving, context, batch } = await counted(model, given, on, state.engine),
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)
@@ -92,6 +108,7 @@ export async function answer(all) {
                 ? `no room for a sequence of ${grouped(given.context)} tokens.`
                 : "the model keeps no cache, and does not use it.")
           : "",
+        notRun(model.costs, given, state.engine === "transformers" ? "" : titled(state.engine)),
       ].join(""),
     ],
     tables: [

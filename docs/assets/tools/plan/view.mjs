@@ -52,7 +52,7 @@ export const view = (shown, doing) => {
 
 /** @param {import("../tool.mjs").Shown} shown @param {Doing} doing */
 function sharedFields(shown, { groups, accelerators, shared }) {
-  const conditions = Object.entries(conditionFields(shown))
+  const conditions = Object.entries(conditionFields(shown, accelerators))
   return [
     finder("Model", "model", groups, shown.values.model),
     html`<${MachineFields} fields=${shown} accelerators=${accelerators} />`,

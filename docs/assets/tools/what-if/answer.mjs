@@ -6,6 +6,7 @@ import "../../engine/variations.mjs"
 import { continued, fieldsOf, figure, FIGURES, parsed, py, said, shorten } from "../../model.mjs"
 import { bytes, count, firstListed, givenOf, grouped, isAbout, json, lower } from "../kit.mjs"
 import { modelOf, percent, TITLES, upper, withWindows } from "../kit.mjs"
+import { notRun } from "../runs.mjs"
 
 export const { VARIATIONS } = M["engine.variations"]
 const SHOWN = [
@@ -105,7 +106,8 @@ function sentence({ now, before, choice, on, where, name, context }, given, spli
       `take ${bytes(needed)} of ${bytes(on.memory_bytes)}${isMany ? " on the fullest device" : ""}, ` +
       (left >= 0n ? `which leaves ${bytes(left)} free. ` : `${bytes(-left)} too much. `) +
       longest(now.costs.largest_context(on.memory_bytes, given), context) +
-      (enough ? ` It fits on ${grouped(enough.devices)} devices: ${enough.said}.` : ""),
+      (enough ? ` It fits on ${grouped(enough.devices)} devices: ${enough.said}.` : "") +
+      notRun(now.costs, given),
   ]
 }
 const changes = (/** @type {Choice} */ { set, way }) =>

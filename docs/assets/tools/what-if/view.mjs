@@ -35,7 +35,7 @@ import { VARIATIONS } from "./answer.mjs"
 export const view = (shown, doing) => {
   /** @type {Answer} */
   const answer = shown.answer,
-    { context, batch, weights, cache, devices } = conditionFields(shown),
+    { context, batch, weights, cache, devices } = conditionFields(shown, doing.site.accelerators),
     [uncounted, head, fits, rest] = answer?.said ?? []
   return html`
     <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
