@@ -18,6 +18,7 @@ from fractions import Fraction
 from functools import cached_property
 from importlib import import_module
 from typing import Any, ParamSpec, TypeVar
+from weakref import WeakKeyDictionary
 
 from . import MARK, ROOT, TEXTS, approved, as_text, macros
 
@@ -118,9 +119,11 @@ def defaults(room: str) -> Whole:
     return found
 
 
-def is_plain(value: Any) -> bool:
-    """Whether an object has no other text than its attributes."""
-    return hasattr(value, "__dict__") and not callable(value) and type(value).__str__ is object.__str__
+def made_of(value: Any) -> Any:
+    """The values that an object without another text was made with."""
+    if callable(value) or type(value).__str__ is not object.__str__ or not type(value).__module__.startswith("macros"):
+        return value
+    return {name: getattr(value, name) for name in inspect.signature(type(value)).parameters if hasattr(value, name)}
 
 
 def tables(room: str) -> Whole:
@@ -139,10 +142,10 @@ def tables(room: str) -> Whole:
             names = [n.id for target in targets if target for n in ast.walk(target) if isinstance(n, ast.Name)]
             for one in filter(str.isupper, names):
                 value = getattr(module, one)
-                if isinstance(value, ParamSpec | TypeVar):
-                    continue
+                if isinstance(value, ParamSpec | TypeVar | WeakKeyDictionary) or value in ({}, []):
+                    continue  # a table that is filled while it is used says nothing of itself
                 if isinstance(value, dict):
-                    value = {key: vars(of) if is_plain(of) else of for key, of in value.items()}
+                    value = {key: made_of(one) for key, one in value.items()}
                 said = json.dumps(plain(value), ensure_ascii=False, sort_keys=True).replace(str(ROOT), "…")
                 found[f"{name}: {one}"] = bounded(said, SOME)
     return found
