@@ -9,6 +9,7 @@ from typing import NamedTuple
 from ..counting.figures import SCALES
 from ..counting.parameters import Counts
 from ..engine.errors import Problem, nearest
+from .arithmetic import worked_out
 from .models import Model
 from .preset_file import Elsewhere, Preset
 
@@ -160,6 +161,24 @@ def verify(model: Model) -> None:
     model.verify()
     for headline in headlines_of(model.preset) if model.preset else ():
         _verify(headline, readings_of(model, headline.said))
+        by_arithmetic(model, headline)
+
+
+def by_arithmetic(model: Model, headline: Headline) -> Reading | None:
+    """What a preset's arithmetic gives for a size that no count gives. Raises `Problem` if that is not the size."""
+    said, size = headline.elsewhere and headline.elsewhere.arithmetic, short(headline.said)
+    if not said or not size:
+        return None
+    key = headline.key.replace("counts", "arithmetic")
+    if headline.counts != (NOT_REPRODUCED,):
+        raise Problem(f"{key} beside a count that gives {headline.said}", f"remove it, or write {headline.key} = none")
+    try:
+        n = worked_out(said, {**model.raw, **named_counts(model)})
+    except Problem as problem:
+        raise problem.at(key) from None
+    if not how(n, size):
+        raise Problem(f"{key} gives {n:,}, and not {headline.said}", "correct it, or remove it")
+    return Reading(said, n)
 
 
 def _verify(headline: Headline, readings: list[Reading]) -> None:

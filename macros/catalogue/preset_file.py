@@ -96,13 +96,14 @@ class Sources(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 class Elsewhere(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A size that a public source states, "427B" or "A23B" for active parameters, with the day on which it was read and
-    the counts that give it: of several, any; "none" if none does."""
+    the counts that give it: of several, any; "none" if none does, with the arithmetic that does."""
 
     size: Name
     source: Text
     address: Text
     read: datetime.date
     counts: tuple[Name, ...] = ()
+    arithmetic: Text | None = None
 
 
 class Preset(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -552,7 +552,7 @@ def _add(commands) -> None:
         "config",
         nargs="+",
         metavar="config.json",
-        help="the published file, its folder, or organization/name on the hub",
+        help="the published file, its folder, organization/name on the hub, or organization/name=FILE",
     )
     adding.add_argument("--family", help="the family's name; a new one gets its folder")
     adding.add_argument(

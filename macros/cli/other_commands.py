@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -351,9 +352,13 @@ def add(options) -> int:
     if len(options.config) > 1:
         for name in ("slug", "hub", "output"):
             if getattr(options, name):
-                raise Problem(f"--{name} with several files", "add them one by one")
-    files = [hub.config_file(name) for name in options.config]
-    made = [skeleton(file, options.slug, options.family, options.hub, options.like) for file in files]
+                mend = "write organization/name=FILE for each" if name == "hub" else "add them one by one"
+                raise Problem(f"--{name} with several files", mend)
+    files = [_with_repository(said) for said in options.config]
+    made = [
+        skeleton(hub.config_file(file), options.slug, options.family, options.hub or repository, options.like)
+        for repository, file in files
+    ]
     outputs = [Path(options.output) if options.output else one.path for one in made]
     if not options.output and any(outputs) and not is_repository():
         raise Problem("outside a clone of the repository, no folder is a family's", "name the file with --output")
@@ -367,6 +372,12 @@ def add(options) -> int:
             write(output, one.text, is_new=True, with_folders=not options.output)
             warn(place(output), one.warnings)
     return 0
+
+
+def _with_repository(said: str) -> tuple[str | None, str]:
+    """The repository and the file of `organization/name=FILE`; a file, or a name on the hub, names no other."""
+    repository, sign, file = said.partition("=")
+    return (repository, file) if sign and not os.path.exists(said) else (None, said)
 
 
 def scaffolding(options) -> int:

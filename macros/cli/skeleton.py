@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..catalogue import families, presets
+from ..catalogue.headlines import how, short
 from ..catalogue.independent import comparison
 from ..catalogue.models import Model
 from ..catalogue.names import check_family, check_hub, check_slug, family_slug
@@ -34,6 +35,9 @@ from .scaffold import REASON
 # Common keys that belong in a preset: readers look for one, and the rotary embedding of longer contexts reads the
 # other.
 SHOWN = frozenset({"max_position_embeddings", "original_max_position_embeddings", "quantization_config"})
+
+# transformers writes it for towers too, which have no head.
+_OF_A_HEAD = frozenset({"tie_word_embeddings"})
 
 # The folder name of a repository in the hub client's cache.
 _DOWNLOADED = re.compile(r"models--([^/]+?)--([^/]+)")
@@ -121,12 +125,14 @@ def skeleton(
     tables = {name: value for name, value in config.items() if isinstance(value, Mapping) and value}
     described = ", ".join(["config.json", *filter(None, [model.parts and model.parts.described])])
     towers = " and ".join(component.part for component in model.components)
+    headline = headline_in(name, model.counts.total)
     lines = [
         f"name = {toml_value(name if hub else slug)}",
         f"family = {toml_value(family or '')}",
         f"organization = {toml_value(sibling.organization if sibling else '')}",
         'released = ""',
         *([f"hub = {toml_value(hub)}"] if hub else []),
+        *([f"headline = {toml_value(headline)}"] if headline else []),
         "",
         "[config]",
         *(f"{_key(name)} = {toml_value(value)}" for name, value in config.items() if name not in tables),
@@ -143,9 +149,18 @@ def skeleton(
     ]
     text = "\n".join(lines)
     said.append(f"fill in: {', '.join(blanks_of(tomllib.loads(text)))}")
-    said.append("look up: headline, licence and licence_source, or licence_looked_at if none was found")
+    look_up = "licence and licence_source, or licence_looked_at if none was found"
+    said.append(f"look up: {'' if headline else 'headline, '}{look_up}")
     target = presets.FOLDER / family_slug(family) / f"{slug}.toml" if family else None
     return Skeleton(text, (*model.warnings, *said), target)
+
+
+def headline_in(name: str, total: int) -> str | None:
+    """The size in a model's name that its total rounds or truncates to: "8B" in Llama-3-8B."""
+    for said in re.findall(r"(?<![a-z0-9.])\d+(?:\.\d+)?[mbt](?![a-z0-9])", name.lower()):
+        if (size := short(said.upper())) and how(total, size):
+            return said.upper()
+    return None
 
 
 def hub_of(path: Path) -> str | None:
@@ -209,11 +224,14 @@ def _components(model: Model) -> Iterator[str]:
     beside = {name: value for name, value in whole.items() if name in needed and _is_plain(value)}
     yield from (f"{_key(name)} = {toml_value(value)}" for name, value in beside.items())
     yield ""
-    for part, table in tables.items():
+    for tower in towers:
+        part, table = tower.part, tables[tower.part]
         if not table:
             continue
         yield f"[components.{_key(part)}]"
-        stated = ((name, value) for name, value in table.items() if value is not None and name not in COMMON_IGNORED)
+        unread = {name for name in tower.unknown if says_nothing(name, table.get(name)) or name in _OF_A_HEAD}
+        dropped = COMMON_IGNORED | unread
+        stated = ((name, value) for name, value in table.items() if value is not None and name not in dropped)
         yield from (f"{_key(name)} = {toml_value(value)}" for name, value in stated)
         yield ""
 

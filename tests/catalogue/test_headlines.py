@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Decimal
+from html import unescape
 
 import msgspec
 import pytest
@@ -80,6 +81,43 @@ def test_a_wrong_count_is_told_with_those_that_give_the_size(slug, change, expec
     changed = msgspec.structs.replace(presets.preset(slug), **change)
     with pytest.raises(Problem, match=expected):
         headlines.verify(presets.make(slug, changed.config, changed))
+
+
+@pytest.mark.parametrize(
+    "arithmetic, expected",
+    [
+        (
+            "num_local_experts * 21e9",
+            "elsewhere[0].arithmetic gives 168,000,000,000, and not 176B; correct it, or remove it",
+        ),
+        ("elephants * 22e9", "elephants: no count and no whole number of [config]; name one"),
+        ("total.__class__", "total.__class__ is not read; write numbers, counts, keys of [config], +, -, *, / and ()"),
+        ("total ** 2", "total ** 2 is not read"),
+        ("total / 0", "'total / 0' has no value; write numbers, counts and keys of [config]"),
+        ("176B", "has no value"),
+    ],
+)
+def test_a_size_that_no_count_gives_may_have_its_arithmetic(arithmetic, expected):
+    """Held to the size's digits: numbers, counts, keys of the config and the four operations, and nothing else."""
+    preset = presets.preset("mixtral-8x22b")
+    (row,) = (row for row in preset.elsewhere if row.size == "176B")
+    shown = unescape(str(headlines_table()))
+    assert "176,000,000,000" in shown and row.arithmetic in shown
+
+    def verify(**change):
+        changed = msgspec.structs.replace(preset, elsewhere=(msgspec.structs.replace(row, **change),))
+        headlines.verify(presets.make("mixtral-8x22b", changed.config, changed))
+
+    verify()
+    with pytest.raises(Problem) as problem:
+        verify(arithmetic=arithmetic)
+    assert expected in str(problem.value)
+    with pytest.raises(Problem) as problem:
+        verify(size="141B", counts=("total",))
+    assert (
+        "elsewhere[0].arithmetic beside a count that gives 141B; remove it, or write elsewhere[0].counts = none"
+        in str(problem.value)
+    )
 
 
 def test_a_size_is_read_with_its_digits():

@@ -837,13 +837,17 @@ def test_a_skeleton_becomes_a_preset(run, tmp_path, new_presets):
             f"{place}the first of the family Else Where",
             f"{place}the forward pass gives 8,030,261,248 parameters",
             f"{place}fill in: organization, released",
-            f"{place}look up: headline, licence and licence_source, or licence_looked_at if none was found",
+            f"{place}look up: licence and licence_source, or licence_looked_at if none was found",
         ]
     )
     made = tomllib.loads(path.read_text("utf-8"))
     kept = {k: v for k, v in raw.items() if k not in ("bos_token_id", "torch_dtype")} | {"head_dim": preset_file.NULL}
     assert made["config"] == kept and list(made["config"])[:-1] == list(presets.preset("llama3-8b").config)
-    assert (made["name"], made["hub"]) == ("New_Llama-8B", "Somebody/New_Llama-8B") and "#" not in path.read_text()
+    assert (made["name"], made["hub"], made["headline"]) == (
+        "New_Llama-8B",
+        "Somebody/New_Llama-8B",
+        "8B",
+    ) and "#" not in path.read_text()
     assert made["sources"] == {
         "config": "Somebody/New_Llama-8B, config.json",
         "verified": datetime.date.today(),
@@ -889,6 +893,30 @@ def test_a_family_is_added_to_as_it_is_spelt(run, tmp_path, new_presets):
     assert "did you mean" in run("add", tmp_path, "--family", "Lama", "--slug", "x")[2]
     status, _, err = run("add", tmp_path, "--family", "Llama", "--slug", "y")
     assert status == 0 and "one of the family Llama" in err and (new_presets / "llama/y.toml").exists()
+
+
+def test_a_list_names_the_repository_of_each_file(run, tmp_path, new_presets):
+    """`organization/name=FILE`; a size in the name becomes the headline only if the total gives it."""
+    (tmp_path / "one.json").write_text(json.dumps(presets.preset("llama3-8b").config))
+    named = [f"Some-Body/{name}={tmp_path / 'one.json'}" for name in ("Ours-8B", "Ours-v1.8b-9B")]
+    assert "write organization/name=FILE for each" in refused(run("add", *named, "--hub", "a/b"))
+    assert run("add", *named, "--like", "llama3-8b")[0] == 0
+    made = [
+        tomllib.loads((new_presets / f"llama/{slug}.toml").read_text("utf-8")) for slug in ("ours-8b", "ours-v1.8b-9b")
+    ]
+    assert [(one["hub"], one.get("headline")) for one in made] == [
+        ("Some-Body/Ours-8B", "8B"),
+        ("Some-Body/Ours-v1.8b-9B", None),
+    ]
+
+
+def test_what_transformers_writes_into_a_tower_is_left_out(run, tmp_path):
+    preset = presets.preset("llama3.2-90b-vision")
+    tower = {**preset.components["vision_config"], "tie_word_embeddings": True, "use_bfloat16": False}
+    whole = {"model_type": "mllama", "text_config": preset.config, "vision_config": tower}
+    (tmp_path / "config.json").write_text(json.dumps(whole))
+    _, out, _ = run("add", tmp_path, "--slug", "x")
+    assert tomllib.loads(out)["components"]["vision_config"] == preset.components["vision_config"]
 
 
 def test_the_repository_of_a_downloaded_file_names_the_preset(run, tmp_path):

@@ -1619,6 +1619,7 @@ FORMS |= {
         sparse=after("first_k_dense_replace"),
         shared=lambda c, D: gated(D, c["moe_intermediate_size"] * c["num_shared_experts"]),
         qkv=has("use_qkv_bias"),
+        more=lambda c, D: 2 * sizes(c)[4] if c.get("use_qk_norm") else 0,
     ),
     "bailing_moe_v2": mixture(
         E=("num_experts",),
@@ -2460,7 +2461,7 @@ RANDOM |= {
             first_k_dense_replace=(0, 1, 2),
             **MOE,
         ),
-        flags(use_qkv_bias=BOOL),
+        flags(use_qkv_bias=BOOL, use_qk_norm=BOOL),
     ),
     "bailing_moe_v2": both(
         blocks(),

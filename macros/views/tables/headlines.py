@@ -6,10 +6,19 @@ from collections.abc import Iterator
 from fractions import Fraction
 
 from ...catalogue import presets
-from ...catalogue.headlines import NOT_REPRODUCED, Headline, Reading, headlines_of, how, readings_of, short
+from ...catalogue.headlines import (
+    NOT_REPRODUCED,
+    Headline,
+    Reading,
+    by_arithmetic,
+    headlines_of,
+    how,
+    readings_of,
+    short,
+)
 from ...catalogue.models import Model
 from ..kit import rounding, values
-from ..kit.html import Html, Link, anchor, block, conventions, html, joined, linked, number, small, table, text
+from ..kit.html import Html, Link, anchor, block, code, conventions, html, joined, linked, number, small, table, text
 
 
 def headline(model: Model, said: str) -> Html:
@@ -71,7 +80,7 @@ def _rows(slug: str, link: Link | None) -> Iterator[list[object]]:
     for headline in headlines_of(preset):
         if headline.is_plain and not headline.elsewhere:
             continue
-        counts, parameters = _given(headline, readings_of(model, headline.said))
+        counts, parameters = _given(model, headline)
         yield [linked(preset.name, slug, link), headline.said, _source(headline), counts, parameters]
 
 
@@ -81,10 +90,13 @@ def _source(headline: Headline) -> object:
     return html("{}<br>{}", anchor(row.source, row.address), small(f"read on {values.date(row.read)}"))
 
 
-def _given(headline: Headline, readings: list[Reading]) -> tuple[Html, Html]:
-    """The counts that a published size is taken for, each with its formula; otherwise the nearest count."""
-    size = short(headline.said)
+def _given(model: Model, headline: Headline) -> tuple[Html, Html]:
+    """The counts that a published size is taken for, each with its formula; otherwise the arithmetic that gives it, or
+    the nearest count."""
+    size, readings = short(headline.said), readings_of(model, headline.said)
     assert size is not None
+    if worked := by_arithmetic(model, headline):
+        return html("no count, but {}", code(worked.what)), text(rounding.grouped(worked.parameters))
     if headline.counts == (NOT_REPRODUCED,):
         nearest = min(readings, key=lambda reading: abs(reading.parameters * size.scale - size.figure))
         off = difference_text(nearest.parameters * size.scale, size.figure)
