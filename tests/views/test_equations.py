@@ -335,3 +335,11 @@ def test_a_layer_norm_shows_the_weights_that_it_has():
             if operation.node.role is Role.LAYER_NORM
         }
         assert len(said) == 1 and said.pop().endswith(end), slug
+
+
+@pytest.mark.parametrize("slug, has_encoder", [("dory1.0-4b", False), ("nanbeige4.2-3b", False), ("t5-base", True)])
+def test_a_norm_between_layers_is_of_an_encoder_only_where_a_decoder_begins(slug, has_encoder):
+    """Layers that run again, and so have a norm between two runs, are no encoder."""
+    titles = {o.words.title for o, _ in operations.sections(presets.model(slug)).operations()}
+    assert any("encoder output" in title for title in titles) == has_encoder
+    assert any("of the residual stream" in title for title in titles) != has_encoder

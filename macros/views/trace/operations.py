@@ -283,6 +283,9 @@ def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
         place, source = siblings.index(node), _child(around, node.inputs[0])
         before, behind = (any(n.layers is not None for n in some) for some in (siblings[:place], siblings[place:]))
         if before and behind:
+            layers = next(i for i, n in enumerate(siblings) if n.layers is not None)
+            if all(n.role is not Role.EMBED for n in siblings[layers:]):  # no decoder begins
+                return Place.STREAM, None
             return Place.READ if source is not None and source.layers is not None else Place.FIRST, None
         return Place.LAST if before else Place.FIRST, None
     if around.layers is None:
