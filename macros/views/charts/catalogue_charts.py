@@ -97,8 +97,8 @@ def _size_chart(addresses: tuple[str | None, ...]) -> Html:
     return figure(
         panels,
         html(
-            "Every model of the catalog. Both axes are logarithmic, so growth with the square is a straight line of "
-            "slope two."
+            "Parameters of every model of the catalog by its width and by its number of layers. Both axes are "
+            "logarithmic, so growth with the square is a straight line of slope two."
         ),
         as_table,
     )
@@ -262,8 +262,8 @@ def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
     return figure(
         panels,
         html(
-            "Each point is a model. The {} of mixture-of-experts models is that of one expert among many, and is left "
-            "out.",
+            "Each point is a model, by its year of release: the ratio of its widths, its number of heads, the width "
+            "of a head. The {} of mixture-of-experts models is that of one expert among many, and is left out.",
             var("d_ff"),
         ),
         as_table,

@@ -42,7 +42,7 @@ def read_chart(model: Model) -> Html:
         "rows read per step": [(context, read(context)) for context, _ in ends],
     }
     ticks = [(n * size, f"{n * size:,}") for n in range(CHUNKS + 1)]
-    drawn = [axes(x, y, ticks, [(0, "0"), (size, f"{size:,}")], "context, tokens", "", 12)]
+    drawn = [axes(x, y, ticks, [(0, "0"), (size, f"{size:,}")], "context, tokens", "rows of the cache", 12)]
     for (title, points), style in zip(lines.items(), LINES):
         d = "M" + "L".join(f"{x(context):.1f} {y(rows):.1f}" for context, rows in points)
         drawn.append(
@@ -63,7 +63,11 @@ def read_chart(model: Model) -> Html:
         tag(
             "figure",
             tag("div", svg(HEIGHT, joined(drawn), name, described, WIDTH)),
-            tag("figcaption", f"One chunked layer of {model.name}, whose chunks have {size:,} tokens."),
+            tag(
+                "figcaption",
+                f"Rows of the cache of one chunked layer of {model.name}, held and read per step, by context length. "
+                f"Its chunks have {size:,} tokens.",
+            ),
             cls="ep-figure ep-chart",
         ),
         table(name, [Column("Context"), number("Rows stored"), number("Rows read per step")], rows, name=name),

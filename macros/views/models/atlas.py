@@ -238,7 +238,8 @@ def _choice_chart(name: str, show: str, links: tuple[str | None, ...]) -> Html:
         return block(as_table, notes)
     ticks = partial(_ticks, write=choice.write)
     draw = _drawn(points, to, choice.name, choice.axis, sentence, [lowest, highest], choice.is_cost, ticks)
-    caption = html("Each point is a model. {}", choice.left_out)
+    by = "number of parameters" if choice.is_cost else "date of release"
+    caption = html("Each point is a model: {} by {}. {}", choice.axis, by, choice.left_out)
     behind = as_table if show == "both" else None
     return block(tag("p", sentence), figure([framed(draw)], caption, behind, is_wide=True), notes)
 

@@ -282,9 +282,10 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         name=f"Sizes of {family}",
     )
     caption = html(
-        "{}, every model by its date of release. The axis of sizes is "
-        "logarithmic: each line is {} times the one below.",
+        "{}: parameters of every model by its date of release{}. The axis of sizes is logarithmic: each line is {} "
+        "times the one below.",
         family,
+        "; a line down ends at the active ones" if any(map(is_sparse, models)) else "",
         "ten" if high / low > 30 else "two",
     )
     title = f"{family}: parameters by date of release"
