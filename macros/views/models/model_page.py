@@ -357,7 +357,10 @@ ORIGINS = (
     ),
     (r"on GitHub, .*bin\.index\.json", "the index of a checkpoint in the maker’s repository"),
     (r"^arXiv", "the table of the maker’s paper"),
-    (r"model card|platform-docs|on GitHub, (?:.*/)?README|README_WEIGHTS", "the maker’s model card or README"),
+    (
+        r"model card|platform-docs|on (?:GitHub|the Hugging Face Hub), (?:.*/)?README|README_WEIGHTS",
+        "the maker’s model card or README",
+    ),
     (r"the name\b", "the name that the maker gave the model"),
     (
         r"benchmark|statistics|public tables|gallery|recipes|README|prints|by several|in total|total parameters"
