@@ -210,9 +210,9 @@ def _plan() -> str:
 @memoized
 @cached_on_disk
 def _served() -> str:
-    """Published runs of inference: what they state, as text where it is exact, and the share of the bound that they
-    reach."""
-    listed = served_runs.published()
+    """Published runs of inference of the catalog's models: what they state, as text where it is exact, and the share of
+    the bound that they reach."""
+    listed, slugs = served_runs.published(), set(_listed())
     kept = ("model", "machine", "engine", "devices", "format", "batch", "watts")
     return _json(
         [
@@ -220,6 +220,7 @@ def _served() -> str:
             | {"rate": [run.rate.numerator, run.rate.denominator], "source": listed.sources[run.source].url}
             | {"share": f"{float(bills.share_of(run)):.4f}"}
             for run in listed.run
+            if run.model in slugs
         ]
     )
 
