@@ -30,7 +30,6 @@ engine/forward.py: a type without attention
 engine/ops/attention.py: its choice of keys
 engine/rules.py: does not fit into
 engine/steps.py: weights carry no recurrence
-engine/weights.py: its compressed cache
 site/mkdocs/pages.py: keyword argument repeated
 views/guide/model_size.py: write pairs=[["…", "…"], …]
 """

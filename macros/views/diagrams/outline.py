@@ -25,10 +25,9 @@ from ..kit.html import Html, joined
 from ..kit.svg import element
 from ..kit.text_width import held, text_width
 from ..trace.layers import layer_title
-from ..trace.norms import kind_of_norm
+from ..trace.norms import Place, kind_of_norm
 from ..trace.operations import (
     Operation,
-    Place,
     Section,
     is_alibi,
     is_distance_bias,

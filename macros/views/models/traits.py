@@ -15,8 +15,8 @@ from ...engine.steps import EVERY_NORM, ROPES, WEIGHTLESS_NORMS, Role
 from ..kit.html import Column, number
 from ..kit.shapes import var
 from ..trace.layers import has_fixed_state, layers_by_kind, n_layers
-from ..trace.norms import kind_of_norm
-from ..trace.operations import OF_DISTANCE, Place, is_alibi, place_of_norm
+from ..trace.norms import Place, kind_of_norm
+from ..trace.operations import OF_DISTANCE, is_alibi, place_of_norm
 from ..trace.parts import is_sparse
 from ..words import descriptions
 from .model_page import cache_growth, experts_and_attention

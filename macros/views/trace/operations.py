@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from enum import Enum
 from functools import cache
 from typing import ClassVar, NamedTuple
 
@@ -25,7 +24,7 @@ from ..kit import values
 from ..kit.arguments import unknown
 from ..words import descriptions
 from ..words.descriptions import Words
-from .norms import kind_of_norm
+from .norms import Place, kind_of_norm
 
 Shape = tuple[Dim, ...]
 
@@ -257,17 +256,6 @@ def _facing(shape: Shape, inner: Dim) -> Shape:
 
 
 # A norm
-
-
-class Place(Enum):
-    """The place of a norm."""
-
-    FIRST = "before the first layer"
-    LAST = "after the last layer"
-    READ = "after the last layer of an encoder"
-    BEFORE = "before a part of a layer"
-    AFTER = "after a part of a layer"
-    STREAM = "in the residual stream"
 
 
 def place_of_norm(node: Node) -> tuple[Place | None, Node | None]:
