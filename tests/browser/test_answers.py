@@ -70,7 +70,10 @@ CONDITIONS = {"context": "4096", "weights": "fp8", "cache": "bfloat16", "on": "h
 FETCH = """
 import { readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
-globalThis.fetch = async url => ({ text: () => readFileSync(fileURLToPath(url), "utf-8") })
+globalThis.fetch = async url => {
+  const text = () => readFileSync(fileURLToPath(url), "utf-8")
+  return { text, json: () => JSON.parse(text()) }
+}
 """
 
 
@@ -460,6 +463,7 @@ def fits_folder(folder):
         patch.setattr(tool_files, "_listed", lambda: list(LISTED))
         (engine / "capacity.json").write_text(tool_files._capacities(), "utf-8")
         (engine / "keys.json").write_text(tool_files._keys(), "utf-8")
+        (engine / "served.json").write_text(tool_files._served(), "utf-8")
     for slug in LISTED:
         (engine / f"models/{slug}.json").write_text(tool_files._of_model(slug, f"models/{slug}/"), "utf-8")
     return folder
