@@ -234,7 +234,7 @@ def test_more_modules_than_any_model_has_are_not_looked_for(experts, is_known):
     if is_known:
         assert costs.weight_bytes("published") > 0
     else:
-        with pytest.raises(Problem, match="stands for 80,032 modules to look for"):
+        with pytest.raises(Problem, match="stands for 80,032 modules, too many to look up"):
             costs.weight_bytes("published")
 
 
