@@ -404,7 +404,7 @@ def test_a_page_shows_what_a_call_prints():
     shown = html.unescape(re.sub("<[^>]+>", "", terminal("fits llama3-8b --on 24GB")))
     assert shown.startswith("$ every-parameter fits llama3-8b --on 24GB\nLlama 3 8B in bfloat16 fits on 24 GB at")
     assert max(map(len, shown.splitlines())) <= 68 and "16,060,522,496" in shown
-    assert terminal("fits gpt2 --on 1TB", lines=2).endswith("…</code></pre></div>")
+    assert terminal("fits gpt2 --on 1TB", lines=2).endswith("…&#10;</code></pre></div>")
 
 
 @pytest.mark.parametrize(
@@ -418,7 +418,7 @@ def test_a_call_that_cannot_be_answered_is_a_problem(call, said):
 def test_a_refusal_is_shown_where_the_page_says_so():
     shown = html.unescape(re.sub("<[^>]+>", "", terminal("what-if llama3-8b --set n_heads=30", is_refused=True)))
     assert shown.endswith(
-        "n_heads = 30: num_attention_heads = 30 does not divide hidden_size = 4096; correct one of the two"
+        "n_heads = 30: num_attention_heads = 30 does not divide hidden_size = 4096; correct one of the two\n"
     )
     with pytest.raises(Problem, match="the call is answered"):
         terminal("fits llama3-8b --on 24GB", is_refused=True)
