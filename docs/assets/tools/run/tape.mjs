@@ -559,9 +559,10 @@ export class Origins {
     }
   }
   /** @returns {Answer} */
-  ofNorm(/** @type {Made} */ { whole }, /** @type {number[]} */ index) {
+  ofNorm(/** @type {Made} */ { whole }, /** @type {number[]} */ at) {
     const { args, role } = /** @type {Frame} */ (whole),
       [x, , , eps, groups = 1n] = args,
+      index = inHeads(at, x.dims),
       last = index.length - 1,
       isCentred = role === ROLES.LAYER_NORM,
       width = x.dims[last] / Number(py.int(groups)),
@@ -895,6 +896,12 @@ function standIn(/** @type {any} */ a, /** @type {number} */ number) {
     { get: (_, key) => (typeof key === "string" && /^\d+$/.test(key) ? number * SHIFTED + Number(key) : undefined) },
   )
   return new /** @type {any} */ (NDArray)(data, a.dims, STORED.F64, a.strides, a.offset)
+}
+
+// The place in an array of heads of an element of the vector that joins them.
+const inHeads = (/** @type {number[]} */ at, /** @type {number[]} */ dims) => {
+  const [n, width] = [at[at.length - 1], dims[dims.length - 1]]
+  return dims.length > at.length ? [...at.slice(0, -1), Math.floor(n / width), n % width] : at
 }
 
 /**
