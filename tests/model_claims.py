@@ -17,6 +17,7 @@ import numpy as np
 from macros.catalogue import presets, published_costs
 from macros.catalogue.independent import comparison
 from macros.catalogue.presets import Model
+from macros.counting import design
 from macros.counting.accelerators import accelerators
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
@@ -416,7 +417,7 @@ def widths_are_round():
 @claim
 def three_and_a_half_is_no_law():
     """Fewer than one in five dense models have d_ff = 3.5·d_model."""
-    dense = [m.counts.values() for m in every() if catalogue_entries.feed_forward_matrices(m) in (2, 3)]
+    dense = [m.counts.values() for m in every() if design.feed_forward_matrices(m.counts) in (2, 3)]
     assert 0 < sum(2 * s["d_ff"] == 7 * s["d_model"] for s in dense) < len(dense) / 5
 
 
@@ -439,7 +440,7 @@ def fashion_of_shapes():
     for m in early:
         sizes = m.counts.values()
         assert (sizes["d_ff"] == 4 * sizes["d_model"]) == (m.slug not in ("t5-3b", "t5-11b"))
-        assert catalogue_entries.feed_forward_matrices(m) == 2
+        assert design.feed_forward_matrices(m.counts) == 2
         assert sizes.get("n_kv_heads", sizes["n_heads"]) == sizes["n_heads"]
     late = [m.counts.values() for m in every() if year(m.preset.released) >= 2024]
     heads = Counter(sizes["d_head"] for sizes in late if "d_head" in sizes)
@@ -579,7 +580,7 @@ def feed_forward_is_most_of_the_layers():
 def most_have_a_gate():
     """Of the models since LLaMA with dense feed-forward parts, most have three matrices there."""
     since = presets.preset("llama-7b").released
-    later = [catalogue_entries.feed_forward_matrices(m) for m in every() if year(m.preset.released) >= year(since)]
+    later = [design.feed_forward_matrices(m.counts) for m in every() if year(m.preset.released) >= year(since)]
     known = [n for n in later if n]
     assert known.count(3) > len(known) / 2 and len(known) > 60
 

@@ -157,7 +157,8 @@ class Role(StrEnum):
 
 NORMS = frozenset({Role.LAYER_NORM, Role.RMS_NORM})  # of a whole vector, with weights
 WEIGHTLESS_NORMS = frozenset({Role.L2_NORM, Role.UNIT_NORM})
-EVERY_NORM = NORMS | WEIGHTLESS_NORMS | {Role.HEAD_NORMS, Role.GATED_RMS_NORM}
+WHOLE_NORMS = NORMS | WEIGHTLESS_NORMS  # of a whole vector
+EVERY_NORM = WHOLE_NORMS | {Role.HEAD_NORMS, Role.GATED_RMS_NORM}
 ACTIVATIONS = frozenset({Role.GELU, Role.GELU_TANH, Role.SILU, Role.RELU, Role.RELU_SQUARED, Role.XIELU})
 ROPES = frozenset({Role.ROPE, Role.ROPE_PAIRS})
 FEED_FORWARDS = frozenset({Role.FEED_FORWARD, Role.CHANNEL_MIX, Role.MIXTURE_OF_EXPERTS})

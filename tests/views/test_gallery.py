@@ -60,7 +60,7 @@ def test_an_outline_has_every_box_of_the_drawing_once_and_flows_forward(slug):
     titles = {part.title for part in one.parts()}
     assert {outline.descriptions.steps()[role].title for role in drawn_parts} <= titles
     alone = [c for c in whole.top.content if isinstance(c, Item) and c.kind != "data" and c.sign != "+"]
-    assert all(c.node.role in outline.NORMS | outline.WEIGHTLESS_NORMS or c.title in titles for c in alone)
+    assert all(c.node.role in outline.WHOLE_NORMS or c.title in titles for c in alone)
     assert all(flow.source < flow.target < len(places) for flow in one.flows)
     assert {flow.target for flow in one.flows} >= {n for n, place in enumerate(places) if place.is_sum}
 

@@ -12,6 +12,7 @@ from statistics import median
 
 from ...cache.memory import memoized
 from ...catalogue import presets
+from ...counting import design
 from ..kit import rounding, values
 from ..kit.html import Html, Link, anchor, html, joined, number, table
 from ..kit.shapes import var
@@ -38,7 +39,7 @@ from ..kit.svg import (
     svg,
 )
 from ..kit.text_boxes import text_box
-from .catalogue_entries import DESIGN_KINDS, Entry, entries, feed_forward_matrices, page_addresses
+from .catalogue_entries import DESIGN_KINDS, Entry, entries, page_addresses
 
 
 def size_chart(link: Link | None = None) -> Html:
@@ -218,7 +219,7 @@ def _shape_history_chart(addresses: tuple[str | None, ...]) -> Html:
     series: dict[str, list] = {"ratio": [], "heads": [], "width": []}
     for e, address in zip(models, addresses):
         model = presets.model(e.slug)
-        sizes, n = model.counts.values(), feed_forward_matrices(model)
+        sizes, n = model.counts.values(), design.feed_forward_matrices(model.counts)
         ratio = Fraction(sizes["d_ff"], sizes["d_model"]) if n in (2, 3) and e.kind != 2 else None
         heads, shared = sizes.get("n_heads"), sizes.get("n_kv_heads")
         how = None if heads is None else 2 if "kv_lora_rank" in sizes else 0 if shared in (None, heads) else 1

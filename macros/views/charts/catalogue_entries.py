@@ -78,15 +78,10 @@ def kind(model: Model) -> int:
         return 3
     classic = (
         sizes.get("d_ff") == 4 * sizes["d_model"]
-        and feed_forward_matrices(model) == 2
+        and design.feed_forward_matrices(counts) == 2
         and sizes.get("n_kv_heads", sizes["n_heads"]) == sizes["n_heads"]
     )
     return 0 if classic else 1
-
-
-def feed_forward_matrices(model: Model) -> int | None:
-    """The number of matrices in the dense feed-forward network, see `design`."""
-    return design.feed_forward_matrices(model.counts)
 
 
 def page_addresses(link: Link | None) -> tuple[str | None, ...]:

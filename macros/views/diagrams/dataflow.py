@@ -16,7 +16,7 @@ from ...catalogue.models import Model
 from ...counting.arrays import cached
 from ...counting.parts import INPUT_TABLES
 from ...engine.array import Node, ShapeArray
-from ...engine.steps import NORMS, ROPES, WEIGHTLESS_NORMS, Holds, Role
+from ...engine.steps import ROPES, WHOLE_NORMS, Holds, Role
 from ...engine.tensors import SOURCE, Cached, Weight
 from ..kit import values
 from ..trace import guide_links
@@ -32,7 +32,7 @@ REARRANGED = (np.reshape, np.split, operator.getitem, np.astype, np.transpose, n
 GLUE = (np.reshape, np.split, np.concatenate, np.stack, np.transpose)
 # Steps without weights that the diagram of a whole model shows.
 NAMED = {
-    *(*NORMS, *WEIGHTLESS_NORMS, *ROPES),
+    *(*WHOLE_NORMS, *ROPES),
     *(Role.TOP_K, Role.CAUSAL_MASK, Role.WINDOW_MASK, Role.SOFTMAX, Role.SOFTMAX_WITH_SINK),
 }
 SIGNS = {np.add: "+", np.multiply: "×"}

@@ -20,7 +20,7 @@ from ...catalogue import presets
 from ...catalogue.models import Model
 from ...engine import terms
 from ...engine.array import Node
-from ...engine.steps import ACTIVATIONS, EVERY_NORM, NORMS, WEIGHTLESS_NORMS, Role
+from ...engine.steps import ACTIVATIONS, EVERY_NORM, WHOLE_NORMS, Role
 from ..kit.html import Html, joined
 from ..kit.svg import element
 from ..kit.text_width import held, text_width
@@ -280,7 +280,7 @@ def _described(item: Item) -> tuple[str, tuple[str, ...], tuple[str, ...], Place
         own = [word for word in terms.of(node).split(", ") if word and word not in WORDS_OF_ANY]
         kind = tuple([word for word in own if word.lower() not in item.title.lower()])
         return item.title, kind, _words(node, own), None
-    if node is not None and (node.role in NORMS or node.role in WEIGHTLESS_NORMS):
+    if node is not None and node.role in WHOLE_NORMS:
         norm = kind_of_norm(node)
         return norm[:1].upper() + norm[1:], (), (), place_of_norm(node)[0]
     return "+" if item.sign == "+" else item.title, (), (), None

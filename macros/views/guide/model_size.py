@@ -13,6 +13,7 @@ from fractions import Fraction
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ...engine.architectures.config import fields_of
 from ...engine.errors import Problem, nearest
 from ..charts import catalogue_entries, parts_chart
@@ -166,7 +167,7 @@ def _gated() -> list[tuple[Fraction, str]]:
     return [
         (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), m.slug)
         for m in disclosure.models(e.slug for e in catalogue_entries.entries())
-        if not is_sparse(m) and catalogue_entries.feed_forward_matrices(m) == 3
+        if not is_sparse(m) and design.feed_forward_matrices(m.counts) == 3
     ]
 
 

@@ -241,8 +241,8 @@ def coverage_recipes() -> Html:
 
 
 def coverage_values() -> Html:
-    """Of the catalog's contexts, release dates and licenses, how many another list says too, and how many only one
-    source says; and the reasons where a list says something else."""
+    """Of the catalog's contexts, release dates and licenses, how many another list confirms, and how many have a
+    single source; and the reasons where a list says something else."""
     sums = []
     for what, key in VALUES.items():
         rows = second_sources.held(key)
@@ -258,17 +258,17 @@ def coverage_values() -> Html:
     columns = [
         "Value",
         number("Models"),
-        number("A list says the same"),
-        number("It says another"),
-        number("One source"),
+        number("Confirmed by a list"),
+        number("Different in a list"),
+        number("Single source"),
     ]
     read = joined((f"{name} {one.version} ({values.date(one.day)})" for name, one in made.items()), ", ")
     return block(
-        table("Second sources", columns, sums, name="Values that another list says too"),
+        table("Second sources", columns, sums, name="Values that another list confirms"),
         table("Unlike", ["Value", "Models", "Why a list differs"], why, name="Where a list says something else"),
         conventions(
             html("The lists: {}.", read),
-            "A list that a model’s own source is from does not count. A context may be rounded, a date may be a month.",
+            "A list that a preset’s own value is from does not count. A context may be rounded, a date may be a month.",
         ),
     )
 

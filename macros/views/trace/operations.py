@@ -18,7 +18,7 @@ from ...cache.memory import memoized
 from ...catalogue.models import Model
 from ...engine.array import Node, ShapeArray
 from ...engine.dims import Dim, Poly
-from ...engine.steps import EVERY_NORM, NORMS, ROPES, WEIGHTLESS_NORMS, Role
+from ...engine.steps import EVERY_NORM, ROPES, WEIGHTLESS_NORMS, WHOLE_NORMS, Role
 from ...engine.tensors import Cached, Weight
 from ..kit import values
 from ..kit.arguments import unknown
@@ -32,7 +32,6 @@ Shape = tuple[Dim, ...]
 ONE_OPERATION = {Role.UNEMBED, Role.INDEX_SCORES, Role.LATENT_SCORES, Role.ATTENTION_RESIDUALS}
 # Operations whose title names the one of q, k and v that they work on.
 NAMED = {*ROPES, *WEIGHTLESS_NORMS, Role.REPEAT_KV}
-WHOLE_NORMS = NORMS | WEIGHTLESS_NORMS
 
 
 class Factor(NamedTuple):
