@@ -146,8 +146,8 @@ def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, 
 
 def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
     """The cache in pages."""
-    step, sequences = vllm.defaults(memory_bytes, device)
-    return _paged(vllm.cache_of(costs, vllm.Setting(step, sequences, given.dtype)), given, step)
+    setting = vllm.usual(memory_bytes, device, given.dtype)
+    return _paged(vllm.cache_of(costs, setting), given, setting.in_flight)
 
 
 def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:
@@ -159,8 +159,8 @@ def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:
 
 def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
     """`vllm serve` with its defaults for the device."""
-    step, sequences = vllm.defaults(memory_bytes, device)
-    setting = vllm.Setting(step, sequences, given.dtype)
+    setting = vllm.usual(memory_bytes, device, given.dtype)
+    step, sequences = setting.step, setting.sequences
     cache = vllm.cache_of(costs, setting)
     vocabulary, width = (costs.counts.values()[name] for name in ("vocab_size", "d_model"))
     alive = _alive(costs, step, max(step, given.tokens)) * ACTIVATION_BYTES
@@ -185,8 +185,8 @@ def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendo
         between("graphs", "CUDA graphs", *GRAPHS, "as several reports print it", f"{VLLM}pull/39559"),
     ]
     budget = math.floor(vllm.SHARE * memory_bytes)
-    blocks = cache.blocks(given.tokens, step)
-    (paged,) = _paged(cache, given, step)
+    blocks = cache.blocks(given.tokens, setting.in_flight)
+    (paged,) = _paged(cache, given, setting.in_flight)
     room = (max(budget - sum(t.most for t in others), 0), max(budget - sum(t.least for t in others), 0))
     texts = tuple(Fraction(cache.held(size), blocks) if blocks else Fraction(0) for size in room)
     pool = Pool(

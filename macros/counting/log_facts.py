@@ -134,7 +134,15 @@ OF_VLLM = {
     "mamba_ssm_cache_dtype": "--mamba-ssm-cache-dtype",
     "mamba_cache_mode": "--mamba-cache-mode",
     "num_gpu_blocks_override": "--num-gpu-blocks-override",
+    "gdn_prefill_backend": "--gdn-prefill-backend",
 }
+# The kernel of a delta rule for prompts, by the words of the line that names it.
+KERNELS_OF_VLLM = (
+    ("Using FlashInfer GDN prefill kernel", "flashinfer"),
+    ("Using Triton/FLA GDN prefill kernel", "triton"),
+    ("Using CuteDSL GDN prefill kernel", "cutedsl"),
+    ("Using FlashKDA KDA prefill", "flashkda"),
+)
 SWITCHES_OF_VLLM = {
     "enable_prefix_caching": ("--enable-prefix-caching", "--no-enable-prefix-caching"),
     "enable_expert_parallel": ("--enable-expert-parallel", ""),
@@ -147,6 +155,8 @@ BEHIND_IN_VLLM = (
     ("max_seq_len (", "--max-model-len"),
     ("Using max model len ", "--max-model-len"),
     ("Chunked prefill is enabled with max_num_batched_tokens=", "--max-num-batched-tokens"),
+    ("Setting kv cache block size to ", "--block-size"),
+    ("Forcing kv cache block size to ", "--block-size"),
 )
 LISTS = ("non-default args", "Initializing a V", "LLM engine (v", "args: Namespace(", "Initializing an LLM engine")
 
@@ -169,6 +179,11 @@ def of_vllm(line: str, facts: Facts) -> None:
     for mark, option in BEHIND_IN_VLLM:
         if mark in line and option not in facts and (said := whole_behind(line, mark)):
             facts[option] = said
+    for mark, kernel in KERNELS_OF_VLLM:
+        if mark in line:
+            facts["--gdn-prefill-backend"] = kernel
+    if " tokens, Maximum concurrency for " in line and "version" not in facts:  # one line since 0.28
+        facts["version"] = "0.33"
     if "Raising max_num_batched_tokens from " in line and (said := whole_behind(line, " to ")):
         facts["--max-num-batched-tokens"] = said
     for mark in ("gpu_memory_utilization (", "memory utilization is (", "gpu_memory_utilization ", "y_utilization="):

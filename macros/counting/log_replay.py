@@ -18,6 +18,7 @@ from .log_reader import Log, free_bytes
 from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_of, rows_of
 from .serving import GIB
 
+UNNAMED = "0.24"  # of vLLM, whose rules are tried where a log names no version
 WIDE = ("bfloat16", "float16", "float32")
 MIXES = {2: "Q2_K", 3: "Q3_K_M", 4: "Q4_K_M", 5: "Q5_K_M", 6: "Q6_K", 8: "Q8_0"}  # by bits, rounded down
 MOST_RANKS = 16
@@ -52,10 +53,11 @@ class Replay:
 
 
 def version_in(log: Log, engine: str) -> str:
-    """The version of a log in the form that the engine's rules take; "" if there is none."""
+    """The version of a log in the form that the engine's rules take; "" if there is none, but for vLLM `UNNAMED`."""
     if engine in ("vllm", "ollama"):
         parts = log.version.split(".")
-        return log.version if len(parts) > 1 and all(part.isdigit() for part in parts[:2]) else ""
+        is_number = len(parts) > 1 and all(part.isdigit() for part in parts[:2])
+        return log.version if is_number else UNNAMED if engine == "vllm" else ""
     return log.version if engine == "llama.cpp" else ""
 
 
@@ -337,6 +339,8 @@ def _variants_of_vllm(log: Log, values: Mapping[str, Value]) -> list[tuple[str, 
         found.append(("with a cache in fp8", {"cache": "fp8"}))
     if not log.version:
         found.append(("with the rows of two steps in a window, as since 0.26", {"in_flight": True}))
+    if "prefill" not in values:
+        found.append(("with FlashInfer’s kernel for prompts, which keeps one more state", {"prefill": "flashinfer"}))
     for n in (2, 4, 8) if "tensor" not in values else ():
         found.append((f"with --tensor-parallel-size {n}", {"tensor": n}))
         if "prefix" not in values:

@@ -8,10 +8,13 @@ tests compare the results with the figures in logs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import Any, cast
 
 from ..engine.errors import Problem
+from ..engine.facts import USUAL_VLLM
 from ..engine.steps import Holds, Role
 from ..engine.tensors import CacheEntry
 from .costs import Costs
@@ -19,6 +22,7 @@ from .parameters import INDEX
 from .serving import GIB, padded, row_of, window_of
 from .splits import Split
 
+VERSION = 0, 33  # whose rules are meant where no version is named
 BLOCK = 16
 # With recurrent layers, the tokens of a block are a multiple of this; with latents of 64, since 0.27 of 128.
 GRAIN, GRAIN_OF_LATENTS, GRAIN_SINCE = 16, 64, (128, (0, 27))
@@ -40,29 +44,44 @@ DIGITS_SINCE = (0, 20)  # the version that prints concurrency times length as to
 IN_FLIGHT_SINCE, SECOND_RUNNER_SINCE = (0, 26), (0, 32)
 # Since then the layers of Mamba 2 keep a page more with prefix caching (`get_kv_cache_spec` in mamba_mixer2.py).
 CHECKPOINT_SINCE = (0, 32)
+# Since then one block of the pool is held back (`get_kv_cache_configs`): the longest request is shorter by it.
+NULL_BLOCK_SINCE = (0, 29)
+# The tokens of a block of latents, by the kernel that the device has (`_get_backend_priorities` in platforms/cuda.py,
+# `get_supported_kernel_block_sizes` in v1/attention/backends/mla): with an indexer; FlashInfer on Blackwell; FlashMLA,
+# which Hopper has for 8 bits alone.
+SPARSE_BLOCK, BLACKWELL_BLOCK, FLASHMLA_BLOCK, BLOCKS_SINCE = 64, 32, 64, (0, 24)
+# Compute capabilities by the names of devices, where none is known.
+GENERATIONS = (
+    (90, ("h100", "h200", "h800", "h20", "gh200")),
+    (100, ("b100", "b200", "b300", "gb200", "gb300")),
+    (120, ("gb10", "spark", "rtx 50", "rtx pro 6000")),
+)
 
 
 @dataclass(frozen=True)
 class Setting:
     """The options: tokens and sequences of a step, the type of the cache, pages of a state (0 for one in every block),
-    tokens of a block, ranks that share each matrix, ranks that share a sequence's rows, tokens that a draft proposes
-    and the layers that it adds, bits of a state, whether windows keep their own length, the version, and the steps that
-    are scheduled at once.
+    tokens of a block (0 for the default), ranks that share each matrix, ranks that share a sequence's rows, tokens that
+    a draft proposes and the layers that it adds, bits of a state, whether windows keep their own length, the version,
+    the steps that are scheduled at once, the device's compute capability (0 if it is not known), and the kernel of a
+    delta rule for prompts.
     """
 
     step: int
     sequences: int
     dtype: str = "bfloat16"
     states: int = STATES
-    block: int = BLOCK
+    block: int = 0
     tensor: int = 1
     contexts: int = 1
     drafted: int = 0
     draft_layers: int = 0
     state_bits: int = 0
     has_windows: bool = True
-    version: tuple[int, int] = (0, 24)
+    version: tuple[int, int] = VERSION
     batches: int = 1
+    capability: int = 0
+    prefill: str = "auto"
 
     @property
     def in_flight(self) -> int:
@@ -84,7 +103,58 @@ class Setting:
         return elements * TYPES[self.dtype] // (16 if self.dtype == "nvfp4" else 8)
 
 
-def defaults(memory_bytes: int, name: str, version: tuple[int, int] = (0, 24)) -> tuple[int, int]:
+def capability_of(name: str, known: int | None = None) -> int:
+    """A device's compute capability, as it is known or by the generation that its name says; 0 for another."""
+    if known:
+        return known
+    lower = name.lower()
+    for capability, names in GENERATIONS:
+        if any(part in lower for part in names):
+            return capability
+    return 0
+
+
+def usual(memory_bytes: int, device: str, dtype: str) -> Setting:
+    """What its server does on a device, by the newest version known: two steps are scheduled at once."""
+    step, sequences = defaults(memory_bytes, device)
+    return Setting(step, sequences, dtype, batches=2, capability=capability_of(device))
+
+
+def block_of(costs: Costs, setting: Setting) -> int:
+    """The tokens of a block that the kernels for the model's attention want on the device."""
+    if setting.block:
+        return setting.block
+    kept = costs.counts.kept
+    if setting.version < BLOCKS_SINCE or not any(k.holds is Holds.LATENT for k in kept):
+        return BLOCK
+    if any(k.holds is INDEX for k in kept):
+        return SPARSE_BLOCK
+    generation = setting.capability // 10
+    if generation == 10:
+        return BLACKWELL_BLOCK
+    return FLASHMLA_BLOCK if generation == 9 and setting.dtype in ("fp8", "fp8_ds_mla") else BLOCK
+
+
+def checkpoint_grain(costs: Costs, setting: Setting) -> int | None:
+    """Of how many tokens a block is a multiple because a kernel hands out states inside of a prompt; None if none does.
+    Such a layer keeps a page more with prefix caching."""
+    if setting.states != STATES:
+        return None
+    if any(node.role is Role.MAMBA2 for node in costs.trace.root.walk()):
+        return 1 if setting.version >= CHECKPOINT_SINCE else None
+    rule = costs.formats.architecture.vllm if costs.formats.architecture else USUAL_VLLM
+    has_kernel = setting.prefill in ("auto", "flashinfer", "flashkda")
+    if not rule.capabilities or setting.version < rule.checkpoint or not has_kernel:
+        return None
+    if rule.needs is not None:
+        table = costs.counts.raw.get(rule.needs[0])
+        if not isinstance(table, dict) or cast("dict[str, Any]", table).get(rule.needs[1]) is None:
+            return None
+    is_there = setting.capability // 10 in rule.capabilities or setting.prefill != "auto"
+    return rule.grain if is_there else None
+
+
+def defaults(memory_bytes: int, name: str, version: tuple[int, int] = VERSION) -> tuple[int, int]:
     """vLLM's default limits of tokens and sequences per step on a device."""
     if memory_bytes >= 160 * GIB and version >= LARGEST_SINCE:
         return LARGEST
@@ -108,6 +178,12 @@ class Layers:
     layers: tuple[int, ...] = ()
     is_whole: bool = False
     every: bool = False
+    row: int = 0
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one token; a page may be padded."""
+        return self.row or self.page // self.block
 
     def rows(self, tokens: int, step: int) -> int:
         """The number of tokens that stay in the cache."""
@@ -128,14 +204,14 @@ class Layers:
         """Bytes of those pages, in all layers, that hold something."""
         if self.states:
             return self.number * self.pages(tokens, step) * self.state
-        return self.number * self.rows(tokens, step) * (self.page // self.block)
+        return self.number * self.rows(tokens, step) * self.row_bytes
 
 
 @dataclass(frozen=True)
 class Cache:
     """The layout of a model's cache on a rank: its kinds of layers, the number of layers that share a pool of pages,
     the number of groups, bytes of a block over all layers of a group, and the fewest tokens of a block. `contexts`
-    ranks share the rows of a sequence."""
+    ranks share the rows of a sequence; of the pool's blocks, `reserved` hold no request."""
 
     kinds: tuple[Layers, ...]
     layers: int
@@ -143,6 +219,7 @@ class Cache:
     block_bytes: int
     block: int
     contexts: int = 1
+    reserved: int = 0
 
     def blocks(self, tokens: int, step: int) -> int:
         """Blocks for a sequence of this many tokens."""
@@ -172,7 +249,7 @@ class Cache:
 
     def longest(self, room: int, step: int, most: int) -> int:
         """The longest context of one sequence in this many bytes, at most the given one."""
-        held = self.held(room)
+        held = self.held(room) - self.reserved
         low, high = 0, most
         while low < high:
             middle = (low + high + 1) // 2
@@ -216,6 +293,7 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
     kept = costs.counts.kept
     if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
         raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out the engine")
+    block, reserved = block_of(costs, setting), 1 if setting.version >= NULL_BLOCK_SINCE else 0
     attention: dict[tuple[int | None, bool, int, bool], list[int]] = {}
     states: list[tuple[int, list[int]]] = []
     _sort(costs, setting, attention, states, 0)
@@ -229,7 +307,7 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
         attention[key] = attention[key] + list(range(last, last + setting.draft_layers))
     has_latents = any(k.holds is Holds.LATENT for k in kept)
     kinds = [
-        Layers(len(layers), size * setting.block, setting.block, window, chunk, layers=tuple(layers), is_whole=is_index)
+        Layers(len(layers), size * block, block, window, chunk, layers=tuple(layers), is_whole=is_index)
         for (window, chunk, size, is_index), layers in attention.items()
     ]
     sizes = {size for size, _ in states}
@@ -237,14 +315,19 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
         raise Problem("no rule is known for vLLM's pages of this model's states", "leave out the engine")
     if states:
         own = tuple(sorted([i for _, layers in states for i in layers]))
-        has_checkpoint = setting.version >= CHECKPOINT_SINCE and any(
-            node.role is Role.MAMBA2 for node in costs.trace.root.walk()
+        return _with_states(
+            kinds,
+            own,
+            sizes.pop(),
+            replace(setting, block=block),
+            has_latents,
+            checkpoint_grain(costs, setting),
+            reserved,
         )
-        return _with_states(kinds, own, sizes.pop(), setting, has_latents, has_checkpoint)
     if len({kind.window for kind in kinds}) <= 1:  # one group, each layer with pages of its own size
         block_bytes = sum(k.number * k.page for k in kinds)
-        return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, setting.block, setting.contexts)
-    return _grouped(_as_large(kinds), setting.contexts)
+        return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, block, setting.contexts, reserved)
+    return _grouped(_as_large(kinds, has_latents), setting.contexts, reserved)
 
 
 def _sort(
@@ -312,48 +395,63 @@ def _with_states(
     state: int,
     setting: Setting,
     has_latents: bool,
-    has_checkpoint: bool,
+    checkpoint: int | None,
+    reserved: int,
 ) -> Cache:
     """Attention in a model with recurrent layers: a block is long enough that a page holds a state."""
     number, pages_of_state = len(own), setting.states + setting.drafted if setting.states else 0
-    if has_checkpoint and setting.states == STATES:
+    if checkpoint is not None:
         pages_of_state += 1
     if not kinds:
         kind = Layers(number, state, 1, states=max(pages_of_state, 1), state=state, layers=own)
-        return Cache((kind,), number, 1, state * number, 1)
+        return Cache((kind,), number, 1, state * number, 1, reserved=reserved)
     grain = GRAIN
     if has_latents:
         later, since = GRAIN_SINCE
         grain = later if setting.version >= since else GRAIN_OF_LATENTS
-    grain = max(grain, setting.block)
-    widest = max(kind.page // kind.block for kind in kinds)
+    grain = math.lcm(max(grain, setting.block), checkpoint or 1)
+    widest = max(kind.row_bytes for kind in kinds)
     block = padded(-(-max(state, 1) // widest), grain)  # a convolution of one tap keeps nothing
-    pages = [Layers(k.number, k.page // k.block * block, block, k.window, k.is_chunk, layers=k.layers) for k in kinds]
+    pages = [Layers(k.number, k.row_bytes * block, block, k.window, k.is_chunk, layers=k.layers) for k in kinds]
     page = max(kind.page for kind in pages)
     recurrent = Layers(
         number, page, block, states=max(pages_of_state, 1), state=state, layers=own, every=not setting.states
     )
-    return _grouped([*_as_large(pages), recurrent], setting.contexts)
+    return _grouped([*_as_large(pages, has_latents), recurrent], setting.contexts, reserved)
 
 
-def _as_large(kinds: list[Layers]) -> list[Layers]:
-    """Pages of one size: a block of smaller rows holds more tokens."""
+def _as_large(kinds: list[Layers], has_latents: bool) -> list[Layers]:
+    """Pages of one size: a block of smaller rows holds more tokens, or is padded if the sizes do not divide
+    (`unify_kv_cache_spec_page_size`)."""
     page = max(kind.page for kind in kinds)
-    if any(page % kind.page for kind in kinds):
-        raise Problem("no rule is known for vLLM's pages of layers whose rows do not divide", "leave out the engine")
+    if has_latents and any(page % kind.page for kind in kinds):
+        raise Problem(
+            "no rule is known for vLLM's pages of latents next to rows that do not divide", "leave out the engine"
+        )
     return [
-        Layers(k.number, page, k.block * (page // k.page), k.window, k.is_chunk, k.states, layers=k.layers)
+        Layers(
+            k.number,
+            page,
+            k.block if page % k.page else k.block * (page // k.page),
+            k.window,
+            k.is_chunk,
+            k.states,
+            layers=k.layers,
+            row=k.row_bytes,
+        )
         for k in kinds
     ]
 
 
-def _grouped(kinds: list[Layers], contexts: int) -> Cache:
+def _grouped(kinds: list[Layers], contexts: int, reserved: int) -> Cache:
     """Layers in groups of the size of the rarest kind, or of the most frequent if that has less than half as many
     again: layers at the same place in each group share the same memory."""
     numbers = [kind.number for kind in kinds]
     layers = max(numbers) if 2 * max(numbers) < 3 * min(numbers) else min(numbers)
     groups = sum(-(-n // layers) for n in numbers)
-    return Cache(tuple(kinds), layers, groups, layers * kinds[0].page, min(kind.block for kind in kinds), contexts)
+    return Cache(
+        tuple(kinds), layers, groups, layers * kinds[0].page, min(kind.block for kind in kinds), contexts, reserved
+    )
 
 
 def stages_of(layers: int, stages: int) -> list[tuple[int, int]]:

@@ -44,7 +44,7 @@ OPTIONS = (
     Option("length", ("--max-model-len",), TOKENS, "tokens of a request"),
     Option("step", ("--max-num-batched-tokens",), TOKENS, "tokens of a step; 8,192 on 70 GiB and more, else 2,048"),
     Option("sequences", ("--max-num-seqs",), WHOLE, "sequences of a step; 1,024 on 70 GiB and more, else 256"),
-    Option("block", ("--block-size",), WHOLE, "tokens of a block; 16"),
+    Option("block", ("--block-size",), WHOLE, "tokens of a block; 16, of latents 32 or 64 by kernel"),
     Option("cache", ("--kv-cache-dtype",), TEXT, "type of the cache", choices=tuple(CACHE_TYPES)),
     Option("room", ("--kv-cache-memory-bytes", "--kv-cache-memory"), BYTES, "memory of each rank's cache"),
     Option("blocks", ("--num-gpu-blocks-override",), WHOLE, "blocks of the cache"),
@@ -57,6 +57,14 @@ OPTIONS = (
     ),
     Option("ssm", ("--mamba-ssm-cache-dtype",), TEXT, "type of a recurrent state", choices=tuple(BITS)),
     Option("mode", ("--mamba-cache-mode",), TEXT, "states kept a sequence", choices=("none", "align", "all")),
+    Option(
+        "prefill",
+        ("--gdn-prefill-backend", "--kda-prefill-backend"),
+        TEXT,
+        "kernel of a delta rule for prompts: FlashInfer’s and FlashKDA, the default on Hopper and Blackwell, keep one "
+        "more state a sequence",
+        choices=("auto", "flashinfer", "flashkda", "triton", "cutedsl"),
+    ),
     Option("draft", ("--speculative-config", "-sc"), JSON, "the draft: method, model, num_speculative_tokens"),
     Option(
         "no_windows",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..engine.errors import Problem
@@ -25,7 +25,7 @@ from .splits import Split
 from .vllm_options import BITS, CACHE_TYPES, OPTIONS, OTHER_DRAFTS, OWN_HEADS
 
 NAME = "vLLM"
-VERSION = "0.24"
+VERSION = ".".join([str(n) for n in vllm.VERSION])
 SOURCE = "https://github.com/vllm-project/vllm/"
 CODE = f"{SOURCE}blob/main/vllm/"
 # `non_torch_memory` and `Graph capturing finished … took`, in hundredths of a GiB, as several logs have them.
@@ -77,7 +77,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         whole(options, "sequences", sequences),
         dtype,
         states,
-        whole(options, "block", vllm.BLOCK),
+        whole(options, "block", 0),
         tensor,
         whole(options, "dcp", 1) * whole(options, "pcp", 1),
         drafted,
@@ -86,6 +86,8 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         not switch(options, "no_windows", False) and number >= vllm.WINDOWS_SINCE,
         number,
         _batches(options, pipeline, number),
+        vllm.capability_of(card.name, card.capability),
+        text(options, "prefill", "auto"),
     )
     share = options.get("share")
     blocks = options.get("blocks")
@@ -227,20 +229,18 @@ MXFP4_KERNELS = {
     "Triton": (1, 64),
     "ROCm": (256, 128),
 }
-HOPPER = ("h100", "h200", "h800", "h20", "gh200")
-BLACKWELL = ("b100", "b200", "b300", "gb200", "gb300", "gb10", "spark", "thor", "rtx 50", "rtx pro 6000")
 
 
 def kernels_of(name: str, vendor: str) -> tuple[str, ...]:
     """The kernels that a card may choose for experts in mxfp4; all for one that is not known."""
-    lower = name.lower()
+    capability = vllm.capability_of(name)
     if vendor == "AMD":
         return ("ROCm",)
     if vendor != "NVIDIA":
         return tuple(MXFP4_KERNELS)
-    if any(part in lower for part in HOPPER):
+    if capability == 90:
         return ("Marlin", "FlashInfer CUTLASS", "Triton")
-    if any(part in lower for part in BLACKWELL):
+    if capability >= 100 or "thor" in name.lower():
         return ("Marlin", "FlashInfer TRT-LLM", "FlashInfer CUTLASS", "Triton")
     return ("Marlin",)
 
@@ -436,7 +436,7 @@ def _figures(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], room: Room | 
         found.append(
             exactly("page", "page of one layer", page, "bytes", 0, f"{cache.block:,} tokens on a rank", PROVED)
         )
-    row = sum(kind.number * (kind.page // kind.block) for kind in cache.kinds if not kind.states)
+    row = sum(kind.number * kind.row_bytes for kind in cache.kinds if not kind.states)
     found.append(
         exactly(
             "row",
@@ -583,13 +583,25 @@ def _advised_length(own: Asked, cache: vllm.Cache, room: Room, longest: int) -> 
     )
 
 
+def _needs_device(costs: Costs, own: Asked) -> bool:
+    """Whether the kernel that decides on the states depends on the device, and the device is not known."""
+    named = replace(own.setting, capability=90)
+    return vllm.checkpoint_grain(costs, named) != vllm.checkpoint_grain(costs, own.setting)
+
+
 def _notes(costs: Costs, own: Asked, cache: vllm.Cache, draft: Costs | None) -> list[str]:
     """The notes below the figures."""
     found: list[str] = []
     if any(kind.states for kind in cache.kinds) and own.has_prefix is None:
+        kept = max(kind.states for kind in cache.kinds) - own.setting.drafted
         found.append(
-            "With prefix caching, a recurrent layer keeps two states per sequence; without it "
-            "(--no-enable-prefix-caching), one."
+            f"With prefix caching, a recurrent layer keeps {'two' if kept == 2 else 'three'} states per sequence; "
+            "without it (--no-enable-prefix-caching), one."
+        )
+    if not own.setting.capability and own.setting.prefill == "auto" and _needs_device(costs, own):
+        found.append(
+            "On Hopper and Blackwell a kernel for prompts keeps one more state per sequence, in longer blocks: name "
+            "the device."
         )
     if own.split.pipeline > 1 or own.setting.contexts > 1 or own.split.expert > 1:
         found.append(

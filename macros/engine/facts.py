@@ -125,3 +125,19 @@ class Mlx(Struct, frozen=True):
 
 
 USUAL_MLX = Mlx()
+
+
+class Vllm(Struct, frozen=True):
+    """How vLLM keeps the states of a type whose kernel hands out a state in the middle of a prompt, which takes one
+    page more with prefix caching: since which version (`checkpoint`), on devices of which compute capability (the first
+    number), of how many tokens a block is a multiple then, and the key that its config `needs` (`get_kv_cache_spec` and
+    `get_prefill_checkpoint_alignment` of its layers).
+    """
+
+    checkpoint: tuple[int, int] = (0, 0)
+    capabilities: tuple[int, ...] = ()
+    grain: int = 1
+    needs: tuple[str, str] | None = None
+
+
+USUAL_VLLM = Vllm()

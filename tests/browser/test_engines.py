@@ -200,7 +200,7 @@ def test_plan_takes_options_and_several_devices(open_page, site):
     )
     page.locator(".ep-answer strong").first.wait_for()
     said = " ".join(page.locator(".ep-answer").inner_text().split())
-    assert "with vLLM 0.24" in said
+    assert "with vLLM 0.33" in said
     served = answer(f"qwen3-14b --engine vllm --on 2xrtx-3090 {options}")
     assert rounding.decimal_bytes(served.deployment.places[0].most) in said
     page.locator("input[name=options]").fill("--no-such-option")

@@ -64,13 +64,14 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "length": ("65536", "131072"),
         "step": ("2048", "16384"),
         "sequences": ("16", "512"),
-        "block": ("32", "1024"),
+        "block": ("96", "1024"),
         "cache": ("fp8", "nvfp4"),
         "room": ("10GiB", "20GiB"),
         "blocks": ("1000", "2000"),
         "prefix": ("--enable-prefix-caching", "--no-enable-prefix-caching"),
         "ssm": ("float32", "float16"),
         "mode": ("none", "all"),
+        "prefill": ("flashinfer", "triton", "qwen3.5-27b --engine vllm --on h100 --context 32768"),
         "draft": (MTP.format(1), MTP.format(3)),
         "no_windows": ("--disable-hybrid-kv-cache-manager", "--no-disable-hybrid-kv-cache-manager", WINDOWS),
         "overlap": ("--async-scheduling", "--no-async-scheduling", f"{WINDOWS} --engine-version 0.26"),
@@ -150,7 +151,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 # Options of which one value is the default, and those that change what an answer says and no figure.
 SAME = {
-    *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "no_windows", "overlap", "eager")),
+    *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "prefill", "no_windows", "overlap", "eager")),
     *(("sglang", key) for key in ("cache", "ssm")),
     *(("llama.cpp", key) for key in ("batch", "main", "flash", "on_host")),
     ("ollama", "flash"),
@@ -166,6 +167,17 @@ FURTHER = {
     "vllm with less free than its share": "qwen3-8b --engine vllm --on h100,free:40GB",
     "vllm draft on the last stage": "qwen3.6-27b --engine vllm -pp 2 --on 2xh100 "
     f" --speculative-config {MTP.format(2)}",
+    "vllm one more state since 0.33": "qwen3.5-27b --engine vllm --on h100",
+    "vllm one more state not before": "qwen3.5-27b --engine vllm --engine-version 0.32 --on h100",
+    "vllm one more state on no Ampere": "qwen3.5-27b --engine vllm --on a100-80gb",
+    "vllm one more state of Kimi K3": "kimi-k3 --engine vllm -tp 16 --on 16xb300",
+    "vllm one more state of no Kimi Linear": "kimi-linear-48b-a3b --engine vllm -tp 2 --on 2xh200",
+    "vllm latents on Blackwell": "deepseek-v3 --engine vllm -tp 8 --on 8xb200 --kv-cache-memory-bytes 20GiB",
+    "vllm latents in fp8 on Hopper": "deepseek-v3 --engine vllm --on 16xh200 --kv-cache-memory-bytes 20GiB "
+    "--kv-cache-dtype fp8",
+    "vllm latents before 0.24": "deepseek-v3 --engine vllm --engine-version 0.23 --on 8xb200 "
+    "--kv-cache-memory-bytes 20GiB",
+    "vllm padded pages": "naive-n0.5-flash --engine vllm --kv-cache-memory-bytes 20GiB",
     "vllm 32k": "qwen3-8b --engine vllm --on h100 --max-model-len 32k",
     "vllm rounded memory": "qwen3-14b --engine vllm --kv-cache-memory-bytes 6.51GiB",
     "llama.cpp one long request": PLAIN["llama.cpp"] + " -c 81920 --parallel 2 --kv-unified",

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ..errors import Problem, shorten
-from ..facts import NO_CLASS, USUAL_MLX, USUAL_PEFT, Gguf, Mlx, Peft, Task
+from ..facts import NO_CLASS, USUAL_MLX, USUAL_PEFT, USUAL_VLLM, Gguf, Mlx, Peft, Task, Vllm
 from ..interface import Array, KVCache, Weights
 from ..mistakes import WRONG_MODULES, wrong_name
 from ..registry import MODULES
@@ -53,6 +53,7 @@ class Architecture:
     predicts: Any = field(default=None, compare=False)
     peft: Peft = field(default=USUAL_PEFT, compare=False)
     mlx: Mlx = field(default=USUAL_MLX, compare=False)
+    vllm: Vllm = field(default=USUAL_VLLM, compare=False)
     windows_in_sglang: bool = field(default=False, compare=False)
     rounds_heads: Mapping[str, bool] = field(default_factory=dict[str, bool], compare=False)
     reads_text_alone: bool = field(default=False, compare=False)
@@ -79,6 +80,7 @@ def architecture(
     predicts: Any = None,
     peft: Peft = USUAL_PEFT,
     mlx: Mlx = USUAL_MLX,
+    vllm: Vllm = USUAL_VLLM,
     windows_in_sglang: bool = False,
     rounds_heads: Mapping[str, bool] | None = None,
     reads_text_alone: bool = False,
@@ -101,8 +103,9 @@ def architecture(
     `kept`: ends of the names of tensors that have another format than the rest in the maker's quantized files, and that
     format. `gguf`: how llama.cpp converts it, or why it does not. `heads`: those that a class may name, by the end of
     its name, None for the forward pass's own; without it those of decoders (`tasks.DECODER`). `predicts`: the module
-    for multi-token prediction. `peft`, `mlx`: what these do with it. `windows_in_sglang`: whether its windows have a
-    pool of their own (`is_hybrid_swa_model` in srt/configs/model_config.py): of others every layer keeps all tokens.
+    for multi-token prediction. `peft`, `mlx`, `vllm`: what these do with it. `windows_in_sglang`: whether its windows
+    have a pool of their own (`is_hybrid_swa_model` in srt/configs/model_config.py): of others every layer keeps all
+    tokens.
     `rounds_heads`: the types whose class in transformers 5.24 rounds the width of a head down if no key states it and
     the heads do not divide `hidden_size`, and whether an odd width is counted, too. The others' classes refuse that, or
     build what cannot run. `reads_text_alone`: whether transformers lists the type as for images and text, too.
@@ -132,6 +135,7 @@ def architecture(
             predicts,
             peft,
             mlx,
+            vllm,
             windows_in_sglang,
             rounds_heads or {},
             reads_text_alone,

@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 
 from ..errors import Problem, shorten
-from ..facts import Gguf
+from ..facts import Gguf, Vllm
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -245,6 +245,8 @@ MTP = Module(draft_layer)
     pieces=FUSED | CONVOLUTIONS,
     gguf=GGUF,
     predicts=MTP,
+    # of Kimi K3 (`resolve_kda_prefill_backend` in vllm/models/kimi_k3/nvidia/kda.py): FlashKDA
+    vllm=Vllm((0, 29), (9, 10, 12), needs=("linear_attn_config", "gate_lower_bound")),
 )
 def forward(w: Weights, ids: Array, c: KimiLinear, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft
+from ..facts import NAMED_EXPERTS, Gguf, Mlx, Peft, Vllm
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -50,6 +50,8 @@ from .rope_config import read_rope
 from .tasks import OLD_NAME
 from .tensor_layouts import EXPERT, FUSED, PACKED
 
+# FlashInfer's kernel for prompts (`_resolve_gdn_prefill_backend` in model_executor/layers/mamba/gdn), on CUDA 13.
+VLLM = Vllm((0, 33), (9, 10, 12), 64)
 STATE_BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
@@ -205,6 +207,7 @@ MTP = Module(
     predicts=MTP,
     peft=Peft(stacked=NAMED_EXPERTS),
     mlx=Mlx(in_8_bits=("mlp.gate", "mlp.shared_expert_gate")),
+    vllm=VLLM,
 )
 @architecture(
     "qwen3_5_moe_text",
@@ -214,8 +217,9 @@ MTP = Module(
     gguf=Gguf("qwen35moe", GATED_DELTA),
     predicts=MTP,
     mlx=Mlx(in_8_bits=("mlp.gate", "mlp.shared_expert_gate")),
+    vllm=VLLM,
 )
-@architecture("qwen3_5_text", "qwen3_5", config=Qwen35, gguf=Gguf("qwen35", GATED_DELTA), predicts=MTP)
+@architecture("qwen3_5_text", "qwen3_5", config=Qwen35, gguf=Gguf("qwen35", GATED_DELTA), predicts=MTP, vllm=VLLM)
 def forward(w: Weights, ids: Array, c: Qwen35, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
