@@ -1,24 +1,33 @@
 """Training frameworks by their own conventions: parameters, memory and FLOPs as Megatron, DeepSpeed's estimators and
 torchtitan print them.
 
-Source: Megatron-LM `megatron/training/theoretical_memory_utils.py`; DeepSpeed `deepspeed/runtime/zero/stage_1_and_2.py`
-and `stage3.py` (`estimate_zero…_model_states_mem_needs`); torchtitan `torchtitan/models/utils.py`
-(`get_nparams_and_flops`). What Megatron calls MB and DeepSpeed GB are MiB and GiB.
+Source: Megatron-LM `megatron/training/theoretical_memory_usage.py`, whose history has the rules by version; DeepSpeed
+`deepspeed/runtime/zero/stage_1_and_2.py` and `stage3.py` (`estimate_zero…_model_states_mem_needs`); torchtitan
+`torchtitan/models/utils.py` (`get_nparams_and_flops`). What Megatron calls MB and DeepSpeed GB are MiB and GiB.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 
 from ..engine.errors import Problem
+from ..engine.steps import Role
 from .conditions import Conditions
 from .costs import Costs
 from .deployments import BY_SOURCE, PROVED, Card, Deployment, Figure, exactly
-from .engine_options import NUMBER, SWITCH, TOKENS, WHOLE, Option, Value, switch, whole
+from .engine_options import DIGITS, NUMBER, SWITCH, TEXT, TOKENS, WHOLE, Option, Value, switch, text, whole
+from .module_tree import Kind, modules
 from .serving import window_of
 from .splits import VOCABULARIES, Split
 
+MEGATRON_VERSION, DEEPSPEED_VERSION = "0.20", "0.19"
+# Megatron: a norm of RMSNorm has no bias; routers are counted, and what is whole on each rank is not divided; latent
+# attention and dense layers beside experts have terms of their own; activations are printed in every case.
+NORMS_SINCE, RANKS_SINCE, LATENTS_SINCE, ACTIVATIONS_SINCE = (0, 16), (0, 18), (0, 12), (0, 15)
+# DeepSpeed's second stage divides the gradients' 16 bits too; before, they were whole on each GPU.
+GRADIENTS_SINCE = (0, 14, 3)
 VOCABULARY = 128  # rows of a table are a multiple of this times the tensor-parallel degree
 MEGATRON = (
     Option("tensor", ("--tensor-model-parallel-size",), WHOLE, "ranks that share each matrix"),
@@ -26,11 +35,25 @@ MEGATRON = (
     Option("data", ("--data-parallel-size",), WHOLE, "replicas"),
     Option("optimizer", ("--use-distributed-optimizer",), SWITCH, "replicas share the optimizer's states"),
     Option("divisible", ("--make-vocab-size-divisible-by",), WHOLE, "128"),
+    Option("experts", ("--expert-model-parallel-size",), WHOLE, "ranks that share the routed experts"),
+    Option("expert_tensor", ("--expert-tensor-parallel-size",), WHOLE, "ranks that share each of their matrices"),
+    Option("length", ("--seq-length",), TOKENS, "tokens of a sequence, for activations"),
+    Option("batch", ("--micro-batch-size",), WHOLE, "sequences of a step, for activations"),
+    Option("sequence", ("--sequence-parallel",), SWITCH, "with selective recompute another formula of activations"),
+    Option(
+        "recompute",
+        ("--recompute-granularity",),
+        TEXT,
+        "full or selective",
+        choices=("full", "selective"),
+    ),
+    Option("release", ("--framework-version",), TEXT, "of megatron-core: 0.20"),
 )
 DEEPSPEED = (
     Option("stage", ("--stage", "--zero-stage"), WHOLE, "ZeRO stage: 2 or 3"),
     Option("gpus", ("--num-gpus", "--num-gpus-per-node"), WHOLE, "GPUs of a node"),
     Option("nodes", ("--num-nodes",), WHOLE, "nodes"),
+    Option("release", ("--framework-version",), TEXT, "of DeepSpeed: 0.19"),
 )
 TORCHTITAN = (
     Option("length", ("--training.seq-len", "--training.seq_len"), TOKENS, "tokens of a sequence"),
@@ -58,43 +81,113 @@ def _is_table(costs: Costs) -> dict[str, bool]:
     }
 
 
+def _release(options: Mapping[str, Value], usual: str, name: str) -> tuple[int, ...]:
+    """The version that is asked for, as numbers. Raises `Problem`."""
+    parts = text(options, "release", usual).removeprefix("v").split(".")
+    if not 1 < len(parts) < 5 or any(not part or len(part) > 4 or any(c not in DIGITS for c in part) for part in parts):
+        raise Problem(f"--framework-version: no version of {name}", f"write it as in {usual}")
+    return tuple([int(part) for part in parts])
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """The parameters of Megatron's formula: those that the ranks of a matrix divide, those that are whole on each rank,
+    those of routed experts, and one table."""
+
+    divided: int
+    whole: int
+    routed: int
+    table: int
+    tables: int
+
+    @property
+    def total(self) -> int:
+        return self.divided + self.whole + self.routed + self.table * self.tables
+
+
+def _sizes(costs: Costs, release: tuple[int, ...], vocabulary: int) -> Sizes:
+    """A model's matrices by Megatron's formula. Raises `Problem` for a model that it does not count."""
+    layers, width = costs.devices.n_layers, costs.counts.values()["d_model"]
+    is_plain = not any(node.role is Role.RMS_NORM for node in costs.trace.root.walk())
+    norm = 2 if is_plain or release < NORMS_SINCE else 1
+    divided, routed, routers, latents, dense = 0, 0, 0, 0, 0
+    for w in costs.counts.weights:
+        names = {name for d in w.shape for name in d.expr.symbols}
+        if w.layers is None:
+            continue
+        if len(w.shape) == 2 and 1 in [int(d) for d in w.shape]:  # the gate of a shared expert
+            routers += int(w.count)
+        elif not w.is_matrix:
+            latents += int(w.count) if "kv_lora_rank" in names or "q_lora_rank" in names else 0
+            routers += int(w.count) if "n_experts" in names and w.routed is None else 0
+        elif w.routed is not None:
+            routed += int(w.count)
+        elif any(name.startswith("n_experts") for name in names):
+            routers += int(w.count)
+        else:
+            divided += int(w.count)
+            dense += 1 if "d_ff" in names else 0
+    if release < LATENTS_SINCE and (latents or (routed and dense)):
+        raise Problem(
+            "Megatron counts latent attention and dense layers beside experts since 0.12", "give --framework-version"
+        )
+    divided += latents * (norm if release >= NORMS_SINCE else 1)
+    whole_of = norm * (2 * layers * width + width) + (routers if release >= RANKS_SINCE else 0)
+    tied = len([name for name, is_table in _is_table(costs).items() if is_table]) == 1
+    return Sizes(divided, whole_of, routed, vocabulary * width, 1 if tied else 2)
+
+
 def _megatron(costs: Costs, given: Conditions, options: Mapping[str, Value]) -> tuple[list[Figure], list[str]]:
     """Its theoretical footprint, and the parameters of each rank."""
     tensor, pipeline, data = (whole(options, key, 1) for key in ("tensor", "pipeline", "data"))
     if tensor not in costs.devices.tensors or costs.devices.n_layers % pipeline:
         raise Problem(f"{tensor:,} ranks and {pipeline:,} stages: the model's sizes do not divide", "give divisors")
-    values = costs.counts.values()
-    layers, width = costs.devices.n_layers, values["d_model"]
+    if any(k.row is None for k in costs.counts.kept):
+        raise Problem("Megatron prints no memory for a model with recurrent layers", "leave out --framework")
+    release = _release(options, MEGATRON_VERSION, "Megatron")
+    experts, expert_tensor = whole(options, "experts", 1), whole(options, "expert_tensor", tensor)
+    groups = Fraction(tensor * data, expert_tensor * experts)
+    if groups.denominator != 1:
+        raise Problem(
+            f"--expert-model-parallel-size {experts:,} × --expert-tensor-parallel-size {expert_tensor:,} do not divide "
+            f"{tensor * data:,} ranks",
+            "give divisors",
+        )
     step = whole(options, "divisible", VOCABULARY) * tensor
-    vocabulary = -(-values["vocab_size"] // step) * step
-    tables = _is_table(costs)
-    tied = len([name for name, is_table in tables.items() if is_table]) == 1
-    matrices = sum(int(w.count) for w in costs.counts.weights if w.layers is not None and w.is_matrix)
-    in_layers = matrices + 4 * layers * width + 2 * width
-    embedding = vocabulary * width
-    total = in_layers + embedding * (1 if tied else 2)
-    shard = Fraction(in_layers, pipeline) / tensor + Fraction(embedding, tensor)
-    if not tied and pipeline == 1:
-        shard += Fraction(embedding, tensor)
-    each = 6 + Fraction(12, data) if switch(options, "optimizer", False) else Fraction(18)
+    vocabulary = -(-costs.counts.values()["vocab_size"] // step) * step
+    sizes = _sizes(costs, release, vocabulary)
+    total, table = sizes.total, Fraction(sizes.table, tensor)
+    ends = table * (2 if sizes.tables == 2 and pipeline == 1 else 1)
+    if release >= RANKS_SINCE:
+        of_experts = Fraction(sizes.routed, pipeline * expert_tensor * experts)
+        others = (Fraction(sizes.divided, tensor) + sizes.whole) / pipeline
+    else:
+        of_experts, groups = Fraction(0), Fraction(data)
+        others = Fraction(sizes.divided + sizes.whole + sizes.routed, pipeline * tensor)
+    shard = others + ends + of_experts
+
+    def each(copies: Fraction) -> Fraction:
+        return 6 + 12 / copies if switch(options, "optimizer", False) else Fraction(18)
+
+    memory = (others + ends) * each(Fraction(data)) + of_experts * each(groups)
     ours = costs.counts.total
-    rule = "matrices of the layers, each norm with a weight and a bias, the padded vocabulary; no biases, no positions"
+    rule = "matrices of the layers, norms by its own count, the padded vocabulary; no biases, no positions"
+    bytes_rule = f"{each(Fraction(data))} bytes a parameter"
+    if of_experts and groups != data:
+        bytes_rule += f", {each(groups)} of routed experts"
     found = [
         exactly("total", "Total number of parameters in billions", Fraction(total, 10**9), "", 2, rule, PROVED),
         exactly(
             "parameters", "parameters by its formula", total, "", 0, f"ours: {ours:,}, {total - ours:+,} here", PROVED
         ),
         exactly("shard", "Number of parameters in most loaded shard in billions", shard / 10**9, "", 4, rule, PROVED),
-        exactly(
-            "bytes",
-            "Theoretical memory footprints: weight and optimizer",
-            shard * each,
-            "MB",
-            2,
-            f"{each} bytes a parameter",
-            PROVED,
-        ),
     ]
+    if pipeline > 1:
+        less = (others + of_experts) / 10**9
+        found.append(exactly("others", "Number of parameters in other shards in billions", less, "", 4, rule, PROVED))
+    what = "Theoretical memory footprints: weight and optimizer"
+    found.append(exactly("bytes", what, memory, "MB", 2, bytes_rule, PROVED))
+    found += _activations(costs, given, options, release, vocabulary, memory)
     ranks = _rank_parameters(costs, tensor, pipeline, vocabulary)
     for stage, number in enumerate(ranks):
         what = f"number of parameters on (tensor, pipeline) model parallel rank (0, {stage})"
@@ -102,10 +195,47 @@ def _megatron(costs: Costs, given: Conditions, options: Mapping[str, Value]) -> 
             "layers of the stage; the first has the tables, the last a copy of a tied one; biases of outputs are whole"
         )
         found.append(exactly(f"rank {stage}", what, number, "", 0, rule, PROVED))
+    left_out = ", and routers" if release < RANKS_SINCE and sizes.routed else ""
     notes = [
-        f"Its formula gives each norm a bias and leaves out other biases and positions: {total:,} against {ours:,}."
+        f"Its formula leaves out biases and positions{left_out}"
+        f"{' and gives each norm a bias' if release < NORMS_SINCE else ''}: {total:,} against {ours:,}. "
+        f"The rules are those of megatron-core {'.'.join([str(n) for n in release])}."
     ]
     return found, notes
+
+
+def _activations(
+    costs: Costs,
+    given: Conditions,
+    options: Mapping[str, Value],
+    release: tuple[int, ...],
+    vocabulary: int,
+    memory: Fraction,
+) -> list[Figure]:
+    """Its estimate of activations, and the sum; none where it prints none, or where the model has no dense layer."""
+    tensor, pipeline = whole(options, "tensor", 1), whole(options, "pipeline", 1)
+    values = costs.counts.values()
+    layers, width, inner = costs.devices.n_layers, values["d_model"], values.get("d_ff", 0)
+    is_parallel = switch(options, "sequence", False) and text(options, "recompute", "") == "selective"
+    if not inner or (not is_parallel and release < ACTIVATIONS_SINCE):
+        return []
+    rows = whole(options, "length", given.tokens) * whole(options, "batch", 1)
+    size = Fraction(rows * width) * (18 + Fraction(4 * inner, width) if is_parallel else 10 + Fraction(24, tensor))
+    size = size * layers + 8 * rows * pipeline + rows * width * pipeline
+    if is_parallel:
+        if pipeline == 1:
+            size += rows * width * 4 * (1 + Fraction(vocabulary, width))
+        size /= tensor
+        rule = "18 + 4 F ÷ D bytes for each token, layer and element of the width, ÷ ranks"
+    else:
+        if pipeline == 1:
+            size += 2 * (Fraction(rows * vocabulary, tensor) + rows * width)
+        size *= Fraction(105, 100)
+        rule = "10 + 24 ÷ ranks bytes for each token, layer and element of the width, and 5% more"
+    return [
+        exactly("activations", "activation", size, "MB", 2, rule, BY_SOURCE),
+        exactly("sum", "total", memory + size, "MB", 2, "weight and optimizer, and activation", BY_SOURCE),
+    ]
 
 
 def _rank_parameters(costs: Costs, tensor: int, pipeline: int, vocabulary: int) -> list[int]:
@@ -140,17 +270,15 @@ def _deepspeed(costs: Costs, given: Conditions, options: Mapping[str, Value]) ->
     tables = _is_table(costs)
     heads = [w for w in costs.counts.weights if tables[w.name]]
     head = int(heads[-1].count) if len(heads) > 1 else 0
+    release = _release(options, DEEPSPEED_VERSION, "DeepSpeed")
     found: list[Figure] = []
-    largest = max(
-        int(w.count) // max(len(w.layers or (0,)), 1) // (1 if w.members is None else int(w.members))
-        for w in costs.counts.weights
-    )
+    largest = _largest(costs)
     for what, total in (("", costs.counts.total), (" without the head (AutoModel)", costs.counts.total - head)):
         if what and not head:
             continue
         key = "body " if what else ""
         found.append(exactly(f"{key}parameters", f"total params{what}", Fraction(total, 10**6), "M", 0, "", PROVED))
-        rows = _zero_2(total, gpus, number, factor) if stage == 2 else _zero_3(total, largest, gpus, number, factor)
+        rows = zero_2(total, gpus, number, release) if stage == 2 else zero_3(total, largest, gpus, number, factor)
         for name, said, size, rule in rows:
             found.append(exactly(key + name, f"{said}{what}", size, "GB", 2, rule, PROVED))
     if stage == 3:
@@ -158,25 +286,46 @@ def _deepspeed(costs: Costs, given: Conditions, options: Mapping[str, Value]) ->
     return found, ["What it calls GB is GiB. Activations are not among model states."]
 
 
-def _zero_2(total: int, gpus: int, number: int, factor: Fraction) -> list[tuple[str, str, Fraction, str]]:
-    cpu = total * max(Fraction(4 * gpus), 16 * factor) * Fraction(3, 2)
+def _largest(costs: Costs) -> int:
+    """The parameters of the module that has the most of its own: a matrix with its bias, or a stack of experts."""
+    if costs.formats.architecture is None:
+        raise Problem("no modules are known of this model", "leave out --framework")
+    sizes: dict[tuple[str, tuple[int, ...] | None], int] = {}
+    for m in modules(costs.counts, costs.formats.architecture):
+        end = m.holder if m.kind is Kind.STACK else m.name
+        for w in m.weights:
+            key = end.removesuffix(".weight").removesuffix(".bias"), w.layers
+            sizes[key] = sizes.get(key, 0) + int(w.count) // max(len(w.layers or (0,)), 1)
+    return max(sizes.values())
+
+
+def zero_2(total: int, gpus: int, number: int, release: tuple[int, ...]) -> list[tuple[str, str, Fraction, str]]:
+    """The rows of the second stage: key, words, bytes and rule."""
+    cpu = Fraction(total * max(4 * number, 16) * 3, 2)
+    whole_bytes = 2 if release >= GRADIENTS_SINCE else 4
+    gpu = whole_bytes * total + (20 - whole_bytes) * total // number
+    said = f"{whole_bytes} P + {20 - whole_bytes} P ÷ GPUs"
     return [
         ("gpu offload", "per GPU, offload_optimizer=cpu", Fraction(2 * total), "2 P"),
-        ("cpu offload", "per CPU, offload_optimizer=cpu", cpu, "P × max(4 GPUs, 16 ÷ nodes) × 1.5"),
-        ("gpu", "per GPU, offload_optimizer=none", 4 * total + Fraction(16 * total, number), "4 P + 16 P ÷ GPUs"),
+        ("cpu offload", "per CPU, offload_optimizer=cpu", cpu, "P × max(4 × all GPUs, 16) × 1.5"),
+        ("gpu", "per GPU, offload_optimizer=none", Fraction(gpu), said),
         ("cpu", "per CPU, offload_optimizer=none", Fraction(total * 4 * gpus * 3, 2), "P × 4 GPUs × 1.5"),
     ]
 
 
-def _zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) -> list[tuple[str, str, Fraction, str]]:
-    half = Fraction(3, 2)
+def zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) -> list[tuple[str, str, Fraction, str]]:
+    """The rows of the third stage: key, words, bytes and rule."""
+    half, most = Fraction(3, 2), Fraction(4 * gpus)
+    both, one = max(most, 18 * factor), max(most, 16 * factor)
+    said = "P × max(4 GPUs, {} ÷ nodes) × 1.5"
     return [
         ("gpu all", "per GPU, offload_param=cpu, offload_optimizer=cpu", Fraction(4 * largest), "4 × largest layer"),
         ("cpu all", "per CPU, both offloaded, zero_init=1", total * 18 * factor * half, "18 P ÷ nodes × 1.5"),
+        ("cpu all whole", "per CPU, both offloaded, zero_init=0", total * both * half, said.format(18)),
         (
             "gpu offload",
             "per GPU, offload_optimizer=cpu",
-            4 * largest + Fraction(2 * total, number),
+            Fraction(4 * largest + 2 * total // number),
             "4 × largest + 2 P ÷ GPUs",
         ),
         (
@@ -185,13 +334,20 @@ def _zero_3(total: int, largest: int, gpus: int, number: int, factor: Fraction) 
             total * 16 * factor * half,
             "16 P ÷ nodes × 1.5",
         ),
-        ("gpu", "per GPU, nothing offloaded", 4 * largest + Fraction(18 * total, number), "4 × largest + 18 P ÷ GPUs"),
+        ("cpu offload whole", "per CPU, offload_optimizer=cpu, zero_init=0", total * one * half, said.format(16)),
+        (
+            "gpu",
+            "per GPU, nothing offloaded",
+            Fraction(4 * largest + 18 * total // number),
+            "4 × largest + 18 P ÷ GPUs",
+        ),
         (
             "cpu",
             "per CPU, nothing offloaded, zero_init=1",
             Fraction(largest * 4 * gpus) * half,
             "largest × 4 GPUs × 1.5",
         ),
+        ("cpu whole", "per CPU, nothing offloaded, zero_init=0", total * most * half, "P × 4 GPUs × 1.5"),
     ]
 
 

@@ -21,6 +21,7 @@ from macros.api.training import train
 from macros.catalogue.presets import preset
 from macros.cli.arguments import parser
 from macros.cli.commands import engine_words
+from macros.counting import frameworks
 from macros.counting.conditions import Conditions
 from macros.counting.deploying import named
 from macros.counting.deployments import Figure
@@ -278,3 +279,46 @@ def test_torchtitan_counts_these_flops(model, attention, matrices):
     for each parameter of a matrix product, and 6 × layers × heads × (width of keys + of values) × tokens."""
     (flops,) = figures(as_printed(model, "torchtitan", "--training.seq-len 8192"), "flops")
     assert flops.least == 6 * matrices + 6 * attention * 8192
+
+
+ESTIMATED = json.loads((Path(__file__).parent.parent / "golden" / "estimators.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("row", ESTIMATED["megatron"], ids=lambda row: row["options"].replace(" ", ""))
+def test_megatron_estimates_this(row):
+    """By its own functions of six versions, in random settings: parameters, shards, and memory, as it prints them."""
+    answer = as_printed(row["config"], "megatron", row["options"])
+    found = {figure.key: figure for figure in answer.deployment.figures}
+    assert row["printed"].keys() >= {"total", "shard", "bytes"}
+    for key, said in row["printed"].items():
+        figure = found.pop(key)
+        unit = {"MB": 2**20}.get(figure.unit, 1)
+        digits = len(said.partition(".")[2])
+        assert abs(figure.least / unit - Fraction(said)) <= Fraction(51, 100) / 10**digits, (key, said)
+    assert not found.keys() & {"others", "activations", "sum"}
+
+
+@pytest.mark.parametrize("row", ESTIMATED["deepspeed"], ids=lambda row: f"{row['parameters']}-{row['version']}")
+def test_deepspeed_estimates_this(row):
+    """By its own functions of three versions, in random settings."""
+    total, largest, gpus, nodes = (row[key] for key in ("parameters", "largest", "gpus", "nodes"))
+    release = tuple(int(n) for n in row["version"].split("."))
+    second = {key: size for key, _, size, _ in frameworks.zero_2(total, gpus, gpus * nodes, release)}
+    third = {key: size for key, _, size, _ in frameworks.zero_3(total, largest, gpus, gpus * nodes, Fraction(1, nodes))}
+    of_cpu, of_gpu = zip(*row["zero2"])
+    assert [int(second[key]) for key in ("cpu offload", "cpu")] == list(of_cpu)
+    assert [int(second[key]) for key in ("gpu offload", "gpu")] == list(of_gpu)
+    names = [f"{key}{end}" for key in ("all", "offload", "") for end in ("", " whole")]
+    of_cpu, of_gpu = zip(*row["zero3"])
+    assert [int(third[f"cpu {name}".replace("  ", " ").strip()]) for name in names] == list(of_cpu)
+    assert [int(third[f"gpu {name.removesuffix(' whole')}".strip()]) for name in names] == list(of_gpu)
+
+
+@pytest.mark.parametrize(
+    ("model", "largest"),
+    [("llama3-8b", 128_256 * 4096), ("qwen3-30b-a3b", 128 * 3 * 768 * 2048), ("gpt2", 50_257 * 768)],
+)
+def test_the_largest_module_is_gathered(model, largest):
+    """A table, or the experts of a layer, which are one module."""
+    (figure,) = [f for f in as_printed(model, "deepspeed", "--stage 3").deployment.figures if f.key == "gpu all"]
+    assert figure.least == 4 * largest
