@@ -52,10 +52,12 @@ diffllama
 diffusion_gemma: diffusion_gemma_text
 distilbert
 doge
+domino
 domyn_edge: domynedge
 dory
 dots1
 dots3_note: dots3_note_text
+dspark
 eagle
 eagle3
 electra
@@ -172,6 +174,7 @@ pegasus_x
 persimmon
 phi
 phi3: phi3 phi3_v phi4_multimodal
+phi3small
 phimoe
 phixtral: phi-msft phixtral
 pix2struct: pix2struct_text_model

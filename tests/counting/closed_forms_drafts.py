@@ -41,6 +41,25 @@ def dflash(c):
     return Form(M * D * D + 2 * D + L * layer, 2 * L * K * H)
 
 
+def domino(c):
+    """DFlash's, a gated recurrent unit without biases, and a narrow network to the vocabulary."""
+    D, G, E, V = c["hidden_size"], c["gru_hidden_dim"], c["emb_dim"], c["vocab_size"]
+    form = dflash(c)
+    return form._replace(total=form.total + 3 * G * (D + G) + E * (D + G) + V * E)
+
+
+def dspark(c):
+    """DFlash's, two tables of the vocabulary, a gate or a recurrence, and a linear map to one number."""
+    D, R, kind = c["hidden_size"], c.get("markov_rank", 0), c.get("markov_head_type", "vanilla")
+    more = 2 * c["vocab_size"] * R
+    if R:
+        more += {"vanilla": 0, "gated": R * (D + R + 1), "rnn": 3 * R * (2 * R + D + 1)}[kind]
+    if c.get("enable_confidence_head"):
+        more += D + 1 + (R if c.get("confidence_head_with_markov") else 0)
+    form = dflash(c)
+    return form._replace(total=form.total + more)
+
+
 def assistant(c):
     D, L, N, _, H, F = sizes(c)
     wide, V, W = c.get("global_head_dim", 512), c["vocab_size"], c["backbone_hidden_size"]
@@ -49,7 +68,8 @@ def assistant(c):
     return Form(3 * W * D + heads + L * (gated(D, F) + 4 * D) + D + V * D, 0)
 
 
-FORMS = {"eagle": eagle, "eagle3": eagle3, "medusa": medusa, "dflash": dflash} | dict.fromkeys(
+FORMS = {"eagle": eagle, "eagle3": eagle3, "medusa": medusa, "dflash": dflash}
+FORMS |= {"domino": domino, "dspark": dspark} | dict.fromkeys(
     ("gemma4_assistant", "gemma4_unified_assistant"), assistant
 )
 
@@ -76,6 +96,16 @@ RANDOM = {
             fixed(backbone_hidden_size=(34, 79), global_head_dim=(12, 22), hidden_size_per_layer_input=0),
             fixed(tie_word_embeddings=True),
         ),
+    ),
+    "domino": both(
+        blocks(),
+        fixed(block_size=(6, 7), gru_hidden_dim=(11, 34), emb_dim=(5, 9)),
+        flags(num_target_features=(3, 4), attention_bias=BOOL, pure_draft_prefix_len=(1, 3), shift_label=BOOL),
+    ),
+    "dspark": both(
+        blocks(),
+        fixed(block_size=(2, 7), markov_rank=(7, 11), markov_head_type=("vanilla", "gated", "rnn")),
+        flags(num_target_features=(3, 4), enable_confidence_head=BOOL, confidence_head_with_markov=BOOL),
     ),
     "dflash": both(blocks(), fixed(block_size=(2, 7)), flags(num_target_features=(3, 4), attention_bias=BOOL)),
 }

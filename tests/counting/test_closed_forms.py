@@ -1281,6 +1281,14 @@ def phixtral(c):
     return Form(total, 2 * L * D, L * one, (E, c.get("num_experts_per_tok", 2)))
 
 
+def phi3small(c):
+    """One matrix for queries, keys and values and one for both halves, all with biases; two norms with shifts."""
+    D, L, N, K, H, _ = sizes(c)
+    F, width = c["ff_intermediate_size"], (N + 2 * K) * H
+    layer = (D + 1) * width + (D + 1) * D + (D + 1) * 2 * F + (F + 1) * D + 4 * D
+    return Form(ends(c, True) + L * layer + 2 * D, 2 * L * K * H)
+
+
 def spark(c):
     """A gate for each head, made from the layer's input."""
     D, L, N, K, H, F = sizes(c)
@@ -1657,6 +1665,7 @@ FORMS |= {
     "baichuan_m1": baichuan_m1,
     "hunyuan": hunyuan_large,
     **dict.fromkeys(("phi-msft", "phixtral"), phixtral),
+    "phi3small": phi3small,
     "openelm": openelm,
     "talkie": talkie,
     "lille-130m": lille,
@@ -2601,6 +2610,11 @@ RANDOM |= {
             fixed(num_local_experts=(2, 5), num_experts_per_tok=(1, 2)),
             flags(n_inner=(43, 47, None)),
         ),
+    ),
+    "phi3small": both(
+        fixed(vocab_size=(61, 67), hidden_size=(48, 96), num_hidden_layers=(1, 2, 5), num_attention_heads=(4, 12)),
+        fixed(num_key_value_heads=(2, 4), ff_intermediate_size=(43, 47), blocksparse_block_size=(2, 3)),
+        flags(dense_attention_every_n_layers=(2, 3, None), tie_word_embeddings=BOOL),
     ),
     "hunyuan": both(
         blocks(),

@@ -16,7 +16,15 @@ LLAMA = dict(model_type="llama", hidden_size=4096, num_hidden_layers=1, num_atte
 LLAMA |= dict(vocab_size=128256, intermediate_size=14336, rms_norm_eps=1e-5)
 EAGLE3 = LLAMA | {"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 32000}
 QWEN = LLAMA | {"model_type": "qwen3", "head_dim": 128}
+BLOCKS = ("dflash", "domino", "dspark")
 DFLASH = QWEN | {"architectures": ["DFlashDraftModel"], "block_size": 16, "dflash_config": {"target_layer_ids": [1, 9]}}
+OF_DOMINO = {"projector_type": "domino", "mask_token_id": 3, "target_layer_ids": [1, 9, 17, 25, 33], "emb_dim": 256}
+OF_DOMINO |= {"pure_draft_prefix_len": 1, "gru_hidden_dim": 1024, "shift_label": True}
+OF_DSPARK = {"projector_type": "dspark", "mask_token_id": 3, "target_layer_ids": [1, 9, 17, 25, 33]}
+OF_DSPARK |= {"markov_rank": 256, "markov_head_type": "vanilla", "attention_mode": "gqa"}
+OF_DSPARK |= {"confidence_head_alpha": 1.0, "confidence_head_with_markov": True, "enable_confidence_head": True}
+DOMINO = DFLASH | {"architectures": ["DominoDraftModel"], "emb_dim": 256, "dflash_config": OF_DOMINO}
+DSPARK = DFLASH | {"architectures": ["DSparkDraftModel"], "block_size": 7, "dflash_config": OF_DSPARK}
 
 
 @pytest.mark.parametrize("name", drafts())
@@ -36,7 +44,7 @@ def test_a_text_in_parts_is_the_text(name, cuts):
     for part in np.split(g.ids, cuts):
         out, cache = logits(g.architecture, g.config, Arrays(g.tensors), part, cache)
         rows.append(out)
-    close(rows[-1] if g.architecture.name == "dflash" else np.concatenate(rows), g.logits)
+    close(rows[-1] if g.architecture.name in BLOCKS else np.concatenate(rows), g.logits)
     kept = sum(array.size for array in cache.kept.values())
     assert 2 * kept == g.model.counts.cache_bytes(len(g.ids))
 
@@ -111,6 +119,16 @@ def test_the_assistant_of_gemma_4_e4b():
     assert counts.cache_bytes(4096) == 0
 
 
+def test_what_domino_and_dspark_add_to_dflash():
+    """The sizes of SpecForge's configs for Qwen3-8B."""
+    sizes = {"vocab_size": 151936, "num_hidden_layers": 5, "intermediate_size": 12288}
+    plain = make("it", DFLASH | sizes | {"dflash_config": {"target_layer_ids": OF_DSPARK["target_layer_ids"]}}).counts
+    domino, dspark = make("it", DOMINO | sizes).counts, make("it", DSPARK | sizes).counts
+    assert domino.total - plain.total == 3 * 1024 * (4096 + 1024) + 256 * (4096 + 1024) + 151936 * 256
+    assert dspark.total - plain.total == 2 * 151936 * 256 + 4096 + 256 + 1
+    assert domino.cache_bytes_per_token() == dspark.cache_bytes_per_token() == plain.cache_bytes_per_token()
+
+
 @pytest.mark.parametrize(
     "raw, kind",
     [
@@ -121,6 +139,8 @@ def test_the_assistant_of_gemma_4_e4b():
         ({"model_type": "medusa", "architectures": ["MedusaModel"], "num_heads": 4, "num_hidden_layers": 1}
          | {"hidden_size": 40, "vocab_size": 90, "truncated_vocab_size": 50}, "medusa"),
         (DFLASH, "dflash"),
+        (DOMINO, "domino"),
+        (DSPARK, "dspark"),
         ({"speculators_model_type": "eagle3", "transformer_layer_config": LLAMA, "draft_vocab_size": 90}, "eagle3"),
     ],
 )  # fmt: skip
@@ -172,7 +192,12 @@ def test_what_the_spelling_decides():
         ({"speculators_model_type": "dflash", "architectures": ["DFlashDraftModel"]}, "of speculators' heads EAGLE-3"),
         ({"speculators_model_type": "eagle", "architectures": ["EagleSpeculator"]}, "EAGLE over other layers"),
         (LLAMA | {"architectures": ["EagleMistralForCausalLM"]}, "EAGLE over other layers"),
+        (LLAMA | {"architectures": ["Qwen3DSparkModel"]}, "DSpark"),
         (LLAMA | {"architectures": ["DSparkDraftModel"]}, "DSpark"),
+        (DOMINO | {"dflash_config": OF_DOMINO | {"pure_draft_prefix_len": 15}}, "no scores of a block are corrected"),
+        (DOMINO | {"dflash_config": OF_DOMINO | {"projector_type": "dspark"}}, "a variant of DFlash"),
+        (DSPARK | {"dflash_config": OF_DSPARK | {"markov_head_type": "gatd"}}, "did you mean 'gated'|gated"),
+        (DSPARK | {"dflash_config": OF_DSPARK | {"markov_rank": 0}}, "without a markov_rank"),
         (LLAMA | {"architectures": ["HydraModel"]}, "Hydra"),
     ],
 )

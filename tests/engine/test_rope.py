@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from macros.catalogue.presets import make
 from macros.engine.architectures.rope_config import fold_rope, fold_rope_by_layer_type, read_rope
 from macros.engine.dims import Dim
 from macros.engine.errors import Problem
@@ -253,3 +254,19 @@ def test_widths_that_do_not_fit():
         rope_table(POSITIONS, 21, Rope())
     with pytest.raises(Problem, match="short_factor has 11 numbers"):
         rope_table(POSITIONS, 20, read_rope(LONGROPE | {"original_max_position_embeddings": 9, "factor": 2}))
+
+
+def test_a_stretched_embedding_may_have_an_amplitude_for_each_length():
+    """Phi-3-small for 128K tokens: one amplitude within the trained 8,192 tokens, another beyond."""
+    sizes = dict(model_type="phi3small", vocab_size=61, hidden_size=24, num_hidden_layers=1, num_attention_heads=6)
+    table = dict(type="su", original_max_position_embeddings=8192, short_factor=[1.0, 1.5], long_factor=[3.0, 9.0])
+    table |= dict(short_mscale=1.05, long_mscale=1.19)
+    rope = make(
+        "it",
+        sizes
+        | dict(num_key_value_heads=2, ff_intermediate_size=40, max_position_embeddings=131072)
+        | {"rope_scaling": table},
+    ).config.rope
+    for longest, amplitude in ((8191, 1.05), (8192, 1.19)):
+        cos, sin = rope_table(np.array([0, longest]), 4, rope)
+        assert np.allclose(cos**2 + sin**2, amplitude**2, rtol=1e-6)

@@ -88,7 +88,11 @@ EXCEPTIONS: tuple[tuple[str, str, str], ...] = (
     ("catalogue/gguf_tokenizer.py", "dbrx gpt2 hunyuan lfm2 llama olmo qwen2", "the same"),
     ("engine/architectures/molmo2.py", "olmo qwen3", "values of one of its keys"),
     ("engine/architectures/llada.py", "llama", "a value of one of its keys"),
-    ("engine/architectures/drafts.py", "eagle eagle3 medusa dflash", "methods of drafting, which only a class says"),
+    (
+        "engine/architectures/drafts.py",
+        "eagle eagle3 medusa dflash domino dspark",
+        "methods of drafting, which only a class says",
+    ),
     ("engine/architectures/drafts.py", "gemma4_assistant gemma4_unified_assistant qwen3", "values of a head's keys"),
     ("engine/architectures/", "bert bert-generation roberta deberta", "beginnings of tensors' names, values of keys"),
     ("engine/architectures/encoder_decoder.py", "camembert xlm-roberta", "values of two of its keys"),

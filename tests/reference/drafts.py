@@ -1,4 +1,5 @@
-"""Draft heads as their makers' code builds them: `python -m tests.reference.drafts FOLDER`, from the repository.
+"""Draft heads as their makers' code builds them: `python -m tests.reference.drafts FOLDER [NAME ...]`, from
+the repository.
 
 FOLDER holds the repositories EAGLE (SafeAILab), Medusa (FasterDecoding), dflash (z-lab), SpecForge (sgl-project) and
 speculators (vllm-project), whose modules are run as they are. Each small config, and random variants of it, become a
@@ -45,6 +46,8 @@ class Made(NamedTuple):
     run: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
     target: nn.ModuleDict
     width: int
+    counted: Callable[[torch.Tensor, torch.Tensor], Any] | None = None  # what has its FLOPs, if not `run`
+    hidden: Callable[[torch.Tensor, torch.Tensor], tuple[torch.Tensor, torch.Tensor]] | None = None  # of a block
 
 
 def target(raw: dict[str, Any], *names: str) -> nn.ModuleDict:
@@ -160,6 +163,55 @@ def dflash_of_specforge(raw: dict[str, Any]) -> Made:
     return _dflash(raw, DFlashDraftModel)
 
 
+def domino(raw: dict[str, Any]) -> Made:
+    """Its own loop applies its correction to the whole block for each token; the counted one once."""
+    from specforge.modeling.draft.domino import DominoDraftModel
+
+    made = _dflash(raw, DominoDraftModel)
+    head, other, size = made.head, made.target, raw["block_size"]
+    first, shift = head.pure_draft_prefix_len, 0 if head.shift_label else 1
+
+    def run(ids: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        out, block = made.hidden(ids, x)
+        base, rows = other["lm_head"](out), []
+        for place in range(1, size):
+            before = other["embed_tokens"](block)[:, None]
+            final = head.apply_logits_head(base[:, None], prev_token_embeddings=before, hidden_states=out[:, None])
+            rows.append(final[:, 0, place - 1 + shift])
+            block[:, place] = rows[-1].argmax(-1)
+        return torch.stack(rows, 1)[:, None]
+
+    def once(ids: torch.Tensor, x: torch.Tensor) -> None:
+        out, block = made.hidden(ids, x)
+        out = out[:, shift : shift + size - 1]
+        other["lm_head"](out)
+        states = head.prefix_gru(other["embed_tokens"](block[:, : size - 1]))[0]
+        head.embed_proj(torch.cat([out[:, first:], states[:, first:]], -1))
+
+    return made._replace(run=run, counted=once)
+
+
+def dspark(raw: dict[str, Any]) -> Made:
+    from specforge.modeling.draft.dspark import DSparkDraftModel
+
+    made = _dflash(raw, DSparkDraftModel)
+    head, other, size = made.head, made.target, raw["block_size"]
+
+    def run(ids: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        out, block = made.hidden(ids, x)
+        out = out[:, 1 - size :]
+        scores, tokens = other["lm_head"](out), block[:, :-1]
+        if head.markov_head is not None:
+            chosen, scores = head.markov_head.sample_block_tokens(
+                scores, first_prev_token_ids=block[:, 0], hidden_states=out
+            )
+            tokens = torch.cat([block[:, :1], chosen[:, :-1]], 1)
+        head.predict_confidence(out, prev_token_ids=tokens)
+        return scores[:, None]
+
+    return made._replace(run=run)
+
+
 def _dflash(raw: dict[str, Any], cls: type[nn.Module]) -> Made:
     from specforge.algorithms.common.dflash_family_model import create_dflash_sdpa_mask
 
@@ -167,9 +219,10 @@ def _dflash(raw: dict[str, Any], cls: type[nn.Module]) -> Made:
     size, mask = raw["block_size"], raw["dflash_config"]["mask_token_id"]
     window = raw.get("sliding_window") if "sliding_attention" in raw["layer_types"] else None
 
-    def run(ids: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+    def hidden(ids: torch.Tensor, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         tokens = ids.shape[1]
-        block = other["embed_tokens"](torch.cat([ids[:, -1:], torch.full((1, size - 1), mask)], 1))
+        of_block = torch.cat([ids[:, -1:], torch.full((1, size - 1), mask)], 1)
+        block = other["embed_tokens"](of_block)
         positions = torch.arange(tokens + size)[None]
         if window is None:
             out = head(positions, noise_embedding=block, target_hidden=x)
@@ -180,13 +233,24 @@ def _dflash(raw: dict[str, Any], cls: type[nn.Module]) -> Made:
                 for kind, width in (("full_attention", None), ("sliding_attention", window))
             }
             out = head(positions, attention_mask=masks, noise_embedding=block, target_hidden=x)
-        return other["lm_head"](out[:, 1 - size :])[:, None]
+        return out, of_block
 
-    return Made(head, run, other, len(raw["dflash_config"]["target_layer_ids"]) * raw["hidden_size"])
+    def run(ids: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return other["lm_head"](hidden(ids, x)[0][:, 1 - size :])[:, None]
+
+    width = len(raw["dflash_config"]["target_layer_ids"]) * raw["hidden_size"]
+    return Made(head, run, other, width, hidden=hidden)
 
 
 LAYERS = dict(hidden_size=24, intermediate_size=40, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=1e-4)
 OF_LLAMA = dict(model_type="llama", vocab_size=61, max_position_embeddings=64, rope_theta=700.0) | LAYERS
+
+OF_BLOCKS = OF_LLAMA | {"model_type": "qwen3", "num_hidden_layers": 2, "head_dim": 10, "num_target_layers": 11}
+OF_BLOCKS |= {"attention_bias": False, "layer_types": ["full_attention"] * 2, "sliding_window": None}
+OF_DOMINO = {"projector_type": "domino", "mask_token_id": 60, "target_layer_ids": [1, 4, 8], "emb_dim": 9}
+OF_DOMINO |= {"gru_hidden_dim": 13, "pure_draft_prefix_len": 1, "shift_label": True}
+OF_DSPARK = {"projector_type": "dspark", "mask_token_id": 60, "target_layer_ids": [1, 4, 8], "markov_rank": 7}
+OF_DSPARK |= {"confidence_head_alpha": 1.0, "attention_mode": "gqa"}
 
 SMALL: dict[str, tuple[Callable[[dict[str, Any]], Made], dict[str, Any], dict[str, list[Any]]]] = {
     "eagle": (
@@ -245,6 +309,38 @@ SMALL: dict[str, tuple[Callable[[dict[str, Any]], Made], dict[str, Any], dict[st
         | {"dflash_config": {"mask_token_id": 60, "target_layer_ids": [1, 4, 8]}},
         {"block_size": [2, 4, 5], "sliding_window": [5, 7, 9]},
     ),
+    "domino": (
+        domino,
+        OF_BLOCKS | {"architectures": ["DominoDraftModel"], "block_size": 6} | {"dflash_config": OF_DOMINO},
+        {
+            "dflash_config": [
+                OF_DOMINO | {"pure_draft_prefix_len": first, "shift_label": shift, "gru_hidden_dim": width}
+                for first in (0, 1, 3)
+                for shift in (True, False)
+                for width in (13, 24)
+            ],
+            "block_size": [5, 6, 8],
+        },
+    ),
+    **{
+        f"dspark_{kind}": (
+            dspark,
+            OF_BLOCKS
+            | {"architectures": ["DSparkDraftModel"], "block_size": 5}
+            | {"dflash_config": OF_DSPARK | {"markov_head_type": kind, "confidence_head_with_markov": kind == "gated"}},
+            {
+                "dflash_config": [
+                    OF_DSPARK | {"markov_head_type": kind, "markov_rank": rank, "enable_confidence_head": estimates}
+                    for rank in (0, 7, 11)
+                    for estimates in (True, False)
+                ],
+                "num_attention_heads": [6, 12],
+                "num_key_value_heads": [2, 3],
+                "block_size": [2, 5, 8],
+            },
+        )
+        for kind in ("vanilla", "gated", "rnn")
+    },
 }
 SIZES = {
     "vocab_size": [61, 67],
@@ -287,6 +383,8 @@ def compared(name: str, raw: dict[str, Any], seed: int) -> tuple[float, dict[str
     ids = torch.randint(0, vocabulary, (1, PROMPT), generator=generator)
     states = torch.randn(1, PROMPT, made.width, generator=generator)
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        (made.counted or made.run)(ids, states)
+    with torch.no_grad():
         reference = made.run(ids, states)[0].numpy()
     assert counter.get_total_flops() == flops(ours), (counter.get_total_flops(), flops(ours))
     start = Cache(states=states[0].numpy())
@@ -303,7 +401,7 @@ def flops(ours: Model) -> int:
     """FLOPs of a step over the prompt with the scores for each token; a block has them anyway."""
     root, values = ours.counts.trace.root, ours.counts.values(T=1, S=1)
     heads = (node.flops.at(values) for node in root.children if node.role is Role.UNEMBED)
-    more = 0 if ours.architecture.name == "dflash" else PROMPT - 1
+    more = 0 if ours.architecture.name in ("dflash", "domino", "dspark") else PROMPT - 1
     return ours.counts.flops_at(PROMPT, PROMPT) + more * sum(heads)
 
 
@@ -312,7 +410,7 @@ def varied(name: str, chance: random.Random) -> tuple[dict[str, Any], dict[str, 
     _, raw, keys = SMALL[name]
     changes = {key: chance.choice(values) for key, values in keys.items()}
     inner = raw.get("transformer_layer_config", raw)
-    sizes = {key: chance.choice(values) for key, values in SIZES.items() if key in inner}
+    sizes = {key: chance.choice(values) for key, values in SIZES.items() if key in inner and key not in keys}
     if inner is not raw:
         return changes | {"transformer_layer_config": inner | sizes}, raw | changes | {
             "transformer_layer_config": inner | sizes
@@ -342,11 +440,14 @@ def stand_ins(folder: Path) -> None:
     AutoTokenizer.from_pretrained = lambda *given, **more: None
 
 
-def main(folder: str) -> None:
+def main(folder: str, *names: str) -> None:
     warnings.simplefilter("ignore")
     stand_ins(Path(folder).resolve())
     chance, rows = random.Random(SEED), {}
-    for name, (_, raw, _) in SMALL.items():
+    if names:
+        rows = json.loads((DRAFTS / "tensors.json").read_text("utf-8"))
+    for name in names or SMALL:
+        raw = SMALL[name][1]
         worst, arrays, row = compared(name, raw, SEED)
         DRAFTS.mkdir(exist_ok=True)
         np.savez_compressed(DRAFTS / f"{name}.npz", config_json=json.dumps(raw), **arrays)
@@ -357,6 +458,7 @@ def main(folder: str) -> None:
             worst = max(worst, difference)
             rows[name].append([changes, *row])
         print(f"{name}: {worst:.1e}")
+    rows = {name: rows[name] for name in SMALL if name in rows}
     lines = (f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, of)) + "\n]" for name, of in rows.items())
     (DRAFTS / "tensors.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
@@ -28,7 +29,7 @@ from .own import SEED, listed, own_model
 TYPES = {
     name: name
     for name in """
-    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear hunyuan rwkv7
+    spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear hunyuan rwkv7 phi3small
 """.split()
 } | {"phi-msft": "phixtral"}
 OF_VLM = ("xing4_0",)  # which mlx-vlm has
@@ -43,7 +44,16 @@ def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
     if model_type == "phi-msft":  # mlx-lm's keys are not those of the files
         published = {"vocab_size": "num_vocab", "n_embd": "model_dim", "n_layer": "num_layers", "n_head": "num_heads"}
         raw = {published.get(name, name): value for name, value in raw.items()}
-    model = module.Model(module.ModelArgs.from_dict(raw))
+    settings = module.ModelArgs.from_dict(raw)
+    if model_type == "phi3small":  # mlx-lm takes blocks of 32 or 64 alone: set afterwards
+        settings.blocksparse_block_size = 32
+    model = module.Model(settings)
+    if model_type == "phi3small":
+        model._dummy_tokenizer_ids = mx.array([], dtype=mx.int32)  # those of the published tokenizer
+        for layer in model.layers:
+            layer.self_attn.blocksparse_block_size = raw["blocksparse_block_size"]
+            # Its mask is true and false, where the sum wants 0 and minus infinity.
+            layer.self_attn._block_sparse_attention = with_added_mask(layer.self_attn._block_sparse_attention)
     if model_type == "bailing_moe_linear":
         # mlx-lm gives each layer the decay of the one before; see lightning.py for why it is its own here.
         last = raw["num_hidden_layers"] - 1
@@ -52,6 +62,15 @@ def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
                 damped = 1 - max(0, i - 1) / last + 1e-5
                 layer.attention._slope = layer.attention._slope * (1 - i / last + 1e-5) / damped
     return model
+
+
+def with_added_mask(attention: Callable[..., mx.array]) -> Callable[..., mx.array]:
+    """An attention that adds its mask to its scores, given one of true and false."""
+
+    def call(*args: Any, mask: mx.array, **others: Any) -> mx.array:
+        return attention(*args, mask=mx.where(mask, 0.0, -mx.inf), **others)
+
+    return call
 
 
 def compared(model_type: str) -> float:
@@ -67,7 +86,9 @@ def compared(model_type: str) -> float:
     published = {name: mx.array(array) for name, array in arrays.items()}
     published = theirs.sanitize(published) if hasattr(theirs, "sanitize") else published
     theirs.load_weights(list(published.items()), strict=True)  # each name and shape, no more and no less
-    ids = rng.integers(0, raw["vocab_size"], (1, PROMPT))
+    # Past the last whole block, mlx-lm's mask stands at other rows.
+    block = raw.get("blocksparse_block_size", 1)
+    ids = rng.integers(0, raw["vocab_size"], (1, PROMPT + -PROMPT % block))
     out = theirs(mx.array(ids))
     reference = np.array(getattr(out, "logits", out))
     mine, _ = logits(ours.architecture, ours.config, Arrays(arrays), ids[0])

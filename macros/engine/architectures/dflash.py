@@ -7,7 +7,8 @@ LM head are the target's.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from collections.abc import Sequence
+from typing import Any, ClassVar, cast
 
 import numpy as np
 
@@ -47,6 +48,10 @@ class DFlash(Llama):
     }
 
     caveat = Eagle.caveat
+    # The keys of `dflash_config` that a variant reads, its own name there, and those that change nothing.
+    variant: ClassVar[str | None] = None
+    of_variant: ClassVar[Sequence[str]] = ()
+    of_training: ClassVar[Sequence[str]] = ()
 
     @classmethod
     def prepare(cls, raw: Raw) -> Raw:
@@ -54,7 +59,12 @@ class DFlash(Llama):
         raw = super().prepare(raw)
         table: object = raw.pop("dflash_config", None)
         inside: dict[str, Any] = dict(cast("dict[str, Any]", table)) if isinstance(table, dict) else {}
-        others = [name for name, value in inside.items() if name not in IN_TABLE and value]
+        others = [
+            name
+            for name, value in inside.items()
+            if name not in (*IN_TABLE, *cls.of_variant, *cls.of_training) and value
+            if (name, value) != ("projector_type", cls.variant)
+        ]
         if others:
             raise Problem(
                 f"dflash_config.{others[0]} = {shorten(inside[others[0]])}: a variant of DFlash",
@@ -63,8 +73,9 @@ class DFlash(Llama):
         ids: object = inside.get("target_layer_ids")
         if isinstance(ids, list):
             raw.setdefault("num_target_features", len(cast("list[object]", ids)))
-        if inside.get("mask_token_id") is not None:
-            raw.setdefault("mask_token_id", inside["mask_token_id"])
+        for name in ("mask_token_id", *cls.of_variant):
+            if inside.get(name) is not None:
+                raw.setdefault(name, inside[name])
         return raw
 
     def check(self) -> None:
@@ -85,17 +96,21 @@ def forward(w: Weights, ids: Array, c: DFlash, cache: KVCache, last: bool = True
 
     The tokens are those after the hidden states: only the last one is read.
     """
+    x = block(w, ids, c, cache)
+    return unembed(x[1:], w.of_target(), HEAD, c.vocab_size, last=False)[None]
+
+
+def block(w: Weights, ids: Array, c: DFlash, cache: KVCache) -> Array:
+    """The vectors of a block, its first token known: [T], and hidden states of M layers [T M·D] -> [B D]."""
     tokens = ids.shape[0]
     states = cache.hidden_states(tokens, c.n_features * c.d_model)
     context = rms_norm(linear(states, w, "fc", c.d_model), w, "hidden_norm", c.norm_eps)
-    block = np.concatenate([last_row(ids), np.arange(c.draft_block_size - 1, like=ids) * 0 + c.mask_token_id])
-    x = embed(block, w.of_target(), EMBEDDING, c.vocab_size, c.d_model)
+    tokens_of_block = np.concatenate([last_row(ids), np.arange(c.draft_block_size - 1, like=ids) * 0 + c.mask_token_id])
+    x = embed(tokens_of_block, w.of_target(), EMBEDDING, c.vocab_size, c.d_model)
     table = rope_table(np.arange(tokens + c.draft_block_size, like=ids) + cache.length, c.d_head, c.rope)
     for mask, w_layer, cache_layer in w.layers("layers", c.masks, cache):
         x = layer(x, context, w_layer, cache_layer, c, mask, table)
-    x = rms_norm(x, w, "norm", c.norm_eps)
-    scores = unembed(x[1:], w.of_target(), HEAD, c.vocab_size, last=False)
-    return scores[None]
+    return rms_norm(x, w, "norm", c.norm_eps)
 
 
 @step(Role.LAYER)

@@ -15,7 +15,14 @@ from ..errors import Problem, shorten
 from ..keys import text_table
 
 # The maker's name for each covered kind, by its type here.
-KINDS = {"eagle": "EAGLE", "eagle3": "EAGLE-3", "medusa": "Medusa", "dflash": "DFlash"}
+KINDS = {
+    "eagle": "EAGLE",
+    "eagle3": "EAGLE-3",
+    "medusa": "Medusa",
+    "dflash": "DFlash",
+    "domino": "Domino",
+    "dspark": "DSpark",
+}
 ASSISTANTS = "gemma4_assistant", "gemma4_unified_assistant"
 COUNTED = (*KINDS, *ASSISTANTS)
 
@@ -36,6 +43,8 @@ CLASSES = {
     **dict.fromkeys(("PEagleDraftModel", "PeagleLlamaForCausalLM", "PeagleQwen3ForCausalLM"), "eagle3"),
     "MedusaModel": "medusa",
     "DFlashDraftModel": "dflash",
+    "DominoDraftModel": "domino",
+    "DSparkDraftModel": "dspark",
 }
 # The class that the makers of EAGLE and Medusa write beside keys that no other model has.
 PLAIN = ("LlamaForCausalLM", "Qwen2ForCausalLM", "Qwen3ForCausalLM", "MixtralForCausalLM")
@@ -58,6 +67,8 @@ OTHERS = {
     "speculator": "speculative decoding",
     "draft": "speculative decoding",
 }
+# Variants of DFlash, whose config has a table of their own keys.
+WITH_TABLE = ("domino", "dspark")
 OTHER_KEYS = ("eagle_config", "speculators_model_type")
 LAYER = "transformer_layer_config"  # the table of speculators' configs with the keys of the layers
 OF_GEMMA = (
@@ -97,7 +108,9 @@ def as_draft(raw: Mapping[str, Any], classes: Sequence[str]) -> Mapping[str, Any
     kept = "eagle3" if kept == "peagle" else kept
     named = classes[0] if classes else ""
     kind = CLASSES.get(named)
-    if kind is None and named in ("", *PLAIN):
+    if kind in WITH_TABLE and not isinstance(raw.get("dflash_config"), Mapping):
+        kind = None  # vLLM calls DeepSeek-V4's module so
+    elif kind is None and named in ("", *PLAIN):
         by_key = next((OF_KEY[name] for name in OF_KEY if raw.get(name) is not None), None)
         known = [name for name in (given, kept) if isinstance(name, str) and name in KINDS]
         kind = known[0] if known else by_key

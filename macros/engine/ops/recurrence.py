@@ -35,7 +35,7 @@ class Mixed(Struct, frozen=True):
 
 
 # A recurrent state: one array or several.
-State = TypeVar("State", Array, tuple[Array, Array, Array])
+State = TypeVar("State", Array, tuple[Array, Array], tuple[Array, Array, Array])
 
 
 def scan(body: Callable[..., tuple[State, Array]], state: State, xs: tuple[Array, ...]) -> tuple[State, Array]:

@@ -20,7 +20,8 @@ class Rope:
     """The speed at which each pair of a head's elements rotates with the position, and the part of a head that rotates.
 
     `scaling` names a row of `SCALINGS`, `more` holds that row's own numbers and `divisors` its numbers for each pair.
-    `partial` is the share of a head that rotates, its first part; cosines and sines are multiplied by `amplitude`.
+    `partial` is the share of a head that rotates, its first part; cosines and sines are multiplied by `amplitude`, or
+    by `longer` in texts beyond the trained length, if that is another number.
     With `may_be_odd`, a head whose width is odd is counted, though it cannot run.
     """
 
@@ -32,6 +33,7 @@ class Rope:
     amplitude: float = 1.0
     divisors: Mapping[str, tuple[float, ...]] = field(default_factory=dict[str, tuple[float, ...]], hash=False)
     may_be_odd: bool = False
+    longer: float | None = None
 
     def turning(self, head: int, counted: bool = True) -> int:
         """The number of a head's elements that rotate. Raises `Problem` if they make no pairs."""
@@ -147,7 +149,11 @@ def rope_table(positions: Array, width: int, rope: Rope, faster: Array | None = 
     frequencies = rope.frequencies(rope.turning(width), positions)
     angles = np.einsum("t,w->tw", positions, frequencies if faster is None else frequencies * faster)
     cos, sin = np.cos(angles), np.sin(angles)
-    if rope.amplitude != 1:
+    if rope.longer is not None:
+        is_long = positions[-1:] + 1 > rope.more["original_max_position_embeddings"]
+        amplitude = np.where(is_long, rope.longer, rope.amplitude)
+        cos, sin = cos * amplitude, sin * amplitude
+    elif rope.amplitude != 1:
         cos, sin = cos * rope.amplitude, sin * rope.amplitude
     return cos.astype(np.float32), sin.astype(np.float32)
 
