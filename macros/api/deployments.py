@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from ..catalogue.models import Model
 from ..counting import deploying
@@ -18,6 +18,7 @@ from ..counting.costs import of as costs_of
 from ..counting.deployments import Card, Deployment, Figure, Place, quoted
 from ..counting.engine_options import Value, words_of
 from ..counting.serving import How, Term
+from ..counting.sglang import TOWER
 from ..counting.vllm_options import MODEL_DRAFTS
 from ..engine.errors import Problem, nearest, shorten
 from ..views.kit.rounding import decimal_bytes, decimal_range
@@ -173,6 +174,18 @@ def command_of(engine: str, model: str, words: Sequence[str]) -> str:
     return " ".join([deploying.COMMANDS[engine], quoted((model,)), quoted(tuple(words))]).strip()
 
 
+def _tower(model: Model) -> list[int] | None:
+    """Layers and width of the tower of images, as SGLang reads them in the config: empty without one, None if the
+    config does not state them."""
+    table = model.whole.get("vision_config")
+    if not isinstance(table, Mapping):
+        has_tower = model.parts is not None and any(name == "vision_config" for name, _ in model.parts.left_out)
+        return None if has_tower else []
+    sizes = cast("Mapping[str, Any]", table)
+    layers, width = sizes.get("num_hidden_layers", 24 if "depth" in sizes else None), sizes.get("hidden_size")
+    return [layers, width] if isinstance(layers, int) and isinstance(width, int) else None
+
+
 def served_by(
     model: Model,
     given: Conditions,
@@ -185,6 +198,8 @@ def served_by(
     """A model served by an engine with options as words of its command line, beside a host with so much memory. Raises
     `Problem`."""
     values, _ = deploying.options(engine, words)
+    if engine == "sglang" and (tower := _tower(model)) is not None:
+        values[TOWER] = tower
     cards = [] if on is None else devices(on, given.devices)
     deployment = deploying.deploy(
         engine,

@@ -62,6 +62,8 @@ CACHE_TYPES = {
     "fp8_e5m2": 1,
     "fp8_e4m3": 1,
 }
+# Among options, layers and width of the model's image tower, as its config states them.
+TOWER, USUAL_LAYERS, USUAL_WIDTH = "tower", 24, 1024
 IS_TRIED = "tried"  # among options: a change is being tried
 STATE_TYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 EAGLES = ("eagle", "eagle3", "nextn", "standalone", "none", "ngram", "dflash")
@@ -97,6 +99,8 @@ OPTIONS = (
     Option(
         "draft_model", ("--speculative-draft-model-path", "--speculative-draft-model"), TEXT, "the draft, for DFlash"
     ),
+    Option("images", ("--enable-multimodal",), SWITCH, "images, for a model whose tower is left out otherwise"),
+    Option("no_images", ("--language-model-only", "--language-only"), SWITCH, "no images: the share is larger"),
     # not an option of its own: it reads them in the draft's config
     Option("draft_layers", ("--speculative-draft-layers",), WHOLE, "layers of the draft; 1"),
 )
@@ -262,7 +266,9 @@ def deploy(
         return deploy(costs, given, tried, cards, version, longest, draft).request[0]
 
     share = options.get("share")
-    shares = (share, share) if isinstance(share, Fraction) else _shares(options, cards, pools, tensor, split, longest)
+    shares = (
+        (share, share) if isinstance(share, Fraction) else _shares(costs, options, cards, pools, tensor, split, longest)
+    )
     loaded = weights + rotary + of_weights
     rests = [_rest(cards, loaded, fraction) for fraction in shares]
     low, high = [
@@ -290,6 +296,7 @@ def deploy(
             _notes(
                 pools,
                 shares if cards and not isinstance(share, Fraction) else None,
+                tower_share(costs, options),
                 text(options, "draft", "") == "dflash" and not beside,
             )
         ),
@@ -319,8 +326,31 @@ def _in_room(
     return {**found, "slots": held.slots} if pools.slot else found
 
 
+def tower_share(costs: Costs, options: Mapping[str, Value]) -> Fraction | None:
+    """The part of the share that a model that takes images keeps, by the size of its tower; 1 for one that takes none,
+    None if the tower is not known (`adjust_mem_fraction_for_vlm` in arg_groups/memory_hook.py)."""
+    this = costs.formats.architecture
+    is_off = this is not None and not this.images_in_sglang and not switch(options, "images", False)
+    if is_off or switch(options, "no_images", False):
+        return Fraction(1)
+    sizes = options.get(TOWER)
+    if not isinstance(sizes, list):
+        return None
+    if not sizes:
+        return Fraction(1)
+    ratio = Fraction(sizes[0] * sizes[1] ** 2, USUAL_LAYERS * USUAL_WIDTH**2)
+    factor = max(Fraction(8, 10), min(Fraction(105, 100), 1 - (ratio - 1) / 10))
+    return Fraction(95, 100) * factor
+
+
 def _shares(
-    options: Mapping[str, Value], cards: Sequence[Card], pools: Pools, tensor: int, split: Split, longest: int
+    costs: Costs,
+    options: Mapping[str, Value],
+    cards: Sequence[Card],
+    pools: Pools,
+    tensor: int,
+    split: Split,
+    longest: int,
 ) -> tuple[Fraction, Fraction]:
     """--mem-fraction-static where no option gives it: what the largest step and its graphs leave, with three decimals;
     least with the graphs of prompts, which CUDA has, but not for every model, and on AMD with aiter's attention, for
@@ -350,7 +380,8 @@ def _shares(
     low, high = [max(Fraction(int((memory - one) / memory * 1000 + Fraction(1, 2)), 1000), Fraction(0)) for one in ends]
     if whole(options, "length", longest) > 8192 and any(card.vendor == "AMD" for card in cards):
         low *= Fraction(85, 100)
-    return low, high
+    part = tower_share(costs, options)
+    return (low, high) if part is None else (low * part, high * part)
 
 
 def _rest(cards: Sequence[Card], loaded: int, share: Fraction) -> int:
@@ -637,8 +668,16 @@ def _advice(
     return found
 
 
-def _notes(pools: Pools, shares: tuple[Fraction, Fraction] | None, has_uncounted: bool) -> list[str]:
-    """Remarks; `shares`: the ends of a share that no option gives."""
+def _said_of_images(part: Fraction | None) -> str:
+    if part is None:
+        return ", and for a model that takes images 0.76 to 0.9975 of that"
+    return "" if part == 1 else f", with {decimal(part)} of it for the tower of images"
+
+
+def _notes(
+    pools: Pools, shares: tuple[Fraction, Fraction] | None, of_tower: Fraction | None, has_uncounted: bool
+) -> list[str]:
+    """Remarks; `shares`: the ends of a share that no option gives, `of_tower` the part that images leave of it."""
     found = ["What its log calls GB is GiB."]
     if has_uncounted:
         found.append(
@@ -651,7 +690,7 @@ def _notes(pools: Pools, shares: tuple[Fraction, Fraction] | None, has_uncounted
         low, high = [decimal(share) for share in shares]
         found.append(
             "It computes --mem-fraction-static from the card and other options, by its source: here "
-            f"{low if low == high else f'{low} to {high}'}, and for a model that takes images 0.76 to 0.9975 of that."
+            f"{low if low == high else f'{low} to {high}'}{_said_of_images(of_tower)}."
         )
     if pools.index:
         found.append("Layers without an indexer reserve no room for its keys; versions before 0.5.20 reserved it.")

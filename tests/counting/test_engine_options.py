@@ -104,6 +104,8 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
             "qwen3-0.6b --speculative-algorithm DFLASH",
             "qwen3-1.7b --speculative-algorithm DFLASH",
         ),
+        "images": ("--enable-multimodal", "gemma3-27b --engine sglang --on 2xh100 --context 32768"),
+        "no_images": ("--language-model-only",),
         "draft_layers": ("2 --speculative-algorithm EAGLE", "3 --speculative-algorithm EAGLE", DENSE),
     },
     "llama.cpp": {
@@ -410,13 +412,13 @@ def test_the_share_that_sglang_takes_by_default(call, share):
     """By hand from `handle_gpu_memory_settings` in SGLang 0.5.23."""
     model, _, rest = call.partition(" ")
     notes = " ".join(answer(f"{model} --engine sglang {rest}").deployment.notes)
-    assert f"here {share}, and" in notes, notes
+    assert f"here {share}." in notes, notes
     assert "--mem-fraction-static" not in " ".join(
         answer(f"{model} --engine sglang {rest} --mem-fraction-static 0.8").deployment.notes
     )
 
 
-@pytest.mark.parametrize(("card", "said"), [("2048MiB", "above 0: give one"), ("3840MiB", "here 0 to 0.029, and")])
+@pytest.mark.parametrize(("card", "said"), [("2048MiB", "above 0: give one"), ("3840MiB", "here 0 to 0.029.")])
 def test_sglang_takes_no_share_below_nothing(card, said):
     """512 + 1.5 · 2,048 + 128 + 2 · 8 MiB leave 112 of 3,840, less than prompts’ graphs take; and of 2,048 none."""
     notes = " ".join(answer(f"qwen3-0.6b --engine sglang --on {card}").deployment.notes)

@@ -23,10 +23,11 @@ from macros.cli.arguments import parser
 from macros.cli.commands import engine_words
 from macros.counting import frameworks
 from macros.counting.conditions import Conditions
+from macros.counting.costs import of as costs_of
 from macros.counting.deploying import named
 from macros.counting.deployments import Figure
 from macros.counting.llama_devices import single
-from macros.counting.sglang import STATE_TYPES, Pools
+from macros.counting.sglang import STATE_TYPES, TOWER, Pools, tower_share
 from macros.counting.vllm_options import BITS
 from macros.engine.errors import Problem
 
@@ -322,3 +323,30 @@ def test_the_largest_module_is_gathered(model, largest):
     """A table, or the experts of a layer, which are one module."""
     (figure,) = [f for f in as_printed(model, "deepspeed", "--stage 3").deployment.figures if f.key == "gpu all"]
     assert figure.least == 4 * largest
+
+
+@pytest.mark.parametrize("row", ESTIMATED["sglang"], ids=lambda row: str(row["tower"]))
+def test_sglang_leaves_room_for_a_tower_of_images(row):
+    """By its own function: what it keeps of a share of 0.8; the command's answer has the note of the same part."""
+    sizes = row["tower"] and [row["tower"].get("num_hidden_layers", 24), row["tower"]["hidden_size"]]
+    costs = read("qwen3.5-27b").counts
+    part = tower_share(costs_of(costs), {TOWER: sizes or []})
+    assert part is not None
+    assert float(part) * 0.8 == pytest.approx(row["share"], rel=1e-12)
+
+
+def test_a_tower_takes_a_part_of_the_share():
+    """Of the model's own tower; no part of a model without one, or without its images, or whose images are off."""
+    cases = (
+        ("qwen3.5-27b", [], "with 0.9248 of it for the tower of images"),
+        ("qwen3.5-27b", ["--language-model-only"], "here 0.818 to 0.824."),
+        ("qwen3-8b", [], "here 0.818 to 0.824."),
+        ("gemma3-27b", [], "here 0.818 to 0.824."),
+        ("gemma3-27b", ["--enable-multimodal"], "with 0.9097 of it for the tower of images"),
+    )
+    for slug, words, said in cases:
+        notes = served_by(read(slug), Conditions(8192), "sglang", "h100", words).deployment.notes
+        assert any(said in note for note in notes), (slug, words, notes)
+    unknown = {**read("qwen3.5-27b").whole, "vision_config": {"patch_size": 14}}
+    notes = served_by(read(unknown), Conditions(8192), "sglang", "h100", []).deployment.notes
+    assert any("for a model that takes images 0.76 to 0.9975 of that" in note for note in notes)

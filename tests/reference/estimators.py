@@ -1,8 +1,8 @@
-"""What Megatron-LM and DeepSpeed estimate of a model's memory, by running their own functions, in random settings:
-`python -m tests.reference.estimators MEGATRON DEEPSPEED` writes `tests/golden/estimators.json`.
+"""What Megatron-LM, DeepSpeed and SGLang estimate of a model's memory, by running their own functions, in random
+settings: `python -m tests.reference.estimators MEGATRON DEEPSPEED SGLANG` writes `tests/golden/estimators.json`.
 
-MEGATRON and DEEPSPEED are clones with their history: a function is taken from the commit of each version. Nothing is
-built: the functions are arithmetic, and are run by themselves.
+MEGATRON and DEEPSPEED are clones with their history: a function is taken from the commit of each version. SGLANG is the
+folder of the unpacked wheel. Nothing is built: the functions are arithmetic, and are run by themselves.
 """
 
 from __future__ import annotations
@@ -37,8 +37,18 @@ SEED, NUMBER = 55, 40
 
 def functions(folder: str, revision: str, path: str) -> dict[str, Any]:
     """The functions of a module that need nothing of others."""
-    text = subprocess.run(["git", "-C", folder, "show", f"{revision}:{path}"], capture_output=True, check=True).stdout
-    wanted = ("compute_", "report_", "estimate_zero2_model_states_mem_needs", "estimate_zero3_model_states_mem_needs")
+    if revision:
+        said = subprocess.run(["git", "-C", folder, "show", f"{revision}:{path}"], capture_output=True, check=True)
+        text = said.stdout
+    else:
+        text = (Path(folder) / path).read_bytes()
+    wanted = (
+        "compute_",
+        "report_",
+        "adjust_mem_fraction_for_vlm",
+        "estimate_zero2_model_states_mem_needs",
+        "estimate_zero3_model_states_mem_needs",
+    )
     found = [
         node
         for node in ast.parse(text).body
@@ -194,9 +204,29 @@ def of_deepspeed(folder: str, rng: random.Random) -> list[dict[str, Any]]:
     return rows
 
 
-def main(megatron: str, deepspeed: str) -> None:
+def of_sglang(folder: str, rng: random.Random) -> list[dict[str, Any]]:
+    """What is left of a share of 0.8 with a tower of this size; None for a size that the config does not state."""
+    share = functions(folder, "", "sglang/srt/arg_groups/memory_hook.py")["adjust_mem_fraction_for_vlm"]
+    rows: list[dict[str, Any]] = [{"tower": None, "share": share(0.8, _model(None), False, 80 * 1024)}]
+    for _ in range(NUMBER // 2):
+        sizes = {
+            "num_hidden_layers": rng.choice((12, 24, 27, 32, 48, 63)),
+            "hidden_size": rng.choice((768, 1152, 1664)),
+        }
+        rows.append({"tower": sizes, "share": share(0.8, _model(sizes), False, 80 * 1024)})
+    depth = {"hidden_size": 1152, "depth": 27}
+    return [*rows, {"tower": depth, "share": share(0.8, _model(depth), False, 80 * 1024)}]
+
+
+def _model(tower: dict[str, int] | None) -> argparse.Namespace:
+    said = None if tower is None else argparse.Namespace(**tower)
+    return argparse.Namespace(hf_config=argparse.Namespace(vision_config=said))
+
+
+def main(megatron: str, deepspeed: str, sglang: str) -> None:
     rng = random.Random(SEED)
     found = {"megatron": of_megatron(megatron, rng), "deepspeed": of_deepspeed(deepspeed, rng)}
+    found["sglang"] = of_sglang(sglang, rng)
     parts = [
         f' "{key}": [\n' + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n ]" for key, rows in found.items()
     ]

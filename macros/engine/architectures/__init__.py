@@ -55,6 +55,7 @@ class Architecture:
     mlx: Mlx = field(default=USUAL_MLX, compare=False)
     vllm: Vllm = field(default=USUAL_VLLM, compare=False)
     windows_in_sglang: bool = field(default=False, compare=False)
+    images_in_sglang: bool = field(default=True, compare=False)
     rounds_heads: Mapping[str, bool] = field(default_factory=dict[str, bool], compare=False)
     reads_text_alone: bool = field(default=False, compare=False)
     called_by_vllm: tuple[str, ...] = field(default=(), compare=False)
@@ -82,6 +83,7 @@ def architecture(
     mlx: Mlx = USUAL_MLX,
     vllm: Vllm = USUAL_VLLM,
     windows_in_sglang: bool = False,
+    images_in_sglang: bool = True,
     rounds_heads: Mapping[str, bool] | None = None,
     reads_text_alone: bool = False,
     called_by_vllm: tuple[str, ...] = (),
@@ -105,7 +107,7 @@ def architecture(
     its name, None for the forward pass's own; without it those of decoders (`tasks.DECODER`). `predicts`: the module
     for multi-token prediction. `peft`, `mlx`, `vllm`: what these do with it. `windows_in_sglang`: whether its windows
     have a pool of their own (`is_hybrid_swa_model` in srt/configs/model_config.py): of others every layer keeps all
-    tokens.
+    tokens; `images_in_sglang`: whether it takes them without --enable-multimodal (`mm_disabled_models` there).
     `rounds_heads`: the types whose class in transformers 5.24 rounds the width of a head down if no key states it and
     the heads do not divide `hidden_size`, and whether an odd width is counted, too. The others' classes refuse that, or
     build what cannot run. `reads_text_alone`: whether transformers lists the type as for images and text, too.
@@ -137,6 +139,7 @@ def architecture(
             mlx,
             vllm,
             windows_in_sglang,
+            images_in_sglang,
             rounds_heads or {},
             reads_text_alone,
             called_by_vllm,

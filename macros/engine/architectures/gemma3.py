@@ -85,12 +85,14 @@ GGUF = Gguf("gemma3", AFTER, is_windowed=True, shifted=("norm.weight",), is_own_
     gguf=GGUF,
     peft=Peft(QUERY_VALUE),
     mlx=Mlx(is_windowed=True),
+    images_in_sglang=False,
 )
 @architecture(
     "gemma3",
     config=Gemma3,
     gguf=GGUF,
     mlx=Mlx(is_windowed=True),
+    images_in_sglang=False,
 )
 def forward(w: Weights, ids: Array, c: Gemma3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -169,6 +169,7 @@ MTP = Module(
     ),
     predicts=MTP,
     windows_in_sglang=True,
+    images_in_sglang=False,
 )
 def forward(w: Weights, ids: Array, c: Inkling, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -125,7 +125,12 @@ GGUF = Gguf(
 
 
 @architecture(
-    "llama4_text", config=Llama4, gguf=GGUF, peft=Peft(linear_router=True, own_router=True), windows_in_sglang=True
+    "llama4_text",
+    config=Llama4,
+    gguf=GGUF,
+    peft=Peft(linear_router=True, own_router=True),
+    windows_in_sglang=True,
+    images_in_sglang=False,
 )
 def forward(w: Weights, ids: Array, c: Llama4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -96,7 +96,7 @@ class Step3(Llama):
         return [Kind(moe) for moe in sparse_layers(self.mlp_layer_types, self.n_layers)]
 
 
-@architecture("step3_text", config=Step3)
+@architecture("step3_text", config=Step3, images_in_sglang=False)
 def forward(w: Weights, ids: Array, c: Step3, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
