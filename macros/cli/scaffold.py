@@ -11,8 +11,10 @@ import importlib
 import inspect
 import json
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import textwrap
 import tomllib
 from collections.abc import Iterator
@@ -179,9 +181,11 @@ def module_text(model_type: str, architecture: Architecture, like: str) -> str:
 
 def formatted(text: str) -> str:
     """A module's text, formatted by ruff (from the extra `test`) if it is installed."""
+    if not (ruff := shutil.which("ruff", path=sysconfig.get_path("scripts"))):
+        return text
     for command in ("check", "--fix", "--exit-zero", "--select", "I,F401"), ("format",):
-        ruff = [sys.executable, "-m", "ruff", *command, "--quiet", "--stdin-filename", MODULES / "new.py", "-"]
-        done = subprocess.run(ruff, input=text, capture_output=True, text=True, cwd=ROOT)
+        arguments = [ruff, *command, "--quiet", "--stdin-filename", MODULES / "new.py", "-"]
+        done = subprocess.run(arguments, input=text, capture_output=True, text=True, cwd=ROOT)
         text = text if done.returncode else done.stdout
     return text
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import shutil
 import subprocess
 import sys
+import sysconfig
 from types import SimpleNamespace
 
 import numpy as np
@@ -35,8 +37,10 @@ def test_a_copy_of_a_forward_pass_counts_what_it_was_copied_from(model_type, mon
     copied, copied_from = counts(small | {"model_type": "a_copy"}), counts(small)
     assert registry._registered["a_copy"].forward.__module__ == name
     assert list(copied.tensors()) == list(copied_from.tensors()) and copied.total == copied_from.total > 0
-    ruff = [sys.executable, "-m", "ruff", "check", "--quiet", "--select", "F", "-"]
-    checked = subprocess.run(ruff, input=text, capture_output=True, text=True)
+    ruff = shutil.which("ruff", path=sysconfig.get_path("scripts"))
+    checked = subprocess.run(
+        [ruff, "check", "--quiet", "--select", "F", "-"], input=text, capture_output=True, text=True
+    )
     assert checked.returncode == 0, checked.stdout
 
 
