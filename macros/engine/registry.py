@@ -129,6 +129,7 @@ llada: Dream llada
 llama: PanguEmbedded cwm emu3_text_model exaone internlm3 iquestcoder llama mistral paddleocr_vl_text telechat3
 llama4: llama4_text
 longcat_flash: longcat_flash longcat_flash_ngram
+longcat_flash_sparse
 longt5
 luke
 mamba: falcon_mamba mamba

@@ -223,6 +223,23 @@ def with_ngrams(c):
     return D + sum((first + 2 * i + D) * (D // n) for i in range(n))
 
 
+def longcat_flash_sparse(c, i):
+    """LongCat-Flash’s layer with an indexer of small heads, whose keys are cached too."""
+    total, expert, kept = longcat_flash(c, i)
+    if c.get("attention_method", "LSA") == "MLA":
+        return total, expert, kept
+    D, Q, n, h = c["hidden_size"], c["q_lora_rank"], c["index_n_heads"], c.get("index_head_dim", 128)
+    norm = h if c.get("index_k_norm_type", "rms") == "rms" else 2 * h
+    return total + Q * n * h + D * h + norm + D * n, expert, kept + h
+
+
+def with_further_ngrams(c):
+    """The last norm, and the tables of n-grams, if there are any."""
+    D, n, ratio = c["hidden_size"], c["oe_split_num"] * (c["oe_neighbor_num"] - 1), c["oe_vocab_size_ratio"]
+    first = ratio * c["vocab_size"] + 1
+    return D + (sum((first + 2 * i + D) * (D // n) for i in range(n)) if ratio else 0)
+
+
 def minimax_m3(c, i):
     """Norms of queries and keys, and an indexer of blocks in some layers."""
     D, _, N, K, H, W = sizes(c)
@@ -340,6 +357,7 @@ FORMS = {
     "qwen4_exp_text": layered(qwen4_exp, narrow),
     "longcat_flash": layered(longcat_flash, layers="num_layers", used="moe_topk"),
     "longcat_flash_ngram": layered(longcat_flash, with_ngrams, layers="num_layers", used="moe_topk"),
+    "longcat_flash_sparse": layered(longcat_flash_sparse, with_further_ngrams, layers="num_layers", used="moe_topk"),
     "minimax_m3_vl_text": layered(minimax_m3),
     "muse_spark_text": layered(muse),
     "muse_glimmer_text": layered(muse),
@@ -615,4 +633,10 @@ RANDOM["solar_open2"] = in_turns(
 RANDOM["longcat_flash_ngram"] = both(
     RANDOM["longcat_flash"],
     fixed(ngram_vocab_size_ratio=(0.7, 3, 5.5), emb_neighbor_num=(2, 3, 4), emb_split_num=(1, 2), eos_token_id=(0, 2)),
+).map(lambda c: c | {"hidden_size": 12 * c["hidden_size"]})
+RANDOM["longcat_flash_sparse"] = both(
+    RANDOM["longcat_flash"],
+    fixed(oe_vocab_size_ratio=(0, 2, 3), oe_neighbor_num=(2, 3, 4), oe_split_num=(1, 2)),
+    fixed(index_n_heads=(2, 3), index_topk=(5, 9), index_k_norm_type=("rms", "layer")),
+    flags(attention_method=("LSA", "MLA"), index_head_dim=(11, 34)),
 ).map(lambda c: c | {"hidden_size": 12 * c["hidden_size"]})

@@ -160,6 +160,7 @@ ABSENT = {
     "phi3small": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "phixtral": "another name of phi-msft, which is compared",
     "openelm": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
+    "longcat_flash_sparse": "not in transformers: compared with mlx-vlm’s (tests/reference/mlx_models.py)",
     "xing4_0": "not in transformers: compared with mlx-vlm’s (tests/reference/mlx_models.py)",
     "qwen": "remote code: compared with mlx-lm’s (tests/reference/mlx_models.py)",
     "minimax_m1": "remote code, not in transformers: MiniMax-Text-01’s, which is compared as minimax",

@@ -32,14 +32,18 @@ TYPES = {
     spark2_5 qwen talkie lille-130m Klear plamo gear baichuan_m1 openelm bailing_moe_linear hunyuan rwkv7 phi3small
 """.split()
 } | {"phi-msft": "phixtral"}
-OF_VLM = ("xing4_0",)  # which mlx-vlm has
+OF_VLM = ("xing4_0", "longcat_flash_sparse")  # which mlx-vlm has
 
 
 def made(model_type: str, raw: dict[str, Any]) -> nn.Module:
     """The class of a type's language model, of a config."""
     if model_type in OF_VLM:
         settings = importlib.import_module(f"mlx_vlm.models.{model_type}.config").ModelConfig.from_dict(raw)
-        return importlib.import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel(settings)
+        model = importlib.import_module(f"mlx_vlm.models.{model_type}.language").LanguageModel(settings)
+        for layer in model.layers if model_type == "longcat_flash_sparse" else ():
+            for attention in layer.self_attn:  # as in transformers' LongCat-Flash: mlx's own default is 1e-5
+                attention.q_a_layernorm.eps = attention.kv_a_layernorm.eps = 1e-6
+        return model
     module = importlib.import_module(f"mlx_lm.models.{TYPES[model_type]}")
     if model_type == "phi-msft":  # mlx-lm's keys are not those of the files
         published = {"vocab_size": "num_vocab", "n_embd": "model_dim", "n_layer": "num_layers", "n_head": "num_heads"}

@@ -7,6 +7,7 @@ transformers 5, models/hyperclovax; vLLM, model_executor/models/teleflm.py; tens
 
 from __future__ import annotations
 
+from ..errors import Problem
 from ..facts import UNREAD, Gguf, Mlx
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import apply_rope, attend, causal_mask, embed, heads, linear, positions, rms_norm, rope_table, unembed
@@ -50,7 +51,16 @@ class MiniCPM(Granite):
     residual_multiplier: float = derived(lambda c: c.scale_depth / c.n_layers**0.5)
     logits_divisor: Positive = derived(lambda c: c.d_model / c.base_width)
 
-    ignored = Granite.ignored | {"rope_scaling_type", "num_experts"}
+    n_experts: int = key("num_experts", 0)
+
+    ignored = Granite.ignored | {"rope_scaling_type"}
+
+    def check(self) -> None:
+        super().check()
+        if self.n_experts:
+            raise Problem(
+                f"num_experts = {self.n_experts}: MiniCPM-MoE is not read", "give the config of MiniCPM 1 or 2"
+            )
 
 
 @config
