@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 from ..catalogue.models import Model
 from ..counting import deploying
@@ -174,18 +174,6 @@ def command_of(engine: str, model: str, words: Sequence[str]) -> str:
     return " ".join([deploying.COMMANDS[engine], quoted((model,)), quoted(tuple(words))]).strip()
 
 
-def _tower(model: Model) -> list[int] | None:
-    """Layers and width of the tower of images, as SGLang reads them in the config: empty without one, None if the
-    config does not state them."""
-    table = model.whole.get("vision_config")
-    if not isinstance(table, Mapping):
-        has_tower = model.parts is not None and any(name == "vision_config" for name, _ in model.parts.left_out)
-        return None if has_tower else []
-    sizes = cast("Mapping[str, Any]", table)
-    layers, width = sizes.get("num_hidden_layers", 24 if "depth" in sizes else None), sizes.get("hidden_size")
-    return [layers, width] if isinstance(layers, int) and isinstance(width, int) else None
-
-
 def served_by(
     model: Model,
     given: Conditions,
@@ -198,8 +186,8 @@ def served_by(
     """A model served by an engine with options as words of its command line, beside a host with so much memory. Raises
     `Problem`."""
     values, _ = deploying.options(engine, words)
-    if engine == "sglang" and (tower := _tower(model)) is not None:
-        values[TOWER] = tower
+    if engine == "sglang" and model.image_tower is not None:
+        values[TOWER] = model.image_tower
     cards = [] if on is None else devices(on, given.devices)
     deployment = deploying.deploy(
         engine,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 from ..cache.memory import Dependency, can_release
 from ..counting import quantization
@@ -238,6 +238,18 @@ class Model:
     def components(self) -> tuple[Component, ...]:
         """The towers of a multimodal model. Raises `Problem` for a wrong config of one."""
         return self._components[0]
+
+    @property
+    def image_tower(self) -> list[int] | None:
+        """Layers and width of the tower of images as SGLang reads them in `vision_config`: empty without one, None if
+        it does not state them. A `depth` is no number of layers there, which is 24 then."""
+        table = self.whole.get("vision_config")
+        if not isinstance(table, Mapping):
+            has_tower = self.parts is not None and any(name == "vision_config" for name, _ in self.parts.left_out)
+            return None if has_tower else []
+        sizes = cast("Mapping[str, Any]", table)
+        layers, width = sizes.get("num_hidden_layers", 24 if "depth" in sizes else None), sizes.get("hidden_size")
+        return [layers, width] if isinstance(layers, int) and isinstance(width, int) else None
 
     @property
     def with_components(self) -> int:

@@ -29,6 +29,8 @@ from .serving import MIB, Term, between, estimate, exact, has_cuda
 NAME = "llama.cpp"
 VERSION = "b11434"
 CODE = "https://github.com/ggml-org/llama.cpp/blob/master/"
+ROW_OF_CUDA, ALIGNED_IN_CUDA = 512, 128  # elements of a row, bytes
+PADDED = ("NVIDIA", "AMD", "")  # vendors of devices for CUDA and HIP; "" for a plain amount of memory
 TOKENS_TABLE = "token_embd.weight"
 TABLE_OF_LAYERS = "per_layer_token_embd.weight"
 # Tensors outside of layers that stay on the CPU: those of the input.
@@ -270,18 +272,20 @@ def spots_of(costs: Costs, given: Conditions, own: Asked, cards: Sequence[Card])
     output = places[layers]
     stored = costs.formats.gguf.in_format(format_of(costs, given))
     is_tied = all(one.tensor.name != HEAD for one in stored)
+    is_padded = any(card.vendor in PADDED for card in cards)
     for one in stored:
         size = one.tensor.rows * bytes_of_row(one.type, one.tensor.columns)
+        more = _padding(one.type, one.tensor.columns, size) if is_padded else 0
         if one.layers is None:
             name = one.tensor.name
             place = -1 if name in INPUTS and (name != TABLE_OF_LAYERS or not own.has_old_tables) else output
-            _put(weights, size, _moved(own, name, place), own, is_matrix=one.tensor.rows > 1)
+            _put(weights, (size, more), _moved(own, name, place), own, is_matrix=one.tensor.rows > 1)
             if name == TOKENS_TABLE and is_tied and output >= 0:
-                _put(weights, size, output, own, is_matrix=True)  # a copy that is the head
+                _put(weights, (size, more), output, own, is_matrix=True)  # a copy that is the head
             continue
         for layer in one.layers:
             place = places[layer] if layer < layers else output
-            _put(weights, size, _moved(own, one.tensor.named(layer), place), own, is_matrix=one.tensor.rows > 1)
+            _put(weights, (size, more), _moved(own, one.tensor.named(layer), place), own, is_matrix=one.tensor.rows > 1)
     cache, windows, index, states, drafts = ([0] * (len(cards) + 1) for _ in range(5))
     for part in llama_cpp.cache_parts(costs, own.setting):
         of = index if part.is_index else windows if part.is_windowed else cache
@@ -321,14 +325,24 @@ def _moved(own: Asked, name: str, place: int) -> int:
     return place
 
 
-def _put(weights: list[int], size: int, place: int, own: Asked, is_matrix: bool) -> None:
-    """Add a tensor to its device; a matrix may be split by rows over all devices."""
+def _padding(type_: str, columns: int, size: int) -> int:
+    """Bytes that a tensor takes more on a device of CUDA or HIP: the last row of a quantized one is as long as a
+    multiple of 512 elements (`ggml_backend_cuda_buffer_type_get_alloc_size` in ggml-cuda.cu), and each begins at a
+    multiple of 128 bytes."""
+    rest = -columns % ROW_OF_CUDA if BLOCKS[type_][0] > 1 else 0
+    more = bytes_of_row(type_, rest)
+    return more + -(size + more) % ALIGNED_IN_CUDA
+
+
+def _put(weights: list[int], sizes: tuple[int, int], place: int, own: Asked, is_matrix: bool) -> None:
+    """Add a tensor to its device, with the padding there; a matrix may be split by rows over all devices."""
+    size, more = sizes
     if own.mode == "row" and place >= 0 and is_matrix:
         total = sum(own.shares)
         for i, share in enumerate(own.shares):
             weights[i + 1] += int(size * share / total)
         return
-    weights[place + 1] += size
+    weights[place + 1] += size if place < 0 else size + more
 
 
 def format_of(costs: Costs, given: Conditions) -> str:

@@ -138,6 +138,7 @@ def _of_model(slug: str, page: str) -> str:
             "page": page,
             "caveat": preset.caveat,
             "context": model.longest_context[0],
+            **({} if model.image_tower == [] else {"tower": model.image_tower}),
             "default_sizes": sorted(model.default_sizes),
             "default_figures": [name for name in FIGURES if model.rests_on_default(name)],
             "defaults": unescape(str(defaults_note([model]))),

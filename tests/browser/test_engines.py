@@ -44,7 +44,8 @@ LOADED = """
 DEPLOYED = f"""async cases => {{ {LOADED}
   const found = []
   for (const one of py.parse(cases)) {{
-    const [values] = options(one.read("engine"), one.read("words"))
+    const [chosen] = options(one.read("engine"), one.read("words")), tower = one.read("tower")
+    const values = tower === null ? chosen : new py.Dict([...py.entries(chosen), ["tower", tower]])
     const d = deploy(one.read("engine"), await counted(one), given(one), values, cardsOf(one.read("on")),
       one.read("version"), one.read("longest"), null)
     found.push([
@@ -84,6 +85,7 @@ def of_call(row):
         "weights": options.weights or "published",
         "cache": options.cache,
         "longest": served.model.longest_context[0] or 0,
+        "tower": served.model.image_tower if served.engine == "sglang" else None,
     }
     there = [
         *(f"{f.what} {f.text}" for f in deployment.figures),

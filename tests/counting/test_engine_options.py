@@ -172,7 +172,7 @@ FURTHER = {
     "vllm one more state since 0.33": "qwen3.5-27b --engine vllm --on h100",
     "vllm one more state not before": "qwen3.5-27b --engine vllm --engine-version 0.32 --on h100",
     "vllm one more state on no Ampere": "qwen3.5-27b --engine vllm --on a100-80gb",
-    "vllm one more state of Kimi K3": "kimi-k3 --engine vllm -tp 16 --on 16xb300",
+    "vllm one more state of Kimi K3": "kimi-k3 --engine vllm -tp 8 --on 8xb200",
     "vllm one more state of no Kimi Linear": "kimi-linear-48b-a3b --engine vllm -tp 2 --on 2xh200",
     "vllm latents on Blackwell": "deepseek-v3 --engine vllm -tp 8 --on 8xb200 --kv-cache-memory-bytes 20GiB",
     "vllm latents in fp8 on Hopper": "deepseek-v3 --engine vllm --on 16xh200 --kv-cache-memory-bytes 20GiB "

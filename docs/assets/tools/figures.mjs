@@ -20,6 +20,7 @@ export const fetched = name =>
  * @property {string} [page] where it is, if it has one
  * @property {string} [caveat] what is to be said of it
  * @property {bigint?} [context] that it is made for
+ * @property {bigint[]?} [tower] layers and width of its tower of images, if it has one; null if they are not stated
  * @property {string[]} [default_sizes] the sizes that are defaults of a class
  * @property {string[]} [default_figures] the figures that rest on such a size
  * @property {string} [defaults] what is to be said of them

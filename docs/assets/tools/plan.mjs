@@ -18,6 +18,7 @@ import { Begun } from "./tool.mjs"
  * @property {Map<string, bigint>} watts the power that a maker states, by accelerator
  * @property {(slug: string) => string} nameOf a model
  * @property {(slug: string) => Promise<Engine.Model>} modelOf
+ * @property {(slug: string) => Promise<bigint[] | null | undefined>} towerOf layers and width of its tower of images
  * @typedef {object} Asked
  * @property {State} state
  * @property {Engine.Model} model
@@ -77,6 +78,7 @@ export async function loaded() {
     watts: new Map(py.entries(more.read("watts"))),
     nameOf: slug => models.get(slug)?.read("name") ?? slug,
     modelOf: async slug => modelOf((await about(slug)).keys),
+    towerOf: async slug => (await about(slug)).tower,
   }
 }
 

@@ -24,7 +24,8 @@ export async function counted({ state, model, given, on, site }) {
   const { deploy, options } = M["counting.deploying"],
     { words_of } = M["counting.engine_options"],
     { Card } = M["counting.deployments"]
-  const [values] = options(state.engine, words_of(state.options))
+  const [chosen] = options(state.engine, words_of(state.options)),
+    values = state.engine === "sglang" ? withTower(chosen, await site.towerOf(state.model)) : chosen
   const cards = state.cards
     ? M["counting.cards"].cards_of(state.cards, new py.Dict([...site.accelerators]), 1n)
     : [
@@ -48,6 +49,14 @@ export async function counted({ state, model, given, on, site }) {
     await draftIn(values, state.engine, site),
   )
 }
+
+/**
+ * The options with the model's tower of images, as SGLang reads it in the config, unless that states no sizes.
+ * @param {Engine.Dict<string, any>} values
+ * @param {bigint[] | null | undefined} tower
+ */
+const withTower = (values, tower) =>
+  tower === null ? values : new py.Dict([...py.entries(values), ["tower", tower ?? []]])
 
 /**
  * The costs of the draft that an option names; null without one. Throws a problem for a model that is not listed,
