@@ -412,7 +412,7 @@ def test_the_small_model_says_what_became_of_its_words(capitals):
     words, (first, second) = answer["words"], answer["first"]
     assert words["head"] == ["Word", "#Logit", "#Probability", "#With everything on", "#After the cut", ""]
     assert words["caption"].endswith(", at temperature 2")
-    assert [row["word"] for row in words["rows"][:2]] == [second, first]
+    assert [row["name"] for row in words["rows"][:2]] == [second, first]
     assert words["rows"][0]["left"] == "100.0%" and words["rows"][1]["cut"] == "cut by top-k"
     assert f"the most likely word is {first}" in words["notes"][0] and "Now it is in place 2 of" in words["notes"][0]
     plain = capitals()["words"]

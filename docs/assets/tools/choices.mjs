@@ -2,7 +2,7 @@
 // figure was served with is left out.
 
 import { accepted, steps } from "./address.mjs"
-import { alert, html, labelled, render } from "./view.mjs"
+import { alert, html, labelled, render, stay } from "./view.mjs"
 
 /**
  * @typedef {Record<string, string>} Chosen
@@ -97,7 +97,7 @@ export function moved(place, values, usual, { load, fields, draw }) {
  * @param {() => void} reset
  */
 export const formOf = (fields, reset, problem = "") =>
-  html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  html`<form class="ep-whatif" onsubmit=${stay}>
     <div class="ep-row">${fields}<button type="button" onclick=${reset}>Reset</button></div>
     ${alert(problem)}
   </form>`

@@ -4,7 +4,7 @@ import { machine, pause } from "../model.mjs"
 import * as choosing from "./compare/answer.mjs"
 import { about, conditionRules, data, isAbout, modelOf, modelsByFamily } from "./kit.mjs"
 import { Begun, conditionFields, exact, finder, MachineFields } from "./tool.mjs"
-import { alert, Folded, html, refusals, show } from "./view.mjs"
+import { alert, Folded, html, refusals, show, stay } from "./view.mjs"
 
 export async function mount(/** @type {HTMLElement} */ place) {
   const { models, accelerators } = await data()
@@ -70,8 +70,7 @@ const view = (shown, { groups, accelerators, typed, more, less }) => {
     button = (/** @type {string} */ title, /** @type {(() => void) | null} */ does) =>
       does && html`<button type="button" onclick=${does}>${title}</button>`
   return html`
-    <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
-      oninput=${(/** @type {any} */ { target }) => typed(target)}>
+    <form class="ep-whatif" onsubmit=${stay} oninput=${(/** @type {any} */ { target }) => typed(target)}>
       <div class="ep-row">
         ${shown.values.models.map((/** @type {string} */ slug, /** @type {number} */ i) =>
           finder(`Model ${i + 1}`, `model${i}`, groups, slug),

@@ -5,7 +5,7 @@ import { conditions, isProblem, loadFormats, loadGguf, Problem, WEIGHTS } from "
 import { M } from "../engine/base.mjs"
 import { about, data, modelOf, modelsByFamily, pairs, said } from "./kit.mjs"
 import { finder } from "./tool.mjs"
-import { alert, html, labelled, render, select, table } from "./view.mjs"
+import { alert, html, labelled, render, select, stay, table } from "./view.mjs"
 
 /**
  * @typedef {object} Asked
@@ -112,7 +112,6 @@ function readingOf(log, replay, slug, name, notes) {
  * @property {(event: any) => void} dropped
  */
 const FORMATS = () => [["", "as the log says"], ["published", "as published"], ...pairs([...WEIGHTS].slice(1))]
-const stay = (/** @type {Event} */ event) => event.preventDefault()
 
 /** @param {Values} values @param {Doing} doing */
 const fields = ({ log, model, weights }, { groups, typed, dropped }) => html`

@@ -2,7 +2,7 @@
 
 import { choices } from "./choices.mjs"
 import { answer, mergesOf } from "./pieces/answer.mjs"
-import { alert, html, labelled, render } from "./view.mjs"
+import { alert, html, labelled, render, stay } from "./view.mjs"
 
 const FOLDER = new URL("../vocabularies/", import.meta.url),
   LONGEST = 400 // characters
@@ -100,7 +100,7 @@ function form({ text, problem, isBusy, known }, next, load, set, reset) {
   const typed = (/** @type {any} */ { target }) => set({ text: target.value }, target),
     { of, bytes } = next?.dataset ?? {},
     words = known.size ? `Cut it by ${of}’s, too` : "Try a text of your own"
-  return html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<form class="ep-whatif" onsubmit=${stay}>
     ${
       known.size > 0 &&
       html`<div class="ep-own">

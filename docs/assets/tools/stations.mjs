@@ -4,7 +4,7 @@
 import { candidates } from "./capitals/candidates.mjs"
 import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
 import { notKnown, offered, unknown } from "./own_words.mjs"
-import { alert, html, labelled, render, select, table } from "./view.mjs"
+import { alert, html, labelled, render, select, stay, table } from "./view.mjs"
 
 const TEXT = "The capital of France is",
   SHOWN = 6, // words, neurons
@@ -163,7 +163,6 @@ export function mount(place) {
   place.append(still, ...box.childNodes)
 }
 
-const stay = (/** @type {Event} */ event) => event.preventDefault()
 /**
  * A field that moves along a line.
  * @param {string} name

@@ -15,6 +15,8 @@ export { Component, html, render }
 
 // Fields
 
+/** What a form does when it is sent, and a place over which files are held. @param {Event} event */
+export const stay = event => event.preventDefault()
 /**
  * @param {Child} text
  * @param {Child} field

@@ -3,7 +3,7 @@
 import { M, py } from "../../engine/base.mjs"
 import "../../engine/design.mjs"
 import { bytes, grouped, modelOf, percent, said, short } from "../figures.mjs"
-import { alert, html, labelled, render } from "../view.mjs"
+import { alert, html, labelled, render, stay } from "../view.mjs"
 
 const SVG = "http://www.w3.org/2000/svg",
   START = "#config=",
@@ -116,7 +116,7 @@ export async function marked(place, still) {
  * @param {{ named: (event: Event) => void, remove: () => void }} doing
  */
 const view = ({ name, choices, problem, isBusy }, { named, remove }) =>
-  html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  html`<form class="ep-whatif" onsubmit=${stay}>
       <div class="ep-row">
         ${labelled("Name", html`<input type="text" name="mark" maxlength="60" value=${name} onchange=${named} />`)}
         <button type="button" onclick=${remove}>Remove the mark</button>

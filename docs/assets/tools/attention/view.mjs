@@ -2,7 +2,7 @@
 
 import { percent, small as thumb, two } from "../capitals/matrices.mjs"
 import { notKnown } from "../own_words.mjs"
-import { alert, html, labelled, select } from "../view.mjs"
+import { alert, html, labelled, select, stay } from "../view.mjs"
 import { answer, LONGEST } from "./answer.mjs"
 
 /**
@@ -98,7 +98,7 @@ function form({ looks: { words }, chosen, strange, problem }, row, { names, habi
     select(name, options, value, { onchange: (/** @type {any} */ { target }) => set({ [name]: target.value }) })
   const text = html`<input type="text" name="text" maxlength=${LONGEST} value=${chosen.text} autocomplete="off"
     spellcheck=${false} oninput=${(/** @type {any} */ { target }) => set({ text: target.value, word: "" }, target)} />`
-  return html`<form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<form class="ep-whatif" onsubmit=${stay}>
     <div class="ep-row">
       ${labelled(
         "Word",

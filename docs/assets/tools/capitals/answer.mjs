@@ -2,7 +2,7 @@
 // page.
 
 import { candidates } from "./candidates.mjs"
-import { percent, two } from "./numbers.mjs"
+import { likelyOf, percent, unchanged } from "./numbers.mjs"
 import { oneOf, quoted, short, within } from "./rules.mjs"
 
 const SHOWN = 8,
@@ -221,39 +221,26 @@ export function ownOf({ written, unknown, made }, { text }, vocabulary, isTyping
   }
 }
 
-/** What the numbers are compared with, if something was changed. @param {State} state */
-const unchanged = ({ without, patch }) => (without || patch ? "Without the changes" : "With everything on")
-/**
- * @typedef {{ id: number, word: string, score: string, share: string, before?: string, left?: string, cut?: string,
- *   bar: number }} Likely a word that may come next, with its numbers in words; `left` after a cut, or what cut it
- * @typedef {{ caption: string, head: string[], rows: Likely[], notes: string[] }} Words
- */
 /**
  * The table of the next words.
  * @param {Made} made
  * @param {State} state
  * @param {Small} small
- * @returns {Words}
+ * @returns {import("./numbers.mjs").Words}
  */
 export function wordsOf({ all, whole, isFull }, state, { vocabulary, config }) {
   const left = all.filter(one => one.left),
     isCut = left.length < all.length,
     kept = left.reduce((all, { share }) => all + share, 0),
+    shareOf = (/** @type {number} */ id) => whole?.find(one => one.id === id)?.share,
+    likely = all.slice(0, SHOWN).map(one => ({ ...one, name: vocabulary.words[one.id], before: shareOf(one.id) })),
     cuts = [state.top_k && `top-k ${state.top_k}`, state.top_p && `top-p ${state.top_p}`].filter(Boolean)
   const caption = isFull
     ? `The text has its maximum length: the model has ${config.n_positions} positions.`
     : `Most likely next words, out of ${config.vocab_size}`
   return {
     caption: `${caption}${state.temperature === "1" ? "" : `, at temperature ${state.temperature}`}`,
-    head: [
-      ...["Word", "#Logit", "#Probability", ...(whole ? [`#${unchanged(state)}`] : [])],
-      ...(isCut ? ["#After the cut", ""] : [""]),
-    ],
-    rows: all.slice(0, SHOWN).map(({ id, score, share, left, by }) => ({
-      ...{ id, word: vocabulary.words[id], score: two(score), share: percent(share), bar: isCut ? left : share },
-      ...(whole ? { before: percent(whole.find(one => one.id === id)?.share ?? 0) } : {}),
-      ...(isCut ? (left ? { left: percent(left) } : { cut: `cut by ${by}` }) : {}),
-    })),
+    ...likelyOf(["Word"], likely, whole ? unchanged(state) : "", isCut),
     notes: [
       whole ? instead(unchanged(state), all, whole, vocabulary) : "",
       isCut

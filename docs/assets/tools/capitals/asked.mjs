@@ -1,6 +1,7 @@
-// The panel that says what a number was made of.
+// The numbers that say what they were made of, among them those of what may come next, and the panel that says it.
 
 import { html, table } from "../view.mjs"
+import { bar } from "./matrices.mjs"
 
 /**
  * @typedef {{ value: number, of?: string }} Part a number, and its place if it can be asked for in turn
@@ -27,6 +28,30 @@ import { html, table } from "../view.mjs"
 export const numberOf = (name, place, said, { open }) =>
   html`<button type="button" class="ep-word" data-key=${`cell ${place}`} aria-label=${`${name}: ${said}`}
     onclick=${() => open(place)}>${said}</button>`
+
+/**
+ * The cells of a row: the text, which is appended, what stands after it, and its numbers.
+ * @param {import("./numbers.mjs").Likely} one
+ * @param {{ isFull: boolean, append: (id: number) => void, ask: { open(place: string): void }, more?: string[] }} how
+ */
+export const cellsOf = (
+  { id, name, score, share, before, left, cut, bar: part },
+  { isFull, append, ask, more = [] },
+) => [
+  isFull
+    ? name
+    : html`<button type="button" class="ep-word" title=${`Append ${name}`} onclick=${() => append(id)}>
+        ${name}
+      </button>`,
+  ...more,
+  numberOf(`Logit of ${name}`, `logit/${id}`, score, ask),
+  numberOf(`Probability of ${name}`, `chance/${id}`, share, ask),
+  ...(before === undefined ? [] : [before]),
+  ...(left ? [numberOf(`Probability after the cut of ${name}`, `left/${id}`, left, ask)] : cut ? [cut] : []),
+  bar(part),
+]
+/** @param {string[]} notes */
+export const notesOf = notes => notes.map(note => html`<p class="ep-conventions">${note}</p>`)
 
 /**
  * @param {Origin} origin

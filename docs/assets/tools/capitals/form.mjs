@@ -1,7 +1,7 @@
 // The small model, asked: the form with the sentence and how its next word is chosen.
 
 import { combobox } from "../combobox.mjs"
-import { Component, html, labelled, refusals, select } from "../view.mjs"
+import { Component, html, labelled, refusals, select, stay } from "../view.mjs"
 import { list, start } from "./answer.mjs"
 import { LONGEST } from "./rules.mjs"
 
@@ -32,7 +32,7 @@ export function form(shown, doing) {
   const { answer, message, refused } = shown,
     made = answer?.made
   return html`
-    <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
+    <form class="ep-whatif" onsubmit=${stay}
       oninput=${(/** @type {any} */ { target }) => doing.changed(target)} onfocusin=${doing.touched}
       onpointerover=${doing.touched}>
       <div class="ep-row">${sentence(shown)}</div>

@@ -2,12 +2,12 @@
 
 import { html, table } from "../view.mjs"
 import { cachedOf, comparedOf, partedOf, rowsOf, wordsOf } from "./answer.mjs"
-import { numberOf, panel } from "./asked.mjs"
+import { cellsOf, notesOf, panel } from "./asked.mjs"
 import { DESIGNS, designs } from "./designs.mjs"
 import { allHeads, contributions } from "./heads.mjs"
 import { endings } from "./inside.mjs"
 import { lines } from "./lines.mjs"
-import { bar, matrix, small } from "./matrices.mjs"
+import { matrix, small } from "./matrices.mjs"
 import { patching } from "./patching.mjs"
 import { smallModel } from "./small.mjs"
 import { walked } from "./walked.mjs"
@@ -58,20 +58,9 @@ const ask = ({ asking, state }) => ({ ...asking, chosen: state.number })
 /** @param {Shown} shown */
 function words({ made, state, small: now, asking, add }) {
   const { caption, head, rows, notes } = wordsOf(made, state, now)
-  const cells = rows.map(({ id, word, score, share, before, left, cut, bar: long }) => [
-    made.isFull
-      ? word
-      : html`<button type="button" class="ep-word" onclick=${() => add(word)} title=${`Append ${word}`}>
-          ${word}
-        </button>`,
-    numberOf(`Logit of ${word}`, `logit/${id}`, score, asking),
-    numberOf(`Probability of ${word}`, `chance/${id}`, share, asking),
-    ...(before ? [before] : []),
-    ...(left ? [numberOf(`Probability after the cut of ${word}`, `left/${id}`, left, asking)] : []),
-    ...(cut ? [cut] : []),
-    bar(long),
-  ])
-  return [table(caption, head, cells), notes.map(note => html`<p class="ep-conventions">${note}</p>`)]
+  const append = (/** @type {number} */ id) => add(now.vocabulary.words[id]),
+    cells = rows.map(one => cellsOf(one, { isFull: made.isFull, append, ask: asking }))
+  return [table(caption, head, cells), notesOf(notes)]
 }
 /** @param {Shown} shown */
 function layers({ made, small: { vocabulary }, ...shown }) {

@@ -6,7 +6,7 @@ import { order } from "../../tables.mjs"
 import { rowsOf } from "../cells.mjs"
 import { pairs } from "../kit.mjs"
 import { conditionFields, finder, MachineFields } from "../tool.mjs"
-import { alert, Component, html, Kept, labelled, refusals, select, show } from "../view.mjs"
+import { alert, Component, html, Kept, labelled, refusals, select, show, stay } from "../view.mjs"
 
 const AT_FIRST = 16,
   AT_A_TIME = 12 // rows of a long table
@@ -49,8 +49,7 @@ export const view = (shown, doing) => {
     { values } = shown,
     { devices, context, batch, weights, cache } = conditionFields(shown, doing.accelerators, [[BEST, "best that fits"]])
   return html`
-    <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
-      oninput=${(/** @type {any} */ { target }) => doing.typed(target)}>
+    <form class="ep-whatif" onsubmit=${stay} oninput=${(/** @type {any} */ { target }) => doing.typed(target)}>
       <fieldset class="ep-row">
         <legend>Hardware</legend>
         <${MachineFields} fields=${shown} accelerators=${doing.accelerators} />${devices}

@@ -2,7 +2,7 @@
 
 import { rowsOf } from "../cells.mjs"
 import { conditionFields, finder, held, MachineFields } from "../tool.mjs"
-import { alert, html, labelled, optionsOf, refusals, show } from "../view.mjs"
+import { alert, html, labelled, optionsOf, refusals, show, stay } from "../view.mjs"
 
 /**
  * @typedef {object} Doing what can be done
@@ -24,8 +24,7 @@ export const view = (shown, doing) => {
     /** @type {import("../plan.mjs").Answer | null} */
     answer = shown.answer
   return html`
-    <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
-      oninput=${(/** @type {any} */ { target }) => doing.typed(target)}>
+    <form class="ep-whatif" onsubmit=${stay} oninput=${(/** @type {any} */ { target }) => doing.typed(target)}>
       <div class="ep-ways" role="group" aria-label="Task">
         ${tasks.map(
           ([name, { title }]) =>

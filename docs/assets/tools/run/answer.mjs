@@ -1,6 +1,6 @@
 // Run a checkpoint: what may be asked for, and what of the worker's answers is shown. Nothing of a page.
 
-import { percent, two } from "../capitals/numbers.mjs"
+import { likelyOf, percent, unchanged } from "../capitals/numbers.mjs"
 import { quoted, short, within } from "../capitals/rules.mjs"
 
 /**
@@ -91,29 +91,19 @@ export const visible = (/** @type {string} */ text) =>
   text.trim() === text && text ? text : `“${text.replaceAll(" ", "\u00a0")}”`
 const number = (/** @type {number} */ n) => n.toLocaleString("en")
 
-/** What the numbers are compared with, if something was changed. @param {State} state */
-const unchanged = ({ patch, without }) => (patch || without ? "Without the changes" : "With everything on")
 /**
- * @typedef {{ id: number, name: string, score: string, share: string, before?: string, left?: string, cut?: string,
- *   bar: number }} Likely a token that may come next, with its numbers in words; `left` after a cut, or what cut it
- * @typedef {{ caption: string, head: string[], rows: Likely[], notes: string[] }} Words
+ * The table of the next tokens.
+ * @param {Answer} answer
+ * @param {State} state
+ * @returns {import("../capitals/numbers.mjs").Words}
  */
-/** The table of the next tokens. @param {Answer} answer @param {State} state @returns {Words} */
 export function wordsOf({ likely, left, kept, vocabulary, first }, state) {
   const isCut = left < vocabulary,
-    before = unchanged(state)
+    before = unchanged(state),
+    those = likely.map(one => ({ ...one, name: visible(one.text) }))
   return {
     caption: `Most likely next tokens, out of ${number(vocabulary)}`,
-    head: [
-      ...["Token", "#Id", "#Logit", "#Probability", ...(first ? [`#${before}`] : [])],
-      ...(isCut ? ["#After the cut", ""] : [""]),
-    ],
-    rows: likely.map(one => ({
-      ...{ id: one.id, name: visible(one.text), score: two(one.score), share: percent(one.share) },
-      ...(first ? { before: percent(one.before ?? 0) } : {}),
-      ...(isCut ? (one.left ? { left: percent(one.left) } : { cut: `cut by ${one.by}` }) : {}),
-      bar: isCut ? one.left : one.share,
-    })),
+    ...likelyOf(["Token", "#Id"], those, first ? before : "", isCut),
     notes: [
       first
         ? `${before}, the most likely token is ${visible(first.text)} (${percent(first.share)}). Now it is in ` +

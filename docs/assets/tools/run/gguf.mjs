@@ -9,7 +9,7 @@ import { bytesOf, Checkpoint } from "../../running.mjs"
 import "../../engine/gguf_weights.mjs"
 import { checkCompared, configOf, madeOf } from "../gguf_model.mjs"
 import { of } from "./folder.mjs"
-import { aboutOf, checkBytes, runnable } from "./opening.mjs"
+import { aboutOf, checkBytes, runnable, Weights } from "./opening.mjs"
 import { Session } from "./session.mjs"
 import { tokenizerIn } from "./tokens.mjs"
 
@@ -20,27 +20,9 @@ import { tokenizerIn } from "./tokens.mjs"
  * @typedef {import("./session.mjs").Progress} Progress
  */
 
-/** The tensors of a file under the names that the forward pass asks for, each put together once. */
-class Weights {
-  /** @param {any} ours @param {Engine.Dict<string, NDArray>} files */
-  constructor(ours, files) {
-    this.ours = ours
-    this.files = files
-    /** @type {Map<string, NDArray>} */
-    this.known = new Map()
-  }
-  /** @param {string} name */
-  __getitem__(name) {
-    const array = this.known.get(name) ?? this.ours.__getitem__(name)
-    this.known.set(name, array)
-    return array
-  }
-  /** @param {string} name */
-  read(name) {
-    return this.__getitem__(name)
-  }
+class GgufWeights extends Weights {
   arrays() {
-    return [...py.entries(this.files), ...this.known]
+    return [...this.files, ...this.known]
   }
 }
 
@@ -66,7 +48,7 @@ export function open(given, came) {
       tensors = py.entries(gguf.tensors).map(([, tensor]) => tensor),
       [tokenizer, said] = await tokenizerOf(gguf, Number(counted.config.symbols.read("vocab_size", undefined) ?? 0))
     return new Session(
-      new Checkpoint(raw, new Weights(ours, arrays)),
+      new Checkpoint(raw, new GgufWeights(ours, py.entries(arrays))),
       tokenizer,
       aboutOf(counted, {
         bytes: tensors.reduce((all, { size }) => all + Number(size), 0),

@@ -31,35 +31,32 @@ const MOST_BYTES = 2 ** 32, // of weights
   MOST_JOINED = 2 ** 30, // bytes of arrays that are put together from several of a file, and kept
   SMALL = 2 ** 20 // elements of a tensor that is read though no parameter: a router's bias, a mask is larger
 
-/** The tensors of the files under the names that the forward pass asks for. */
-class Weights {
+/** The tensors of the files under the names that the forward pass asks for, kept once they are put together. */
+export class Weights {
+  /** @type {Map<string, NDArray>} */
+  known = new Map()
+  joined = 0
   /**
-   * @param {any} published
+   * @param {any} ours
    * @param {[name: string, array: NDArray][]} files
+   * @param {(name: string, array: NDArray) => number} joinedOf the bytes that one takes besides the files
    */
-  constructor(published, files) {
-    this.published = published
+  constructor(ours, files, joinedOf = () => 0) {
+    this.ours = ours
     this.files = files
-    /** @type {Map<string, NDArray>} */
-    this.known = new Map()
-    this.joined = 0
+    this.joinedOf = joinedOf
   }
-  /** @param {string} name */
-  __getitem__(name) {
+  read = (/** @type {string} */ name) => this.__getitem__(name)
+  __getitem__(/** @type {string} */ name) {
     const known = this.known.get(name)
     if (known) return known
-    const array = this.published.__getitem__(name),
-      place = this.published.layout.find(name),
-      bytes = place.cuts.length > 1 || place.is_stack ? 4 * Number(array.size) : 0
+    const array = this.ours.__getitem__(name),
+      bytes = this.joinedOf(name, array)
     if (this.joined + bytes <= MOST_JOINED) {
       this.joined += bytes
       this.known.set(name, array)
     }
     return array
-  }
-  /** @param {string} name */
-  read(name) {
-    return this.__getitem__(name)
   }
   /** Of the files, and what was put together from them. */
   arrays() {
@@ -117,9 +114,13 @@ async function ofFolder(given, came) {
   const d_head = sizes.read("d_head", undefined) ?? null,
     published = Published(files, new py.Dict([...shapes].map(([n, s]) => [n, s.map(BigInt)])), architectureOf(raw))
   published.d_head = d_head
+  const joinedOf = (/** @type {string} */ name, /** @type {any} */ { size }) => {
+    const place = published.layout.find(name)
+    return place.cuts.length > 1 || place.is_stack ? 4 * Number(size) : 0
+  }
   const vocabulary = Number(sizes.read("vocab_size", undefined) ?? 0)
   return new Session(
-    new Checkpoint(raw, new Weights(published, py.entries(arrays))),
+    new Checkpoint(raw, new Weights(published, py.entries(arrays), joinedOf)),
     tokenizer && (await tokenizerOf(tokenizer, vocabulary)),
     aboutOf(counted, {
       ...{ bytes, types: [...new Set([...read.values()].map(({ dtype }) => dtype))], warnings: [] },

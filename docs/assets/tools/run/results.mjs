@@ -1,10 +1,10 @@
 // What a run shows: tables, maps and switches.
 
-import { numberOf } from "../capitals/asked.mjs"
+import { cellsOf, notesOf, numberOf } from "../capitals/asked.mjs"
 import { designs } from "../capitals/designs.mjs"
 import { allHeads, contributions } from "../capitals/heads.mjs"
 import { lines } from "../capitals/lines.mjs"
-import { bar, matrix, percent } from "../capitals/matrices.mjs"
+import { matrix, percent } from "../capitals/matrices.mjs"
 import { patchTables } from "../capitals/patch_tables.mjs"
 import { html, Kept, labelled, select, table } from "../view.mjs"
 import { addedOf, list, mapped, openedOf, patchesOf, visible, wordsOf } from "./answer.mjs"
@@ -76,21 +76,9 @@ function words(answer, { state }, { append, ask }) {
     ${table(
       caption,
       head,
-      rows.map(({ id, name, score, share, before, left, cut, bar: part }) => [
-        answer.isFull
-          ? name
-          : html`<button type="button" class="ep-word" title=${`Append ${name}`} onclick=${() => append(id)}>
-              ${name}
-            </button>`,
-        `${id}`,
-        numberOf(`Logit of ${name}`, `logit/${id}`, score, ask),
-        numberOf(`Probability of ${name}`, `chance/${id}`, share, ask),
-        ...(before === undefined ? [] : [before]),
-        ...(left ? [numberOf(`Probability after the cut of ${name}`, `left/${id}`, left, ask)] : cut ? [cut] : []),
-        bar(part),
-      ]),
+      rows.map(one => cellsOf(one, { isFull: answer.isFull, append, ask, more: [`${one.id}`] })),
     )}
-    ${notes.map(note => html`<p class="ep-conventions">${note}</p>`)}`
+    ${notesOf(notes)}`
 }
 
 // Attention

@@ -1,6 +1,6 @@
 // A checkpoint that runs: where its files and its text are given.
 
-import { alert, html, labelled, refusals } from "../view.mjs"
+import { alert, html, labelled, refusals, stay } from "../view.mjs"
 import { addedOf, LONGEST } from "./answer.mjs"
 
 /**
@@ -67,8 +67,7 @@ const ACCEPTED = ".json,.safetensors,.gguf"
 function target({ take, drop, small }) {
   const onchange = (/** @type {any} */ { target: { files } }) =>
     take([...files].map(file => ({ path: file.webkitRelativePath || file.name, file })))
-  return html`<div class="ep-whatif ep-drop ep-target" ondrop=${drop}
-    ondragover=${(/** @type {Event} */ event) => event.preventDefault()}>
+  return html`<div class="ep-whatif ep-drop ep-target" ondrop=${drop} ondragover=${stay}>
     <p>Drop the folder of a checkpoint or a GGUF file here, or choose it:</p>
     <div class="ep-row">
       <button type="button" onclick=${small}>Run this site’s small model</button>

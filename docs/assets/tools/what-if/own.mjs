@@ -4,7 +4,7 @@
 import { BOUNDS, described, loadFormats, parsed, Problem, py, shorten, textOf, WEIGHTS } from "../../model.mjs"
 import { about, json } from "../kit.mjs"
 import { held, textOf as typedIn } from "../tool.mjs"
-import { html, labelled } from "../view.mjs"
+import { html, labelled, stay } from "../view.mjs"
 
 const names = () => import("./names.mjs") // once one names a model
 const NO_NAME = { name: "", title: "", waiting: "", note: "" }
@@ -143,7 +143,7 @@ export class OwnConfig {
       }
     const area = html`<textarea name="config" rows="8" spellcheck=${false} value=${values.text}
       placeholder=${'{"model_type": "llama", …}'} oninput=${this.doing(field => this.take(field.value, field))}
-      ondragover=${(/** @type {Event} */ event) => event.preventDefault()} ondrop=${this.drop.bind(this)} />`
+      ondragover=${stay} ondrop=${this.drop.bind(this)} />`
     const chooser = (/** @type {string} */ accept, /** @type {(files: File[]) => unknown} */ take, many = false) =>
       html`<input type="file" accept=${accept} multiple=${many}
         onchange=${this.doing(({ files }) => take([...(files ?? [])]))} />`

@@ -3,7 +3,7 @@
 import { fieldsOf, py } from "../../model.mjs"
 import { difference, grouped, json } from "../kit.mjs"
 import { conditionFields, exact, MachineFields } from "../tool.mjs"
-import { alert, Folded, html, Kept, refusals, show } from "../view.mjs"
+import { alert, Folded, html, Kept, refusals, show, stay } from "../view.mjs"
 import { VARIATIONS } from "./answer.mjs"
 
 /**
@@ -38,7 +38,7 @@ export const view = (shown, doing) => {
     { context, batch, weights, cache, devices } = conditionFields(shown, doing.site.accelerators),
     [uncounted, head, fits, rest] = answer?.said ?? []
   return html`
-    <form class="ep-whatif" onsubmit=${(/** @type {Event} */ event) => event.preventDefault()}
+    <form class="ep-whatif" onsubmit=${stay}
       oninput=${(/** @type {any} */ { target }) => doing.typed(target)} onfocusout=${doing.left}>
       ${doing.given}
       <div class="ep-ways" role="group" aria-label="Example changes">${answer && ways(answer, shown, doing)}</div>
