@@ -94,15 +94,13 @@ def resolve_names(options: Namespace) -> None:
         setattr(options, option, slugs[0] if isinstance(given, str) else slugs)
         formats += [format for _, format in found] if option != "draft" else []
     options.formats = formats if is_unsaid else []
-    stated = {format for format in formats if format}
+    stated = [*filter(None, formats)]
     if not stated or not is_unsaid or not hasattr(options, "weights"):
         return
     if len(set(formats)) == 1:
-        options.weights = stated.pop()
+        options.weights = stated[0]
     elif options.command != "describe":
-        warn(
-            options.command, [f"the names state several formats, and none is taken; ask with --weights {stated.pop()}"]
-        )
+        warn(options.command, [f"the names state several formats, and none is taken; ask with --weights {stated[0]}"])
 
 
 def _meant(name: str) -> tuple[str, str]:

@@ -102,8 +102,10 @@ def fitting(options) -> int:
     """Whether each model fits; 1 if any does not. Without a model, the models that fit; without a machine, the machines
     that hold it; 1 if there is none."""
     wanted = options.weights or (BEST if not (options.models and options.on) else PUBLISHED)
-    options.weights = PUBLISHED if wanted == BEST else wanted
+    is_best, options.weights = options.weights == BEST, PUBLISHED if wanted == BEST else wanted
     if options.engine and _has_own_answer(options):
+        if is_best:
+            raise Problem("--weights best with an engine's options", "give one format")
         return _served(options)
     on = memory(options.on) if options.on else None
     given = conditions(options, on)
@@ -171,10 +173,6 @@ def _served(options) -> int:
     if not options.models:
         raise Problem("--engine needs a model", "such as fits llama3-8b --on 24GB --engine vllm")
     host_bytes = None if options.host is None else host_memory(options.host).size
-    wanted = options.weights or PUBLISHED
-    if wanted == BEST:
-        raise Problem("--weights best with an engine's options", "give one format")
-    options.weights = wanted
     given = conditions(options, None)
 
     def of(name: str) -> Served:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from copy import copy
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ from reference import ROUNDING, changed, close, digest, each_has, in_double
 from sampling import sampled
 
 from macros.counting.parameters import Counts
+from macros.engine.errors import Problem
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.towers import Grid, find, modules, read_config, table_around, trace
 
@@ -55,6 +58,51 @@ def test_the_vectors_are_those_of_transformers(name):
         close(ours, reference)
     for single, ours in zip(tower.forward(Arrays(stored), npz["input"], grid, config, Cache()), read, strict=True):
         close(single, ours, ROUNDING, "in single precision: ")
+
+
+# Numbers of a config that only decide a width, a choice or what training begins with, or act on codes or nothing there.
+WITHOUT_EFFECT = """
+deepseek_ocr2: mlp_ratio
+deepseek_vl_hybrid: mlp_ratio
+emu3: norm_eps
+ernie4_5_vl: mlp_ratio
+exaone4_5: theta
+fast_vlm: last_ratio, layer_scale
+gemma3n: layer_scale
+idefics2: text_eps
+inkling2: mlp_ratio
+internvl: shuffle
+janus: mlp_ratio
+llama4: shuffle
+nemotron_h_omni: mlp_ratio, ratio
+perception_lm: layer_scale, mlp_ratio
+qianfan_ocr: qk_eps, shuffle
+qwen2_vl: mlp_ratio
+qwen3_asr: norm_eps
+qwen3_omni_audio: norm_eps
+step3p7: mlp_ratio
+"""
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_number_of_a_config_changes_what_is_read(name):
+    """Two epsilons of the same default are told apart, and none is read in the place of another."""
+    npz, tower, config, grid = held(name)
+    stored = Arrays({file[2:]: npz[file] for file in npz.files if file[:2] in ("w/", "b/")})
+    before = tower.forward(stored, npz["input"], grid, config, Cache())
+    idle = set[str]()
+    for field in dataclasses.fields(config):
+        if type(value := getattr(config, field.name)) is float:
+            other = copy(config)
+            object.__setattr__(other, field.name, value * 3 + 0.01)
+            try:
+                after = tower.forward(stored, npz["input"], grid, other, Cache())
+            except Problem:  # a width follows from it
+                continue
+            if all(np.array_equal(one, two) for one, two in zip(before, after)):
+                idle.add(field.name)
+    known = {line.partition(": ")[0]: line.partition(": ")[2] for line in WITHOUT_EFFECT.split("\n")}
+    assert ", ".join(sorted(idle)) == known.get(name, "")
 
 
 @pytest.mark.parametrize("name", NAMES)
