@@ -33,7 +33,6 @@ from macros.views.diagrams import model_diagrams
 from macros.views.kit import values
 from macros.views.reference import claims
 from macros.views.tables import headlines, size_counts
-from macros.views.trace.layers import n_layers
 
 CLAIMS: dict[str, Callable[[], None]] = {}
 SLUGS = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
@@ -309,7 +308,7 @@ def smallest_state():
     having = [m for m in having if {k.holds for k in m.counts.kept if k.row is None} - set(NO_STATES)]
     assert numbers(griffin) == 1 and all(numbers(m) > 1 for m in having if m.slug != griffin.slug) and len(having) > 10
     attention = sorted({i for k in griffin.counts.kept if k.row is not None for i in k.layers})
-    assert attention == list(range(2, n_layers(griffin), 3))
+    assert attention == list(range(2, design.n_layers(griffin.counts), 3))
     assert griffin.counts.cache_bytes(2**20) == griffin.counts.cache_bytes(2**21)
 
 
@@ -539,7 +538,7 @@ def gpt3_small_is_four_and_eight():
     biases."""
     m = of("gpt3-small")
     assert m.counts.total == min(of(s).counts.total for s in SLUGS if s.startswith("gpt3-"))
-    square = n_layers(m) * width(m) ** 2
+    square = design.n_layers(m.counts) * width(m) ** 2
     for part, squares in (("attention", 4), ("feed_forward", 8)):
         [one] = [p for p in m.counts.parts if p.name == part]
         assert sum(int(w.count) for w in one.weights if len(w.shape) > 1) == squares * square
@@ -550,7 +549,7 @@ def gpt3_small_is_four_and_eight():
 def llama_7b_misses_the_vocabulary():
     """Of what 12·L·D² misses in LLaMA 7B, most are the two tables."""
     m = of("llama-7b")
-    missing = m.counts.total - 12 * n_layers(m) * width(m) ** 2
+    missing = m.counts.total - 12 * design.n_layers(m.counts) * width(m) ** 2
     assert missing / 2 < m.counts.embedding < missing
 
 
@@ -573,7 +572,7 @@ def feed_forward_is_most_of_the_layers():
     m = of("gpt2")
     assert values.count(m, "feed_forward") > max(m.counts.embedding, values.count(m, "attention"))
     assert 1.9 < values.count(m, "feed_forward") / values.count(m, "attention") < 2.1
-    assert m.counts.embedding > 5 * size("gpt2", "in_layers") / n_layers(m)
+    assert m.counts.embedding > 5 * size("gpt2", "in_layers") / design.n_layers(m.counts)
 
 
 @claim
@@ -660,7 +659,7 @@ def tied_tables_count_once():
 def llama_70b_layers_are_alike():
     """The layers of Llama 3 70B are of one kind: the same shapes; it has fewer key/value heads than heads."""
     [layer] = layers_of(of("llama3-70b"))
-    assert len(layer.layers) == n_layers(of("llama3-70b"))
+    assert len(layer.layers) == design.n_layers(of("llama3-70b").counts)
     assert size("llama3-70b", "n_kv_heads") < size("llama3-70b", "n_heads")
     assert [n.role for n in layer.children if n.role in EVERY_NORM] == [Role.RMS_NORM] * 2
     assert [n.role for n in of("llama3-70b").trace.root.children if n.role in EVERY_NORM] == [Role.RMS_NORM]
@@ -698,7 +697,7 @@ def gpt2_file_holds_masks():
     """GPT-2's file holds a mask of n_positions² in each layer besides, and no count of the model rounds to 117M."""
     m = of("gpt2")
     file = m.published_file
-    assert sum(e.count for e in file.extra) == n_layers(m) * size("gpt2", "n_positions") ** 2
+    assert sum(e.count for e in file.extra) == design.n_layers(m.counts) * size("gpt2", "n_positions") ** 2
     assert file.parameters > max(m.counts.total, 117 * 10**6)
     counts = {values.number(m, name) for name in ("total", "active", "non_embedding", "in_layers", "stored")}
     assert not any(abs(n - 117 * 10**6) < 10**6 for n in counts)
@@ -721,7 +720,7 @@ def deepseek_v3_layers():
     m = of("deepseek-v3")
     dense, moe = layers_of(m)
     assert dense.layers == tuple(range(len(dense.layers))) and not any(w.routed for w in dense.all_weights())
-    assert any(w.routed for w in moe.all_weights()) and len(dense.layers + moe.layers) == n_layers(m)
+    assert any(w.routed for w in moe.all_weights()) and len(dense.layers + moe.layers) == design.n_layers(m.counts)
     first, second = (
         {
             (values.short_name(w.name), tuple(map(int, w.shape)))
@@ -876,7 +875,7 @@ def cache_formula_without_two():
         r
         for r in claims.results("cache-without-2")
         if {k.holds for k in of(r.entry.slug).counts.kept} == {Holds.KEYS, Holds.VALUES}
-        and sum(len(k.layers) for k in of(r.entry.slug).counts.kept) == 2 * n_layers(of(r.entry.slug))
+        and sum(len(k.layers) for k in of(r.entry.slug).counts.kept) == 2 * design.n_layers(of(r.entry.slug).counts)
         and len({tuple(map(int, k.shape[1:])) for k in of(r.entry.slug).counts.kept}) == 1
         and not any(k.is_shared for k in of(r.entry.slug).counts.kept)
         and not size_counts._contradiction(of(r.entry.slug)).startswith("The source contradicts itself")
@@ -1020,8 +1019,8 @@ def checked_llama():
     """LLaMA 7B's third matrix: d_ff is a little more than 8/3·D, and the norms are what is left beside it and the
     tables."""
     m = of("llama-7b")
-    missing = m.counts.total - 12 * n_layers(m) * width(m) ** 2 - m.counts.embedding
-    more = values.count(m, "feed_forward") - 8 * n_layers(m) * width(m) ** 2
+    missing = m.counts.total - 12 * design.n_layers(m.counts) * width(m) ** 2 - m.counts.embedding
+    more = values.count(m, "feed_forward") - 8 * design.n_layers(m.counts) * width(m) ** 2
     norms = by_category(m.counts.parts)[Category.NORMS]
     assert 0 < more and more + norms == missing
 

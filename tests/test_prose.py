@@ -15,6 +15,7 @@ from reference import golden
 from macros.catalogue import models, presets
 from macros.catalogue.presets import Model
 from macros.catalogue.small_configs import small_configs
+from macros.counting import design
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
@@ -32,7 +33,6 @@ from macros.views.models import model_page, traits
 from macros.views.reference import claims
 from macros.views.reference.claims import formula_result
 from macros.views.tables import size_counts
-from macros.views.trace.layers import n_layers
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -178,7 +178,7 @@ def test_why_deepseek_v3_keeps_less_than_llama_405b():
     """Two causes, and their product is the whole."""
     large, small = presets.model("llama3.1-405b"), presets.model("deepseek-v3")
     whole = large.counts.cache_bytes_per_token() / small.counts.cache_bytes_per_token()
-    layers = n_layers(large) / n_layers(small)
+    layers = design.n_layers(large.counts) / design.n_layers(small.counts)
     rows = whole / layers
     text = page("what-happens/attention-kinds.md")
     for figure in (whole, layers, rows):

@@ -15,8 +15,12 @@ function mount() {
     button.className = "ep-open"
     button.setAttribute("aria-haspopup", "dialog")
     canvas.before(button)
-    if (canvas.clientWidth) startInView(canvas)
-    else canvas.closest("details")?.addEventListener("toggle", () => startInView(canvas), { once: true })
+    const begin = () => {
+      startInView(canvas)
+      titlesInView(canvas, drawing)
+    }
+    if (canvas.clientWidth) begin()
+    else canvas.closest("details")?.addEventListener("toggle", begin, { once: true })
   }
 }
 
@@ -26,6 +30,34 @@ function startInView(/** @type {Element} */ canvas) {
     { left, width } = canvas.getBoundingClientRect()
   if (!first) return
   canvas.scrollLeft += first.left + first.width / 2 - left - width / 2
+}
+
+/**
+ * A frame that begins to the left of what is seen has its title where it is seen, as far as the frame goes.
+ * @param {Element} canvas
+ * @param {SVGSVGElement} drawing
+ */
+function titlesInView(canvas, drawing) {
+  const frames = [...drawing.querySelectorAll(".ep-boxes > g")].flatMap(frame => {
+    const title = frame.querySelector("text"),
+      box = frame.querySelector("rect")
+    return title && box ? [{ title, at: Number(title.getAttribute("x")), box: box.getBBox() }] : []
+  })
+  const move = () => {
+    const { left, width } = drawing.getBoundingClientRect()
+    const { x: start, width: whole } = drawing.viewBox.baseVal,
+      seen = start + ((canvas.getBoundingClientRect().left - left) / width) * whole
+    for (const { title, at, box } of frames) {
+      const inset = at - box.x,
+        last = box.x + box.width - title.getComputedTextLength() - inset
+      const x = Math.max(at, Math.min(seen + inset, last))
+      title.setAttribute("x", `${x}`)
+      title.classList.toggle("ep-moved", x > at)
+    }
+  }
+  if (canvas.scrollWidth <= canvas.clientWidth) return
+  move()
+  canvas.addEventListener("scroll", move, { passive: true })
 }
 
 /**

@@ -118,7 +118,8 @@ class TokenBill(Tabular):
         if self.room is not None and (self.engine or not self.room):
             said.insert(0, self.room.sentence)
         if self.asked_batch:
-            held = f"{self.found.request.batch:,} requests at once, the most that the engine is certain to hold"
+            n = self.found.request.batch
+            held = f"{n:,} request{'s' * (n > 1)} at once, the most that the engine is certain to hold"
             said.insert(1, f"The bill is of {held}, not of {self.asked_batch:,}.")
         if self.found.watts is None:
             said.append(f"No source that was read states the power of {name}: joules are left out.")

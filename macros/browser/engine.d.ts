@@ -592,7 +592,7 @@ declare namespace Engine {
   interface MemoryPanel {
     weights: [left: number, top: number, right: number, bottom: number]
     cache: [x: number, y: number][]
-    devices: (MemoryMark & { start: number })[]
+    devices: (MemoryMark & { start: number; base: number })[]
     across: MemoryMark[]
     up: MemoryMark[]
     cursor: number

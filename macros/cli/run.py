@@ -16,10 +16,10 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from ..api.running import check, continued, likeliest, read
 from ..api.tracing import TracedStep, Watch, traced
 from ..catalogue.checkpoints import checkpoint
+from ..counting import design
 from ..engine.errors import Problem, cut, seen
 from ..engine.files import writing
 from ..engine.steps import Role, Step, Tracer
-from ..views.trace.layers import n_layers
 from .printing import Column, Grid, show
 
 LONGEST_TOKEN = 100  # characters of one that are printed
@@ -32,7 +32,7 @@ def predict(options, warn: Callable[[str, Sequence[str]], None]) -> None:
     reading = read(asked, options.text, options.tokens, options.source)
     tokens, source = reading.tokens, reading.source
     warn(options.folder, check(asked, reading, more, options.logits is not None, options.memory))
-    layers = 0 if options.without else n_layers(asked.model) * (1 + more)
+    layers = 0 if options.without else design.n_layers(asked.model.counts) * (1 + more)
     with np.errstate(all="ignore"), progress(layers) as watch:
         try:
             steps = continued(asked, tokens, source, watch, options.logits is None, options.without)

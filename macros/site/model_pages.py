@@ -15,6 +15,7 @@ from ..cache.memory import memoized
 from ..catalogue import headlines, page_paths, presets
 from ..catalogue.families import verify_family, wrong_about
 from ..cli.arguments import PROGRAM
+from ..counting import design
 from ..engine.array import Node
 from ..engine.errors import Problem
 from ..engine.files import place
@@ -24,7 +25,7 @@ from ..views.kit.html import code, tag, text
 from ..views.models import fact_sheet, standing_out
 from ..views.models.model_page import release_sort_key
 from ..views.trace.layers import layer_range
-from ..views.trace.parts import groups, is_sparse
+from ..views.trace.parts import groups
 from ..views.words import descriptions
 from . import data_files
 from .extensions.glossary import term_anchor
@@ -268,7 +269,7 @@ def whole_model(slug: str) -> list[str]:
     """The drawing of the whole model, folded where it is long."""
     drawn = macro_call("pipeline_diagram", slug)
     model, layers = presets.model(slug), kinds(slug).values()
-    is_long = len(layers) > 1 or is_sparse(model) or any(n_matrices(one) > USUAL for one in layers)
+    is_long = len(layers) > 1 or design.is_sparse(model.counts) or any(n_matrices(one) > USUAL for one in layers)
     is_long |= bool(model.components)  # which get an additional section
     content = details(fact_sheet.layers_summary(model), drawn) if is_long else [drawn]
     return [section("The whole model", former_anchors(slug), *content)]

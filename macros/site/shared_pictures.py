@@ -15,11 +15,10 @@ from typing import Any
 from ..cache.memory import memoized
 from ..catalogue import page_paths, presets
 from ..catalogue.models import Model
+from ..counting import design
 from ..views.charts import treemap
 from ..views.charts.parts_chart import PARTS
 from ..views.kit import rounding
-from ..views.models.model_page import cache_growth
-from ..views.trace.layers import n_layers
 from ..views.trace.parts import groups
 from .model_pages import Generated
 
@@ -103,11 +102,11 @@ def _field(draw: Any, group: Any, box: tuple[float, float, float, float]) -> Non
 
 def figures(model: Model) -> tuple[str, ...]:
     """Parameters, cache per token, layers and width; an encoder keeps no cache."""
-    growth = cache_growth(model)
+    growth = design.cache_growth(model.counts)
     return (
         f"{model.counts.total:,} parameters",
         *([f"{rounding.decimal_bytes(growth)} of KV cache per token"] if growth else []),
-        f"{n_layers(model)} layers of width {int(model.trace.symbols['d_model']):,}",
+        f"{design.n_layers(model.counts)} layers of width {int(model.trace.symbols['d_model']):,}",
     )
 
 

@@ -17,11 +17,11 @@ import pytest
 from test_tools import UNLISTED
 
 from macros.catalogue import presets
+from macros.counting import design
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of as costs_of
 from macros.views.kit import rounding
-from macros.views.models.model_page import cache_growth
 
 pytestmark = pytest.mark.browser
 
@@ -195,7 +195,7 @@ def test_a_number_cited(reader):
 
 def test_models_below_a_cache_of_so_much_a_token(reader):
     known = [slug for slug in presets.paths() if presets.preset(slug).config is not None]
-    below = {presets.preset(slug).name for slug in known if cache_growth(presets.model(slug)) <= 50_000}
+    below = {presets.preset(slug).name for slug in known if design.cache_growth(presets.model(slug).counts) <= 50_000}
     with reader("") as r:
         r.press(r.page.get_by_role("link", name="Models", exact=True).last)
         r.type(r.page.get_by_label("KV cache per token, at most, kB"), "50")

@@ -15,13 +15,14 @@ from reference import golden, goldens
 
 from macros.catalogue import presets
 from macros.catalogue.independent import comparison
+from macros.counting import design
 from macros.engine.architectures import find
 from macros.views.charts import catalogue_entries
 from macros.views.kit import rounding
 from macros.views.models import catalogue, families, model_page, traits
 from macros.views.tables import headlines, parameters, size_counts
 from macros.views.trace import walkthrough
-from macros.views.trace.layers import layer_range, n_layers
+from macros.views.trace.layers import layer_range
 from macros.views.words import notation
 
 SLUGS = list(presets.paths())
@@ -210,7 +211,7 @@ def test_experts_are_shown_as_experts_times_one(slug):
 def test_every_layer_is_in_one_row_of_the_table_of_kinds(slug):
     model, (_, *rows) = presets.model(slug), rows_of(parameters.layer_table(slug))
     nodes = [n for n in model.drawn.trace.root.children if n.layers is not None]
-    assert sorted(i for n in nodes for i in n.layers) == list(range(n_layers(model)))
+    assert sorted(i for n in nodes for i in n.layers) == list(range(design.n_layers(model.counts)))
     assert [int(r[2]) for r in rows] == [len(n.layers) for n in nodes]
     assert [as_int(r[4]) for r in rows] == [as_int(r[3]) * int(r[2]) for r in rows]
     in_no_layer = sum(int(w.count) for w in model.counts.weights if w.layers is None)
@@ -368,8 +369,8 @@ def test_a_family_shows_each_model_with_its_figures(family):
         if slug in known:
             cells, counts = dict(zip(head, row)), presets.model(slug).counts
             assert as_int(cells["Parameters"]) == counts.total
-            assert as_int(cells["d_model"]) == counts.values()["d_model"] and int(cells["n_layers"]) == n_layers(
-                presets.model(slug)
+            assert as_int(cells["d_model"]) == counts.values()["d_model"] and int(cells["n_layers"]) == design.n_layers(
+                counts
             )
             assert as_int(cells["vocab_size"]) == counts.values()["vocab_size"]
     dates = [catalogue.iso_date(presets.preset(s).released) for s in slugs]

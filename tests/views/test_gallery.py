@@ -25,7 +25,6 @@ from macros.views.diagrams import model_diagrams, outline
 from macros.views.diagrams.dataflow import Box, Item
 from macros.views.kit import disclosure
 from macros.views.models import atlas, cache_kinds, gallery
-from macros.views.trace.layers import n_layers
 
 SLUGS = [model.slug for model in disclosure.models(presets.paths())]
 
@@ -55,7 +54,7 @@ def test_an_outline_has_every_box_of_the_drawing_once_and_flows_forward(slug):
     places = [place for _, of_stack in one.stacks for place in of_stack]
     layers = [c for c in whole.top.content if isinstance(c, Box) and c.node.layers is not None]
     norms = [place for place in places if sum(n for _, n in place.parts) > 1]
-    assert norms and max(sum(n for _, n in place.parts) for place in places) <= n_layers(model)
+    assert norms and max(sum(n for _, n in place.parts) for place in places) <= design.n_layers(model.counts)
     drawn_parts = {x.node.role for c in layers for x in c.content if isinstance(x, Box)}
     titles = {part.title for part in one.parts()}
     assert {outline.descriptions.steps()[role].title for role in drawn_parts} <= titles

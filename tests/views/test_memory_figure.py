@@ -64,6 +64,18 @@ def test_the_cursor_crosses_no_name(at):
         assert panel.total > line.at or not line.start - 4 < panel.cursor < end + 4
 
 
+@pytest.mark.parametrize("weights", range(18, 33))
+def test_no_edge_crosses_the_name_of_a_device(weights):
+    """Neither that of the weights nor that of the cache: its name stands below its line where one would cross it."""
+    kept, card = [[0, [[65536, 1]]]], areas.Device("GeForce RTX 4090", 24 * areas.GB)
+    (panel,) = areas.panels(kept, [weights * areas.GB], 1, 2**17, 0, [card])
+    (line,) = panel.devices
+    assert line.base in (line.at + areas.ABOVE, line.at + areas.BELOW)
+    end = line.start + areas.LETTER * len(line.said)
+    for y in (panel.weights[1], *(y for x, y in panel.cache[:-1] if line.start < x < end)):
+        assert not line.base - areas.TALL < y < line.base
+
+
 @pytest.mark.parametrize("size", [areas.GB // 2, 16 * areas.GB, 1500 * areas.GB])
 def test_an_axis_has_at_least_two_numbers_above_0(size):
     (panel,) = areas.panels([[0, [[65536, 1]]]], [size], 1, 2**10, 0, [])

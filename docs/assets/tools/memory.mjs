@@ -80,7 +80,7 @@ function drawing({ of, areas: { weights, cache, devices, across, up, cursor, tot
     <rect x=${left} y=${top.toFixed(1)} width=${right - left} height=${(bottom - top).toFixed(1)}
       fill=${`url(#${prefix})`} class="weights" />
     <path d=${outline} class="cache" />
-    ${devices.map(({ at, said, start }) => [line(at, "device"), text(start, at - 4, said)])}
+    ${devices.map(({ at, said, start, base }) => [line(at, "device"), text(start, base, said)])}
     <line x1=${cursor.toFixed(1)} y1=${total.toFixed(1)} x2=${cursor.toFixed(1)} y2=${bottom} class="cursor" />
     <circle cx=${cursor.toFixed(1)} cy=${total.toFixed(1)} r="4" class="cursor" />
   </svg>`

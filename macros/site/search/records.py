@@ -10,12 +10,11 @@ from typing import NamedTuple
 from ...cache.disk import cached_on_disk
 from ...cache.memory import memoized
 from ...catalogue import asked, page_paths, presets
+from ...counting import design
 from ...engine.errors import Problem
 from ...views.kit import disclosure, rounding, values
-from ...views.models.model_page import ABBREVIATIONS, cache_growth, cache_growth_text, experts_and_attention
+from ...views.models.model_page import ABBREVIATIONS, cache_growth_text, experts_and_attention
 from ...views.tables.parameters import tensor_anchor
-from ...views.trace.layers import n_layers
-from ...views.trace.parts import is_sparse
 from ...views.words import notation
 from .. import model_pages
 from ..extensions.glossary import Entry
@@ -91,9 +90,9 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     total, sizes = counts.total, counts.values()
     said = [
         f"{total:,} parameters",
-        f"{counts.active:,} active" if is_sparse(model) else "",
-        f"{n_layers(model)} layers of width {sizes['d_model']:,}",
-        cache_growth_text(model, "bytes of KV cache per token") if cache_growth(model) else "",
+        f"{counts.active:,} active" if design.is_sparse(counts) else "",
+        f"{design.n_layers(counts)} layers of width {sizes['d_model']:,}",
+        cache_growth_text(model, "bytes of KV cache per token") if design.cache_growth(counts) else "",
         attention,
         f"{p.organization}, {day}",
     ]
@@ -102,7 +101,7 @@ def _of_model(slug: str) -> tuple[str, str, tuple[tuple[float, str], ...]]:
     fields += [
         (NUMBER, " ".join(f"{n} {rounding.short(n)}" for n in sorted(totals))),
         (NUMBER, p.headline or ""),
-        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {cache_growth(model)}))),
+        (SIZE, " ".join(str(n) for n in sorted({int(n) for n in sizes.values()} | {design.cache_growth(counts)}))),
         (SIZE, " ".join(str(int(n)) for n in sorted({int(w.count) for w in counts.weights}))),
         (ABOUT, f"{kinds} {' '.join(short for kind, short in ABBREVIATIONS.items() if kind in kinds)}"),
         (ABOUT, model.model_type),

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from ...cache.memory import memoized
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.parts import Group
 from ..kit import disclosure, rounding, values
 from ..kit.html import Html, Link, anchor, html, joined, made, number, table, tag, terms_beside
 from ..kit.svg import element, label, svg_link
 from ..kit.text_boxes import Box
 from ..trace.guide_links import link_to_section, page_for_part
-from ..trace.parts import group_id, group_name, group_terms, groups, is_sparse
+from ..trace.parts import group_id, group_name, group_terms, groups
 from . import treemap
 from .parts_chart import PARTS
 
@@ -80,7 +81,7 @@ def _fields(model: Model, addresses: tuple[str | None, ...]) -> list[Field]:
 @memoized
 def _figure(model: Model, addresses: tuple[str | None, ...], wide: tuple[int, int], narrow: tuple[int, int]) -> Html:
     fields = _fields(model, addresses)
-    used = html(" The stronger color marks those that one token uses.") if is_sparse(model) else ""
+    used = html(" The stronger color marks those that one token uses.") if design.is_sparse(model.counts) else ""
     caption = html(
         "{}: the area of each box is proportional to its share of the {:,} parameters.{}",
         model.name,

@@ -14,8 +14,6 @@ from ...engine.steps import Role
 from ..kit import disclosure
 from ..kit.html import Link
 from ..kit.svg import ACCENT, DATA, GREEN, VIOLET, Kind
-from ..trace.layers import n_layers
-from ..trace.parts import is_sparse
 
 
 class Entry(NamedTuple):
@@ -48,7 +46,7 @@ def entries() -> tuple[Entry, ...]:
             year(presets.preset(model.slug).released),
             model.counts.total,
             model.counts.values()["d_model"],
-            n_layers(model),
+            design.n_layers(model.counts),
             kind(model),
         )
         for model in disclosure.models(presets.paths())
@@ -67,7 +65,7 @@ def year(released: object) -> float:
 def kind(model: Model) -> int:
     """The model's kind, one of KINDS."""
     sizes, counts = model.counts.values(), model.counts
-    if is_sparse(model):
+    if design.is_sparse(model.counts):
         return 2
     mixing = [p for p in counts.parts if p.layer is not None and p.category is Category.MIXING]
     if (

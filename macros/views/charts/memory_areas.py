@@ -18,6 +18,7 @@ STEPS = 32  # of the context, between its marks
 MB = 1000 * 1000
 GB = 1000 * MB
 LETTER, AROUND = 5.8, 7.0  # the average width of a letter; room around the cursor's point
+ABOVE, BELOW, TALL = -4.0, 13.0, 12.0  # from a line to the baseline of a name above or below it; the height of a name
 LEAST = 8  # a device is drawn if it has at least this fraction of the largest sum
 
 
@@ -36,11 +37,12 @@ class Mark(NamedTuple):
 
 
 class DeviceLine(NamedTuple):
-    """The line of a device: its height, its name, and the left end of the name above it."""
+    """The line of a device: its height; its name, with its left end and its baseline, above or below."""
 
     at: float
     said: str
     start: float
+    base: float
 
 
 class Panel(NamedTuple):
@@ -87,7 +89,7 @@ def _panel(
     return Panel(
         (LEFT, floor, RIGHT, BOTTOM),
         [*top_line, (RIGHT, floor)],
-        [_device_line(device.name, _up(device.memory, high), cursor, total) for device in devices],
+        [_device_line(device.name, _up(device.memory, high), cursor, total, top_line) for device in devices],
         [
             *(Mark(_across(c, longest), _tokens(c)) for c in (0, longest // 2)),
             Mark(RIGHT, f"{_tokens(longest)} tokens"),
@@ -98,11 +100,20 @@ def _panel(
     )
 
 
-def _device_line(name: str, at: float, cursor: float, total: float) -> DeviceLine:
-    """The name stands at the left end of the line, or beside the cursor where that would cross it."""
-    start = LEFT + 4
-    crosses = total < at + AROUND and cursor < start + LETTER * len(name) + AROUND
-    return DeviceLine(at, name, cursor + AROUND if crosses else start)
+def _device_line(name: str, at: float, cursor: float, total: float, edge: list[tuple[float, float]]) -> DeviceLine:
+    """The name stands above the left end of its line; where the cursor, or the upper edge of the weights or the cache,
+    would cross it there, in the first place that is free: beside the cursor, at the right end, below the line.
+    """
+    width = LETTER * len(name)
+    for start in (LEFT + 4, cursor + AROUND, RIGHT - width - 2):
+        end = start + width
+        if end > WIDTH or (total < at + AROUND and start - AROUND < cursor < end + AROUND):
+            continue
+        heights = [y for x, y in edge if start - AROUND < x < end + AROUND]
+        for base in (at + ABOVE, at + BELOW):
+            if base < BOTTOM and not any(base - TALL < y < base + 3 for y in heights):
+                return DeviceLine(at, name, start, base)
+    return DeviceLine(at, name, LEFT + 4, at + ABOVE)
 
 
 def _across(context: int, longest: int) -> float:

@@ -54,6 +54,7 @@ def token_bill(
     power = "no power is stated" if found.watts is None else f"{found.watts:,} W, the limit of the devices"
     reached = "" if found.utilization == 1 else f" At {rounding.significant(found.utilization * 100)}% of the bound."
     behind = f", behind {cached:,} cached ones" if cached else ""
+    at_once = f"{request.batch:,} requests at once, each" if request.batch > 1 else "one request at a time,"
     return block(
         cost_table(
             f"{one.name} on {several}{machine.name}",
@@ -63,7 +64,7 @@ def token_bill(
         ),
         conventions(
             f"Weights {one.counts.formats.phrase(weights)}; {request.input:,} input tokens{behind} and "
-            f"{request.output:,} output tokens, {request.batch:,} requests at once, each halfway through its output."
+            f"{request.output:,} output tokens, {at_once} halfway through its output."
             f"{reached}",
             f"Time: of all devices together, the longer of the two. Energy: at {power}, without CPUs and cooling.",
             caveat([model]),

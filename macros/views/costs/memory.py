@@ -7,6 +7,7 @@ from fractions import Fraction
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.conditions import Conditions
 from ...counting.costs import Costs
 from ...counting.fitting import fitting, in_order
@@ -21,7 +22,6 @@ from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, block, conventions, html, linked, number, small, text
 from ..kit.shapes import var
-from ..trace.parts import is_sparse
 from .cells import (
     SPLITS,
     UNITS,
@@ -96,7 +96,7 @@ def memory_table(
         ),
         conventions(
             "All experts count, since any token may choose any of them."
-            if any(map(is_sparse, disclosure.models(slugs)))
+            if any(design.is_sparse(m.counts) for m in disclosure.models(slugs))
             else "",
             "As published: in the maker’s own formats, tensor by tensor, with scales; “–” where none is stated."
             if PUBLISHED in formats

@@ -22,8 +22,6 @@ from ..kit.arguments import one_of
 from ..kit.excerpts import LINE_END, coloured, listing
 from ..kit.html import Html, Link, Row, block, conventions, html, joined, linked, number, table, tag, text
 from ..kit.shapes import var
-from ..trace.layers import n_layers
-from ..trace.parts import is_sparse
 from ..words import notation
 
 
@@ -167,7 +165,7 @@ def _gated() -> list[tuple[Fraction, str]]:
     return [
         (Fraction(values.number(m, "d_ff"), values.number(m, "d_model")), m.slug)
         for m in disclosure.models(e.slug for e in catalogue_entries.entries())
-        if not is_sparse(m) and design.feed_forward_matrices(m.counts) == 3
+        if not design.is_sparse(m.counts) and design.feed_forward_matrices(m.counts) == 3
     ]
 
 
@@ -184,7 +182,7 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
         width, in_layers, total = (
             Fraction(values.number(b, name), values.number(a, name)) for name in ("d_model", "in_layers", "total")
         )
-        depth = Fraction(n_layers(b), n_layers(a))
+        depth = Fraction(design.n_layers(b.counts), design.n_layers(a.counts))
         factors = [width, depth, width**2, in_layers / depth, depth * width**2, in_layers, total]
         names = joined((model_link(slug, link=link) for slug in pair), " → ")
         rows.append([names, *("×" + rounding.significant(factor) for factor in factors)])
@@ -204,7 +202,7 @@ def scaling_table(pairs: Iterable[tuple[str, str]], link: Link | None = None) ->
 @disclosure.view("a comparison with the formula")
 def formula_against_parts(model: Model) -> Html:
     """4·D², 8·D² and the rest, part by part: the formula's count, the model's count."""
-    square = n_layers(model) * model.counts.values()["d_model"] ** 2
+    square = design.n_layers(model.counts) * model.counts.values()["d_model"] ** 2
     formulas = (("–", 0), ("4 · L · D²", 4 * square), ("8 · L · D²", 8 * square), ("–", 0), ("–", 0))
     parts = [
         (part.title, formula, given, count)

@@ -8,6 +8,7 @@ from typing import TypeAlias
 from ...catalogue import presets
 from ...catalogue.models import Model
 from ...catalogue.presets import make
+from ...counting import design
 from ...counting.accelerators import Accelerator, accelerator
 from ...counting.capacity import Capacity
 from ...counting.conditions import Conditions
@@ -25,7 +26,6 @@ from ..costs.speculative import speculative_table
 from ..kit import disclosure, rounding
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, Row, code, conventions, html, linked, number, small, table, tag
-from ..models.model_page import cache_growth
 from ..tables.comparison import comparison
 
 CONTEXT, MACHINE = 8192, "h100"
@@ -80,7 +80,7 @@ def _row(title: str, says: str, model: Model, machine: Accelerator) -> Row:
 
 def _growth(model: Model) -> str:
     """The cache's growth per token, now and once windows are full."""
-    now, later = cache_growth(model), model.counts.cache_bytes_per_token()
+    now, later = design.cache_growth(model.counts), model.counts.cache_bytes_per_token()
     said = rounding.decimal_bytes(now)
     return said if now == later else f"{said}, later {rounding.decimal_bytes(later)}"
 

@@ -17,6 +17,7 @@ from markupsafe import Markup
 # Characters that some syntax may interpret: ASCII punctuation, except inside words (d_model, GPT-2), commas and full
 # stops.
 _ACTIVE = re.compile(r"[!-+/:-@\[-^`{-~]|_(?:(?<![^\W_]_)|(?![^\W_]))|-(?![^\W_])|\.(?:(?<=\d\.)(?!\d)|(?<=www\.))")
+_TAG = re.compile(r"<[^>]*>")
 _REFERENCES = {chr(n): f"&#{n};" for n in range(128)}
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]+")
 
@@ -235,6 +236,8 @@ def _row(row: Row | Iterable[object], are_numbers: tuple[bool, ...]) -> str:
             continue
         elif type(content) is not Html:
             content = text(content)
+        elif place and not kind and len(content) > LONG and len(_TAG.sub("", content)) > LONG:
+            kind = "ep-long"
         if not place:
             named = f' class="{kind}"' if kind == "ep-long" else ""
             written += f'<th scope="{scope}"{named}>{content}</th>'

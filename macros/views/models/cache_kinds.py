@@ -7,6 +7,7 @@ from fractions import Fraction
 from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
+from ...counting import design
 from ..costs.kv_cache_chart import LENGTHS, check_number, lines_chart, lines_legend
 from ..kit import disclosure, rounding
 from ..kit.arguments import several
@@ -14,7 +15,6 @@ from ..kit.context_limits import dagger
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, block, conventions, html, joined, linked, number, table, tag
 from ..kit.shapes import var
-from ..trace.layers import n_layers
 from .model_page import ABBREVIATIONS, experts_and_attention
 
 CONTEXTS = tuple(2**k for k in (10, 13, 17, 20))
@@ -92,7 +92,7 @@ def _chart(slugs: tuple[str, ...]) -> Html:
 
 def _share(model: Model, context: int) -> Fraction:
     """The cache as a share of a key and a value of the model's width in each layer, at 2 bytes an element."""
-    whole = 2 * 2 * n_layers(model) * context * model.counts.values()["d_model"]
+    whole = 2 * 2 * design.n_layers(model.counts) * context * model.counts.values()["d_model"]
     return Fraction(model.counts.cache_bytes(context), whole)
 
 

@@ -11,6 +11,7 @@ from ...cache.memory import memoized
 from ...catalogue import page_paths, presets
 from ...catalogue.models import Model
 from ...catalogue.preset_file import Preset
+from ...counting import design
 from ...counting.costs import of as costs_of
 from ...counting.formats import PUBLISHED
 from ...engine.errors import shorten
@@ -19,9 +20,7 @@ from ..kit.arguments import unknown
 from ..kit.conventions import caveat, marked
 from ..kit.html import Cell, Html, Link, Row, block, conventions, html, joined, linked, number, table, tag
 from ..kit.shapes import var
-from ..trace.layers import n_layers
-from ..trace.parts import is_sparse
-from .model_page import ABBREVIATIONS, cache_growth, experts_and_attention, licence, presets_in_order, release_sort_key
+from .model_page import ABBREVIATIONS, experts_and_attention, licence, presets_in_order, release_sort_key
 
 # Steps of the filter by size.
 SIZES = (
@@ -137,7 +136,7 @@ def _counted(slug: str) -> tuple[list[str], dict[str, object], list[object]]:
         "parameters": counts.total,
         "kind": experts,
         "attention": attention,
-        "cache": cache_growth(model),
+        "cache": design.cache_growth(model.counts),
         "context": context,
         "memory": " ".join(str(costs_of(counts).weight_bytes(f)) for f in FORMATS),
     }
@@ -146,12 +145,14 @@ def _counted(slug: str) -> tuple[list[str], dict[str, object], list[object]]:
     are_shared = kv_heads not in (None, heads)
     cells: list[object] = [
         _figure(model, counts.total, "total"),
-        _figure(model, counts.active if is_sparse(model) else None, "active"),
-        _sorted(cache_growth(model), marked(_cache(model), model.rests_on_default("cache_bytes_per_token"))),
+        _figure(model, counts.active if design.is_sparse(model.counts) else None, "active"),
+        _sorted(
+            design.cache_growth(model.counts), marked(_cache(model), model.rests_on_default("cache_bytes_per_token"))
+        ),
         _sorted(context, marked(f"{context:,}", True) if model.has_default_context else None),
         attention,
         experts,
-        _sorted(n_layers(model)),
+        _sorted(design.n_layers(model.counts)),
         _sorted(sizes["d_model"]),
         _sorted(heads, html(f"{heads} / {kv_heads}") if are_shared else None),
         _sorted(sizes["vocab_size"]),
@@ -165,7 +166,7 @@ def _figure(model: Model, n: int | None, name: str) -> Cell:
 
 
 def _cache(model: Model) -> Html:
-    now, later = cache_growth(model), model.counts.cache_bytes_per_token()
+    now, later = design.cache_growth(model.counts), model.counts.cache_bytes_per_token()
     return html("{:,} {}", now, tag("span", f"later {later:,}", cls="ep-was")) if later != now else html("{:,}", now)
 
 

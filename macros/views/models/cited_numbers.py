@@ -9,12 +9,12 @@ from importlib.metadata import PackageNotFoundError, version
 from ...cache.memory import memoized
 from ...catalogue import page_paths
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.conditions import Conditions
 from ..kit import disclosure, values
 from ..kit.context_limits import contexts
 from ..kit.conventions import caveat
 from ..kit.html import Html, block, conventions, tag
-from .model_page import cache_growth
 
 SITE = "Every Parameter"
 
@@ -36,7 +36,7 @@ def _said(model: Model) -> Iterable[tuple[str, str, str]]:
     yield "active", f"A token uses {counts.active:,} parameters of {name}", "the-formula"
     weights = values.number(model, "weight_bytes")
     yield "weights", f"The weights of {name} take {weights:,} bytes {counts.formats.phrase('published')}", "memory"
-    if grows := cache_growth(model):
+    if grows := design.cache_growth(model.counts):
         yield "kv-cache", f"A token adds {grows:,} bytes to the KV cache of {name} in bfloat16", "kv-cache"
     flops = values.number(model, "decode_flops", given=given)
     yield "flops", f"A token at a context of {context:,} takes {flops:,} FLOPs in {name}", "flops"

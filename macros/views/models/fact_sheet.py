@@ -12,6 +12,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
 from ...catalogue.preset_file import Preset
+from ...counting import design
 from ...counting.accelerators import accelerator
 from ...counting.conditions import Conditions
 from ...counting.formats import PUBLISHED
@@ -23,11 +24,11 @@ from ..kit.context_limits import contexts
 from ..kit.conventions import and_list, caveat, marked
 from ..kit.html import Html, anchor, block, conventions, html, joined, made, small, tag, text
 from ..kit.shapes import var
-from ..trace.layers import layers_by_kind, n_layers
+from ..trace.layers import layers_by_kind
 from ..trace.operations import sections
-from ..trace.parts import groups, is_sparse
+from ..trace.parts import groups
 from . import traits
-from .model_page import cache_growth, cache_growth_text, licence
+from .model_page import cache_growth_text, licence
 
 HUB = "https://huggingface.co"
 GITHUB = "https://github.com"
@@ -67,7 +68,7 @@ def _said(model: Model) -> Iterable[tuple[Html, object]]:
     yield html("Parameters"), figure(counts.total, "total")
     yield html("Active per token"), figure(counts.active, "active")
     of_kinds = f"of {len(layers_by_kind(model))} kinds" if len(layers_by_kind(model)) > 1 else ""
-    yield html("Layers"), _with(_size(model, rounding.grouped(n_layers(model)), "n_layers"), of_kinds)
+    yield html("Layers"), _with(_size(model, rounding.grouped(design.n_layers(model.counts)), "n_layers"), of_kinds)
     yield size("Width", "d_model")
     yield html("Heads / KV heads"), _heads(model)
     yield _feed_forward(model)
@@ -126,7 +127,7 @@ def _context(model: Model) -> Html:
 
 
 def _cache(model: Model) -> Html:
-    early, later = cache_growth(model), values.number(model, "cache_bytes_per_token")
+    early, later = design.cache_growth(model.counts), values.number(model, "cache_bytes_per_token")
     shown = marked(rounding.grouped(early), model.rests_on_default("cache_bytes_per_token"))
     return _with(shown, f"until windows are full, then {rounding.grouped(later)}" if later != early else "")
 
@@ -226,7 +227,7 @@ def _which_number(model: Model) -> Html:
     counts = model.counts
     said = [
         html("{:,} in all", counts.total),
-        html("{:,} active", counts.active) if is_sparse(model) else "",
+        html("{:,} active", counts.active) if design.is_sparse(model.counts) else "",
         html("{:,} without the tables", counts.non_embedding) if counts.embedding else "",
     ]
     return joined(filter(None, said), ", ")
@@ -256,8 +257,8 @@ def layers_summary(model: Model) -> Html:
     """The number of layers and of their kinds."""
     kinds = len(layers_by_kind(model))
     if kinds == 1:
-        return html("{:,} layers of one kind, drawn once", n_layers(model))
-    return html("{:,} layers of {:,} kinds, each kind drawn once", n_layers(model), kinds)
+        return html("{:,} layers of one kind, drawn once", design.n_layers(model.counts))
+    return html("{:,} layers of {:,} kinds, each kind drawn once", design.n_layers(model.counts), kinds)
 
 
 RESULTS: dict[str, Callable[[Model], Html]] = {

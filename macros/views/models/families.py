@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ...cache.memory import memoized
 from ...catalogue import families, presets
 from ...catalogue.models import Model
+from ...counting import design
 from ..charts.catalogue_entries import year
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import unknown
@@ -35,7 +36,6 @@ from ..kit.svg import (
 )
 from ..kit.text_boxes import Box, text_box
 from ..trace.layers import has_fixed_state
-from ..trace.parts import is_sparse
 from .catalogue import COMPARE, iso_date
 from .model_page import presets_in_order, release_sort_key
 from .traits import HEADS, KV_HEADS, TRAITS, Trait, trait_values
@@ -78,7 +78,7 @@ class Figures(NamedTuple):
 def figures(slug: str) -> Figures:
     """A model's figures, without its trace."""
     model = presets.model(slug)
-    kind = is_sparse(model), any(k.row is not None for k in model.counts.kept)
+    kind = design.is_sparse(model.counts), any(k.row is not None for k in model.counts.kept)
     return Figures(model.counts.total, model.counts.cache_bytes_per_token(), kind)
 
 
@@ -179,7 +179,7 @@ def _changed(slug: str, shown: list[int], link: Link | None) -> list:
     if old:
         head += _was(f"vs. {old.name}")
     c = model.counts
-    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if is_sparse(model) else "")
+    total = html("{:,}", c.total) + (_was(f"{c.active:,} active") if design.is_sparse(model.counts) else "")
     earlier = trait_values(old) if old else [None] * len(TRAITS)
     return [head, total, *(_compared(TRAITS[i], trait_values(model)[i], earlier[i], old is not None) for i in shown)]
 
@@ -247,7 +247,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         taken = [text_box(left + 4, top + 11, "parameters", "start", 11)]
         for m, (px, py), kind, address in zip(models, points, kinds_of_models, links):
             said = f"{m.name}: {m.counts.total:,} parameters"
-            if is_sparse(m):
+            if design.is_sparse(m.counts):
                 below = y(m.counts.active)
                 down = f"M{px:.1f} {py:.1f}V{below:.1f}m-3 0h6"
                 drawn.append(element("path", d=down, fill="none", stroke=kind.colour, stroke_width=1))
@@ -285,7 +285,7 @@ def _chart(family: str, slugs: tuple[str, ...], links: tuple[str | None, ...]) -
         "{}: parameters of every model by its date of release{}. The axis of sizes is logarithmic: each line is {} "
         "times the one below.",
         family,
-        "; a line down ends at the active ones" if any(map(is_sparse, models)) else "",
+        "; a line down ends at the active ones" if any(design.is_sparse(m.counts) for m in models) else "",
         "ten" if high / low > 30 else "two",
     )
     title = f"{family}: parameters by date of release"
@@ -296,7 +296,7 @@ def kind_of(m: Model) -> Kind:
     """The mark of a model in charts."""
     if has_fixed_state(m):
         return STATE
-    return SPARSE if is_sparse(m) else DENSE
+    return SPARSE if design.is_sparse(m.counts) else DENSE
 
 
 def _ticks(least: float, most: float) -> list[tuple[float, str]]:

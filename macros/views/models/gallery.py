@@ -14,13 +14,13 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
 from ...catalogue.small_configs import small_configs
+from ...counting import design
 from ...engine.architectures import architectures
 from ..diagrams.outline import COMMON, SCALE, Outline, Part, Spot, drawn, implied_words, outline
 from ..kit import disclosure, rounding, values
 from ..kit.arguments import several
 from ..kit.html import Html, Link, block, code, conventions, html, joined, linked, tag
 from ..kit.svg import element
-from ..trace.layers import n_layers
 from .catalogue import iso_date
 from .model_page import experts_and_attention
 from .traits import experts
@@ -160,7 +160,7 @@ def _card(entry: Entry, link: Link | None, alike: Mapping[Html, list[str]] = {})
     kind, attention = experts_and_attention(model)
     types = joined(map(_type_name, (entry.model_type, *entry.others)), ", ")
     if preset:
-        facts = [f"{n_layers(model)} layers", experts(model) and f"{experts(model)} experts"]
+        facts = [f"{design.n_layers(model.counts)} layers", experts(model) and f"{experts(model)} experts"]
         more = f", {rounding.grouped(entry.n_models)} models" if entry.n_models > 1 else ""
         when = values.date(preset.released, is_short=True)
         name = linked(preset.name, model.slug, link)

@@ -55,7 +55,7 @@ def _memory_figure(slugs: tuple[str, ...]) -> Html:
             "figure",
             tag("div", *panels, cls="ep-three"),
             tag("p", tag("output", sum_said(model, 1, at)), cls="ep-looks-at"),
-            tag("div", cls="ep-controls"),
+            tag("div", cls="ep-controls" if len(slugs) > 1 else "ep-controls one"),  # a phone has one row of them
             tag("figcaption", CAPTION),
             cls="ep-figure",
         ),
@@ -145,7 +145,7 @@ def _drawing(model: Model, name: str, panel: areas.Panel, i: int) -> Html:
     drawn.append(element("path", d=outline, fill=DATA, fill_opacity=".3", stroke=DATA))
     for mark in panel.devices:
         drawn.append(line((left, mark.at), (right, mark.at), "currentColor", 1.2, "5 4"))
-        drawn.append(label(mark.start, mark.at - 4, mark.said, size=12, halo=True))
+        drawn.append(label(mark.start, mark.base, mark.said, size=12, halo=True))
     drawn.append(line((panel.cursor, panel.total), (panel.cursor, bottom), ACCENT, 1.5))
     drawn.append(element("circle", cx=panel.cursor, cy=panel.total, r="4", fill=ACCENT, stroke=PAPER))
     title = f"Memory of {model.name}, {name}, against the context"

@@ -25,8 +25,7 @@ from ..kit.excerpts import LINE_END, listing
 from ..kit.html import Html, Link, Row, code, html, joined, linked, number, table, tag, text
 from ..kit.shapes import tensor_name
 from ..tables.parameters import names_line
-from ..trace.layers import has_fixed_state, n_layers
-from ..trace.parts import is_sparse
+from ..trace.layers import has_fixed_state
 
 
 @memoized
@@ -47,7 +46,7 @@ def model_intro(slug: str) -> Html:
         start,
         "exactly" if p.hub else "by the sizes in its paper",
         counts.total,
-        active if is_sparse(model) else "",
+        active if design.is_sparse(model.counts) else "",
         part,
     )
 
@@ -222,7 +221,7 @@ ABBREVIATIONS = {
 @memoized
 def experts_and_attention(model: Model) -> tuple[str, str]:
     """(dense or mixture of experts, kinds of attention) in words."""
-    experts = "mixture of experts" if is_sparse(model) else "dense"
+    experts = "mixture of experts" if design.is_sparse(model.counts) else "dense"
     growing = [k for k in model.counts.kept if k.row is not None]
     attention = []
     if any(k.holds is INDEX for k in growing):
@@ -266,14 +265,9 @@ def release_sort_key(p: Preset) -> str:
     return str(p.released)
 
 
-def cache_growth(model: Model) -> int:
-    """Bytes that one more token adds to the cache until a window is full, an indexer's keys included."""
-    return design.cache_growth(model.counts)
-
-
 def cache_growth_text(model: Model, unit: str) -> str:
     """The same, with the later value once windows are full: `507,904 bytes per token, later 81,920`."""
-    now, later = cache_growth(model), model.counts.cache_bytes_per_token()
+    now, later = design.cache_growth(model.counts), model.counts.cache_bytes_per_token()
     return f"{now:,} {unit}" + (f", later {later:,}" if later != now else "")
 
 
@@ -288,7 +282,7 @@ def model_cards(slugs: Iterable[str], link: Link | None = None) -> Html:
             said = html(
                 "{:,} parameters<br>{} layers of width {:,}<br>{}",
                 model.counts.total,
-                n_layers(model),
+                design.n_layers(model.counts),
                 model.trace.symbols["d_model"],
                 experts_and_attention(model)[0],
             )

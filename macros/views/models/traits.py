@@ -9,17 +9,17 @@ import numpy as np
 
 from ...cache.memory import memoized
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.parts import INPUT_TABLES, Category
 from ...engine.ops import SlidingWindow
 from ...engine.steps import EVERY_NORM, ROPES, WEIGHTLESS_NORMS, Role
 from ..kit.html import Column, number
 from ..kit.shapes import var
-from ..trace.layers import has_fixed_state, layers_by_kind, n_layers
+from ..trace.layers import has_fixed_state, layers_by_kind
 from ..trace.norms import Place, kind_of_norm
 from ..trace.operations import OF_DISTANCE, is_alibi, place_of_norm
-from ..trace.parts import is_sparse
 from ..words import descriptions
-from .model_page import cache_growth, experts_and_attention
+from .model_page import experts_and_attention
 
 ACTIVATION_TITLES = {
     Role.GELU: "GELU",
@@ -41,7 +41,7 @@ NORM_TITLES: dict[Role | None, str] = {
 def experts(m: Model) -> str:
     """The number of experts that a token uses, and the total; empty for a dense model."""
     sizes = m.counts.values()
-    if not is_sparse(m):
+    if not design.is_sparse(m.counts):
         return ""
     shared = sizes.get("n_shared_experts", 1 if any("shared_expert" in w.name for w in m.counts.weights) else 0)
     chosen = {(int(w.routed[1]), int(w.routed[0])) for w in m.counts.weights if w.routed is not None}
@@ -194,12 +194,12 @@ def n_kv_heads(m: Model) -> int | None:
 
 def later_growth(m: Model) -> int | None:
     later = m.counts.cache_bytes_per_token()
-    return later if later != cache_growth(m) else None
+    return later if later != design.cache_growth(m.counts) else None
 
 
 TRAITS = (
     _symbol("d_model"),
-    Trait(number(var("n_layers")), n_layers),
+    Trait(number(var("n_layers")), lambda m: design.n_layers(m.counts)),
     _symbol("n_heads"),
     Trait(number(var("n_kv_heads")), n_kv_heads),
     _symbol("d_head"),
@@ -209,7 +209,7 @@ TRAITS = (
     Trait(Column("Experts per token"), experts),
     _symbol("vocab_size"),
     Trait(number("Context"), lambda m: m.longest_context[0], is_known=False),
-    Trait(number("Cache, bytes per token"), cache_growth),
+    Trait(number("Cache, bytes per token"), lambda m: design.cache_growth(m.counts)),
     Trait(number("the same at long context"), later_growth),
     Trait(Column("Attention"), lambda m: experts_and_attention(m)[1]),
     Trait(number(var("sliding_window")), window),

@@ -21,6 +21,7 @@ from ...cache.memory import memoized
 from ...catalogue import presets
 from ...catalogue.models import Model
 from ...catalogue.toml_files import Text, checked, read_toml
+from ...counting import design
 from ...engine.errors import Problem
 from ...engine.files import place
 from ..charts import catalogue_charts, catalogue_entries
@@ -29,7 +30,6 @@ from ..kit.arguments import one_of, shown, unknown
 from ..kit.conventions import caveat
 from ..kit.html import Html, Link, block, conventions, html, joined, linked, number, small, table, tag
 from ..kit.shapes import with_symbols
-from ..trace.layers import n_layers
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 
@@ -199,7 +199,7 @@ def _size(model: Model, name: str, context: int | None) -> int | Fraction:
     """A size as a calculator reads it from a config, with the usual default for a missing one."""
     sizes = model.counts.values()
     if name == "n_layers":
-        return n_layers(model)
+        return design.n_layers(model.counts)
     if name == "n_kv_heads" and name not in sizes:
         return sizes["n_heads"]
     if name == "d_head" and name not in sizes:

@@ -8,6 +8,7 @@ from functools import lru_cache
 from ...cache.memory import memoized
 from ...catalogue.independent import comparison
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.parts import HEAD, INPUT_TABLES, Group
 from ...engine.dims import Dim
 from ...engine.tensors import Weight
@@ -30,7 +31,7 @@ from ..kit.html import (
     text,
 )
 from ..kit.shapes import in_numbers, in_symbols, tensor_name
-from ..trace.layers import each_run, layer_range, layers_by_kind, n_layers, what_alike_layers_read
+from ..trace.layers import each_run, layer_range, layers_by_kind, what_alike_layers_read
 from ..trace.operations import words_of_weights
 from ..trace.parts import expert_counts, group_id, group_title, groups
 from ..words import descriptions
@@ -205,7 +206,7 @@ def layer_table(model: Model) -> Html:
             where = "layers " + ", ".join(listed)
         rows.append([descriptions.of_kind(node.kind), where, n, rounding.grouped(count // n), rounding.grouped(count)])
     return table(
-        f"The {n_layers(model)} layers of {model.name}, by kind",
+        f"The {design.n_layers(model.counts)} layers of {model.name}, by kind",
         ["Kind", "Layers", number("Number"), number("Parameters per layer"), number("Total")],
         rows,
         name=f"Kinds of layers of {model.name}",

@@ -6,12 +6,12 @@ from ...cache.memory import memoized
 from ...catalogue import preset_file
 from ...catalogue.headlines import looked_up
 from ...catalogue.models import Model
+from ...counting import design
 from ...counting.parts import HEAD, INPUT_TABLES
 from ...engine.tensors import Weight
 from ..kit import disclosure, rounding
 from ..kit.html import Html, Row, block, conventions, heading, html, joined, number, table
 from ..kit.shapes import tensor_name, var
-from ..trace.parts import is_sparse
 from . import headlines
 
 
@@ -36,7 +36,7 @@ def which_number(model: Model) -> Html:
             "as in the scaling laws of Kaplan et al.; Chinchilla’s count all",
         )
         sections.append(("Without embedding and LM head", [total, *tables, rest]))
-    if is_sparse(model):
+    if design.is_sparse(model.counts):
         sections.append(("Used by one token", _active(model, total)))
     alike = [f for f in figures if f.exact and f.parameters == counts.total and not f.extra]
     if alike:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from ...catalogue.models import Model
-from ...counting import design
 from ...engine.array import Node
 from ...engine.steps import BUFFERS, OF_SOURCE, Holds
 from ..words import descriptions
@@ -27,11 +26,6 @@ ORDINALS = {
 def layers_by_kind(model: Model) -> list[Node]:
     """The layers as traced, one of each kind; identical kinds are merged."""
     return [node for node in model.drawn.trace.root.children if node.layers is not None]
-
-
-def n_layers(model: Model) -> int:
-    """Layers of every kind."""
-    return design.n_layers(model.counts)
 
 
 def layer_title(node: Node, model: Model) -> tuple[str, str]:

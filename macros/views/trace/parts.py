@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from ...cache.memory import memoized
 from ...catalogue.models import Model
-from ...counting import design
 from ...counting.parts import LAST_NORM, Group, grouped
 from ...engine.tensors import Weight
 from ..kit.html import Html, html, terms_beside, text
@@ -56,11 +55,6 @@ def group_id(group: Group, model: Model) -> str:
     which = f" {(group.layers or (0,))[0]}" if len(alike) > 1 else ""
     title = "last norm" if group.title == LAST_NORM else group.title  # addresses stay stable when titles change
     return re.sub(r"[^a-z0-9.]+", "-", f"{model.slug} {title}{which}".lower())
-
-
-def is_sparse(model: Model) -> bool:
-    """Whether a token uses only some of the parameters: a mixture of experts."""
-    return design.is_sparse(model.counts)
 
 
 def expert_counts(weights: Iterable[Weight]) -> tuple[int, int] | None:

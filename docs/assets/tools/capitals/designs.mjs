@@ -20,7 +20,7 @@ export const DESIGNS = {
  */
 export const designs = (without, set, all = DESIGNS) =>
   html`<fieldset class="ep-designs">
-    <legend>Why it is made so: leave one out</legend>
+    <legend>Why it is built this way: leave one out</legend>
     ${Object.entries(all).map(
       ([name, title]) =>
         html`<label class="ep-on">
