@@ -1,9 +1,9 @@
-"""Without a script, the figure of a page that is read in order is drawn within the first screen."""
+"""Without a script, the figure of a page that is read in order is drawn within the first screen; a page stays short."""
 
 from urllib.parse import urljoin
 
 import pytest
-from guide_pages import address, pages
+from guide_pages import PARTS, address, pages
 from sampling import sampled
 
 pytestmark = pytest.mark.browser
@@ -31,3 +31,25 @@ def test_a_figure_is_drawn_in_the_first_screen(open_page, site, page):
         )
         bottom = tab.evaluate(BOTTOM)
         assert bottom is not None and bottom <= height, f"{page} at {width} px: its figure ends at {bottom}"
+
+
+MOST_WORDS = 900
+# The words of a page as it opens, tables included: without drawings and their labels, formulas and buttons.
+WORDS = """() => {
+    const left = "svg, math, script, style, button, select, .ep-bars, .ep-small-heads, .ep-looks-at, .ep-stepper, "
+        + ".ep-walk, .ep-hidden, .headerlink, .md-path, .ep-cite, .ep-bibtex"
+    const walker = document.createTreeWalker(document.querySelector(".md-content__inner"), NodeFilter.SHOW_TEXT)
+    let words = 0
+    for (let text = walker.nextNode(); text; text = walker.nextNode()) {
+        const place = text.parentElement
+        if (!text.data.trim() || place.closest(left) || !place.checkVisibility()) continue
+        words += text.data.split(/\\s+/).filter(word => /\\p{L}/u.test(word)).length
+    }
+    return words
+}"""
+
+
+@pytest.mark.parametrize("page", sampled(pages(PARTS[:1]), 4))
+def test_a_page_of_the_path_has_few_words_open(open_page, site, page):
+    words = open_page(urljoin(site, address(page)), viewport={"width": 1280, "height": 900}).evaluate(WORDS)
+    assert 200 < words <= MOST_WORDS, f"{page}: {words} words are open; fold what not every reader wants"
