@@ -126,7 +126,7 @@ lfm2: lfm2 lfm2_moe
 lfm3
 lille: lille-130m
 llada: Dream llada
-llama: PanguEmbedded cwm emu3_text_model exaone internlm3 iquestcoder llama mistral paddleocr_vl_text telechat3
+llama: PanguEmbedded cwm emu3_text_model exaone internlm internlm3 iquestcoder llama mistral paddleocr_vl_text telechat3
 llama4: llama4_text
 longcat_flash: longcat_flash longcat_flash_ngram
 longcat_flash_sparse

@@ -59,7 +59,7 @@ class Role(StrEnum):
     LAYER_INPUTS = "layer_inputs", "per-layer inputs"
     LAST_ROW = "last_row", "last hidden state"
     UNEMBED = "unembed", "unembedding, LM head, logits"
-    CORRECTION = "correction", "draft head"
+    CORRECTION = "correction", "LM head"
     TASK_HEAD = "task_head", "task head"
     # products with weights
     LINEAR = "linear", "linear layer"

@@ -1618,6 +1618,7 @@ FORMS |= {
     "t5gemma2": t5gemma2,
     "diffusion_gemma_text": diffusion_gemma,
     # of remote code
+    "internlm": llama_like(qkv=has("bias", True), out=has("bias", True)),
     "internlm2": llama_like(qkv=has("bias", True), out=has("bias", True)),
     "baichuan": llama_like(),
     "orion": llama_like(norm_width=2),
@@ -2445,6 +2446,7 @@ RANDOM |= {
         ),
         flags(router_bias=BOOL),
     ),
+    "internlm": both(blocks(square=True), flags(bias=BOOL)),
     "internlm2": both(blocks(square=True), flags(bias=BOOL)),
     "baichuan": blocks(square=True).map(lambda c: renamed(c, num_key_value_heads="")),
     "orion": blocks(square=True),

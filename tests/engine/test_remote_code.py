@@ -20,6 +20,7 @@ SAME = {
     "bailing_moe": {"routed_scaling_factor": 1.0},
     "baichuan": {"num_key_value_heads": 6, "head_dim": 8},
     "chatglm": {"head_dim": 12, "partial_rotary_factor": 0.5},
+    "internlm": {},
     "internlm2": {"head_dim": 8},
     "orion": {"partial_rotary_factor": 1.0, "use_qkv_bias": False},
     "deepseek": {"routed_scaling_factor": 1.0},

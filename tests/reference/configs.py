@@ -135,6 +135,7 @@ ABSENT = {
     "medusa": "a draft head: compared with FasterDecoding’s code (tests/reference/drafts.py)",
     "gpt3": "no code and no weights were released: the sizes are those of the paper",
     "new": "remote code, not in transformers: GTE’s packed, which is compared as gte",
+    "internlm": "remote code, not in transformers: Llama’s with biases, which is compared as llama",
     "internlm2": "remote code, not in transformers: Llama’s packed, which is compared as iquestcoder",
     "orion": "remote code, not in transformers: StableLM’s with whole heads turning, compared as stablelm",
     "exaone": "transformers 5.24 makes Llama’s class of it, which is compared as llama",
@@ -222,6 +223,7 @@ REMOTE: dict[str, tuple[str, dict[str, str], dict[str, Any]]] = {
         | {"attention_bias": "add_qkv_bias", "head_dim": "", "partial_rotary_factor": "", "rope_theta": ""},
         {"kv_channels": 12, "multi_query_attention": True},
     ),
+    "internlm": ("llama", {"attention_bias": "bias", "mlp_bias": ""}, {}),
     "internlm2": ("iquestcoder", {"head_dim": ""}, {"bias": False}),
     "orion": (
         "stablelm",

@@ -11,12 +11,11 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import Problem
-from ..facts import UNREAD
 from ..interface import Array, KVCache, Weights
 from ..ops import embed, last_row, logistic, scan, silu, unembed
 from ..steps import Role, step
 from . import architecture
-from .config import Count, Size, config, key
+from .config import Offset, Size, config, key
 from .dflash import DFlash, block
 from .eagle import EMBEDDING, HEAD
 
@@ -27,7 +26,7 @@ class Domino(DFlash):
 
     d_state: Size = key("gru_hidden_dim")
     d_narrow: Size = key("emb_dim")
-    n_uncorrected: Count = key("pure_draft_prefix_len", 0)
+    n_uncorrected: Offset = key("pure_draft_prefix_len", 0)
     shifted: bool = key("shift_label", False)
 
     ignored = DFlash.ignored | {"projector_type"}
@@ -46,7 +45,6 @@ class Domino(DFlash):
 @architecture(
     "domino",
     config=Domino,
-    gguf=UNREAD,
     draft_keys={"num_hidden_layers": 5, "block_size": 16, "gru_hidden_dim": 1024, "emb_dim": 256},
 )
 def forward(w: Weights, ids: Array, c: Domino, cache: KVCache, last: bool = True) -> Array:

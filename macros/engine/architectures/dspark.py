@@ -11,7 +11,6 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import Problem, nearest, shorten
-from ..facts import UNREAD
 from ..interface import Array, KVCache, Weights
 from ..ops import last_row, linear, logistic, scan, unembed
 from ..steps import Role, step
@@ -27,7 +26,7 @@ MAPS = ("vanilla", "gated", "rnn")
 class DSpark(DFlash):
     """Hyperparameters of a DSpark head, in forward order."""
 
-    markov_rank: Count = key("markov_rank", 0)
+    d_narrow: Count = key("markov_rank", 0)
     markov_type: str = key("markov_head_type", "vanilla")
     confidence_alpha: float = key("confidence_head_alpha", 0.0)
     estimates: bool = key("enable_confidence_head", lambda c: c.confidence_alpha > 0)
@@ -48,21 +47,20 @@ class DSpark(DFlash):
                 f"markov_head_type = {shorten(self.markov_type)}: unknown",
                 nearest(self.markov_type, MAPS, f"known ones: {', '.join(MAPS)}"),
             )
-        if self.estimates_by_token and not self.markov_rank:
+        if self.estimates_by_token and not self.d_narrow:
             raise Problem("confidence_head_with_markov = true without a markov_rank", "correct one of them")
 
 
 @architecture(
     "dspark",
     config=DSpark,
-    gguf=UNREAD,
     draft_keys={"num_hidden_layers": 5, "block_size": 7, "markov_rank": 256, "enable_confidence_head": True},
 )
 def forward(w: Weights, ids: Array, c: DSpark, cache: KVCache, last: bool = True) -> Array:
     """Scores for a block of tokens after the last one: [T], and hidden states of M layers [T M·D] -> [1 B−1 V]."""
     x = block(w, ids, c, cache)[1:]
     scores = unembed(x, w.of_target(), HEAD, c.vocab_size, last=False)
-    if c.markov_rank:
+    if c.d_narrow:
         return corrected(scores, x, last_row(ids), w, c)[None]
     if c.estimates:
         linear(x, w, "confidence_head.proj", 1, bias=True)
@@ -72,7 +70,7 @@ def forward(w: Weights, ids: Array, c: DSpark, cache: KVCache, last: bool = True
 @step(Role.CORRECTION)
 def corrected(scores: Array, x: Array, token: Array, w: Weights, c: DSpark) -> Array:
     """Add a correction by the token before, the first of them known: [B−1 V], [B−1 D], [1] -> [B−1 V]."""
-    R, V, kind = c.markov_rank, c.vocab_size, c.markov_type
+    R, V, kind = c.d_narrow, c.vocab_size, c.markov_type
     of_token, scored = w("markov_head.markov_w1.weight", V, R), w("markov_head.markov_w2.weight", V, R)
 
     def read(state: Array, before: Array, vector: Array) -> tuple[Array, Array]:

@@ -6,6 +6,8 @@ internlm/internlm3-8b-instruct; tensor names as the published files.
 
 from __future__ import annotations
 
+from typing import cast
+
 from ..errors import Problem
 from ..facts import QUERY_VALUE, UNREAD, Gguf, Peft
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
@@ -235,9 +237,32 @@ class PanguEmbedded(Llama):
     attention_bias: bool = key("attention_bias", False, also=("bias",))
 
 
+@config
+class InternLM(Llama):
+    """InternLM 1's: one flag for the biases of attention; scaled, its rotary embedding is the dynamic one."""
+
+    attention_bias: bool = key("bias", True)
+    mlp_bias: bool = fixed(False)
+
+    rewritten = Llama.rewritten | {"rotary"}
+    ignored = Llama.ignored | {"attention_bias", "mlp_bias"}
+
+    @classmethod
+    def prepare(cls, raw: Raw) -> Raw:
+        """`rotary` is a table of the base and the kind."""
+        table: object = raw.pop("rotary", None)
+        if isinstance(table, dict):
+            inside = cast("Raw", table)
+            raw.setdefault("rope_theta", inside.get("base", 10000.0))
+            if inside.get("type") == "dynamic":
+                raw.setdefault("rope_scaling", {"type": "dynamic", "factor": inside.get("scaling_factor", 1.0)})
+        return super().prepare(raw)
+
+
 GGUF = Gguf("llama", seventy=80, in_pairs=True)
 
 
+@architecture("internlm", config=InternLM, classes={"internlm": "InternLMForCausalLM"})
 @architecture("PanguEmbedded", config=PanguEmbedded, gguf=UNREAD)
 @architecture("telechat3", config=TeleChat3)
 @architecture("exaone", config=Exaone, spellings=EXAONE_NAMES, gguf=Gguf("exaone"))

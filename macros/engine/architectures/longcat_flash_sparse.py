@@ -10,7 +10,7 @@ import numpy as np
 
 from ..dims import smallest
 from ..errors import Problem
-from ..facts import NAMED_EXPERTS, UNREAD, Peft
+from ..facts import NAMED_EXPERTS, Peft
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -35,7 +35,7 @@ from ..ops import (
 from ..ops.ngrams import ID_BYTES
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Count, Size, Taps, activation, config, derived, key
+from .config import Count, Offset, Size, Taps, activation, config, derived, key
 from .deepseek_v2 import compress_query, latents_of, queries, read_out
 from .longcat_flash import LongCatFlash, mixture_of_experts
 from .rope_config import read_rope
@@ -49,7 +49,7 @@ NONE = -1  # the id before the first token of a text
 class LongCatFlashSparse(LongCatFlash):
     """Hyperparameters of LongCat-Flash with an indexer, in forward order."""
 
-    ngram_ratio: Count = key("oe_vocab_size_ratio", 0)
+    ngram_ratio: Offset = key("oe_vocab_size_ratio", 0)
     longest_ngram: Taps = key("oe_neighbor_num", 4)
     n_ngram_heads: Size = key("oe_split_num", 4)
     ngram_rows: Size | None = derived(lambda c: c.ngram_ratio * c.vocab_size + 1 if c.ngram_ratio else None)
@@ -58,8 +58,8 @@ class LongCatFlashSparse(LongCatFlash):
     index_n_heads: Size | None = key("index_n_heads", None)
     index_head_dim: Size = key("index_head_dim", 128)
     index_topk: Size | None = key("index_topk", None)
-    n_first: Count = key("index_init_tokens", 0)
-    n_near: Count = key("index_local_tokens", 0)
+    n_first: Offset = key("index_init_tokens", 0)
+    n_near: Offset = key("index_local_tokens", 0)
     index_norm: str = key("index_k_norm_type", "rms")
     index_rope_pairs: bool = key("indexer_rope_interleave", True)
 
@@ -95,7 +95,6 @@ class LongCatFlashSparse(LongCatFlash):
     "longcat_flash_sparse",
     config=LongCatFlashSparse,
     fused=FUSED,
-    gguf=UNREAD,
     peft=Peft(stacked=NAMED_EXPERTS, linear_router=True),
 )
 def forward(w: Weights, ids: Array, c: LongCatFlashSparse, cache: KVCache, last: bool = True) -> Array:

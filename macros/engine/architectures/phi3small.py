@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from ..errors import Problem
-from ..facts import UNREAD
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     Full,
@@ -31,7 +30,7 @@ from ..ops import (
 )
 from ..steps import Holds, Role, step
 from . import architecture
-from .config import Config, Count, Positive, Raw, Size, config, derived, key
+from .config import Config, Interval, Offset, Positive, Raw, Size, config, derived, key
 from .rope_config import OLDER_ROPE_KEYS, read_rope
 
 SLOPE = 1.702  # of the sigmoid that stands in for GELU
@@ -48,14 +47,14 @@ class Phi3Small(Config):
     # layers
     n_layers: Size = key("num_hidden_layers")
     norm_eps: Positive = key("layer_norm_epsilon", 1e-5)
-    dense_interval: Size | None = key("dense_attention_every_n_layers", 2)
+    dense_interval: Interval | None = key("dense_attention_every_n_layers", 2)
     # attention
     n_heads: Size = key("num_attention_heads")
     n_kv_heads: Size = key("num_key_value_heads")
     d_head: Size = derived(lambda c: c.d_model // c.n_heads)
-    block: Size = key("blocksparse_block_size", 64)
-    near_blocks: Count = key("blocksparse_num_local_blocks", 16)
-    stride: Size = key("blocksparse_vert_stride", 8)
+    block: Interval = key("blocksparse_block_size", 64)
+    near_blocks: Offset = key("blocksparse_num_local_blocks", 16)
+    stride: Interval = key("blocksparse_vert_stride", 8)
     same_blocks: bool = key("blocksparse_homo_head_pattern", False)
     scaled_by_width: bool = key("mup_use_scaling", True)
     attention_scale: Positive = key("mup_attn_multiplier", 1.0)
@@ -100,7 +99,7 @@ class Phi3Small(Config):
         return ["full" if each and (i + 1) % int(each) == 0 else "picked blocks" for i in range(int(self.n_layers))]
 
 
-@architecture("phi3small", config=Phi3Small, gguf=UNREAD)
+@architecture("phi3small", config=Phi3Small)
 def forward(w: Weights, ids: Array, c: Phi3Small, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
