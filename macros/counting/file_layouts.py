@@ -74,6 +74,8 @@ def _elsewhere(name: str, modules: Mapping[str, _Module], members: int) -> Place
     number, _, last = (
         after.rpartition(".")[0].rpartition(".") if after.endswith((".weight", ".bias")) else ("", "", after)
     )
+    if number and not number.isdigit():  # of another part below the experts: JetMoE's router
+        return Place([[Cut(name)]]) if name in modules else None
     end = ".bias" if after.endswith((".bias", "_bias")) else ".weight"
     last = last.removesuffix("_bias")
     for mixture in _MIXTURES:

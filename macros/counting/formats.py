@@ -23,7 +23,9 @@ class Format(Struct, frozen=True, dict=True):
     A block extends along the last axes; 0 means the whole axis. If it `is_flat`, blocks continue from row to row, and
     each `nested` of them share a float32 scale of their scales. `zero_bits` are those of each block's zero point; with
     them, or if it `is_packed`, zero points and weights are packed into 32-bit words: zeros along a column of blocks,
-    weights along a row. A format that `is_whole` holds only matrices whose rows are whole blocks.
+    weights along a row, or along a column if it `is_packed_by_columns`. A format that `is_whole` holds only matrices
+    whose rows are whole blocks. One that `is_sparse` stores two of four elements in a row, and a bit for each of the
+    four, in whole bytes.
     """
 
     name: str
@@ -39,11 +41,14 @@ class Format(Struct, frozen=True, dict=True):
     nested: int = 0
     is_whole: bool = False
     is_packed: bool = False
+    is_packed_by_columns: bool = False
+    is_sparse: bool = False
 
     @property
     def bits_per_weight(self) -> Fraction:
         """Bits of one weight, its share of the block's scale included, for full blocks."""
-        return self.bits + Fraction(self.scale_bits, math.prod(self.block))
+        bits = Fraction(self.bits, 2) + 1 if self.is_sparse else self.bits
+        return bits + Fraction(self.scale_bits, math.prod(self.block))
 
     @cached_property
     def is_plain(self) -> bool:
@@ -63,6 +68,8 @@ class Format(Struct, frozen=True, dict=True):
             matrix = self._packed_bits(*shape[-2:]) if not self.is_flat else self._flat_bits(math.prod(shape[-2:]))
             return -(-(matrix + self.matrix_bits) * math.prod(shape[:-2]) * copies // 8)
         bits = math.prod(shape) * self.bits
+        if self.is_sparse:
+            bits = bits // 2 + math.prod(shape[:-1]) * -(-shape[-1] // 8) * 8
         if self.block:
             at = len(shape) - len(self.block)
             blocks = math.prod(shape[:at])
@@ -77,7 +84,10 @@ class Format(Struct, frozen=True, dict=True):
         """Bits of a matrix whose weights and zero points are packed into 32-bit words."""
         blocks = -(-columns // (self.block[0] or columns)) if self.block else 0
         scales = blocks * (rows * self.scale_bits + _words(rows * self.zero_bits))
-        return _words(columns * self.bits) * rows + scales + columns * self.input_bits
+        weights = (
+            _words(rows * self.bits) * columns if self.is_packed_by_columns else _words(columns * self.bits) * rows
+        )
+        return weights + scales + columns * self.input_bits
 
     def _flat_bits(self, elements: int) -> int:
         """Bits of this many elements in a row."""

@@ -38,7 +38,8 @@ class Quantization(Struct, frozen=True, dict=True):
     `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
     embedding table. `writes_tied_head`: a head that is the table too is stored once more if one of both is quantized.
     `packed`: a list may name a module that packs several matrices; with `splits_experts` no stack of experts, of which
-    the library makes a layer for each matrix first.
+    the library makes a layer for each matrix first. If `tables_unknown`, what a list does to an embedding table is not
+    known.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -55,6 +56,7 @@ class Quantization(Struct, frozen=True, dict=True):
     writes_tied_head: bool = False
     packed: bool = True
     splits_experts: bool = False
+    tables_unknown: bool = False
 
     @cached_property
     def has_numbers(self) -> bool:
@@ -110,6 +112,8 @@ KNOWN_KEYS = frozenset(
     load_in_4bit load_in_8bit bnb_4bit_compute_dtype bnb_4bit_quant_storage bnb_4bit_quant_type
     bnb_4bit_use_double_quant llm_int8_enable_fp32_cpu_offload llm_int8_has_fp16_weight llm_int8_skip_modules
     llm_int8_threshold _load_in_4bit _load_in_8bit producer quant_type_kwargs untie_embedding_weights
+    global_quant_config layer_quant_config layer_type_quant_config kv_cache_quant_config exclude export algo_config
+    quant_mode softmax_quant_spec kv_cache_post_rope
     """.split()
 )
 
@@ -358,12 +362,12 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
     A target is the whole name of a module, an expression after `re:`, or a class; the most particular decides, of
     expressions the first in their order (match_targets of compressed-tensors 0.20.1).
     """
-    for key in ("sparsity_config", "transform_config"):
-        said: object = keys.get(key)
-        if said and (not isinstance(said, Mapping) or cast("Keys", said).get("format") != "dense"):
-            raise _unknown(key, cast("object", said))
+    said: object = keys.get("transform_config")
+    if said and (not isinstance(said, Mapping) or cast("Keys", said).get("format") != "dense"):
+        raise _unknown("transform_config", said)
+    sparse = _sparse(keys)
     found = Quantization(transposed=False, lists_tables=True, writes_tied_head=True, splits_experts=True)
-    groups = _table(keys.get("config_groups"), f"{KEY}.config_groups")
+    groups = _table(keys.get("config_groups", {} if sparse else None), f"{KEY}.config_groups")
     if len(groups) > MOST_GROUPS:
         raise _unknown("config_groups", f"{len(groups)} groups")
     modules: dict[str, Format | None] = {}
@@ -383,7 +387,43 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
         (Modules([target], Match.WHOLE), form)
         for target, form in sorted(modules.items(), key=lambda one: (one[0].startswith("re:"), one[0]))
     ]
-    return replace(found, listed=(*_ignored(keys), *listed))
+    found = replace(found, listed=(*_ignored(keys), *listed))
+    return _of_half(found, sparse, raw) if sparse else found
+
+
+def _sparse(keys: Keys) -> Keys | None:
+    """The keys of matrices of which two in four elements of a row are stored (compressed-tensors 0.11, and before);
+    None without any."""
+    said: object = keys.get("sparsity_config")
+    if not said or (isinstance(said, Mapping) and cast("Keys", said).get("format") == "dense"):
+        return None
+    sparse = _table(said, f"{KEY}.sparsity_config")
+    if sparse.get("format") != "sparse-24-bitmask":
+        raise _unknown("sparsity_config.format", sparse.get("format"))
+    return sparse
+
+
+def _of_half(found: Quantization, sparse: Keys, raw: Keys) -> Quantization:
+    """A quantization whose linear layers are sparse: all but those that are ignored."""
+    targets, kept = _names(sparse, "targets") or ["Linear"], _names(sparse, "ignore")
+    if targets != ["Linear"]:
+        raise _unknown("sparsity_config.targets", targets)
+    if any(form and form.is_packed for form in (found.linear, *(form for _, form in found.listed))):
+        raise _unknown("sparsity_config", "sparse-24-bitmask over packed weights")
+    left = [name for modules, form in found.listed if form is None for name in modules.listed]
+    if found.linear is not None and sorted(kept) != sorted(left):
+        raise _unknown("sparsity_config.ignore", kept)
+    types = [str(raw.get(key)).removeprefix("torch.") for key in ("dtype", "torch_dtype")]
+    wide = next((FORMATS[name] for name in types if name in ("float32", "float16")), FORMATS["bfloat16"])
+
+    def half(form: Format | None) -> Format:
+        form = form or replace(wide, types=())
+        return replace(form, name=f"{form.name}-2:4", matrix_bits=form.matrix_bits + 128, is_sparse=True)
+
+    listed = tuple((modules, None if form is None else half(form)) for modules, form in found.listed)
+    form = half(found.linear)
+    ignored = ((Modules(kept, Match.WHOLE), None),) if kept and found.linear is None else ()
+    return replace(found, listed=(*ignored, *listed), linear=form, expert=form, head=form, gate=form)
 
 
 def _ignored(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
@@ -514,6 +554,107 @@ def _of_algorithm(name: object, keys: Keys) -> Format:
     raise _unknown("quant_algo", name)
 
 
+# Quark's types of weights that it stores in bytes or in 32-bit words, by their bits.
+_OF_QUARK = {"fp8_e4m3": 8, "fp8_e5m2": 8, "int8": 8, "uint8": 8, "int4": 4, "uint4": 4}
+_OF_QUARK_MX = {"fp4": 4, "fp6_e2m3": 6, "fp6_e3m2": 6}
+
+
+def _quark(keys: Keys, raw: Keys) -> Quantization:
+    """AMD Quark's own files (0.13): linear layers, with other forms for those that patterns name, but not those that
+    are excluded. It reads patterns as file names: `*` and `?` stand for any characters, and the whole name has to
+    match.
+
+    Stacked experts are no linear layers, and stay as they are. Not covered: types of 2 and 3 bits, other schemes for a
+    type of layers, scales of outputs and of a cache, whose type depends on more than the config, rotations, and fake
+    quantization.
+    """
+    export: object = keys.get("export")
+    written: object = cast("Keys", export).get("weight_format") if isinstance(export, Mapping) else None
+    if written not in (None, "real_quantized"):
+        raise _unknown("export.weight_format", written)
+    for key in ("layer_type_quant_config", "kv_cache_quant_config", "softmax_quant_spec"):
+        if keys.get(key):
+            raise _unknown(key, keys.get(key))
+    for one in listed(keys.get("algo_config")) or ():
+        name: object = cast("Keys", one).get("name") if isinstance(one, Mapping) else one
+        if "rotation" in str(name).lower():
+            raise _unknown("algo_config", name)
+    form = _of_quark(_table(keys.get("global_quant_config"), f"{KEY}.global_quant_config"))
+    rules: list[tuple[Modules, Format | None]] = []
+    if excluded := [_as_expression(name) for name in _names(keys, "exclude")]:
+        rules.append((Modules(excluded, Match.WHOLE), None))
+    for pattern, one in _table(keys.get("layer_quant_config") or {}, f"{KEY}.layer_quant_config").items():
+        of = _of_quark(_table(one, f"{KEY}.layer_quant_config.{pattern}"))
+        rules.append((Modules([_as_expression(pattern)], Match.WHOLE), of))
+    is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
+    found = Quantization(tuple(rules), form, head=form, gate=form, transposed=False, experts_unknown=is_old)
+    return replace(
+        found, lists_tables=True, tables_unknown=True, writes_tied_head=True
+    )  # a head that is the table too becomes a layer of its own
+
+
+def _of_quark(layer: Keys) -> Format | None:
+    """The format of a layer's weights in Quark's files; None if they are not quantized."""
+    said: object = layer.get("weight")
+    if said is None and not _static_of_quark(layer.get("input_tensors")) and layer.get("output_tensors") is None:
+        return None
+    weight = _table(said, f"{KEY}.weight")
+    kind, scheme, group = weight.get("dtype"), weight.get("qscheme"), weight.get("group_size")
+    if not isinstance(kind, str) or kind not in (*_OF_QUARK, *_OF_QUARK_MX):
+        raise _unknown("weight.dtype", kind)
+    if weight.get("is_dynamic") or layer.get("bias") is not None:
+        raise _unknown("weight", "computed while running" if weight.get("is_dynamic") else "with a quantized bias")
+    if layer.get("output_tensors") is not None:
+        raise _unknown("output_tensors", layer.get("output_tensors"))
+    extra = _static_of_quark(layer.get("input_tensors"))
+    scales: object = weight.get("scale_format")
+    if kind in _OF_QUARK_MX:
+        if scheme != "per_group" or group != 32 or scales != "e8m0":
+            raise _unknown("weight", f"{kind} {scheme} of {group} with scales in {scales}")
+        bits = _OF_QUARK_MX[kind]
+        types = ("fp8",) if bits > 4 else MXFP4.types
+        return replace(MXFP4, name=f"mxfp{bits}", bits=bits, types=types, matrix_bits=extra)
+    bits, is_float = _OF_QUARK[kind], kind.startswith("fp")
+    if scales is not None:
+        raise _unknown("weight.scale_format", scales)
+    form = replace(
+        FP8 if is_float else INT4 if bits == 4 else INT8, bits=bits, name="fp8" if is_float else f"int{bits}"
+    )
+    if scheme == "per_tensor" and bits == 8:
+        return replace(form, block=(), scale_bits=0, matrix_bits=extra + (16 if is_float else 32 + 8))
+    if scheme not in ("per_channel", "per_group") or (is_float and scheme == "per_group"):
+        raise _unknown("weight.qscheme", scheme)
+    if weight.get("ch_axis") not in ((0,) if scheme == "per_channel" else (-1, 1)):
+        raise _unknown("weight.ch_axis", weight.get("ch_axis"))
+    block = (0 if scheme == "per_channel" else _size(group, "weight.group_size"),)
+    if bits == 4:
+        is_turned = scheme == "per_group"
+        form = replace(form, zero_bits=4, is_packed_by_columns=is_turned)
+        return replace(form, block=block, scale_bits=16, matrix_bits=extra)
+    return replace(form, block=block, scale_bits=16 if is_float else 16 + 8, matrix_bits=extra)
+
+
+def _static_of_quark(said: object) -> int:
+    """Bits of what is stored with a matrix about its inputs: a scale, and a zero point of whole numbers."""
+    if said is None:
+        return 0
+    tensors = _table(said, f"{KEY}.input_tensors")
+    if tensors.get("is_dynamic"):
+        return 0
+    kind = str(tensors.get("dtype"))
+    if tensors.get("qscheme") != "per_tensor" or kind not in ("fp8_e4m3", "fp8_e5m2", "int8", "uint8"):
+        raise _unknown("input_tensors", f"{kind} {tensors.get('qscheme')}")
+    return 16 if kind.startswith("fp") else 32 + 8
+
+
+def _as_expression(pattern: str) -> str:
+    """A pattern of file names as an expression for a whole name."""
+    if any(character in pattern for character in "[]"):
+        raise _unknown("exclude", pattern)
+    escaped = "".join(f"\\{c}" if c in ".^$+{}()|\\" else c for c in pattern)
+    return "re:" + escaped.replace("*", ".*").replace("?", ".") + "$"
+
+
 METHODS: dict[str, Callable[[Keys, Keys], Quantization]] = {
     "mxfp4": _mxfp4,
     "fp8": _fp8,
@@ -525,6 +666,7 @@ METHODS: dict[str, Callable[[Keys, Keys], Quantization]] = {
     "bitsandbytes": _bitsandbytes,
     "mlx": _mlx,
     "torchao": _torchao,
+    "quark": _quark,
 }
 
 

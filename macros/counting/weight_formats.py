@@ -423,6 +423,8 @@ class WeightFormats:
             for member in range(members if has_members else 1):
                 names = [_numbered(name, layer, member) for name in called]
                 form = next((form for modules, form in quantization.listed if modules.holds(names)), otherwise)
+                if form is not None and quantization.tables_unknown and self.kinds[w] is Kind.TABLE:
+                    raise Problem(f"{KEY}: how {w.name} was quantized is not known", MEND)
                 form = self._holding(w, form, rest)
                 found[form] = found.get(form, 0) + copies
         return tuple(found.items())

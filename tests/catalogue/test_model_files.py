@@ -8,6 +8,7 @@ import math
 from pathlib import Path
 
 import pytest
+from reference.configs import all_configs
 
 from macros.__main__ import main
 from macros.api.changes import changed
@@ -91,6 +92,19 @@ def test_the_files_decide_and_a_line_says_so(tmp_path, capsys, name, files):
         assert capsys.readouterr().err.count("the files decide") == 1
         assert main([*command, "--strict", str(tmp_path)]) == 1
         assert f"{total:,}" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("model_type", sorted(all_configs()))
+def test_what_is_missing_is_said_of_each_type(tmp_path, model_type):
+    """Every other tensor, among them routers and parts of experts."""
+    raw = all_configs()[model_type] | {"dtype": "bfloat16"}
+    raw.pop("torch_dtype", None)
+    there = tensors(raw)
+    for first in (0, 1):
+        total = folder(tmp_path, raw, dict(itertools.islice(there.items(), first, None, 2)))
+        model = presets.load(str(tmp_path))
+        assert "asked for and not there" in model.file_difference
+        assert costs_of(model.counts).weight_bytes("published") == total
 
 
 def test_files_that_agree_are_not_spoken_of(tmp_path, capsys):

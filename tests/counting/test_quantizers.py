@@ -14,7 +14,8 @@ from reference.quantized_settings import MORE
 
 from macros.catalogue import presets
 from macros.counting.costs import of as costs_of
-from macros.counting.formats import CACHE_BYTES, WEIGHTS, cache_meant, format_meant
+from macros.counting.formats import CACHE_BYTES, WEIGHTS, Format, cache_meant, format_meant
+from macros.counting.quantization import METHODS
 from macros.counting.quantizers import OTHER_QUANTIZERS, QUANTIZERS
 from macros.data import weights
 from macros.engine.errors import Problem
@@ -179,24 +180,70 @@ def configured(case):
     return {**raw, "dtype": "bfloat16", **said}
 
 
+WHOLE_FP8 = {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}
+FP8 = {"g": {"targets": ["Linear"], "weights": {"num_bits": 8, "type": "float", "strategy": "channel"}}}
+
+
+def sparse(ignore=()):
+    return {"quant_method": "compressed-tensors"} | {
+        "sparsity_config": {"format": "sparse-24-bitmask", "targets": ["Linear"], "ignore": list(ignore)}
+    }
+
+
+def quark(**weight):
+    return {"quant_method": "quark", "global_quant_config": {"weight": weight}}
+
+
+def test_each_method_is_on_the_page_with_what_it_refuses():
+    page = (Path(__file__).parents[2] / "docs" / "costs" / "formats.md").read_text("utf-8")
+    rows = [row for row in page.splitlines() if row.startswith("| `")]
+    named = {name for row in rows for name in row.split("|")[1].split("`")[1::2]}
+    assert named == {*METHODS, "quant_method"}
+
+
+def test_rows_of_a_sparse_matrix_end_in_whole_bytes():
+    """20 of 2 bytes are 10 and 3 bytes of their places; the shape is two whole numbers of 64 bits."""
+    form = Format("x", 16, matrix_bits=128, is_sparse=True)
+    assert form.size((3, 20)) == 3 * (10 * 2 + 3) + 16 and form.bits_per_weight == 9
+
+
 def test_random_settings_are_of_many_types_and_libraries():
     made = [case for case in SETTINGS if "bytes" in case]
-    assert len({case["model"] for case in made}) >= 35 and len({case["library"] for case in made}) >= 6
-    assert len(made) >= 680
+    assert len({case["model"] for case in made}) >= 35 and len({case["library"] for case in made}) >= 8
+    assert len(made) >= 740
 
 
 @pytest.mark.parametrize(
     "said",
     [
-        {"quant_method": "quark", "global_quant_config": {"weight": {"dtype": "fp8_e4m3"}}, "export": {}},
-        {"quant_method": "compressed-tensors", "sparsity_config": {"format": "sparse-24-bitmask"}},
         {"quant_method": "compressed-tensors", "sparsity_config": {"format": "sparse-bitmask"}, "config_groups": {}},
+        sparse() | {"sparsity_config": {"format": "sparse-24-bitmask", "targets": ["re:.*mlp.*"]}},
+        sparse(["lm_head"]) | {"config_groups": FP8, "ignore": []},
+        sparse() | {"config_groups": {"g": {"targets": ["Linear"], "weights": {"num_bits": 4, "group_size": 128}}}},
         {"quant_method": "compressed-tensors", "format": "marlin-24"}
         | {"config_groups": {"group_0": {"targets": ["Linear"], "weights": {"num_bits": 4}}}},
+        quark(),
+        quark(dtype="int3", qscheme="per_group", group_size=32),
+        quark(dtype="fp8_e4m3", qscheme="per_group", group_size=32),
+        quark(dtype="fp8_e4m3", qscheme="per_tensor", scale_format="e8m0"),
+        quark(dtype="fp8_e4m3", qscheme="per_tensor", is_dynamic=True),
+        quark(dtype="int8", qscheme="per_channel", ch_axis=1),
+        quark(dtype="fp4", qscheme="per_group", group_size=16, scale_format="e4m3"),
+        quark(**WHOLE_FP8) | {"export": {"weight_format": "fake_quantized"}},
+        quark(**WHOLE_FP8) | {"exclude": ["layers.[01].*"]},
+        quark(**WHOLE_FP8) | {"algo_config": [{"name": "rotation"}]},
+        quark(**WHOLE_FP8) | {"layer_type_quant_config": {"Linear": {}}},
+        {"quant_method": "quark"}
+        | {"global_quant_config": {"weight": WHOLE_FP8, "input_tensors": {"qscheme": "per_channel"}}},
+        {"quant_method": "quark", "global_quant_config": {"weight": WHOLE_FP8, "bias": WHOLE_FP8}},
+        quark(**WHOLE_FP8) | {"layer_quant_config": {"*embed_tokens": {"weight": WHOLE_FP8}}},
+        quark(**WHOLE_FP8) | {"global_quant_config": {"weight": WHOLE_FP8, "input_tensors": {"dtype": "int4"}}},
+        {"quant_method": "quark", "global_quant_config": {"weight": WHOLE_FP8, "output_tensors": WHOLE_FP8}},
+        quark(**WHOLE_FP8) | {"kv_cache_quant_config": {"*k_proj": {"weight": WHOLE_FP8}}},
     ],
 )
 def test_what_no_reader_here_counts_is_refused_in_one_line(said):
-    """Quark's files, and matrices of which two numbers in four are stored: compressed-tensors 0.20.1 writes no more."""
+    """Forms that the page on formats lists."""
     model = presets.make("x", {**GOLDEN["llama"]["config"], "quantization_config": said})
     with pytest.raises(Problem, match="is not known; ") as error:
         costs_of(model.counts).weight_bytes("published")

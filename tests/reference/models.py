@@ -311,7 +311,11 @@ def unfilled(raw: Mapping[str, Any]) -> torch.nn.Module:
     if model_type == "t5gemma2":
         keys["encoder"] = keys["encoder"] | {"vision_config": TOWERS["gemma3"]}
     if model_type == "muse_spark":
-        keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]}
+        keys["audio_config"] = {"out_hidden_size": keys["text_config"]["hidden_size"]} | {
+            "hidden_sizes": [8, 8, 8, 8],
+            "depths": [1, 1, 1, 1],
+        }
+        keys["out_hidden_size"] = keys["projector_hidden_size"] = 8
     if model_type in TOWERLESS or model_type == "udop":
         make = AutoModelForImageTextToText
     config = AutoConfig.for_model(model_type, **keys)

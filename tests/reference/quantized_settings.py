@@ -5,10 +5,11 @@ cases of several seeds.
 Each case is one of the models of `quantizers.MODELS`, or of MORE, and a setting that is drawn at random: a scheme of
 compressed-tensors with targets, lists and groups; bitsandbytes with lists of modules to skip; torchao with lists;
 transformers' FP8 with lists, whose layers are made on the meta device, since it quantizes on an accelerator alone.
-LIBRARY is one of those with an environment of its own: gptqmodel with `dynamic`, and mlx (mlx-lm) with settings by
-module. Kept are the `quantization_config` that the library wrote, and the bytes of all tensors in the headers of its
+LIBRARY is one of those with an environment of its own: gptqmodel with `dynamic`, mlx (mlx-lm) with settings by
+module, quark (amd-quark) with patterns of names, and sparse (compressed-tensors 0.11) with two of four elements in a
+row. Kept are the `quantization_config` that the library wrote, and the bytes of all tensors in the headers of its
 files, or that it refused. Needs `pip install torch transformers accelerate bitsandbytes compressed-tensors torchao
-defuser logbar`; or `gptqmodel`; or `mlx[cpu] mlx-lm`.
+defuser logbar`; or `gptqmodel`; or `mlx[cpu] mlx-lm`; or `amd-quark`; or `compressed-tensors==0.11.0`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,17 @@ FILE = Path(__file__).parent.parent / "golden" / "quantized_settings.json"
 DESCRIPTION = ".quant_state."  # bitsandbytes' JSON, whose length depends on the digits of a mean
 NOT_COUNTED = ("e_score_correction_bias",)  # buffers
 LIBRARIES = (
-    *("accelerate", "bitsandbytes", "compressed-tensors", "gptqmodel", "mlx-lm", "torch", "torchao", "transformers"),
+    *(
+        "accelerate",
+        "amd-quark",
+        "bitsandbytes",
+        "compressed-tensors",
+        "gptqmodel",
+        "mlx-lm",
+        "torch",
+        "torchao",
+        "transformers",
+    ),
 )
 
 # More types, of which seeds from FIRST_OF_MORE on draw.
@@ -303,13 +314,105 @@ def gptqmodel(slug: str, draw: random.Random, names: list[str], out: Path) -> No
     (out / "config.json").write_text(json.dumps({"dtype": "bfloat16", "quantization_config": keys}))
 
 
+def quark(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
+    """AMD Quark's files: one form for all linear layers, another for some, patterns of names that are left out."""
+    import torch
+    from quark.torch import ModelQuantizer, export_safetensors
+    from quark.torch.quantization.config import config as q
+
+    whole = {"symmetric": True, "scale_type": "float", "round_method": "half_even", "is_dynamic": False}
+    of_tensor = {"observer_method": "min_max", **whole}
+
+    def form() -> Any:
+        group = draw.choice((32, 64, 128))
+        ways: list[Callable[[], Any]] = [
+            lambda: q.FP8E4M3PerTensorSpec(is_dynamic=False, observer_method="min_max"),
+            lambda: q.FP8E4M3PerChannelSpec(is_dynamic=False, ch_axis=0),
+            lambda: q.Int8PerTensorSpec(**of_tensor),
+            lambda: q.Int8PerChannelSpec(ch_axis=0, **whole),
+            lambda: q.Int8PerGroupSpec(ch_axis=-1, group_size=group, **whole),
+            lambda: q.Int4PerChannelSpec(ch_axis=0, **whole),
+            lambda: q.Int4PerGroupSpec(ch_axis=-1, group_size=group, **whole),
+            lambda: q.Uint4PerGroupSpec(ch_axis=-1, group_size=group, **{**whole, "symmetric": False}),
+            lambda: q.OCP_MXFP4Spec(ch_axis=-1, is_dynamic=False),
+            lambda: q.OCP_MXFP6E3M2Spec(ch_axis=-1, is_dynamic=False),
+        ]
+        return draw.choice(ways)().to_quantization_spec()
+
+    def inputs() -> Any:
+        kind = draw.choice((None, None, "fp8", "fp8 dynamic", "int8"))
+        if kind == "int8":
+            return q.Int8PerTensorSpec(**of_tensor).to_quantization_spec()
+        is_dynamic = kind == "fp8 dynamic"
+        said = q.FP8E4M3PerTensorSpec(is_dynamic=is_dynamic, observer_method="min_max")
+        return None if kind is None else said.to_quantization_spec()
+
+    def some() -> str:
+        name = draw.choice(names)
+        last = name.rpartition(".")[2]
+        ways = [f"*{last}", f"*.{last}", name, f"*layers.0.*{last}", f"*layers.?.*{last}", last, f"{last}*"]
+        return draw.choice(ways)
+
+    others = {some(): q.QLayerConfig(weight=form(), input_tensors=inputs()) for _ in range(draw.choice((0, 0, 1, 2)))}
+    cached = {}
+    if draw.random() < 0.2:
+        kept = q.FP8E4M3PerTensorSpec(is_dynamic=False, observer_method="min_max").to_quantization_spec()
+        of = q.QLayerConfig(weight=form(), output_tensors=kept)
+        cached = dict.fromkeys(("*k_proj", "*v_proj"), of)
+    excluded = [*(["lm_head"] if draw.random() < 0.7 else []), *(some() for _ in range(draw.randrange(3)))]
+    said = q.QConfig(
+        global_quant_config=q.QLayerConfig(weight=form(), input_tensors=inputs()),
+        layer_quant_config=others,
+        kv_cache_quant_config=cached,
+        exclude=excluded,
+    )
+    quantizer = ModelQuantizer(said)
+    model = quantizer.freeze(quantizer.quantize_model(made(slug), [torch.randint(0, 1000, (1, 8))]))
+    export_safetensors(model, out)
+
+
+def sparse(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
+    """Two of four elements of a row (compressed-tensors up to 0.11), in 16 bits or quantized."""
+    import torch
+    from compressed_tensors.compressors import ModelCompressor
+    from compressed_tensors.compressors.sparse_compressors.sparse_24_bitmask import get_24_bytemasks
+    from compressed_tensors.config import Sparse24BitMaskConfig
+    from compressed_tensors.quantization import QuantizationConfig, apply_quantization_config, preset_name_to_scheme
+    from safetensors.torch import save_file
+
+    model = separated(made(slug))
+    with torch.no_grad():
+        for module in model.modules():
+            if isinstance(module, torch.nn.Linear):
+                module.weight.mul_(get_24_bytemasks(module.weight))
+    ignore = [*(["lm_head"] if draw.random() < 0.7 else []), *(_targets(draw, names) if draw.random() < 0.5 else [])]
+    kind = draw.choice((None, None, "FP8", "FP8_DYNAMIC", "W8A8"))
+    said = None
+    if kind is not None:
+        form = "int-quantized" if kind == "W8A8" else "float-quantized"
+        groups = {"group_0": preset_name_to_scheme(kind, ["Linear"])}
+        said = QuantizationConfig(config_groups=groups, ignore=ignore, format=form)
+        apply_quantization_config(model, said)
+    half = Sparse24BitMaskConfig(targets=["Linear"], ignore=ignore)
+    state = ModelCompressor(sparsity_config=half, quantization_config=said).compress(model, show_progress=False)
+    tied = () if not model.config.tie_word_embeddings else ("lm_head.weight",)
+    out.mkdir(exist_ok=True)
+    save_file(
+        {name: t.contiguous().clone() for name, t in state.items() if name not in tied}, out / "model.safetensors"
+    )
+    keys = {"quant_method": "compressed-tensors", "version": "0.11.0", "sparsity_config": half.model_dump()}
+    if said is not None:
+        keys |= {key: value for key, value in said.to_dict().items() if key not in ("quant_method", "version")}
+    (out / "config.json").write_text(json.dumps({"dtype": "bfloat16", "quantization_config": keys}, default=str))
+
+
 WRITERS = {
     "bitsandbytes": bitsandbytes,
     "compressed-tensors": compressed_tensors,
     "torchao": torchao,
     "fp8": fp8,
 }
-OTHERS = {"gptqmodel": gptqmodel, "mlx": mlx}  # in environments of their own
+OTHERS = {"gptqmodel": gptqmodel, "mlx": mlx, "quark": quark, "sparse": sparse}  # in environments of their own
 
 
 def bytes_of(folder: Path) -> int:
