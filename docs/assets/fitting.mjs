@@ -1,7 +1,7 @@
 // Which models fit: what decides it of every model of the site, as data that the build exports, and the rule, compiled
 // from Python. The tool and the catalogue's filter read it.
 
-import { BOUNDS, asked, conditions, isProblem, machine, paced, Problem, py, said } from "./conditions.mjs"
+import { BOUNDS, asked, conditions, isProblem, loadGguf, machine, paced, Problem, py, said } from "./conditions.mjs"
 import { M } from "./engine/base.mjs"
 import "./engine/fitting.mjs"
 
@@ -18,6 +18,17 @@ export const {
   smallest,
   chosen,
 } = M["counting.fitting"]
+
+/**
+ * Where the asked format does not fit, or nothing runs it there, the best that does: a sentence after a space.
+ * @param {Engine.Model} model
+ * @param {Engine.Conditions} given
+ * @param {Engine.Machine} on
+ */
+export async function instead({ costs, counts }, given, on) {
+  await loadGguf()
+  return M["counting.fitting"].instead(costs, counts.formats, given, on.memory_bytes)
+}
 
 /**
  * @typedef {object} Able a model of the site

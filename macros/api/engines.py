@@ -12,6 +12,7 @@ from ..counting import deploying, engines
 from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
 from ..counting.runs import left_out
+from ..counting.served_instead import served_instead
 from ..counting.serving import How, Pool, Serving, Term
 from ..engine.errors import Problem, nearest, shorten
 from ..views.kit.rounding import decimal_bytes, decimal_range
@@ -35,6 +36,7 @@ class EngineFit(Tabular):
     serving: Serving
     longest_context: int | None
     largest_batch: int | None
+    vendor: str = ""
 
     def __bool__(self) -> bool:
         return self.is_enough
@@ -135,7 +137,11 @@ class EngineFit(Tabular):
                 found += "the model keeps no cache, and does not use it."
         costs, named = costs_of(self.model.counts), "" if self.engine == "transformers" else self.title
         strange = left_out(self.given.format, self.given.accelerator, named, costs.published)
-        return f"{found} {strange}" if strange else found
+        found += f" {strange}" if strange else ""
+        if self.is_enough and not strange:
+            return found
+        of_device = self.size, self.device, self.vendor
+        return found + served_instead(self.engine, costs, self.model.counts.formats, self.given, *of_device)
 
 
 def _times(n: Fraction) -> str:
@@ -153,7 +159,7 @@ def engine_fit(model: Model, given: Conditions, name: str, device: str, size: in
     serving = engines.serve(name, costs, given, size, device, vendor)
     longest = engines.longest_context(name, costs, given, size, device, vendor)
     batch = engines.largest_batch(name, costs, given, size, device, vendor)
-    return EngineFit(model, given, device, size, serving, longest, batch)
+    return EngineFit(model, given, device, size, serving, longest, batch, vendor)
 
 
 def engine_named(name: object) -> str:

@@ -16,7 +16,7 @@ from ..counting.conditions import Conditions
 from ..counting.costs import of as costs_of
 from ..counting.deploying import ENGINES
 from ..counting.engines import names
-from ..counting.fitting import BEST, chosen
+from ..counting.fitting import BEST, instead
 from ..counting.formats import PUBLISHED
 from ..counting.own_machine import Machine, memory_of, named
 from ..counting.runs import left_out
@@ -143,14 +143,8 @@ class Fit(Tabular):
     def best(self) -> str:
         """Where the asked format does not fit, or no engine runs it there, the first one of the ladder that does, with
         its longest context: a sentence after a space; empty if none does."""
-        costs = costs_of(self.model.counts)
-        is_good = self.is_enough and not self._not_run
-        format = None if is_good else chosen(costs, BEST, self.given, self.on.size)
-        if format is None:
-            return ""
-        longest = costs.largest_context(self.on.size, self.given.in_format(format))
-        room = "any context" if longest is None else f"up to {longest:,} tokens"
-        return f" {self.model.counts.formats.phrase(format).removeprefix('in ')} fits, with {room}."
+        counts, there = self.model.counts, replace(self.given, accelerator=self.on.accelerator)
+        return instead(costs_of(counts), counts.formats, there, self.on.size)
 
     @property
     def _not_run(self) -> str:

@@ -64,6 +64,7 @@ declare module "*/engine/engines.mjs"
 declare module "*/engine/llama_server.mjs"
 declare module "*/engine/vllm_server.mjs"
 declare module "*/engine/runs.mjs"
+declare module "*/engine/served_instead.mjs"
 declare module "*/engine/spreads.mjs"
 declare module "*/engine/prefix.mjs"
 declare module "*/engine/offload.mjs"
@@ -249,6 +250,7 @@ declare namespace Engine {
       fitting(sized: Sized, weights: string, given: Conditions, machine: Machine): Fitting | null
       answer(sized: Sized, given: Conditions, machine: Machine): Fitting | null
       chosen(sized: Sized, weights: string, given: Conditions, memory_bytes: bigint): string | null
+      instead(costs: Costs, formats: WeightFormats, given: Conditions, memory_bytes: bigint): string
       smallest(sized: Sized, accelerator: Accelerator | null): string
       in_order(found: [string, bigint, Fitting][]): [string, bigint, Fitting][]
       in_words(format: string, said: string): string
@@ -257,6 +259,7 @@ declare namespace Engine {
     "counting.runs": {
       left_out(format: string, accelerator: Accelerator | null, engine?: string, published?: Iterable<string>): string
     }
+    "counting.served_instead": PythonModule
     "counting.gguf_types": { FORMATS: string[]; BY_ID: Dict<bigint, [name: string, block: bigint, bytes: bigint]> }
     "counting.formats": {
       WEIGHTS: Dict<string, unknown>
@@ -539,6 +542,7 @@ declare namespace Engine {
   interface Accelerator {
     watts: bigint | null
     capability: bigint | null
+    kind: string
     name: string
     vendor: string
     bytes_per_second: bigint

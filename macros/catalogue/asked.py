@@ -56,6 +56,14 @@ def all_topics() -> dict[tuple[str, str], list[str]]:
     return found
 
 
+def all_pages() -> dict[tuple[str, str], list[str]]:
+    """The names of pages and sections, by which the command line finds them: it has no index."""
+    found = {place: [*names] for place, names in all_topics().items()}
+    for page in asked()["page"]:
+        found.setdefault((page["page"], ""), []).extend(page["names"].split(", "))
+    return found
+
+
 def names(
     models: Iterable[str], is_built: Callable[[str], bool], address: Callable[[str], str], has_keys: bool = True
 ) -> dict:
@@ -75,11 +83,8 @@ def names(
         "unlisted": [n for n, slug in enumerate(models) if not _is_listed(slug)],
         "lacking": lacking(),
         "keys": keys,
-        "machines": machine_names(accelerators()),
-        "machineNames": {slug: a.name for slug, a in accelerators().items()},
-        "machine_words": {word: m["slug"] for m in said["machine"] for word in m["words"]},
+        "machines": machine_rows(accelerators()),
         "uncounted": [u["words"] for u in said["uncounted"]],
-        "installed": installed(accelerators()),
         "formats": format_names(),
         "caches": list(CACHE_BYTES),
         "figures": [[f["name"], f["words"], f["section"]] for f in said["figure"]],
@@ -93,6 +98,8 @@ def names(
         "billing": said["billing"],
         "offloading": said["offloading"],
         "money": said["money"],
+        "unknown_machines": said["unknown_machines"],
+        "denying": said["denying"],
         "ordinary": sorted({*said["ordinary"].split(), *_words_of_topics()}),
         "tools": {name: address(source) for name, source in TOOLS.items() if is_built(source)},
         "most": {"context": bounds.MOST_TOKENS, "batch": bounds.MOST_TEXTS, "devices": bounds.MOST_DEVICES},
@@ -115,14 +122,28 @@ def lacking() -> list[str]:
     return [name for name in vllm_recipes().models if not presets.meant(name).slug]
 
 
-def installed(known: Mapping[str, Accelerator]) -> dict[str, list[list[str]]]:
-    """Machines whose GPU may use a part of the memory, by the amount that is installed: `64GB`; each with the part, and
-    its slug first if no other has as much."""
-    found: dict[str, list[list[str]]] = {}
-    for slug, a in known.items():
-        if a.installed_bytes:
-            found.setdefault(f"{a.installed_bytes / 1e9:g}GB", []).append([slug, f"{a.memory_bytes / 1e9:.4g}GB"])
-    return {amount: each if len(each) == 1 else [one[1:] for one in each] for amount, each in found.items()}
+def machine_rows(known: Mapping[str, Accelerator]) -> list[list]:
+    """Each machine with its name, its gigabytes, its names without spaces and, if its GPU may use only a part of the
+    installed memory or if it is a CPU, that part."""
+    forms: dict[str, list[str]] = {slug: [] for slug in known}
+    for form, slug in machine_names(known).items():
+        if form != _plain(slug):
+            forms[slug].append(form)
+    for m in asked()["machine"]:
+        forms[m["slug"]] += m["words"]
+    return [[slug, a.name, _gigabytes(a), forms[slug], *_part(a)] for slug, a in known.items()]
+
+
+def _gigabytes(a: Accelerator) -> int:
+    """The memory as people name it: the maker's GB, or GiB where that is the whole number."""
+    size = a.installed_bytes or a.memory_bytes
+    return size // 10**9 if size % 10**9 == 0 else round(size / 2**30)
+
+
+def _part(a: Accelerator) -> list[str]:
+    if a.kind == "CPU":
+        return [""]
+    return [f"{a.memory_bytes / 1e9:.4g}GB"] if a.installed_bytes else []
 
 
 def _is_listed(slug: str) -> bool:

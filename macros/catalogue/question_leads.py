@@ -6,12 +6,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from .question_models import Absent, Named
+from .question_names import Absent, Named
 from .question_table import Grammar, Meaning
 
 CONTEXT = 8192  # the tools' own
 FILLED_IN = "Opens with these values filled in."
+MOST_SIZES = 8  # of a family, one answer each
 WHOLE = "the-whole-model"  # the section of a model's page that has its sizes
+# Other names of a choice in the addresses of tools, and the conditions of figures that do not depend on all of them.
+SAME = {"input": "context", "sequence": "context", "micro_batch": "batch"}
+OF_PARAMETERS = ("total", "active", "embedding", "non_embedding")
+CONDITIONS = {
+    "cache_bytes_per_token": ("cache", "context"),
+    "cache_bytes": ("cache", "context", "batch"),
+    "weight_bytes": ("weights",),
+    "decode_flops": ("context", "batch"),
+}
 METHODS = {"lora": "LoRA", "dora": "DoRA", "qlora": "QLoRA"}
 
 Value = str | int | None
@@ -47,6 +57,7 @@ class Lead(NamedTuple):
 def leads(meaning: Meaning, grammar: Grammar) -> list[Lead]:
     """The results of a question that need no index, the best first; empty if it names nothing that a tool takes."""
     found = _Leads(meaning, grammar).found()
+    meaning.left_out = _left_out(meaning, found)
     note = note_of(meaning)
     return [
         Lead(one.kind, one.address, one.title, one.said, "" if n else note, one.compute) for n, one in enumerate(found)
@@ -58,9 +69,52 @@ def note_of(meaning: Meaning) -> str:
     said = [f"Read as {meant} for “{typed}”." for typed, meant in meaning.corrected]
     said += [f"{typed} has the shapes of {title}." for typed, title in meaning.alike]
     said += [f"{typed} names several models, and {title} is taken: add a generation." for typed, title in meaning.vague]
-    said += [meaning.why_on] if meaning.why_on else []
-    said += [f"Not used: {', '.join(meaning.unused)}."] if meaning.unused else []
+    said += [meaning.why_on] if meaning.why_on and not meaning.absent else []
+    unused = [*meaning.unused, *meaning.left_out]
+    said += [f"Not used: {', '.join(unused)}."] if unused else []
     return " ".join(said)
+
+
+def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
+    """The values that were read and that no result takes."""
+    if not found:
+        return []
+    taken = {name for lead in found for name in _choices_in(lead.address)}
+    taken |= {name for lead in found if lead.compute for name in _conditions_of(lead.compute)}
+    values = (
+        (said.format, "weights", said.format or ""),
+        (said.cache, "cache", f"cache in {said.cache}"),
+        (said.context, "context", f"{said.context:,} tokens" if said.context else ""),
+        (said.batch, "batch", f"{said.batch:,} sequences" if said.batch else ""),
+        (said.rank, "rank", f"rank {said.rank}"),
+        (said.tokens, "tokens", f"{said.tokens:,} tokens" if said.tokens else ""),
+        (said.on, "on", said.on_name or ""),
+        (said.devices if said.devices != 1 else None, "devices", f"{said.devices} devices"),
+        (said.engine, "engine", said.engine_typed),
+        (said.gpu_layers, "gpu_layers", f"{said.gpu_layers} layers on the GPU"),
+    )
+    is_named = all(name not in lead.title for lead in found for name in [said.on_name or " "])
+    missing = [text for value, name, text in values if value and name not in taken and (name != "on" or is_named)]
+    rivals = [name for _, name, _ in said.rivals if all(name not in lead.title for lead in found)]
+    titles = " ".join([lead.title for lead in found])
+    return [*[one for one in missing if one != said.engine_typed or (said.engine or "") not in titles], *rivals]
+
+
+def _choices_in(address: str) -> list[str]:
+    """The choices of an address by their usual names."""
+    names = [choice.partition("=")[0] for choice in address.partition("?")[2].split("&")]
+    found = [SAME[name] if name in SAME else name for name in names]
+    found += ["on", "devices"] if "cards" in found else []
+    return [*found, "engine"] if "task=offload" in address else found  # which is llama.cpp's
+
+
+def _conditions_of(asked: Asked) -> list[str]:
+    """The conditions on which a figure depends."""
+    if asked.size or asked.what in OF_PARAMETERS:
+        return []
+    if asked.what in CONDITIONS:
+        return [*CONDITIONS[asked.what]]
+    return ["weights", "cache", "context", "batch", "on", "devices"]
 
 
 class _Leads:
@@ -82,9 +136,25 @@ class _Leads:
             return [_tool(_link(self.pages["compare"], choices), title)]
         if listed and len(said.models) == 1:
             bill = self._of_bill(listed[0]) if said.is_billing and not said.is_training else []
-            answers = self._of_model(listed[0])
-            return [*bill, *engine, *answers] if said.is_offloading else [*bill, *answers, *engine]
+            answers = [*self._of_model(listed[0]), *self._of_rivals(listed[0])]
+            is_host = said.is_offloading or said.gpu_layers is not None
+            return [*bill, *engine, *answers] if is_host else [*bill, *answers, *engine]
+        if listed and (said.on or said.figure or said.size or said.context) and not said.is_training:
+            return [lead for one in listed[:MOST_SIZES] for lead in _OfModel(said, self.names, one).found()[:1]]
         return [] if said.models else self._of_no_model()
+
+    def _of_rivals(self, model: Named) -> list[Lead]:
+        """The same of the further machines that a question names."""
+        said = self.said
+        if not said.rivals or said.is_training:
+            return []
+        first = said.on, said.on_name, said.devices
+        found: list[Lead] = []
+        for slug, name, many in said.rivals:
+            said.on, said.on_name, said.devices = slug, name, many
+            found += _OfModel(said, self.names, model).found()[:1]
+        said.on, said.on_name, said.devices = first
+        return found
 
     def _of_bill(self, model: Named | None) -> list[Lead]:
         """What a token costs."""
@@ -156,9 +226,10 @@ class _Leads:
         said = self.said
         if said.is_training:
             return self._of_training(model)
-        is_of_each = (said.figure or said.size) and not (said.is_reason or said.on or said.why_on or said.changes)
-        if said.sizes and is_of_each:  # of a family, the figure of each size
-            found = [lead for one in said.sizes for lead in _OfModel(said, self.names, one).found()]
+        is_of_each = (said.figure or said.size) and not said.why_on
+        is_of_each = (is_of_each or said.on is not None) and not said.is_reason
+        if said.sizes and is_of_each and not said.changes:  # of a family, the figure of each size
+            found = [lead for one in said.sizes[:MOST_SIZES] for lead in _OfModel(said, self.names, one).found()]
             return [lead for lead in found if lead.compute]
         return _OfModel(said, self.names, model).found()
 
@@ -200,9 +271,11 @@ class _Leads:
             return [_tool(_link(self.pages["whatIf"], choices), f"What if {title}")]
         if said.is_billing and said.on:
             return self._of_bill(None)
-        if said.on and said.is_of_machine and "machines" in self.pages:
+        if said.on and (said.is_of_machine or said.rivals) and "machines" in self.pages:
             told = "Memory, bandwidth and peaks of each machine, with their sources."
-            return [Lead("section", self.pages["machines"], f"{said.on_name}: what its maker states", told, "", None)]
+            names = " and ".join([said.on_name or "", *[name for _, name, _ in said.rivals]])
+            makers = "what their makers state" if said.rivals else "what its maker states"
+            return [Lead("section", self.pages["machines"], f"{names}: {makers}", told, "", None)]
         page = self.pages["fits"] if "fits" in self.pages else self.pages["whatIf"] if "whatIf" in self.pages else None
         is_asked = said.is_amount or said.context or said.format or said.devices or said.is_fitting or said.why_on
         is_asked = is_asked or (said.is_bare and not said.figure and not said.is_against)
@@ -264,7 +337,8 @@ class _OfModel:
         if said.on is not None:
             return self._on_machine()
         if said.why_on and "fits" in self.pages:
-            return [_tool(_link(self.pages["fits"], {"model": model.slug}), f"What holds {self.named}")]
+            choices = {name: self.choices[name] for name in ("model", "weights", "cache", "context", "batch")}
+            return [_tool(_link(self.pages["fits"], choices), f"What holds {self.named}")]
         if not self.is_sure:
             is_asked = said.figure or said.size or said.is_reason or not (said.format or said.context)
             return [] if is_asked else self._lead(self.what_if, self.named)
@@ -318,7 +392,7 @@ class _OfModel:
     def _lead(self, address: str | None, title: str, asked: Asked | None = None) -> list[Lead]:
         if address is None:
             return []
-        return [Lead("answer", address, title, self.model.known, "", asked)] if asked else [_tool(address, title)]
+        return [Lead("answer", address, title, FILLED_IN, "", asked)] if asked else [_tool(address, title)]
 
 
 def conditions_of(said: Meaning, has_devices: bool = True) -> str:

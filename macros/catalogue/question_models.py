@@ -8,11 +8,12 @@ that no model of the catalog has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
+from .question_names import Absent, Entry, Named, is_before, is_member, is_version, slug_of
 from .question_words import Token, chunks_of, in_one_piece, is_near, is_size, number_of, parameters_of, tokens_of
 
 if TYPE_CHECKING:
@@ -21,45 +22,8 @@ if TYPE_CHECKING:
 LONGEST = 9  # tokens of a model's name
 MOST_TIMES = 10**6  # how many times as large a model of no known size is taken to be
 LIKE = Fraction(5, 4)  # how many times as large one of two like models may be
+MOST_NAMES = 2  # of models that a word may be part of and yet be another model's name
 SHORTEST_NEAR = 4  # letters of a word that may be misspelled
-
-
-class Named(NamedTuple):
-    """A model of a question: its number, slug, title, page and description; whether a tool can start from it, and
-    whether the question names this very model, not only its family."""
-
-    record: int
-    slug: str
-    title: str
-    page: str
-    known: str
-    is_listed: bool
-    is_sure: bool
-
-
-class Absent(NamedTuple):
-    """A model that the catalog lacks, as its maker or the question writes it, its name on the hub if it is known, and
-    the nearest models that the catalog has."""
-
-    title: str
-    hub: str
-    nearest: Sequence[Named]
-    is_of_type: bool = False  # whether the catalog has its generation in other sizes
-
-
-class _Entry(NamedTuple):
-    record: int
-    place: int
-    names: Sequence[Sequence[str]]
-    own: set[str]  # the words of its own names, not of those of other models with the same shapes
-
-
-def _is_version(token: str) -> bool:
-    """A number of a model's generation: `4`, `3.5`, `v4.1`; not `4096`."""
-    number = number_of(token)
-    if number is not None:
-        return number.suffix in ("", "n", "o", "v") and number.digits < 1000
-    return token[:1] in ("v", "r", "k", "m", "o") and number_of(token[1:]) is not None
 
 
 class Models:
@@ -80,7 +44,7 @@ class Models:
         self.size_words: set[str] = set(names["size_words"])
         self.known = known
         self.formats: list[str] = list(names["formats"])
-        self.entries: list[_Entry] = []
+        self.entries: list[Entry] = []
         self.called: dict[str, tuple[str, Sequence[str], str]] = {}  # title, other names and size of a model, by slug
         self.sizes: list[int] = []  # parameters, as the maker rounds them; 0 if it does not
         for record, (short, headline, *_) in enumerate(names["models"]):
@@ -94,10 +58,10 @@ class Models:
             self.sizes.append(parameters_of(size.partition("-")[0]))
             cut += [[*name, size] for name in cut if is_size(size) and not any(map(is_size, name))]
             own = {word for name in cut[:3] for word in name}
-            self.entries.append(_Entry(record, place, cut, own))
+            self.entries.append(Entry(record, place, cut, own))
         self.lacking = [(self._cut(hub.rpartition("/")[2]), hub) for hub in names["lacking"]]
         self.words: dict[str, set[str]] = {}  # of all names that begin with a word
-        self.entry_of: dict[str, _Entry] = {}  # by its names run together
+        self.entry_of: dict[str, Entry] = {}  # by its names run together
         self.hub_of: dict[str, str] = {}  # of models that the catalog lacks
         for name in [name for entry in self.entries for name in entry.names] + [name for name, _ in self.lacking]:
             if name:
@@ -116,7 +80,7 @@ class Models:
         return self.resolving(self.called, self.formats)
 
     @cached_property
-    def _of_slug(self) -> dict[str, _Entry]:
+    def _of_slug(self) -> dict[str, Entry]:
         return {slug_of(self.records[entry.record][0]): entry for entry in self.entries}
 
     def _cut(self, name: str) -> list[str]:
@@ -138,16 +102,24 @@ class Models:
                 return found[0] if len(found) == 1 else ""
         return ""
 
-    def _is_known(self, word: str) -> bool:
+    def _is_known(self, word: str, most: int = 0) -> bool:
+        """Whether it is a word of questions or of names; with `most`, of more names than so many."""
         singular = word.removesuffix("s")
-        return any(one in self.known or one in self.words for one in (word, singular)) or any(
-            word in words for words in self.words.values()
-        )
+        if any(one in self.known or (one in self.words and not most) for one in (word, singular)):
+            return True
+        return len([1 for entry in self.entries if any(word in name for name in entry.names)]) > most
+
+    def _continues(self, word: str) -> bool:
+        """Whether a word continues the name of an unknown model: `3.1`, `Max`, `70b`, `a3b`."""
+        is_active = word[:1] == "a" and is_size(word[1:])
+        number = number_of(word)
+        is_bare = number is not None and number.suffix == ""
+        return is_bare or is_version(word) or is_size(word) or is_active or word in self.qualifiers
 
     def find(
-        self, question: str, tokens: Sequence[Token], gone: list[bool], said: Any
+        self, question: str, tokens: Sequence[Token], gone: list[bool], said: Any, denied: Callable[[int], int]
     ) -> tuple[list[Named], list[Absent]]:
-        """The models of a question, in its order; marks their tokens as read."""
+        """The models of a question, in its order, without those that it excludes; marks their tokens as read."""
         found: list[Named] = []
         absent: list[Absent] = []
         typed: dict[int, list[str]] = {}  # the words by which a model was named
@@ -170,7 +142,9 @@ class Models:
             start = self._begin(tokens, gone, start, end)
             end = self._whole_chunk(question, tokens, gone, start, end)
             one = self._named(question, tokens, start, i, end)
-            if isinstance(one, Named):
+            if one is not None and denied(start) >= 0:
+                said.unused.append(question[tokens[denied(start)].start : tokens[end - 1].end])
+            elif isinstance(one, Named):
                 self._note_alias(question[tokens[start].start : tokens[end - 1].end], tokens[start:end], one, said)
                 if all(other.record != one.record for other in found):
                     found.append(one)
@@ -182,6 +156,8 @@ class Models:
                 for n in range(start, end):
                     gone[n] = True
             i = end
+            if isinstance(one, Named):
+                self._read_more_sizes(question, tokens, gone, start, end, found)
         if not found and not absent:
             absent = self._unheard(question, tokens, gone)
         if len(found) == 1 and not found[0].is_sure:
@@ -190,6 +166,31 @@ class Models:
             if not said.sizes and len(words) == 1:
                 said.vague.append((written, found[0].title))
         return self._of_like_sizes(found, typed), absent
+
+    def _read_more_sizes(
+        self, question: str, tokens: Sequence[Token], gone: list[bool], start: int, end: int, found: list[Named]
+    ) -> None:
+        """Read the further sizes of a family: of `qwen3 8b, 14b and 32b` the last two."""
+        words = [token.text for token in tokens[start:end] if token.text not in self.noise]
+        sizes = [n for n, word in enumerate(words) if is_size(word)]
+        at = end
+        while len(sizes) == 1 and at < len(tokens):
+            between = question[tokens[at - 1].end : tokens[at].start].strip()
+            is_joined = between in (",", "/", "&", "+") or tokens[at].text in ("and", "or", "vs", "versus")
+            if not is_joined or gone[at]:
+                return
+            at += 0 if is_size(tokens[at].text) else 1
+            while at < len(tokens) and tokens[at].text == "the":
+                at += 1
+            if at >= len(tokens) or gone[at] or not is_size(tokens[at].text):
+                return
+            one = self._closest([*words[: sizes[0]], tokens[at].text])
+            if one is None:
+                return
+            gone[at] = True
+            at += 1
+            if all(other.record != one.record for other in found):
+                found.append(one)
 
     def _note_alias(self, typed: str, tokens: Sequence[Token], one: Named, said: Any) -> None:
         """Note that a model has been named by another one with the same shapes."""
@@ -282,13 +283,20 @@ class Models:
             number = number_of(text)
             is_bare = number is not None and number.suffix == ""
             is_of_names = text in words and not (is_bare and has_size and number is not None and number.digits < 1000)
+            if has_size and is_size(text) and not self._has_both(text, [token.text for token in tokens[start:end]]):
+                break  # of `qwen3 8b, 14b` another model
             is_sized = is_size(text) and not has_size
-            is_version = _is_version(text) and not has_size and self._may_be_version(text, tokens, start, end, words)
-            if not (is_of_names or is_sized or is_version or text in self.noise or text in self.qualifiers):
+            has_version = is_version(text) and not has_size and self._may_be_version(text, tokens, start, end, words)
+            if not (is_of_names or is_sized or has_version or text in self.noise or text in self.qualifiers):
                 break
             has_size = has_size or is_size(text)
             end += 1
         return end
+
+    def _has_both(self, size: str, words: Sequence[str]) -> bool:
+        """Whether a name that begins with the same word has this size besides those that came before."""
+        names = [name for entry in self.entries for name in entry.names if name[:1] == [*words[:1]] and size in name]
+        return any(all(word in name for word in words if is_size(word)) for name in names)
 
     def _whole(self, tokens: Sequence[Token], gone: Sequence[bool], start: int) -> int:
         """The end of a name that has no part that is itself a name: `a.x-k1`."""
@@ -357,8 +365,8 @@ class Models:
     def _has_other_size(self, asked: Sequence[str]) -> bool:
         """Whether a model has this name with another size."""
         words = {word for word in asked if not is_size(word)}
-        is_dated = any(map(_is_version, words)) or len(words) > 1
-        return is_dated and any(_is_member(entry, [*words]) for entry in self.entries)
+        is_dated = any(map(is_version, words)) or len(words) > 1
+        return is_dated and any(is_member(entry, [*words]) for entry in self.entries)
 
     def _begins_name(self, asked: Sequence[str]) -> bool:
         """Whether some name begins with the first two words of what was asked for: `command r`, not `open source`."""
@@ -377,14 +385,14 @@ class Models:
                     best, least, several = entry, more, 0
                 elif more == least and best.record != entry.record:
                     several += 1
-                    best = entry if _is_before(entry.place, best.place) else best
+                    best = entry if is_before(entry.place, best.place) else best
         if best is None:
             return None
         return self._as_named(best, least == 0 or several == 0 or any(map(is_size, asked)))
 
-    def _as_named(self, entry: _Entry, is_sure: bool) -> Named:
-        address, title, known = self.records[entry.record]
-        return Named(entry.record, slug_of(address), title, address, known, entry.place >= 0, is_sure)
+    def _as_named(self, entry: Entry, is_sure: bool) -> Named:
+        address, title = self.records[entry.record]
+        return Named(entry.record, slug_of(address), title, address, entry.place >= 0, is_sure)
 
     def _of_like_sizes(self, found: list[Named], typed: Mapping[int, Sequence[str]]) -> list[Named]:
         """Two models, where one or both are only families, as two models of similar size: the newest and largest
@@ -408,7 +416,7 @@ class Models:
         first."""
         if one.is_sure:
             return [one]
-        found: list[tuple[int, int, _Entry]] = []
+        found: list[tuple[int, int, Entry]] = []
         for entry in self.entries:
             more = [
                 len([word for word in name if word not in typed and not is_size(word)])
@@ -421,7 +429,7 @@ class Models:
 
     def _sizes_of(self, family: Sequence[str]) -> list[Named]:
         """The models whose names are a family's and a size, the smallest first; empty unless there are several."""
-        found: list[tuple[int, int, _Entry]] = []
+        found: list[tuple[int, int, Entry]] = []
         for entry in self.entries:
             rests = [name[len(family) :] for name in entry.names if name[: len(family)] == [*family]]
             if entry.place >= 0 and any(map(self._is_of_sizes, rests)):
@@ -440,11 +448,9 @@ class Models:
         """The models that share most words with a name, the newest first; none that shares only a size."""
         words = [word for word in asked if not is_size(word)]
         size = max([0, *[parameters_of(word) for word in asked]])
-        best: list[tuple[bool, int, Fraction, int, _Entry]] = []
+        best: list[tuple[bool, int, Fraction, int, Entry]] = []
         for entry in self.entries:
-            shared = max(
-                [sum([2 if word in words else 1 for word in asked if word in name]) for name in entry.names if name]
-            )
+            shared = max([sum([_likeness(word, name) for word in asked]) for name in entry.names if name])
             if any(word in name for name in entry.names for word in words[:1]):
                 is_later = not any(name[:1] == words[:1] for name in entry.names)
                 sizes = sorted([size, self.sizes[entry.record]])
@@ -458,11 +464,11 @@ class Models:
         """An unknown name: a word that is not a word of questions, followed by a size."""
         for i, token in enumerate(tokens):
             text = token.text
-            is_word = text.isalpha() and len(text) > 2 and not gone[i] and not self._is_known(text)
+            is_word = text.isalpha() and len(text) > 2 and not gone[i] and not self._is_known(text, MOST_NAMES)
             if not is_word:
                 continue
             end = i + 1
-            while end < len(tokens) and not gone[end] and (_is_version(tokens[end].text) or is_size(tokens[end].text)):
+            while end < len(tokens) and not gone[end] and self._continues(tokens[end].text):
                 end += 1
             has_size = any(is_size(one.text) and one.text.endswith("b") for one in tokens[i + 1 : end])
             is_written_as_name = question[token.start : token.start + 1].isupper() or (
@@ -477,16 +483,8 @@ class Models:
         return []
 
 
-def _is_member(entry: _Entry, family: Sequence[str]) -> bool:
-    """Whether a model's name is a family's with a size."""
-    return any(set(family) == {word for word in name if not is_size(word)} != set(name) for name in entry.names)
-
-
-def _is_before(a: int, b: int) -> bool:
-    return a >= 0 and (b < 0 or a < b)
-
-
-def slug_of(address: str) -> str:
-    """The slug of a model's page: `models/qwen/qwen3-8b/` -> `qwen3-8b`."""
-    parts = [part for part in address.split("/") if part]
-    return parts[-1].removesuffix(".html") if parts else ""
+def _likeness(word: str, name: Sequence[str]) -> int:
+    """How much a word of a name counts for another name: a size less than other words, `3` for `3.1` less than `3`."""
+    if word in name:
+        return 1 if is_size(word) else 2
+    return 1 if word.isdigit() and any(other.startswith(f"{word}.") for other in name) else 0

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .question_models import Absent, Models, Named
+from .question_models import Models
+from .question_names import Absent, Named
 from .question_words import key_of, tokens_of
 
 if TYPE_CHECKING:
     from .resolving import Resolver
 
 LONG = 8  # letters of a word that may be misspelled, although it is no figure's
+FLAGS = (
+    *("training", "fitting", "against", "terms", "of_machines"),
+    *("billing", "offloading", "money", "unknown_machines", "denying"),
+)
 MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "apple")  # before a machine
+
+
+class Machine(NamedTuple):
+    """A machine of the table: its memory in GB, or the memory that is installed, of which its GPU may use a part."""
+
+    slug: str
+    name: str
+    gigabytes: int
+    part: str | None
 
 
 class Meaning:
@@ -27,6 +41,7 @@ class Meaning:
         self.on: str | None = None
         self.on_name: str | None = None
         self.why_on: str = ""
+        self.rivals: list[tuple[str, str, int | None]] = []  # further machines: slug, name and number
         self.is_amount = False
         self.context: int | None = None
         self.batch: int | None = None
@@ -42,6 +57,7 @@ class Meaning:
         self.section: str = ""
         self.size: str | None = None
         self.engine: str | None = None
+        self.engine_typed: str = ""
         self.method: str | None = None
         self.is_training = False
         self.is_fitting = False
@@ -56,6 +72,7 @@ class Meaning:
         self.alike: list[tuple[str, str]] = []  # names of models with the shapes of another, and its title
         self.vague: list[tuple[str, str]] = []  # names without a generation, and the model that is taken
         self.unused: list[str] = []
+        self.left_out: list[str] = []  # values that were read and that no result takes
 
     @property
     def paid(self) -> str:
@@ -87,20 +104,21 @@ class Grammar:
             self._add("value", name, words)
         for name in names["engines"]:
             self._add("engine", name, names["engines"][name])
-        for word in names["machines"]:
-            self._add("machine", names["machines"][word], [word])
-        for word in names["machine_words"]:
-            self._add("machine", names["machine_words"][word], [word])
+        self.machines: dict[str, Machine] = {}
+        for slug, name, gigabytes, forms, *part in names["machines"]:
+            self.machines[slug] = Machine(slug, name, gigabytes, part[0] if part else None)
+            self._add("machine", slug, [key_of(slug), *forms])
         for words in names["uncounted"]:
             self._add("unused", words[0], words)
-        for flag in ("training", "fitting", "against", "terms", "of_machines", "billing", "offloading", "money"):
+        for flag in FLAGS:
             self._add(flag, flag, names[flag])
         self.usual: set[str] = {*names["ordinary"], *names["noise"], *names["plain"], *names["fitting"], *MAKERS}
         known = [key for kind in self.kinds for key in self.kinds[kind]]
         plain = [word for words in (names["ordinary"], names["plain"], names["noise"]) for word in words]
         words = {token.text for _, said, *_ in names["figures"] for word in said for token in tokens_of(word)}
         words |= {token.text for _, said in [*names["sizes"], *names["values"]] for w in said for token in tokens_of(w)}
-        self.models = Models(names, records, {*known, *plain, *words}, resolving)
+        others = {token.text for word in names["unknown_machines"] for token in tokens_of(word)}
+        self.models = Models(names, records, {*known, *plain, *words, *others}, resolving)
         of_terms = {word for word in (*names["training"], *words) if word.isalpha() and len(word) > 5}
         self.of_terms = sorted({*of_terms, *[word for word in names["ordinary"] if len(word) > LONG]})
 

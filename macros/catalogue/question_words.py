@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}  # of parameters
+COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+GROUPING = " '’\u00a0\u2009\u202f"  # between groups of three digits, besides commas and points
 
 
 class Token(NamedTuple):
@@ -35,6 +37,11 @@ class Number(NamedTuple):
     def times(self, factor: int) -> int:
         return self.digits * factor // self.divisor
 
+    @property
+    def whole(self) -> int:
+        """The whole number that it counts: `8.192` is 8192 where only a whole number can be; 0 if it has decimals."""
+        return self.digits if self.divisor in (1, 1000) else 0
+
 
 def _run(chars: Sequence[str], start: int, is_digits: bool) -> int:
     """Where the run of digits or letters that begins at `start` ends."""
@@ -45,14 +52,50 @@ def _run(chars: Sequence[str], start: int, is_digits: bool) -> int:
 
 
 def _number_end(chars: Sequence[str], start: int) -> int:
-    """The end of a number, including groups of three digits after commas and digits after a decimal point."""
+    """The end of a number, including its groups of three digits and its decimals: `8,192`, `32 000`, `1.5`, `16,5`."""
     end = _run(chars, start, True)
-    while end < len(chars) and chars[end] in ",._":
+    if start > 0 and (chars[start - 1].isalpha() or chars[start - 1] == "_"):
+        grouping = ",._"
+    else:
+        grouping = ",._" + GROUPING
+    first = end
+    while end < len(chars) and chars[end] in grouping:
         more = _run(chars, end + 1, True)
-        if more == end + 1 or (chars[end] != "." and more != end + 4):
+        n = more - end - 1
+        if n == 0:
+            return end
+        if chars[end] in GROUPING and (first - start > 3 or not _is_group(chars, end, more)):
+            return end
+        if chars[end] == "," and n != 3:
+            is_list = more < len(chars) - 1 and chars[more] == "," and chars[more + 1].isdigit()
+            is_list = is_list or (start > 0 and chars[start - 1] == ",")
+            return more if end == first and n < 3 and not is_list else end
+        if chars[end] == "_" and n != 3:
             return end
         end = more
     return end
+
+
+def _is_group(chars: Sequence[str], end: int, more: int) -> bool:
+    """Whether three digits behind a space continue a number: `32 000`, `8 030 261 248`, but not `3 128`."""
+    if more - end != 4 or (more < len(chars) and chars[more].isalpha()):
+        return False
+    is_last = more + 3 >= len(chars) or chars[more] != chars[end] or _run(chars, more + 1, True) != more + 4
+    is_first = end < 4 or chars[end - 4] != chars[end]
+    return not is_last or not is_first or "".join(chars[end + 1 : more]) == "000"
+
+
+def _written(chars: Sequence[str]) -> str:
+    """The text of a token: without what groups its digits, and with a point before its decimals."""
+    word = "".join([c for c in chars if c != "_" and c not in GROUPING])
+    whole, comma, rest = word.partition(",")
+    digits = _run([*rest], 0, True)
+    if comma and "," not in rest and (digits != 3 or whole == "0"):
+        return f"{whole}.{rest}"  # `16,5`
+    word = word.replace(",", "")
+    groups = word.split(".")
+    is_grouped = len(groups) > 2 and all(len(group) == 3 and group.isdigit() for group in groups[1:])
+    return "".join(groups) if is_grouped and groups[0].isdigit() else word  # `1.000.000`
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -68,8 +111,7 @@ def tokens_of(text: str) -> list[Token]:
             i += 1
             continue
         for end in _ends(chars, i):
-            word = "".join([c for c in chars[i:end] if c not in ",_"])
-            found.append(Token(word, i, end, i == last))
+            found.append(Token(_written(chars[i:end]), i, end, i == last))
             i, last = end, end
     return found
 

@@ -133,6 +133,7 @@ def _describe(commands) -> None:
         help="tokens of context for cache, FLOPs, memory and time; may be given several times "
         "(default 4096 and 131072)",
     )
+    _on(describing, is_required=False)
     _towers_and_hub(describing)
     _strict(describing)
     _formats(describing, Unsaid("bfloat16"))

@@ -6,7 +6,7 @@ from ..api.changes import changed
 from ..catalogue import asked, page_paths, presets
 from ..catalogue.question import meant
 from ..catalogue.question_leads import Asked, Lead, leads, note_of, with_format
-from ..catalogue.question_models import Named
+from ..catalogue.question_names import Named
 from ..catalogue.question_table import Grammar, Meaning
 from ..catalogue.question_words import joined, key_of, tokens_of
 from ..catalogue.resolving import Resolver
@@ -51,7 +51,7 @@ def as_data(question: str, meaning: Meaning, found: list[Answer]) -> dict[str, o
 
 def _grammar(has_keys: bool) -> Grammar:
     slugs = asked.oldest_first(presets.readable())
-    records = [[_address(page_paths.model_page(slug)), presets.preset(slug).name, ""] for slug in slugs]
+    records = [[_address(page_paths.model_page(slug)), presets.preset(slug).name] for slug in slugs]
     return Grammar(asked.names(slugs, lambda page: True, _address, has_keys), records, Resolver)
 
 
@@ -99,7 +99,7 @@ def _pages(question: str) -> list[Answer]:
         joined(tokens[i:j]) for i in range(len(tokens)) for j in range(i + 1, min(i + MOST_TOKENS, len(tokens)) + 1)
     }
     found: list[tuple[int, Answer]] = []
-    for (page, anchor), names in asked.all_topics().items():
+    for (page, anchor), names in asked.all_pages().items():
         held = [name for name in names if key_of(name) in keys]
         if held:
             name = max(held, key=len)

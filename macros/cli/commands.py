@@ -14,8 +14,10 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Callable
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ..catalogue import hub, presets
 from ..catalogue.model_files import GgufFiles
@@ -27,8 +29,11 @@ from ..data.model import CSV_PATTERNS, CSV_TENSORS, csv_pieces, json_pieces
 from ..engine.errors import Problem
 from .arguments import parser
 from .describe import as_table
-from .printing import show
+from .printing import Block, show
 from .reporting import discard, fail, warn
+
+if TYPE_CHECKING:
+    from ..catalogue.models import Model
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -131,6 +136,8 @@ def describe(options) -> int:
         beside = beside._replace(sounds=tuple(dict.fromkeys(options.sound)))
     shown = beside if options.components or options.image or options.sound else None
     wanted = Asked(tuple(dict.fromkeys(options.context or USUAL.contexts)), options.cache, options.weights, shown)
+    if options.on and options.format != "table":
+        raise Problem(f"--on with --format {options.format}", "take fits MODEL --on MACHINE --format json")
     pieces = json_pieces if options.format == "json" else csv_pieces
     if options.format == "csv":
         print(CSV_PATTERNS if options.collapse else CSV_TENSORS)
@@ -140,6 +147,7 @@ def describe(options) -> int:
             is_own = isinstance(model.files, GgufFiles) and isinstance(options.weights, Unsaid)
             asked = wanted._replace(weights=stated or PUBLISHED) if stated or is_own else wanted
             blocks = as_table(model, asked) if options.format == "table" else []
+            blocks += _there(model, asked, options) if options.on else []
             rest = pieces(model, options.collapse, asked) if options.format != "table" else iter(())
             first = next(rest, "")  # raises here what cannot be described
         except Problem as problem:
@@ -154,6 +162,15 @@ def describe(options) -> int:
         for piece in itertools.chain([first], rest):
             sys.stdout.write(piece)
     return status
+
+
+def _there(model: Model, asked: Asked, options) -> list[Block]:
+    """Whether the model fits on a machine, at the first context, and the best format that does."""
+    from ..api.fits import fit, memory
+
+    given = replace(asked.at(asked.contexts[0]), devices=options.devices)
+    answer = fit(model, given, memory(options.on))
+    return [f"{answer.sentence} {answer.advice}"]
 
 
 def check(options) -> int:

@@ -6,7 +6,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar, cast
+from typing import Annotated, Literal, NamedTuple, TypeVar, cast
 
 import msgspec
 
@@ -56,14 +56,16 @@ class Accelerator(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     """One accelerator: dense peaks in FLOP/s by type, and the bandwidth and size of its memory.
 
     `memory_bytes` is the memory that a model may take; if that is only a part, `installed_bytes` is the whole. Without
-    a peak, only the memory bounds the time. `watts` is the limit of the board's power that its maker states,
-    `capability` the compute capability of a GPU that has CUDA: 90 for 9.0.
+    a peak, only the memory bounds the time. `kind` tells apart what is no GPU: engines' tables go by it. `watts` is the
+    limit of the board's power that its maker states, `capability` the compute capability of a GPU that has CUDA: 90
+    for 9.0.
     """
 
     name: Words
     vendor: Words
     bytes_per_second: Rate
     memory_bytes: Rate
+    kind: Literal["GPU", "CPU", "TPU", "Gaudi", "Neuron"] = "GPU"
     peak_flops: dict[str, Rate] = {}
     installed_bytes: Rate | None = None
     watts: Rate | None = None

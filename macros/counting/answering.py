@@ -9,7 +9,7 @@ from ..engine.architectures.config import Config, fields_of
 from .conditions import Conditions
 from .costs import of as costs_of
 from .figures import FIGURES
-from .fitting import BEST, chosen
+from .fitting import BEST, chosen, room
 from .formats import PUBLISHED
 from .own_machine import Machine
 from .parameters import Counts
@@ -27,6 +27,7 @@ SIZES = {
     "d_head": "dimensions in each head (d_head)",
     "vocab_size": "tokens in the vocabulary",
     "n_experts": "routed experts per MoE layer",
+    "n_experts_per_token": "experts chosen for each token in a MoE layer",
 }
 
 
@@ -150,8 +151,7 @@ class _Answering:
         if format is None or self.machine is None:
             return ""
         longest = self.costs.largest_context(self.machine.memory_bytes, self.given.in_format(format))
-        room = "any context" if longest is None else f"up to {longest:,} tokens"
-        return f" {self.counts.formats.phrase(format).removeprefix('in ')} fits on {self.place}, with {room}."
+        return f" {self.counts.formats.phrase(format).removeprefix('in ')} fits on {self.place}, with {room(longest)}."
 
     def of_figure(self, what: str) -> Answer:
         """A figure, and the conditions that it depends on."""

@@ -75,4 +75,5 @@ def _card(text: str, known: Mapping[str, Accelerator]) -> Card:
             raise Problem(f"{shorten(text)}: more memory is free than the device has", "correct one of the two")
         size = said.size  # makers say GB, and some mean GiB
     capability = None if machine.accelerator is None else machine.accelerator.capability
-    return Card(machine.name, size, size if said is None else said.size, vendor, capability)
+    kind = "GPU" if machine.accelerator is None else machine.accelerator.kind
+    return Card(machine.name, size, size if said is None else said.size, vendor, capability, kind)

@@ -15,14 +15,15 @@ PROVED, BY_SOURCE = "a printed figure proves it", "by its source"
 
 @dataclass(frozen=True)
 class Card:
-    """A device: its name, total and free memory in bytes, its vendor, and the compute capability of one that has CUDA:
-    90 for 9.0."""
+    """A device: its name, total and free memory in bytes, its vendor, the compute capability of one that has CUDA: 90
+    for 9.0, and an accelerator's kind."""
 
     name: str
     memory_bytes: int
     free_bytes: int
     vendor: str = ""
     capability: int | None = None
+    kind: str = "GPU"
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .accelerators import Accelerator
     from .costs import Costs
     from .divided import Divided
+    from .weight_formats import WeightFormats
 
 BEST = "best"  # requests the first format of the ladder that fits
 # The formats to try: the published one first, then from most to fewest bits per weight.
@@ -77,6 +78,23 @@ def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> 
             if weights != BEST or not left_out(format, given.accelerator, "", sized.published):
                 return format
     return None
+
+
+def instead(costs: Costs, formats: WeightFormats, given: Conditions, memory_bytes: int) -> str:
+    """Where the asked format does not fit, or no engine runs it on the machine, the first of the ladder that does, with
+    its longest context: a sentence after a space; empty if the asked one is as good as any, or if none fits."""
+    if not left_out(given.format, given.accelerator, "", costs.published) and holds(costs, given, memory_bytes):
+        return ""
+    format = chosen(costs, BEST, given, memory_bytes)
+    if format is None:
+        return ""
+    longest = costs.largest_context(memory_bytes, given.in_format(format))
+    return f" {formats.phrase(format).removeprefix('in ')} fits, with {room(longest)}."
+
+
+def room(longest: int | None) -> str:
+    """The contexts that a format leaves room for: `up to 8,192 tokens`."""
+    return "any context" if longest is None else f"up to {longest:,} tokens"
 
 
 def smallest(sized: Sized, accelerator: Accelerator | None = None) -> str:

@@ -94,6 +94,7 @@ def _made(base: Accelerator | None, given: Mapping[str, Amount]) -> Machine:
         vendor=base.vendor if base else "own",
         bytes_per_second=given["bandwidth"].size if "bandwidth" in given else base.bytes_per_second if base else 0,
         memory_bytes=memory,
+        kind=base.kind if base else "GPU",
         peak_flops={**listed, **peaks},
         capability=base.capability if base else None,
         link=Link(name="link", bytes_per_second=given["link"].size) if "link" in given else base.link if base else None,

@@ -36,17 +36,8 @@ PLAIN = "16 bits"
 NVIDIA, AMD, INTEL, APPLE, CPU = "NVIDIA", "AMD", "Intel", "Apple", "a CPU"
 GAUDI, TPU, NEURON = "Gaudi", "a TPU", "Trainium"
 EVERY = (NVIDIA, AMD, INTEL, APPLE, CPU)
-# Accelerators that are no GPU, by the beginnings of their names.
-OTHERS = (
-    ("TPU", TPU),
-    ("Gaudi", GAUDI),
-    ("Trainium", NEURON),
-    ("Inferentia", NEURON),
-    ("Xeon", CPU),
-    ("EPYC", CPU),
-    ("Core", CPU),
-    ("Ryzen 7", CPU),
-)
+# Kinds of accelerators that are no GPU, of which the vendor says what runs there.
+OTHERS = {"TPU": TPU, "Gaudi": GAUDI, "Neuron": NEURON, "CPU": CPU}
 LAST = 10**6  # a capability above every other
 
 
@@ -172,9 +163,8 @@ def machine_of(accelerator: Accelerator | Card | None) -> str:
     """The kind of machine; "" for one that is not listed."""
     if accelerator is None:
         return ""
-    for start, kind in OTHERS:
-        if accelerator.name.startswith(start):
-            return kind
+    if accelerator.kind in OTHERS:
+        return OTHERS[accelerator.kind]
     return accelerator.vendor if accelerator.vendor in EVERY else ""
 
 

@@ -113,6 +113,7 @@ def tool_data() -> str:
             "peak_flops": a.peak_flops,
             "bytes_per_second": a.bytes_per_second,
             "memory_bytes": a.memory_bytes,
+            **({} if a.kind == "GPU" else {"kind": a.kind}),
             **({} if a.watts is None else {"watts": a.watts}),
             **({} if a.capability is None else {"capability": a.capability}),
         }

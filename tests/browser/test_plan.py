@@ -16,7 +16,7 @@ from macros.api import parallel
 from macros.api.bills import bill as bill_of
 from macros.api.bills import prices_of
 from macros.api.engines import engine_fit
-from macros.api.fits import memory
+from macros.api.fits import fits, memory
 from macros.api.offloading import offload, offloaded
 from macros.api.sharing import speculated, speculative
 from macros.api.training import plan, train
@@ -494,6 +494,19 @@ def test_formats_that_no_engine_runs_there_are_not_offered_and_are_said(tool):
     page = tool("?task=devices&model=llama3-8b&on=tpu-v5e&devices=1&weights=Q2_K")
     names = page.get_by_label("Weights").locator("option").all_inner_texts()
     assert "Q2_K, not run there" in names and "Q3_K_M" not in names and "No engine runs Q2_K on TPU v5e" in answer(page)
+
+
+def test_an_engines_answer_adds_the_best_format_that_it_serves_there(tool):
+    """By the engine's own bound; so do the splits, by the memory alone."""
+    model, there = presets.model("llama3.3-70b"), memory("h100")
+    given = Conditions(8192, accelerator=there.accelerator)
+    served = engine_fit(model, given, "vllm", there.name, there.size, "NVIDIA")
+    best = served.advice.rpartition(". ")[2]
+    assert best.startswith("int4 fits, with up to ")
+    page = tool("?task=engine&model=llama3.3-70b&engine=vllm&on=h100&context=8192")
+    assert best in answer(page)
+    page = tool("?task=devices&model=llama3.3-70b&on=rtx-3090&devices=2&context=8192&batch=1")
+    assert fits("llama3.3-70b", "rtx-3090", devices=2, context=8192).best in answer(page)
 
 
 def test_a_model_is_trained_in_full_and_with_adapters(tool):

@@ -126,6 +126,23 @@ def test_a_published_format_that_no_engine_runs_there_is_said(tool):
     assert "fp8" not in page.get_by_label("Weights").locator("option").all_inner_texts()
 
 
+@pytest.mark.parametrize(
+    ("slug", "on", "given"),
+    [
+        ("llama3.3-70b", "rtx-3090", {"context": 16384, "devices": 2}),  # does not fit
+        ("qwen3-8b", "m4-max", {"weights": "fp8", "context": 8192}),  # fits, and no engine runs it there
+        ("llama3.1-405b", "tpu-v5p", {"context": 8192, "devices": 8}),
+    ],
+)
+def test_where_the_asked_format_does_not_fit_or_run_the_best_that_does_is_added(tool, slug, on, given):
+    there = fits(slug, on, **given)
+    assert there.best
+    page = tool("what-if", f"?model={slug}&on={on}&{'&'.join(f'{name}={value}' for name, value in given.items())}")
+    assert there.best in answer(page)
+    page = tool("what-if", f"?model={slug}&on={on}&devices=8&weights=int4")
+    assert " fits, with " not in answer(page)
+
+
 def test_a_gguf_file_is_counted_as_the_command_does(tool):
     page = tool("what-if", "?model=qwen3-30b-a3b&context=4096&on=24GB&weights=q4_k_m")
     there = fits("qwen3-30b-a3b", "24GB", weights="Q4_K_M")

@@ -31,7 +31,7 @@ def address(source):
 @cache
 def grammar():
     slugs = asked.oldest_first(presets.readable())
-    records = [[address(page_paths.model_page(slug)), presets.preset(slug).name, ""] for slug in slugs]
+    records = [[address(page_paths.model_page(slug)), presets.preset(slug).name] for slug in slugs]
     return Grammar(asked.names(slugs, lambda page: True, address), records, Resolver)
 
 
@@ -46,7 +46,7 @@ def all_questions():
         *QUESTIONS["families"],
     }
     known |= {*QUESTIONS["absent"]["names"], *QUESTIONS["words"]["questions"]}
-    machines = list(grammar().names["machineNames"].values())
+    machines = [one.name for one in grammar().machines.values()]
     made = [
         f"{presets.preset(slug).name} q4 16k on {1 + n % 4} x {machines[n % len(machines)]} {n % 7 + 2} users"
         for n, slug in enumerate(presets.readable())
@@ -133,7 +133,9 @@ def test_a_familys_figure_is_said_of_each_of_its_sizes(question):
     assert all(lead.compute.slug in lead.address for lead in found)
     if "gemma" in question:
         assert [lead.compute.slug for lead in leads(read(f"{question} 4b"), grammar())] == ["gemma3-4b"]
-        assert len(leads(read(f"{question} on a 4090"), grammar())) == 1
+        on_machine = leads(read(f"{question} on a 4090"), grammar())
+        assert [lead.compute.slug for lead in on_machine] == QUESTIONS["families"][question].split()
+        assert all("on=rtx-4090" in lead.address for lead in on_machine)
 
 
 def test_sizes_of_other_names_are_no_family():
@@ -245,4 +247,62 @@ def test_every_entry_has_its_reason_and_its_place():
     said = asked.asked()
     for kind in ("value", "engine", "machine", "uncounted"):
         assert all(entry["why"] for entry in said[kind]), kind
-    assert all(entry["slug"] in grammar().names["machineNames"] for entry in said["machine"])
+    assert all(entry["slug"] in grammar().machines for entry in said["machine"])
+
+
+def test_numbers_are_read_as_they_are_grouped_in_other_languages():
+    for typed, tokens in (
+        ("32 000 tokens", "32000 tokens"),
+        ("8 030 261 248", "8030261248"),
+        ("1.000.000 tokens", "1000000 tokens"),
+        ("1'000 users", "1000 users"),
+        ("16,5 GB", "16.5 gb"),
+        ("0,30 eur", "0.30 eur"),
+        ("1,5k", "1.5k"),
+        ("8,030,261,248", "8030261248"),
+        ("4,8,16", "4 8 16"),
+        ("gemma 3 128 tokens", "gemma 3 128 tokens"),
+        ("qwen3 8b,14b", "qwen 3 8b 14b"),
+    ):
+        assert [token.text for token in tokens_of(typed)] == tokens.split(), typed
+    assert read("32.768 tokens llama 3 8b").context == 32768
+    assert (
+        read("qwen3 14b 16,5 GB").on == "16.5GB" and read("electricity rtx 3090 0,30 eur per kwh").electricity == "0.30"
+    )
+
+
+def test_memory_that_a_named_machine_does_not_have_is_counted_alone_or_named():
+    """A Mac's installed memory, a card with more or less of it, the host's own."""
+    for question, on, note in (
+        ("llama 3 8b on a mac m1 8gb", "8GB", "The listed M1, 16 GB has 16 GB"),
+        ("llama 3 8b m3 max 64gb", "48GB", "Of 64 GB its GPU may use 48 GB."),
+        ("qwen3 8b rtx 4080 12gb", "12GB", "The listed GeForce RTX 4080 has 16 GB"),
+        ("qwen3 32b rtx 4090 24gb 64gb ram", "rtx-4090", "Not used: 64gb."),
+        ("qwen3 32b 4x rtx 3090 96gb", "rtx-3090", ""),
+        ("qwen3 8b raspberry pi 5 8gb", "8GB", "Of the raspberry pi 5 its memory alone is counted."),
+        ("gemma 2 9b 8192 MB vram", "8.192GB", ""),
+        ("gemma 2 9b 24576 MiB", "24GiB", ""),
+    ):
+        said = read(question)
+        assert said.on == on and note in note_of(said), (question, said.on, note_of(said))
+    assert read("qwen3 8b raspberry pi 5 8gb").devices is None and read("8-16gb vram").devices is None
+
+
+def test_machines_against_each_other_and_denied_names():
+    first, second = leads(read("llama 3.1 8b on a100 vs h100"), grammar())
+    assert "on=a100-80gb" in first.address and "on=h100" in second.address
+    (lead,) = leads(read("a100 vs h100 tflops"), grammar())
+    assert lead.title == "A100 80GB SXM and H100 SXM: what their makers state"
+    said = read("not llama 3 8b but qwen3 8b without q4_k_m on 24gb")
+    assert [one.slug for one in said.models] == ["qwen3-8b"] and said.format is None
+    assert said.unused == ["without q4_k_m", "not llama 3 8b"]
+    assert [one.slug for one in read("qwen3 8b, 14b and 32b on 24gb").models] == ["qwen3-8b", "qwen3-14b", "qwen3-32b"]
+
+
+def test_each_guide_page_has_a_name_for_the_command_line():
+    """Which has no index of its own."""
+    known = {page for page, _ in asked.all_pages()}
+    folders = ("what-happens", "costs", "model-size")
+    pages = [f"{folder}/{path.name}" for folder in folders for path in (ROOT / "docs" / folder).glob("*.md")]
+    assert pages and known.issuperset(pages), sorted({*pages} - known)
+    assert all((ROOT / "docs" / page["page"]).exists() for page in asked.asked()["page"])

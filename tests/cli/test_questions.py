@@ -94,6 +94,14 @@ def test_pages_are_named_beside_a_model(run):
     assert "attention-deep-dive/#position" in out
 
 
+def test_describe_says_whether_a_model_fits_on_a_machine_and_the_best_format_that_does(run):
+    there = fit(presets.model("llama3-70b"), Conditions(4096, format="fp8", devices=2), memory("rtx-3090"))
+    status, out, _ = run("describe llama3-70b --weights fp8 --on rtx-3090 --devices 2")
+    assert status == 0 and there.best and f"{there.sentence} {there.advice}" in " ".join(out.split())
+    status, _, error = run("describe llama3-70b --on rtx-3090 --format json")
+    assert status == 2 and "take fits MODEL --on MACHINE --format json" in error
+
+
 # --- fits -------------------------------------------------------------------------------------------------------------
 
 

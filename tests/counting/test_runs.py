@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from macros.api.fits import fits
 from macros.catalogue import presets
 from macros.counting.accelerators import accelerators
 from macros.counting.capacity import Capacity
+from macros.counting.cards import cards_of
 from macros.counting.conditions import Conditions
 from macros.counting.costs import of
 from macros.counting.fitting import BEST, LADDER, chosen, smallest
 from macros.counting.formats import PUBLISHED, WEIGHTS
+from macros.counting.own_machine import named
 from macros.counting.runs import APPLE, CPU, EVERY, GAUDI, NEURON, NVIDIA, TABLE, TPU, kinds_of, left_out, machine_of
 from macros.data.capacity import capacity
 
@@ -47,6 +50,14 @@ def test_each_machine_has_a_kind_and_each_format_an_engine():
     known = {kind for runs in TABLE for kind in (*runs.nvidia, *(k for kinds in runs.others.values() for k in kinds))}
     assert {kind for name in WEIGHTS for kind in kinds_of(name)} - {"16 bits"} == known
     assert all(not left_out(name, one) for name in PLAIN for one in MACHINES.values())
+
+
+def test_a_machine_of_ones_own_has_the_kind_of_the_listed_one_and_not_of_its_name():
+    own = named("tpu-v5e,24GB", MACHINES).accelerator
+    assert own is not None and machine_of(own) == TPU
+    (card,) = cards_of("tpu-v5e", MACHINES, 1)
+    assert machine_of(card) == TPU
+    assert machine_of(msgspec.structs.replace(MACHINES["h100"], name="TPU of NVIDIA")) == NVIDIA
 
 
 def test_every_format_runs_on_a_recent_gpu_of_nvidia():

@@ -8,7 +8,7 @@
  * @property {[address: string, title: string, said?: string][]} records
  * @property {[kind: string, n: number][]} kinds how many records are of each, in their order; the rest are tensors
  * @property {string[]} starts the first word of each piece of the index
- * @property {number[]} texts the first of each piece of the texts, counted from the first section
+ * @property {number[]} texts the first of each piece of the texts, by the record
  * @property {string[]} ofAnyModel
  *
  * @typedef {[name: string, models: number[], others?: Record<number, string>]} Tensor
@@ -354,7 +354,7 @@ async function shown({ record, kind, model }, wanted, core, load) {
   if (kind === "section") {
     return { kind, address, title, above: said, said: excerpt(await textOf(record, core, load), wanted) }
   }
-  return { kind, address, title, said: said ?? (await textOf(record, core, load)) }
+  return { kind, address, title, said: await textOf(record, core, load) }
 }
 
 /**
@@ -364,10 +364,6 @@ async function shown({ record, kind, model }, wanted, core, load) {
  * @returns {Promise<string>}
  */
 async function textOf(record, core, load) {
-  for (const [kind, n] of core.kinds) {
-    if (kind === "section") break
-    record -= n
-  }
   const piece = core.texts.findLastIndex(first => first <= record)
   return (await load(`text-${piece}.json`))[record - core.texts[piece]]
 }

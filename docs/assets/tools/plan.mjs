@@ -164,7 +164,9 @@ class Planning extends Begun {
       answer = await one.answer({ state: { ...values }, model, name, given, on, site }),
       [head, rest] = answer.said,
       isSaid = this.task === "engine" || !one.SHARED.includes("weights")
-    return isSaid ? answer : { ...answer, said: [head, rest + notRun(model.costs, given)] }
+    if (isSaid) return answer
+    const { instead } = await import("../fitting.mjs")
+    return { ...answer, said: [head, rest + notRun(model.costs, given) + (await instead(model, given, on))] }
   }
   /** Drops what was typed into the task's own fields, then what was chosen there, then everything: a wrong option is
    * answered for its own engine. @param {import("./tool.mjs").Values} values */
@@ -187,7 +189,7 @@ class Planning extends Begun {
 
 const { Accelerator, Link } = M["counting.accelerators"]
 const STATED = /** @type {const} */ ([
-  ...["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops", "watts", "capability"],
+  ...["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops", "watts", "capability", "kind"],
 ])
 /**
  * An accelerator with what it talks to others by.

@@ -58,7 +58,9 @@ async function answered(values, wrong, source, { models, accelerators }, isOwn) 
     choice = choosing.choiceOf(values),
     asked = { before, now, choice, on, where, name, context: isOwn ? madeFor(now) : known.context }
   await loadRuns(on.accelerator)
-  return { AreaMap, now, before, name, known, ...source.file, ...choosing.answer(asked) }
+  const answer = choosing.answer(asked)
+  if (answer.lacking) answer.said[3] += await (await import("../fitting.mjs")).instead(now, answer.lacking, on)
+  return { AreaMap, now, before, name, known, ...source.file, ...answer }
 }
 
 /**

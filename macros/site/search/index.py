@@ -25,7 +25,6 @@ from .words import counted, words
 PIECE = 24_000  # approximate number of characters of a piece of the index
 TEXT = 16_000  # and of a piece of the texts
 SYMBOLS = "reference/notation.md"
-EXPLAINED = "size", "word"  # their records follow the sections, as their texts do
 
 # Words common to questions about any model, which distinguish none.
 OF_ANY_MODEL = (
@@ -63,14 +62,14 @@ def index_files(
     for tensor in tensors:
         index.add([(records.NAME, tensor.name)])
     starts, pieces = index.pieces()
-    explained = [record.said for record in listed if record.kind in EXPLAINED]
-    texts = _texts([*(section.text for page in pages for section in page.sections), *explained])
+    sections = iter([section.text for page in pages for section in page.sections])
+    texts = _texts([next(sections) if record.kind == "section" else record.said for record in listed])
     core = {
         "starts": starts,
         "ofAnyModel": sorted({form for word in OF_ANY_MODEL for form in words(word)}),
         "kinds": list(Counter(record.kind for record in listed).items()),  # in this order
         "records": [_of_record(record) for record in listed],
-        "texts": [number for number, _ in texts],  # the first of each piece, counted from the first section
+        "texts": [number for number, _ in texts],  # the first record of each piece
     }
     order = {slug: n for n, slug in enumerate(models)}
     contents = {f"search/words-{n}.json": piece for n, piece in enumerate(pieces)}
@@ -85,12 +84,12 @@ def index_files(
 
 
 def _of_record(record: Record) -> list[str]:
-    """What ranks a record, and what is shown of it unless a piece of the index has the text."""
-    return [record.address, record.title, *([] if record.kind in EXPLAINED else [record.said])]
+    """What ranks a record; a section's with the name of its page. A piece of the texts has the rest."""
+    return [record.address, record.title, *([record.said] if record.kind == "section" else [])]
 
 
 def _texts(texts: list[str]) -> list[tuple[int, list[str]]]:
-    """The texts of all sections, sizes and terms in pieces, each with the number of its first text."""
+    """The texts of all records in pieces, each with the number of its first text."""
     pieces: list[tuple[int, list[str]]] = []
     length = TEXT
     for number, text in enumerate(texts):

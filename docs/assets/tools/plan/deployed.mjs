@@ -35,6 +35,7 @@ export async function counted({ state, model, given, on, site }) {
           free_bytes: on.memory_bytes,
           vendor: on.accelerator?.vendor ?? "",
           capability: on.accelerator?.capability ?? null,
+          kind: on.accelerator?.kind ?? "GPU",
         }),
       ]
   const longest = model.raw.read("max_position_embeddings", 0n)

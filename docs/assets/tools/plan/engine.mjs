@@ -3,7 +3,7 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
 import { asked, loadGguf } from "../../conditions.mjs"
-import { notRun } from "../runs.mjs"
+import { loadRuns, notRun } from "../runs.mjs"
 import { bytes, choice, exact, grouped, pause, Problem, py, total, written } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
@@ -70,6 +70,19 @@ async function rulesOf(model, engine) {
   if (engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
 }
 
+/**
+ * The format that the engine serves there instead: a sentence after a space.
+ * @param {string} engine
+ * @param {Engine.Model} model
+ * @param {Engine.Conditions} given
+ * @param {Engine.Machine} on
+ */
+async function instead(engine, { costs, counts }, given, on) {
+  await Promise.all([loadRuns(on.accelerator, true), loadGguf(), import("../../engine/served_instead.mjs")])
+  const { served_instead } = M["counting.served_instead"]
+  return served_instead(engine, costs, counts.formats, given, on.memory_bytes, on.name, on.accelerator?.vendor ?? "")
+}
+
 /** @param {import("../plan.mjs").Asked} all @returns {Promise<import("../plan.mjs").Answer>} */
 export async function answer(all) {
   const { state, model, name, given, on } = all
@@ -79,6 +92,7 @@ export async function answer(all) {
   const { serving, context, batch } = await counted(model, given, on, state.engine),
     { least, most, pool } = serving,
     limit = serving.limit(on.memory_bytes)
+  const strange = notRun(model.costs, given, state.engine === "transformers" ? "" : titled(state.engine))
   const does = most <= limit ? "fits" : least <= limit ? "may fit" : "does not fit"
   const rows = [...serving.terms].flatMap(term => [
     [
@@ -108,7 +122,8 @@ export async function answer(all) {
                 ? `no room for a sequence of ${grouped(given.context)} tokens.`
                 : "the model keeps no cache, and does not use it.")
           : "",
-        notRun(model.costs, given, state.engine === "transformers" ? "" : titled(state.engine)),
+        strange,
+        most > limit || strange ? await instead(state.engine, model, given, on) : "",
       ].join(""),
     ],
     tables: [

@@ -33,6 +33,7 @@ const TERMS = { weights: "Weights", cache: "KV cache", activations: "Activations
  * @typedef {{ name: string, title: string, unit: string, now: Engine.Exact?, before: Engine.Exact? }} Line of a figure
  * @typedef {object} Answer
  * @property {[uncounted: string, head: string, fits: string, rest: string]} said
+ * @property {Engine.Conditions?} lacking the conditions, if it does not fit there or no engine runs the format
  * @property {Line[]} figures
  * @property {[title: string, bytes: bigint, share: string][]} memory of the fullest device
  * @property {string} device
@@ -58,6 +59,7 @@ export function answer(asked) {
   const both = now === before ? [now] : [before, now]
   return {
     said: sentence(asked, given, split, needed),
+    lacking: left >= 0n && !notRun(now.costs, given) ? null : given,
     figures: withWindows(SHOWN, name => both.map(m => value(m, name))).map(name => {
       const { title, unit } = FIGURES.read(name)
       return { name, title: upper(TITLES[name] ?? title), unit, now: value(now, name), before: value(before, name) }
