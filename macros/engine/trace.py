@@ -138,7 +138,7 @@ class Trace:
     ) -> tuple[Any, ShapeArray]:
         """Run `body(state, *rows)` once, and count it for every row of `xs`: (state, [rows …] of its output).
 
-        One leaf of the tree, whose FLOPs are those of one run times the rows.
+        One leaf of the tree: its weights are those of a run, its FLOPs those of one run times the rows.
         """
         caller, rows = self.here, xs[0].shape[0]
         node, once = Node("scan", caller), Node("scan")
@@ -151,6 +151,7 @@ class Trace:
         if [a.shape for a in after] != [a.shape for a in before]:
             raise ShapeError(f"scan: a state of {argument(before)} becomes {argument(after)}{self.place()}")
         node.own_flops = once.flops * rows.expr
+        node.weights = once.all_weights()
         node.inputs = [*before, *xs, *(a for a in _from_outside(once, node) if not any(a is b for b in before))]
         states = [ShapeArray(self, a.shape, a.dtype, node, "state") for a in after]
         rows_of_all = ShapeArray(self, (rows, *row.shape), row.dtype, node, "scan")

@@ -443,9 +443,8 @@ def stand_ins(folder: Path) -> None:
 def main(folder: str, *names: str) -> None:
     warnings.simplefilter("ignore")
     stand_ins(Path(folder).resolve())
-    chance, rows = random.Random(SEED), {}
-    if names:
-        rows = json.loads((DRAFTS / "tensors.json").read_text("utf-8"))
+    chance, file = random.Random(SEED), DRAFTS / "tensors.json"
+    rows = json.loads(file.read_text("utf-8"))  # the heads of `assistants` too, which stay
     for name in names or SMALL:
         raw = SMALL[name][1]
         worst, arrays, row = compared(name, raw, SEED)
@@ -458,9 +457,9 @@ def main(folder: str, *names: str) -> None:
             worst = max(worst, difference)
             rows[name].append([changes, *row])
         print(f"{name}: {worst:.1e}")
-    rows = {name: rows[name] for name in SMALL if name in rows}
+    rows = {name: rows[name] for name in dict.fromkeys([*SMALL, *rows]) if name in rows}
     lines = (f"{json.dumps(name)}: [\n" + ",\n".join(map(json.dumps, of)) + "\n]" for name, of in rows.items())
-    (DRAFTS / "tensors.json").write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
+    file.write_text("{\n" + ",\n".join(lines) + "\n}\n", "utf-8")
 
 
 if __name__ == "__main__":

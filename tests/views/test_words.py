@@ -142,3 +142,5 @@ def test_a_name_that_begins_with_a_dot_is_a_whole_one():
     assert descriptions.of_weight("somewhere.else.norm.weight") is None
     assert descriptions.of_weight("17.1.weight").title == "LM head of a Medusa head"
     assert descriptions.of_weight("somewhere.1.weight") is None
+    assert descriptions.of_weight("model.oe_embed_tokens11.weight").title == "N-gram embedding table"
+    assert descriptions.of_weight("model.oe_embed_tokens.weight") is None

@@ -241,7 +241,10 @@ def of_weight(name: str) -> Words | None:
         if whole.endswith(suffix) and whole not in known:
             parts = whole.removesuffix(suffix).split(".")
     parts = ["", *parts[parts[0].isdigit() :]]  # a whole name begins with a dot
-    for tail in [parts, parts[:-1]] if parts[-1].isdigit() else [parts]:
+    tails, counted = [parts], parts[-1].rstrip("0123456789")
+    if counted != parts[-1]:
+        tails.append([*parts[:-1], f"{counted}{{n}}"] if counted else parts[:-1])
+    for tail in tails:
         for start in range(max(0, len(tail) - 5), len(tail)):
             words = known.get(".".join(tail[start:]))
             if words:
