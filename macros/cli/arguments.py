@@ -21,18 +21,20 @@ MODEL = "MODEL is a preset's slug, the path of any Hugging Face config.json, a f
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports a wrong call in one line."""
 
-    def parse_args(self, args=None, namespace=None):
-        found, left = self.parse_known_args(args, namespace)
+    def options(self, words: list[str]) -> argparse.Namespace:
+        """The options of a call; a word that its command does not take is refused for that command."""
+        found, left = self.parse_known_args(words)
         if left:
             self._refuse(found.command, left)
         return found
 
     def _refuse(self, command: str, words: list[str]) -> None:
         """Refuse words that a command does not take: of an option, with the nearest one that it has."""
-        of_command = next(action for action in self._actions if action.dest == "command").choices[command]
+        commands = next(one.choices for one in self._actions if isinstance(one, argparse._SubParsersAction))
+        of_command = commands[command]
         option = next((word.partition("=")[0] for word in words if word.startswith("-")), None)
         if option is None:
-            of_command.error(f"unrecognized arguments: {' '.join(words)}")
+            return of_command.error(f"unrecognized arguments: {' '.join(words)}")
         names = [name for action in of_command._actions for name in action.option_strings]
         hint = nearest_option(option, names, f"see {of_command.prog} --help")
         self.exit(2, f"{of_command.prog}: {Problem(f'{shorten(option)}: no such option', hint)}\n")
@@ -72,7 +74,7 @@ class Version(Types):
         parser.exit()
 
 
-def parser(asked: str | None = None) -> argparse.ArgumentParser:
+def parser(asked: str | None = None) -> Parser:
     """The parser of the requested command, or of all of them; `command` is its name."""
     whole = Parser(
         prog=PROGRAM,

@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         given = sys.argv[1:] if arguments is None else arguments
         given, own = engine_words(given)
-        options = parser(given[0] if given else None).parse_args(given)
+        options = parser(given[0] if given else None).options(given)
         options.engine_words = own
         resolve_names(options)
         status = command(options.command)(options)

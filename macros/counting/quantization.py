@@ -363,7 +363,7 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
     expressions the first in their order (match_targets of compressed-tensors 0.20.1).
     """
     said: object = keys.get("transform_config")
-    if said and (not isinstance(said, Mapping) or cast("Keys", said).get("format") != "dense"):
+    if said and _inside(said, "format") != "dense":
         raise _unknown("transform_config", said)
     sparse = _sparse(keys)
     found = Quantization(transposed=False, lists_tables=True, writes_tied_head=True, splits_experts=True)
@@ -395,7 +395,7 @@ def _sparse(keys: Keys) -> Keys | None:
     """The keys of matrices of which two in four elements of a row are stored (compressed-tensors 0.11, and before);
     None without any."""
     said: object = keys.get("sparsity_config")
-    if not said or (isinstance(said, Mapping) and cast("Keys", said).get("format") == "dense"):
+    if not said or _inside(said, "format") == "dense":
         return None
     sparse = _table(said, f"{KEY}.sparsity_config")
     if sparse.get("format") != "sparse-24-bitmask":
@@ -568,8 +568,7 @@ def _quark(keys: Keys, raw: Keys) -> Quantization:
     type of layers, scales of outputs and of a cache, whose type depends on more than the config, rotations, and fake
     quantization.
     """
-    export: object = keys.get("export")
-    written: object = cast("Keys", export).get("weight_format") if isinstance(export, Mapping) else None
+    written = _inside(keys.get("export"), "weight_format")
     if written not in (None, "real_quantized"):
         raise _unknown("export.weight_format", written)
     for key in ("layer_type_quant_config", "kv_cache_quant_config", "softmax_quant_spec"):
@@ -699,6 +698,11 @@ def _table(value: object, name: str) -> Keys:
     if not isinstance(value, Mapping):
         raise Problem(f"{name} = {shorten(value)}: expected a table of keys", f"correct the value, or {MEND}")
     return cast("Keys", value)
+
+
+def _inside(value: object, key: str) -> object:
+    """What a table says under a key; None if it is no table."""
+    return cast("Keys", value).get(key) if isinstance(value, Mapping) else None
 
 
 def _names(keys: Keys, key: str) -> list[str]:

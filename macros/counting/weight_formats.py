@@ -242,9 +242,9 @@ class WeightFormats:
 
     def _is_gate_and_up(self, w: Weight) -> bool:
         """Whether a stack of experts has both, by its own name or by what transformers calls all of it."""
-        fused = {} if self.architecture is None else self.architecture.fused
+        fused = () if self.architecture is None else self.architecture.fused.items()
         return "gate_up" in w.name or any(
-            "gate_up" in stack and len(parts) == 1 and w.name.endswith(f".{parts[0]}") for stack, parts in fused.items()
+            "gate_up" in stack and len(parts) == 1 and w.name.endswith(f".{parts[0]}") for stack, parts in fused
         )
 
     def part_size(self, w: Weight, format: str, shape: Sequence[int], layers: tuple[int, ...], members: int) -> int:
