@@ -201,11 +201,17 @@ def expected(room: str) -> dict[str, str]:
     return approved(FOLDER / f"{room}.txt")
 
 
-def answers(room: str) -> dict[str, str]:
-    """Each expression of a room with its answer of today."""
+def names_in(room: str) -> dict[str, Any]:
+    """What the expressions of a room call by name."""
     names: dict[str, Any] = {"faces": faces, "probe": probe, "macros": macros, "defaults": defaults, "Whole": Whole}
     names |= {"tables": tables}
     exec(head(room), names)
+    return names
+
+
+def answers(room: str) -> dict[str, str]:
+    """Each expression of a room with its answer of today."""
+    names = names_in(room)
     return {expression: answer(expression, names) for expression in expected(room)}
 
 
