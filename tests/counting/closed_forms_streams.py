@@ -224,13 +224,13 @@ def with_ngrams(c):
 
 
 def longcat_flash_sparse(c, i):
-    """LongCat-Flash’s layer with an indexer of small heads, whose keys are cached too."""
+    """LongCat-Flash’s layer with an indexer of small heads. A cache per token is without its keys."""
     total, expert, kept = longcat_flash(c, i)
     if c.get("attention_method", "LSA") == "MLA":
         return total, expert, kept
     D, Q, n, h = c["hidden_size"], c["q_lora_rank"], c["index_n_heads"], c.get("index_head_dim", 128)
     norm = h if c.get("index_k_norm_type", "rms") == "rms" else 2 * h
-    return total + Q * n * h + D * h + norm + D * n, expert, kept + h
+    return total + Q * n * h + D * h + norm + D * n, expert, kept
 
 
 def with_further_ngrams(c):
@@ -638,5 +638,5 @@ RANDOM["longcat_flash_sparse"] = both(
     RANDOM["longcat_flash"],
     fixed(oe_vocab_size_ratio=(0, 2, 3), oe_neighbor_num=(2, 3, 4), oe_split_num=(1, 2)),
     fixed(index_n_heads=(2, 3), index_topk=(5, 9), index_k_norm_type=("rms", "layer")),
-    flags(attention_method=("LSA", "MLA"), index_head_dim=(11, 34)),
+    flags(attention_method=("LSA", "MLA"), index_head_dim=(46, 58)),
 ).map(lambda c: c | {"hidden_size": 12 * c["hidden_size"]})
