@@ -129,7 +129,7 @@ class TokenBill(Tabular):
             )
         for run in self.runs:
             several = f" on {run.devices} devices" if run.devices > 1 else ""
-            at_once = f" with {significant(Fraction(run.batch))} at once" if run.batch else ""
+            at_once = f" with {round(Fraction(run.batch)):,} at once" if run.batch else ""
             said.append(f"The run is a published one: output of {run.engine}{several}{at_once}.")
         output = self.found.line("output")
         if self.rate is not None and output is not None and self.rate * output.seconds * self.found.utilization > 1:

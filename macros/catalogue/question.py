@@ -13,6 +13,7 @@ from .question_words import COUNTS, Token, chunks_of, in_one_piece, is_size, joi
 
 MOST_WORDS = 6  # of a phrase
 BETWEEN = ("of", "to", "is", "at", "a", "an")  # a value and what it counts
+BEHIND = ("rank", "gpu_layers")  # values that stand behind their words alone: `rank 16`
 CURRENCIES = "$€£¥"
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
 PLAIN = ("int4", "int8")  # formats of which others are kinds
@@ -268,6 +269,10 @@ class Reading:
             at -= 1
         return any(start + n == at + 1 for kind in ("value", "size") for start, _, n in self._all(kind, False))
 
+    def is_value_behind(self, i: int) -> bool:
+        """Whether a number is a value that stands behind its words alone: `lora rank 16 h100`."""
+        return any(start + n == i for start, name, n in self._all("value", False) if name in BEHIND)
+
     def continues_name(self, i: int) -> bool:
         """Whether a number is the version of a model: `llama 3 layers`."""
         return i > 0 and not self.gone[i - 1] and self.grammar.models.is_first(self.tokens[i - 1].text)
@@ -300,7 +305,7 @@ class Reading:
                 said.tokens = number.times(TOKENS[number.suffix])
                 self.use(i, at + 1)
         for start, name, n in self._all("value", False):
-            value, first, end = self._value(start, n, name not in ("rank", "gpu_layers"), 1000)
+            value, first, end = self._value(start, n, name not in BEHIND, 1000)
             if value is None:
                 continue
             if name == "batch":

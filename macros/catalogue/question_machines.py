@@ -141,8 +141,9 @@ class Machines:
         if at < 0 or r.gone[at] or is_apart:
             return
         word = r.tokens[at].text
-        if not is_times and (r.continues_name(at) or r.question[: r.tokens[at].start].endswith("-")):
-            return  # `GPT-4 24 GB`
+        is_version = r.continues_name(at) or r.question[: r.tokens[at].start].endswith("-")
+        if not is_times and (is_version or r.is_value_behind(at)):
+            return  # `GPT-4 24 GB`, `rank 16 h100`
         number = number_of(word)
         if word in COUNTS or (word in OF_TWO and OF_TWO[word] > 0):
             n = COUNTS.index(word) + 1 if word in COUNTS else OF_TWO[word]

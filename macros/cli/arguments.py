@@ -433,7 +433,7 @@ def _bill(commands) -> None:
     billing.add_argument(
         "--cached", type=_tokens, default=0, metavar="N", help="tokens before them that are in the cache (default none)"
     )
-    _conditions(billing)
+    _conditions(billing, has_context=False)
     _on(billing, is_required=True)
     for name, metavar, help in (
         ("utilization", "SHARE", "the share of the bound that is reached, as 0.5 (default 1, the bound)"),
@@ -697,14 +697,16 @@ def _conditions(
     written: tuple[str, ...] = ("table", "json"),
     weights: str | None = PUBLISHED,
     batch: int = 1,
+    has_context: bool = True,
 ) -> None:
     """Context, batch size, formats, and the output format."""
     command.add_argument(
         "--format", choices=written, default="table", help=f"table (default), {' or '.join(written[1:])}"
     )
-    command.add_argument(
-        "--context", type=_tokens, default=4096, metavar="N", help="tokens of context; 32k is 32,768 (default 4096)"
-    )
+    if has_context:
+        command.add_argument(
+            "--context", type=_tokens, default=4096, metavar="N", help="tokens of context; 32k is 32,768 (default 4096)"
+        )
     command.add_argument(
         "--batch",
         type=_at_least_one,
