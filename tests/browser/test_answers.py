@@ -61,7 +61,7 @@ async function answered({ models, values, way = null, set = {} }) {
 }
 const asked = JSON.parse(readFileSync(0, "utf-8"))
 const answer = await answered(asked).catch(error => (isProblem(error) ? said(error) : Promise.reject(error)))
-console.log(JSON.stringify(answer, (_, x) => (typeof x === "bigint" ? `${x}` : x?.$class ? py.float(x) : x)))
+console.log(JSON.stringify(answer, (_, x) => (typeof x === "bigint" ? `${x}` : x?.__float__ ? py.float(x) : x?.$class ? {} : x)))
 """
 CONDITIONS = {"context": "4096", "weights": "fp8", "cache": "bfloat16", "on": "h100"}
 
@@ -157,6 +157,7 @@ def test_what_if_answers_with_the_memory_of_the_command_line(what_if, slug, on):
     held = {title: int(number) for title, number, _ in answer["memory"]}
     assert held["Weights"] == there.terms["weights"] and held["Total"] == there.total
     assert held["Free" if there.left >= 0 else "Too much"] == abs(there.left)
+    assert (answer["lacking"] is None) == (there.left >= 0)  # where not, the page adds the best format that fits
     uncounted, head, sentence, rest = answer["said"]
     verb = "fits" if there.left >= 0 else "does not fit"
     assert sentence == f"{presets.preset(slug).name} {verb} on {there.on.name}: " and not uncounted and not head

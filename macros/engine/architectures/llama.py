@@ -262,7 +262,7 @@ class InternLM(Llama):
 GGUF = Gguf("llama", seventy=80, in_pairs=True)
 
 
-@architecture("internlm", config=InternLM, classes={"internlm": "InternLMForCausalLM"})
+@architecture("internlm", config=InternLM)
 @architecture("PanguEmbedded", config=PanguEmbedded, gguf=UNREAD)
 @architecture("telechat3", config=TeleChat3)
 @architecture("exaone", config=Exaone, spellings=EXAONE_NAMES, gguf=Gguf("exaone"))
