@@ -5,7 +5,7 @@ import { M } from "../engine/base.mjs"
 import { machine, Problem, py, shorten } from "../conditions.mjs"
 import { linkTo } from "./cells.mjs"
 import { about, conditionRules, data, givenOf, isAbout, modelOf, modelsByFamily, oneListed } from "./kit.mjs"
-import { pause, said } from "./kit.mjs"
+import { grouped, pause, said } from "./kit.mjs"
 import { view } from "./plan/view.mjs"
 import { loadRuns, notRun } from "./runs.mjs"
 import { Begun } from "./tool.mjs"
@@ -165,8 +165,13 @@ class Planning extends Begun {
       [head, rest] = answer.said,
       isSaid = this.task === "engine" || !one.SHARED.includes("weights")
     if (isSaid) return answer
-    const { instead } = await import("../fitting.mjs")
-    return { ...answer, said: [head, rest + notRun(model.costs, given) + (await instead(model, given, on))] }
+    const { instead } = await import("../fitting.mjs"),
+      strange = notRun(model.costs, given),
+      best = await instead(model, given, on),
+      where = given.devices > 1n ? `${grouped(given.devices)} × ${on.name} do` : `${on.name} does`,
+      whole = `the whole model ${model.counts.formats.phrase(given.format)}`,
+      lacking = best && !strange ? ` ${where} not hold ${whole}.` : ""
+    return { ...answer, said: [head, rest + strange + lacking + best] }
   }
   /** Drops what was typed into the task's own fields, then what was chosen there, then everything: a wrong option is
    * answered for its own engine. @param {import("./tool.mjs").Values} values */
