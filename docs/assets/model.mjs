@@ -31,6 +31,11 @@ async function loadHeads() {
   there = loaded.THERE
   return M["engine.architectures.heads"]
 }
+/** Loads the rules of AMD Quark's files for a config that names it. @param {Engine.Keys} raw */
+async function loadQuark(raw) {
+  const said = raw.read("quantization_config", null)
+  if (said instanceof py.Dict && said.read("quant_method", null) === "quark") await script("quark")
+}
 const headOf = (/** @type {Engine.Architecture} */ architecture, /** @type {Engine.Keys} */ raw) =>
   raw.read("architectures", null) === null
     ? null
@@ -50,6 +55,7 @@ export async function described(raw) {
       throw M["engine.architectures.likeness"].unknown_type(read, M["engine.architectures"]._registered)
     }
     await load(type)
+    await loadQuark(read)
     const keys = M["engine.architectures.otherwise"].with_rounded_head(read, architectureOf(read).rounds_heads),
       { sizes } = model(keys)
     if (strange === null || !sizes.length) return keys

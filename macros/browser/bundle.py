@@ -32,7 +32,7 @@ OF_ONE_TOOL = (
     *("counting.gguf", "counting.design", "counting.differing", "engine.variations", "views.charts.treemap"),
     *("views.charts.memory_areas", "views.charts.bar_values"),
     *("counting.capacity", "counting.divided", "counting.runs", "counting.fitting", "counting.answering"),
-    "counting.served_instead",
+    *("counting.served_instead", "counting.quark"),
     *(
         "counting.peak",
         "counting.serving",

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import Any, cast
 
 from ..cache.memory import Dependency, can_release
-from ..counting import quantization
+from ..counting import quantization, quantized
 from ..counting.file_weights import FileWeights
 from ..counting.parameters import Counts, context_key, stated_context
 from ..engine.architectures import Architecture, modules_by_type
@@ -77,7 +77,7 @@ class Model:
             caveat += (f"{DEFAULT}: {some(self.default_keys)}",)
         head = (f"{self.head.name}: {self.head.said}",) if self.head else ()
         if self.preset is None and self.parts is None and (names := self.counts.formats.unmatched):
-            caveat += (f"{quantization.KEY}: names that are no module's: {some(names)}",)
+            caveat += (f"{quantized.KEY}: names that are no module's: {some(names)}",)
         formats = (f"{self.unknown_format}: the published format of the weights is not known",)
         caveat += formats if self.unknown_format else ()
         others = [name for name in self.unknown if name not in self.unknown_sizes]

@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
-from ..counting import quantization
+from ..counting import quantization, quantized
 from ..counting.parameters import Counts
 from ..engine.bounds import LARGEST_HEADER, LARGEST_INDEX, LARGEST_OFFSET, MOST_AXES
 from ..engine.errors import Problem, named, shorten
@@ -237,11 +237,11 @@ def check_once(listed: Mapping[str, Tensor], there: Mapping[str, Path]) -> None:
 def with_format(raw: dict[str, Any], folder: Path) -> Mapping[str, Any]:
     """The keys of a config.json, and the quantization of its weights if a file next to it states it."""
     beside, inner = folder / quantization.OTHER_FILE, raw.get("text_config")
-    is_said = any(isinstance(keys, dict) and keys.get(quantization.KEY) is not None for keys in (raw, inner))
+    is_said = any(isinstance(keys, dict) and keys.get(quantized.KEY) is not None for keys in (raw, inner))
     if is_said or not os.path.isfile(beside):
         return raw
     said = read_json(beside).get(quantization.OTHER_KEY)
-    return {**raw, quantization.KEY: {"quant_method": "modelopt", **said} if isinstance(said, dict) else said}
+    return {**raw, quantized.KEY: {"quant_method": "modelopt", **said} if isinstance(said, dict) else said}
 
 
 def _files(folder: Path) -> list[Path]:

@@ -4,10 +4,8 @@ format."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
-from typing import Any, cast
+from typing import cast
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ..engine.architectures import known
@@ -16,57 +14,28 @@ from ..engine.errors import Problem, nearest, shorten
 from ..engine.facts import USUAL_MLX
 from .formats import FORMATS, Format
 from .modules import MEND, Match, Modules
+from .quantized import (
+    FP8,
+    INT4,
+    INT8,
+    KEY,
+    MXFP4,
+    NVFP4,
+    Keys,
+    Quantization,
+    inside_of,
+    names_of,
+    not_covered,
+    size_of,
+    table_of,
+)
 
-Keys = Mapping[str, Any]
-
-KEY = "quantization_config"
 MOST_GROUPS = 100  # maximum number of layers with a format of their own
 # NVIDIA's Model Optimizer writes it next to config.json.
 OTHER_FILE, OTHER_KEY = "hf_quant_config.json", "quantization"
 
-FP8, MXFP4, NVFP4, INT4, INT8 = (FORMATS[name] for name in ("fp8", "mxfp4", "nvfp4", "int4", "int8"))
 FP8_OF_MATRIX = replace(FP8, block=(), scale_bits=0, matrix_bits=32)
 FP8_OF_ROW = replace(FP8, block=(0,))
-
-
-class Quantization(Struct, frozen=True, dict=True):
-    """The formats of a checkpoint: for listed modules, in order, the first list that names them; then for other linear
-    layers, for routed experts, for the head, for embedding tables, for routers, for gates of one row. None is the
-    format of everything that is not quantized.
-
-    `transposed`: also linear layers that are stored [in, out]. `outside`: also those outside of the layers. If
-    `experts_unknown`, the file's routed experts depend on more than the config says. `lists_tables`: a list may name an
-    embedding table. `writes_tied_head`: a head that is the table too is stored once more if one of both is quantized.
-    `packed`: a list may name a module that packs several matrices; with `splits_experts` no stack of experts, of which
-    the library makes a layer for each matrix first. If `tables_unknown`, what a list does to an embedding table is not
-    known.
-    """
-
-    listed: tuple[tuple[Modules, Format | None], ...] = ()
-    linear: Format | None = None
-    expert: Format | None = None
-    head: Format | None = None
-    table: Format | None = None
-    router: Format | None = None
-    gate: Format | None = None
-    transposed: bool = True
-    outside: bool = True
-    experts_unknown: bool = False
-    lists_tables: bool = False
-    writes_tied_head: bool = False
-    packed: bool = True
-    splits_experts: bool = False
-    tables_unknown: bool = False
-
-    @cached_property
-    def has_numbers(self) -> bool:
-        """Whether a list names a layer by its number."""
-        return any(modules.has_numbers for modules, _ in self.listed)
-
-    @cached_property
-    def has_members(self) -> bool:
-        """Whether a list names an expert by its number."""
-        return any(modules.has_members for modules, _ in self.listed)
 
 
 def read(raw: Keys) -> Quantization | None:
@@ -79,7 +48,7 @@ def read(raw: Keys) -> Quantization | None:
                     f"{key} = float64: weights of 64 bits are not covered", "give float32, bfloat16 or float16"
                 )
         return None
-    keys = _table(said, KEY)
+    keys = table_of(said, KEY)
     method: object = keys.get("quant_method")
     if method is None and keys.get("quant_algo") is not None:
         method = "modelopt"
@@ -95,7 +64,7 @@ def check(raw: Keys) -> None:
     """Raise `Problem` for an unknown quantization, and for a key of it that is nearly a known one. Programs write many
     keys that change no byte, so any other unknown key is accepted."""
     read(raw)
-    for name in _table(raw[KEY], KEY) if raw.get(KEY) is not None else ():
+    for name in table_of(raw[KEY], KEY) if raw.get(KEY) is not None else ():
         if name not in KNOWN_KEYS and (mend := nearest(name, KNOWN_KEYS)):
             raise Problem(f"config.{KEY}.{name}: unknown key", mend)
 
@@ -150,7 +119,7 @@ def _skipped(
     transformers 5.24). `ending` comes after a module's name where parameters are looked for."""
     if keys.get(key) is None:
         return (), None
-    names = _names(keys, key)
+    names = names_of(keys, key)
     return (((Modules(names, Match.STARTS_OR_ENDS, ending), None),) if names else ()), form
 
 
@@ -167,7 +136,7 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
     form = replace(
         INT8 if bits == 8 else INT4,
         bits=bits,
-        block=(0 if group == -1 else _size(group, "group_size"),),
+        block=(0 if group == -1 else size_of(group, "group_size"),),
         scale_bits=16,
         zero_bits=bits,
         input_bits=32 if is_gptq else 0,  # g_idx, the group of each input, which is stored even without act-order
@@ -175,7 +144,7 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
     head = form if keys.get("lm_head") is True else None
     if not is_gptq:
         # the listed modules, and the head, which is always excluded
-        names = _names(keys, "modules_to_not_convert")
+        names = names_of(keys, "modules_to_not_convert")
         listed = ((Modules(names, Match.STARTS_OR_ENDS), None),) if names else ()
         return Quantization((*listed, *_kept(_without(keys, "modules_to_not_convert"))), form, form, outside=False)
     linear, inside = form, _inside_of_blocks(keys)
@@ -210,15 +179,15 @@ def _dynamic(keys: Keys, form: Format) -> list[tuple[Modules, Format | None]]:
     found: list[tuple[Modules, Format | None]] = []
     if said is None:
         return found
-    for name, given in sorted(_table(said, f"{KEY}.dynamic").items(), key=lambda one: not one[0].startswith("-:")):
+    for name, given in sorted(table_of(said, f"{KEY}.dynamic").items(), key=lambda one: not one[0].startswith("-:")):
         expression = f"re:{name.removeprefix('-:').removeprefix('+:')}"
         if name.startswith("-:"):
             found.append((Modules([expression], Match.WHOLE), None))
             continue
-        other = _table(given, f"{KEY}.dynamic.{name}")
+        other = table_of(given, f"{KEY}.dynamic.{name}")
         bits = _number({"bits": other.get("bits", form.bits)}, "bits", (2, 3, 4, 8))
         group: object = other.get("group_size", form.block[0] or -1)
-        block = (0 if group == -1 else _size(group, "group_size"),)
+        block = (0 if group == -1 else size_of(group, "group_size"),)
         found.append(
             (
                 Modules([expression], Match.WHOLE),
@@ -246,12 +215,12 @@ def _bitsandbytes(keys: Keys, raw: Keys) -> Quantization:
     elif keys.get("load_in_4bit") is True:
         kind = keys.get("bnb_4bit_quant_type", "fp4")
         if kind not in ("nf4", "fp4"):
-            raise _unknown("bnb_4bit_quant_type", kind)
+            raise not_covered("bnb_4bit_quant_type", kind)
         form = replace(INT4, name=f"{kind}", block=(64,), scale_bits=32, matrix_bits=16 * 32, is_flat=True, types=())
         if keys.get("bnb_4bit_use_double_quant") is True:
             form = replace(form, name=f"{kind}-dq", scale_bits=8, nested=256, matrix_bits=(16 + 256) * 32)
     else:
-        raise _unknown("load_in_4bit", keys.get("load_in_4bit"))
+        raise not_covered("load_in_4bit", keys.get("load_in_4bit"))
     rules, head = _skipped(keys, "llm_int8_skip_modules", form)
     is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
     return Quantization(rules, form, head=head, gate=form, experts_unknown=is_old)
@@ -263,14 +232,14 @@ def _torchao(keys: Keys, raw: Keys) -> Quantization:
     Int8Tensor has a float32 scale and a zero point of 8 bits for each row or group, Float8Tensor a float32 scale,
     Int4Tensor a scale and a zero point in 16 bits for each group, with which matrices of other rows are left out.
     """
-    kinds = _table(keys.get("quant_type"), f"{KEY}.quant_type")
-    said = _table(kinds.get("default"), f"{KEY}.quant_type.default")
-    name, options = said.get("_type"), _table(said.get("_data", {}), f"{KEY}.quant_type.default._data")
+    kinds = table_of(keys.get("quant_type"), f"{KEY}.quant_type")
+    said = table_of(kinds.get("default"), f"{KEY}.quant_type.default")
+    name, options = said.get("_type"), table_of(said.get("_data", {}), f"{KEY}.quant_type.default._data")
     if len(kinds) > 1 or keys.get("include_input_output_embeddings") or said.get("_version", 2) != 2:
         what = f"{KEY}: quant_type is not version 2 of one configuration for linear layers"
         raise Problem(what, MEND)
     if name == "Int4WeightOnlyConfig" and options.get("int4_packing_format", "plain") == "plain":
-        group = _size(options.get("group_size", 128), "group_size")
+        group = size_of(options.get("group_size", 128), "group_size")
         form = replace(INT4, name="torchao-int4", block=(group,), scale_bits=32, is_whole=True)
     elif name in ("Int8WeightOnlyConfig", "Int8DynamicActivationInt8WeightConfig"):
         form = replace(INT8, name="torchao-int8", block=_granularity(options), scale_bits=40)
@@ -278,7 +247,7 @@ def _torchao(keys: Keys, raw: Keys) -> Quantization:
         block = _granularity(options)
         form = replace(FP8_OF_ROW, block=block) if block else FP8_OF_MATRIX
     else:
-        raise _unknown("quant_type", name)
+        raise not_covered("quant_type", name)
     is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
     rules, head = _skipped(keys, "modules_to_not_convert", form, ".weight")
     return Quantization(rules, form, head=head, gate=form, transposed=False, experts_unknown=is_old)
@@ -291,12 +260,12 @@ def _granularity(options: Keys) -> tuple[int, ...]:
         said = cast("list[object]", said)[-1] if said else None
     if said is None:
         return (0,)
-    kind = _table(said, f"{KEY}.granularity")
+    kind = table_of(said, f"{KEY}.granularity")
     if kind.get("_type") == "PerGroup":
-        return (_size(_table(kind.get("_data"), f"{KEY}.granularity").get("group_size"), "group_size"),)
+        return (size_of(table_of(kind.get("_data"), f"{KEY}.granularity").get("group_size"), "group_size"),)
     if kind.get("_type") in ("PerRow", "PerTensor"):
         return (0,) if kind.get("_type") == "PerRow" else ()
-    raise _unknown("granularity", kind.get("_type"))
+    raise not_covered("granularity", kind.get("_type"))
 
 
 def _mlx(keys: Keys, raw: Keys) -> Quantization:
@@ -305,14 +274,14 @@ def _mlx(keys: Keys, raw: Keys) -> Quantization:
     this = known(raw.get("model_type"))
     rule = USUAL_MLX if this is None else this.mlx
     if keys.get("mode") not in (None, "affine"):
-        raise _unknown("mode", keys.get("mode"))
+        raise not_covered("mode", keys.get("mode"))
     form = _of_mlx(keys)
     listed: list[tuple[Modules, Format | None]] = []
     for name, said in keys.items():
         if said is False:
             listed.append((Modules([_called_by_mlx(name, keys)]), None))
         elif isinstance(said, Mapping):
-            of_name = _of_mlx(_table(cast("object", said), f"{KEY}.{name}"))
+            of_name = _of_mlx(table_of(cast("object", said), f"{KEY}.{name}"))
             listed.append((Modules([_called_by_mlx(name, keys)]), of_name))
     if rule.in_8_bits and not listed:
         listed.append((Modules(rule.in_8_bits), _of_mlx({"group_size": 64, "bits": 8})))
@@ -351,7 +320,7 @@ def _expression(before: str, last: str) -> str:
 
 def _of_mlx(keys: Keys) -> Format:
     bits = _number(keys, "bits", (2, 3, 4, 5, 6, 8))
-    block = (_size(keys.get("group_size", 64), "group_size"),)
+    block = (size_of(keys.get("group_size", 64), "group_size"),)
     base = INT8 if bits > 4 else INT4
     return replace(base, name=f"mlx-{bits}bit", bits=bits, block=block, scale_bits=32, is_whole=True)
 
@@ -363,24 +332,24 @@ def _compressed_tensors(keys: Keys, raw: Keys) -> Quantization:
     expressions the first in their order (match_targets of compressed-tensors 0.20.1).
     """
     said: object = keys.get("transform_config")
-    if said and _inside(said, "format") != "dense":
-        raise _unknown("transform_config", said)
+    if said and inside_of(said, "format") != "dense":
+        raise not_covered("transform_config", said)
     sparse = _sparse(keys)
     found = Quantization(transposed=False, lists_tables=True, writes_tied_head=True, splits_experts=True)
-    groups = _table(keys.get("config_groups", {} if sparse else None), f"{KEY}.config_groups")
+    groups = table_of(keys.get("config_groups", {} if sparse else None), f"{KEY}.config_groups")
     if len(groups) > MOST_GROUPS:
-        raise _unknown("config_groups", f"{len(groups)} groups")
+        raise not_covered("config_groups", f"{len(groups)} groups")
     modules: dict[str, Format | None] = {}
     for name, one in groups.items():
-        group = _table(one, f"{KEY}.config_groups.{name}")
+        group = table_of(one, f"{KEY}.config_groups.{name}")
         form = _of_group(group, keys, raw)
-        for target in _names(group, "targets"):
+        for target in names_of(group, "targets"):
             if target == "Linear":
                 found = replace(found, linear=form, expert=form, head=form, gate=form)
             elif target == "Embedding":
                 found = replace(found, table=form)
             elif target[:1].isupper() and "." not in target:
-                raise _unknown("targets", target)
+                raise not_covered("targets", target)
             else:
                 modules[target] = form
     listed = [
@@ -395,24 +364,24 @@ def _sparse(keys: Keys) -> Keys | None:
     """The keys of matrices of which two in four elements of a row are stored (compressed-tensors 0.11, and before);
     None without any."""
     said: object = keys.get("sparsity_config")
-    if not said or _inside(said, "format") == "dense":
+    if not said or inside_of(said, "format") == "dense":
         return None
-    sparse = _table(said, f"{KEY}.sparsity_config")
+    sparse = table_of(said, f"{KEY}.sparsity_config")
     if sparse.get("format") != "sparse-24-bitmask":
-        raise _unknown("sparsity_config.format", sparse.get("format"))
+        raise not_covered("sparsity_config.format", sparse.get("format"))
     return sparse
 
 
 def _of_half(found: Quantization, sparse: Keys, raw: Keys) -> Quantization:
     """A quantization whose linear layers are sparse: all but those that are ignored."""
-    targets, kept = _names(sparse, "targets") or ["Linear"], _names(sparse, "ignore")
+    targets, kept = names_of(sparse, "targets") or ["Linear"], names_of(sparse, "ignore")
     if targets != ["Linear"]:
-        raise _unknown("sparsity_config.targets", targets)
+        raise not_covered("sparsity_config.targets", targets)
     if any(form and form.is_packed for form in (found.linear, *(form for _, form in found.listed))):
-        raise _unknown("sparsity_config", "sparse-24-bitmask over packed weights")
+        raise not_covered("sparsity_config", "sparse-24-bitmask over packed weights")
     left = [name for modules, form in found.listed if form is None for name in modules.listed]
     if found.linear is not None and sorted(kept) != sorted(left):
-        raise _unknown("sparsity_config.ignore", kept)
+        raise not_covered("sparsity_config.ignore", kept)
     types = [str(raw.get(key)).removeprefix("torch.") for key in ("dtype", "torch_dtype")]
     wide = next((FORMATS[name] for name in types if name in ("float32", "float16")), FORMATS["bfloat16"])
 
@@ -428,9 +397,9 @@ def _of_half(found: Quantization, sparse: Keys, raw: Keys) -> Quantization:
 
 def _ignored(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
     """The modules that compressed-tensors leaves as they are; a class is one of all linear layers, or of none."""
-    names = _names(keys, "ignore")
+    names = names_of(keys, "ignore")
     if "Linear" in names:
-        raise _unknown("ignore", "Linear")
+        raise not_covered("ignore", "Linear")
     return ((Modules(names, Match.WHOLE), None),) if names else ()
 
 
@@ -443,13 +412,13 @@ def _of_group(group: Keys, keys: Keys, raw: Keys) -> Format | None:
     said: object = group.get("weights")
     if said is None:
         return None
-    weights = _table(said, f"{KEY}.config_groups.weights")
+    weights = table_of(said, f"{KEY}.config_groups.weights")
     bits, kind = _number(weights, "num_bits", range(1, 9)), weights.get("type", "int")
     group_size: object = weights.get("group_size")
     if kind not in ("int", "float") or (kind == "float" and bits not in _FLOATS):
-        raise _unknown("config_groups.weights", f"{bits} bits of type {kind}")
+        raise not_covered("config_groups.weights", f"{bits} bits of type {kind}")
     if weights.get("dynamic"):
-        raise _unknown("config_groups.weights.dynamic", weights.get("dynamic"))
+        raise not_covered("config_groups.weights.dynamic", weights.get("dynamic"))
     packing = _packing(bits, str(kind), group, keys)
     inputs: object = group.get("input_activations")
     if packing in ("mxfp4-pack-quantized", "mxfp6-pack-quantized", "mxfp8-quantized"):
@@ -458,7 +427,7 @@ def _of_group(group: Keys, keys: Keys, raw: Keys) -> Format | None:
         )
     if packing == "nvfp4-pack-quantized":
         scales = 64 if inputs else 32  # scales of the matrix and of its inputs
-        return replace(NVFP4, block=(_size(group_size, "group_size"),), matrix_bits=scales)
+        return replace(NVFP4, block=(size_of(group_size, "group_size"),), matrix_bits=scales)
     is_packed = packing == "pack-quantized"
     scale = 32 if any(str(raw.get(key)).endswith("float32") for key in ("dtype", "torch_dtype")) else 16
     is_symmetric = weights.get("symmetric", True) is not False
@@ -481,9 +450,9 @@ def _of_group(group: Keys, keys: Keys, raw: Keys) -> Format | None:
         block = _block(weights.get("block_structure"), "block_structure")
     elif strategy in ("group", "tensor_group"):
         size: object = group_size
-        block = (0 if size == -1 else _size(size, "group_size"),)
+        block = (0 if size == -1 else size_of(size, "group_size"),)
     else:
-        raise _unknown("config_groups.weights.strategy", strategy)
+        raise not_covered("config_groups.weights.strategy", strategy)
     if is_symmetric:
         return replace(form, block=block, scale_bits=scale, matrix_bits=extra)
     if is_packed and len(block) == 1:
@@ -501,10 +470,10 @@ def _packing(bits: int, kind: str, group: Keys, keys: Keys) -> str:
     """How compressed-tensors stores the weights of a group: as the config says, or as it would choose itself."""
     for said in (group.get("format"), keys.get("format")):
         if said is not None and said not in (*PACKINGS, "mixed-precision"):
-            raise _unknown("format", said)
+            raise not_covered("format", said)
         if isinstance(said, str) and said in PACKINGS:
             return said
-    weights = _table(group.get("weights"), f"{KEY}.config_groups.weights")
+    weights = table_of(group.get("weights"), f"{KEY}.config_groups.weights")
     size: object = weights.get("group_size")
     if kind == "float" and bits < 8:
         return f"mxfp{bits}-pack-quantized" if size == 32 or bits == 6 else "nvfp4-pack-quantized"
@@ -520,7 +489,7 @@ def _static(said: object, scale: int) -> int:
         return 0
     activations = cast("Keys", said)
     if activations.get("strategy", "tensor") != "tensor":
-        raise _unknown("activations.strategy", activations.get("strategy"))
+        raise not_covered("activations.strategy", activations.get("strategy"))
     return scale + (0 if activations.get("symmetric", True) is not False else 8)
 
 
@@ -549,109 +518,15 @@ def _of_algorithm(name: object, keys: Keys) -> Format:
     if name == "MXFP8":
         return replace(FP8, block=(32,), scale_bits=8)
     if name in ("NVFP4", "W4A16_NVFP4"):
-        group = _size(keys.get("group_size", 16), "group_size")
+        group = size_of(keys.get("group_size", 16), "group_size")
         return replace(NVFP4, block=(group,), matrix_bits=64 if name == "NVFP4" else 32)
-    raise _unknown("quant_algo", name)
-
-
-# Quark's types of weights that it stores in bytes or in 32-bit words, by their bits.
-_OF_QUARK = {"fp8_e4m3": 8, "fp8_e5m2": 8, "int8": 8, "uint8": 8, "int4": 4, "uint4": 4}
-_OF_QUARK_MX = {"fp4": 4, "fp6_e2m3": 6, "fp6_e3m2": 6}
+    raise not_covered("quant_algo", name)
 
 
 def _quark(keys: Keys, raw: Keys) -> Quantization:
-    """AMD Quark's own files (0.13): linear layers, with other forms for those that patterns name, but not those that
-    are excluded. It reads patterns as file names: `*` and `?` stand for any characters, and the whole name has to
-    match.
+    from .quark import read as made  # a browser loads these rules only for such a config
 
-    Stacked experts are no linear layers, and stay as they are. Not covered: types of 2 and 3 bits, other schemes for a
-    type of layers, scales of outputs and of a cache, whose type depends on more than the config, rotations, and fake
-    quantization.
-    """
-    written = _inside(keys.get("export"), "weight_format")
-    if written not in (None, "real_quantized"):
-        raise _unknown("export.weight_format", written)
-    for key in ("layer_type_quant_config", "kv_cache_quant_config", "softmax_quant_spec"):
-        if keys.get(key):
-            raise _unknown(key, keys.get(key))
-    for one in listed(keys.get("algo_config")) or ():
-        name: object = cast("Keys", one).get("name") if isinstance(one, Mapping) else one
-        if "rotation" in str(name).lower():
-            raise _unknown("algo_config", name)
-    form = _of_quark(_table(keys.get("global_quant_config"), f"{KEY}.global_quant_config"))
-    rules: list[tuple[Modules, Format | None]] = []
-    if excluded := [_as_expression(name) for name in _names(keys, "exclude")]:
-        rules.append((Modules(excluded, Match.WHOLE), None))
-    for pattern, one in _table(keys.get("layer_quant_config") or {}, f"{KEY}.layer_quant_config").items():
-        of = _of_quark(_table(one, f"{KEY}.layer_quant_config.{pattern}"))
-        rules.append((Modules([_as_expression(pattern)], Match.WHOLE), of))
-    is_old = str(raw.get("transformers_version", "5")).startswith(("3.", "4."))
-    found = Quantization(tuple(rules), form, head=form, gate=form, transposed=False, experts_unknown=is_old)
-    return replace(
-        found, lists_tables=True, tables_unknown=True, writes_tied_head=True
-    )  # a head that is the table too becomes a layer of its own
-
-
-def _of_quark(layer: Keys) -> Format | None:
-    """The format of a layer's weights in Quark's files; None if they are not quantized."""
-    said: object = layer.get("weight")
-    if said is None and not _static_of_quark(layer.get("input_tensors")) and layer.get("output_tensors") is None:
-        return None
-    weight = _table(said, f"{KEY}.weight")
-    kind, scheme, group = weight.get("dtype"), weight.get("qscheme"), weight.get("group_size")
-    if not isinstance(kind, str) or kind not in (*_OF_QUARK, *_OF_QUARK_MX):
-        raise _unknown("weight.dtype", kind)
-    if weight.get("is_dynamic") or layer.get("bias") is not None:
-        raise _unknown("weight", "computed while running" if weight.get("is_dynamic") else "with a quantized bias")
-    if layer.get("output_tensors") is not None:
-        raise _unknown("output_tensors", layer.get("output_tensors"))
-    extra = _static_of_quark(layer.get("input_tensors"))
-    scales: object = weight.get("scale_format")
-    if kind in _OF_QUARK_MX:
-        if scheme != "per_group" or group != 32 or scales != "e8m0":
-            raise _unknown("weight", f"{kind} {scheme} of {group} with scales in {scales}")
-        bits = _OF_QUARK_MX[kind]
-        types = ("fp8",) if bits > 4 else MXFP4.types
-        return replace(MXFP4, name=f"mxfp{bits}", bits=bits, types=types, matrix_bits=extra)
-    bits, is_float = _OF_QUARK[kind], kind.startswith("fp")
-    if scales is not None:
-        raise _unknown("weight.scale_format", scales)
-    form = replace(
-        FP8 if is_float else INT4 if bits == 4 else INT8, bits=bits, name="fp8" if is_float else f"int{bits}"
-    )
-    if scheme == "per_tensor" and bits == 8:
-        return replace(form, block=(), scale_bits=0, matrix_bits=extra + (16 if is_float else 32 + 8))
-    if scheme not in ("per_channel", "per_group") or (is_float and scheme == "per_group"):
-        raise _unknown("weight.qscheme", scheme)
-    if weight.get("ch_axis") not in ((0,) if scheme == "per_channel" else (-1, 1)):
-        raise _unknown("weight.ch_axis", weight.get("ch_axis"))
-    block = (0 if scheme == "per_channel" else _size(group, "weight.group_size"),)
-    if bits == 4:
-        is_turned = scheme == "per_group"
-        form = replace(form, zero_bits=4, is_packed_by_columns=is_turned)
-        return replace(form, block=block, scale_bits=16, matrix_bits=extra)
-    return replace(form, block=block, scale_bits=16 if is_float else 16 + 8, matrix_bits=extra)
-
-
-def _static_of_quark(said: object) -> int:
-    """Bits of what is stored with a matrix about its inputs: a scale, and a zero point of whole numbers."""
-    if said is None:
-        return 0
-    tensors = _table(said, f"{KEY}.input_tensors")
-    if tensors.get("is_dynamic"):
-        return 0
-    kind = str(tensors.get("dtype"))
-    if tensors.get("qscheme") != "per_tensor" or kind not in ("fp8_e4m3", "fp8_e5m2", "int8", "uint8"):
-        raise _unknown("input_tensors", f"{kind} {tensors.get('qscheme')}")
-    return 16 if kind.startswith("fp") else 32 + 8
-
-
-def _as_expression(pattern: str) -> str:
-    """A pattern of file names as an expression for a whole name."""
-    if any(character in pattern for character in "[]"):
-        raise _unknown("exclude", pattern)
-    escaped = "".join(f"\\{c}" if c in ".^$+{}()|\\" else c for c in pattern)
-    return "re:" + escaped.replace("*", ".*").replace("?", ".") + "$"
+    return made(keys, raw)
 
 
 METHODS: dict[str, Callable[[Keys, Keys], Quantization]] = {
@@ -678,7 +553,7 @@ def _kept(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
     """The modules that are not quantized, whatever the list is called; those in `ignore` only if no list names the
     quantized layers, since next to such a list it has another meaning."""
     lists = KEPT[:3] if keys.get("quantized_layers") is not None else KEPT
-    names = [name for key in lists for name in _names(keys, key)]
+    names = [name for key in lists for name in names_of(keys, key)]
     return ((Modules(names), None),) if names else ()
 
 
@@ -688,32 +563,10 @@ def _layers(keys: Keys) -> tuple[tuple[Modules, Format | None], ...]:
     if said is None:
         return ()
     by_format: dict[Format, list[str]] = {}
-    for name, one in _table(said, f"{KEY}.quantized_layers").items():
-        layer = _table(one, f"{KEY}.quantized_layers.{name}")
+    for name, one in table_of(said, f"{KEY}.quantized_layers").items():
+        layer = table_of(one, f"{KEY}.quantized_layers.{name}")
         by_format.setdefault(_of_algorithm(layer.get("quant_algo"), layer), []).append(name)
     return tuple((Modules(names), form) for form, names in by_format.items())
-
-
-def _table(value: object, name: str) -> Keys:
-    if not isinstance(value, Mapping):
-        raise Problem(f"{name} = {shorten(value)}: expected a table of keys", f"correct the value, or {MEND}")
-    return cast("Keys", value)
-
-
-def _inside(value: object, key: str) -> object:
-    """What a table says under a key; None if it is no table."""
-    return cast("Keys", value).get(key) if isinstance(value, Mapping) else None
-
-
-def _names(keys: Keys, key: str) -> list[str]:
-    """A list of names, or an empty one."""
-    value: object = keys.get(key)
-    names = listed(value)
-    if value is None:
-        return []
-    if names is None or not all(isinstance(name, str) for name in names):
-        raise Problem(f"{KEY}.{key} = {shorten(value)}: expected a list of names", f"correct the value, or {MEND}")
-    return names
 
 
 def _number(keys: Keys, key: str, known: Iterable[int]) -> int:
@@ -721,14 +574,7 @@ def _number(keys: Keys, key: str, known: Iterable[int]) -> int:
     for number in known:
         if value == number and value is not True:
             return number
-    raise _unknown(key, value)
-
-
-def _size(value: object, key: str) -> int:
-    """The number of weights that share a scale."""
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= 2**20:
-        raise Problem(f"{KEY}.{key} = {shorten(value)}: expected a whole number >= 1", f"correct the value, or {MEND}")
-    return value
+    raise not_covered(key, value)
 
 
 def _block(value: object, key: str) -> tuple[int, ...]:
@@ -736,8 +582,4 @@ def _block(value: object, key: str) -> tuple[int, ...]:
     sides = listed(value) or []
     if len(sides) != 2:
         raise Problem(f"{KEY}.{key} = {shorten(value)}: expected two whole numbers", f"correct the value, or {MEND}")
-    return (_size(sides[0], key), _size(sides[1], key))
-
-
-def _unknown(key: str, value: object) -> Problem:
-    return Problem(f"{KEY}: {key} = {shorten(value)} is not known", MEND)
+    return (size_of(sides[0], key), size_of(sides[1], key))

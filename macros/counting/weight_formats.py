@@ -20,7 +20,8 @@ from .formats import FORMATS, GGUF_TYPES, KEPT_FORMATS, PUBLISHED, Format, forma
 from .gguf_types import FORMATS as GGUF_FORMATS
 from .modules import MEND, Modules
 from .parts import HEAD, LOOKED_UP
-from .quantization import KEY, Quantization, read
+from .quantization import read
+from .quantized import KEY, Quantization
 from .quantizers import QUANTIZERS
 
 if TYPE_CHECKING:

@@ -61,7 +61,8 @@ async function answered({ models, values, way = null, set = {} }) {
 }
 const asked = JSON.parse(readFileSync(0, "utf-8"))
 const answer = await answered(asked).catch(error => (isProblem(error) ? said(error) : Promise.reject(error)))
-console.log(JSON.stringify(answer, (_, x) => (typeof x === "bigint" ? `${x}` : x?.__float__ ? py.float(x) : x?.$class ? {} : x)))
+const shown = x => (x.__float__ ? py.float(x) : {})
+console.log(JSON.stringify(answer, (_, x) => (typeof x === "bigint" ? `${x}` : x?.$class ? shown(x) : x)))
 """
 CONDITIONS = {"context": "4096", "weights": "fp8", "cache": "bfloat16", "on": "h100"}
 

@@ -7,7 +7,7 @@ import { linkTo } from "./cells.mjs"
 import { about, conditionRules, data, givenOf, isAbout, modelOf, modelsByFamily, oneListed } from "./kit.mjs"
 import { grouped, pause, said } from "./kit.mjs"
 import { view } from "./plan/view.mjs"
-import { loadRuns, notRun } from "./runs.mjs"
+import { isPlain, loadRuns, notRun } from "./runs.mjs"
 import { Begun } from "./tool.mjs"
 
 /**
@@ -158,7 +158,7 @@ class Planning extends Begun {
       on = machine(values.on, site.accelerators),
       model = await site.modelOf(values.model),
       given = givenOf(values, on)
-    await loadRuns(on.accelerator, this.task === "engine")
+    await loadRuns(on.accelerator, this.task === "engine" && !isPlain(model.costs, given))
     await pause()
     const name = site.nameOf(values.model),
       answer = await one.answer({ state: { ...values }, model, name, given, on, site }),
