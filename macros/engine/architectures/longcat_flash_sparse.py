@@ -182,6 +182,6 @@ def indexer(
     fit = index_scores(q, k, linear(x, w, "weights_proj", N) * N**-0.5)
     T, S = q.shape[0], k.shape[0]
     query, place = np.arange(T, like=q)[:, None] + cache.length, np.arange(S, like=k)[None, :]
-    always = (place < c.n_first) | ((place <= query) & (place > query - c.n_near))
-    fit = np.where(allowed, np.where(always, np.inf, fit), -np.inf)
-    return top_k(fit, smallest(c.size("index_topk"), S))
+    is_near = (place <= query) & (place > query - c.n_near)
+    fit = np.where(place < c.n_first, np.inf, np.where(is_near, np.inf, fit))
+    return top_k(np.where(allowed, fit, -np.inf), smallest(c.size("index_topk"), S))
