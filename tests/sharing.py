@@ -35,7 +35,7 @@ NEAR = 4.0  # a test that is not further from the change comes before what the c
 CASES = (1, 200), (2, 80), (3, 40), (4, 16), (6, 6), (FAR, 2)
 HELD = 12  # and so many of the types, models, macros and pages that the change holds
 MOST_ON_SITE = 12  # tests that look at the built site, with --affected
-SECONDS = 46  # of each core, after which --affected begins no further test
+SECONDS, OF_SITE = 40, 30  # of each core, after which --affected begins no further test; fewer if a site is built
 
 
 @pytest.fixture(scope="session")
@@ -265,10 +265,11 @@ def nearest(items, config) -> list:
 def pytest_runtest_setup(item):
     """The time of a worker is that of its core, so that a busy machine runs the same tests; `--few 0` has no end."""
     workers, cores = getattr(item.config, "workerinput", {}).get("workercount", 1), os.cpu_count() or 1
+    seconds = OF_SITE if item.config.stash[REACH].is_of_site else SECONDS
     if (
         is_affected(item.config)
         and item.config.option.few != 0
-        and sum(os.times()[:4]) > SECONDS * min(1, cores / workers)
+        and sum(os.times()[:4]) > seconds * min(1, cores / workers)
     ):
         pytest.skip(LATE)
 
