@@ -228,7 +228,7 @@ export class Seen extends Changed {
     if (this.without.includes("residual_stream"))
       return "Without the residual stream, only the last part of the last layer reaches the logits."
     if (!this.hasLens || !last) return "The layers of this model do not follow one another on one residual stream."
-    if (!head) return "This model scores its tokens in another way."
+    if (typeof head?.args[2] !== "string") return "This model scores its tokens in another way."
     const isNormed = norm !== null && norm.result !== norm.args[0],
       x = /** @type {number[]} */ ([...(norm ?? head).args[0].lists().at(-1)])
     if (x.some((v, i) => Math.abs(v - last[i]) > 1e-4 * Math.max(1, Math.abs(v))))
