@@ -18,7 +18,6 @@ from ..counting.costs import of as costs_of
 from ..counting.deployments import Card, Deployment, Figure, Place, quoted
 from ..counting.engine_options import Value, words_of
 from ..counting.serving import How, Term
-from ..counting.sglang import TOWER
 from ..counting.vllm_options import MODEL_DRAFTS
 from ..engine.errors import Problem, nearest, shorten
 from ..views.kit.rounding import decimal_bytes, decimal_range
@@ -186,8 +185,7 @@ def served_by(
     """A model served by an engine with options as words of its command line, beside a host with so much memory. Raises
     `Problem`."""
     values, _ = deploying.options(engine, words)
-    if engine == "sglang" and model.image_tower is not None:
-        values[TOWER] = model.image_tower
+    values = deploying.with_tower(engine, values, model.image_tower)
     cards = [] if on is None else devices(on, given.devices)
     deployment = deploying.deploy(
         engine,

@@ -21,7 +21,7 @@ from ..counting.formats import PUBLISHED, WEIGHTS, format_meant
 from ..counting.log_reader import Log
 from ..counting.log_reader import read_log as facts_of
 from ..counting.log_replay import Replay, format_in, nearest_mix, replay, title_of
-from ..counting.log_rows import OWN_MIX, State
+from ..counting.log_rows import OWN_MIX, State, is_counted
 from ..engine.errors import Problem, shorten
 from . import model as loading
 from .conditions import conditions
@@ -164,6 +164,14 @@ def reading(
     format = ""
     if model is None:
         meant = _model_of(found)
+        if not meant.slug:
+            meant = _by_figures(
+                meant,
+                [
+                    (slug, reading(text, slug, on, weights, engine, options, version, start))
+                    for slug in meant.candidates
+                ],
+            )
         model, format = meant.slug, meant.format
         if "its own format is not counted" in meant.why and found.quantization in ("", "None"):
             found = replaced(found, quantization=OWN_MIX)
@@ -178,6 +186,7 @@ def reading(
         raise Problem(f"weights = {shorten(weights)}: no such format", "give one such as Q4_K_M or fp8")
     given: Conditions = conditions(4096, 1, meant_format)
     asked, _ = deploying.options(found.engine, options_of(options))
+    asked = deploying.with_tower(found.engine, asked, read.image_tower)
     cards = [] if on is None else devices(on)
     length = read.longest_context[0] or 0
     answer = replay(found, costs_of(read.counts), given, cards, length, asked, version, parts_of(read))
@@ -185,6 +194,7 @@ def reading(
 
 
 TAKEN = "taken for"
+MOST_CANDIDATES = 6  # of a name, each of which is compared with the log
 
 
 def parts_of(model: Model) -> list[tuple[str, int]]:
@@ -196,10 +206,31 @@ def parts_of(model: Model) -> list[tuple[str, int]]:
     return [(name, total * 2) for name, total in named if total]
 
 
+def _by_figures(several: Meant, readings: Sequence[tuple[str, LogReading]]) -> Meant:
+    """Of several models that a name could mean, the only one with which no figure differs and most agree. Raises
+    `Problem`."""
+    scores: dict[str, int] = {}
+    for slug, one in readings:
+        if not one.replay.number(State.DIFFERENT):
+            scores[slug] = len([row for row in one.replay.rows if is_counted(row.state)])
+    best = [slug for slug, n in scores.items() if n and n == max(scores.values())]
+    if len(best) == 1:
+        title = presets.model(best[0]).name
+        return Meant(
+            best[0], several.format, f"{TAKEN} {title}, of those that its name could mean the one whose figures agree"
+        )
+    raise Problem(
+        f"the log names its model {shorten(several.why)}, which could be several models",
+        f"name it with --model {' or '.join(several.candidates)}",
+    )
+
+
 def _model_of(found: Log) -> Meant:
     """The model that a log names, or one whose name it holds and whose architecture it has, or one with the sizes that
-    it prints; and the format that its name states. Raises `Problem`."""
+    it prints; and the format that its name states. Several candidates, and the name, for a name that could mean several
+    models. Raises `Problem`."""
     said = [name for name in (found.model, found.file, found.model.rpartition("/")[2]) if name]
+    said += [found.served] if found.served and found.architecture else []
     for name in said:
         meant = presets.meant(name)
         if meant.slug and _is_of(presets.model(meant.slug), found):
@@ -208,6 +239,9 @@ def _model_of(found: Log) -> Meant:
         for meant in presets.inside(name):
             if found.architecture and _is_of(presets.model(meant.slug), found):
                 return meant
+    several = _of_several(said, found)
+    if several.slug:
+        return several
     if len(found.sizes) > 4:
         for slug in presets.of_sizes(dict(found.sizes)):
             model = presets.model(slug)
@@ -215,8 +249,26 @@ def _model_of(found: Log) -> Meant:
                 return Meant(slug, "", f"{TAKEN} {model.name}, which has the sizes that the log prints")
     if not said:
         raise Problem("the log names no model", "name it with --model")
+    if several.candidates:
+        return several
     problem = presets.unknown(said[0])
     raise Problem(f"the log names a model that is not known here: {problem.what}", "name it with --model")
+
+
+def _of_several(said: Sequence[str], found: Log) -> Meant:
+    """Of the models that a name could mean, the only one that has what the log prints of it; a few that have it; or
+    none."""
+    for name in said:
+        candidates = presets.meant(name).candidates
+        own = tuple([slug for slug in candidates if _is_of(presets.model(slug), found)])
+        alike = set(presets.of_sizes(dict(found.sizes))) & set(own)  # with the vocabulary, which a file may pad
+        own = tuple([slug for slug in own if slug in alike or not alike])
+        if len(own) == 1:
+            title = presets.model(own[0]).name
+            return Meant(own[0], "", f"{TAKEN} {title}, of those that its name could mean the one with the log’s sizes")
+        if 1 < len(own) <= MOST_CANDIDATES:
+            return Meant("", "", name, own)
+    return Meant("")
 
 
 def _is_of(model: Model, found: Log) -> bool:

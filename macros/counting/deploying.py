@@ -106,6 +106,15 @@ def options(
     return read(options_of(engine), words, TITLES[engine], ignored_by(engine), lenient, others)
 
 
+def with_tower(engine: str, values: Mapping[str, Value], tower: list[int] | None) -> dict[str, Value]:
+    """The options with layers and width of the model's image tower, from which SGLang computes its share."""
+    if engine != "sglang" or tower is None:
+        return {**values}
+    from .sglang import TOWER
+
+    return {**values, TOWER: tower}
+
+
 def deploy(
     engine: str,
     costs: Costs,

@@ -146,7 +146,7 @@ def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, 
 
 def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
     """The cache in pages."""
-    setting = vllm.usual(memory_bytes, device, given.dtype)
+    setting = vllm.usual(costs, memory_bytes, device, given.dtype)
     return _paged(vllm.cache_of(costs, setting), given, setting.in_flight)
 
 
@@ -159,7 +159,7 @@ def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:
 
 def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendor: str) -> Serving:
     """`vllm serve` with its defaults for the device."""
-    setting = vllm.usual(memory_bytes, device, given.dtype)
+    setting = vllm.usual(costs, memory_bytes, device, given.dtype)
     step, sequences = setting.step, setting.sequences
     cache = vllm.cache_of(costs, setting)
     vocabulary, width = (costs.counts.values()[name] for name in ("vocab_size", "d_model"))

@@ -11,7 +11,9 @@ from ..engine.errors import Problem
 from .engine_options import DIGITS, JSON, SWITCH, Option, number_of, value_of, words_of
 from .log_forms import LETTERS, value_in, whole_before, whole_behind, word
 
-Facts = dict[str, str]  # by option, or by "model", "version", "architecture", "weights", "dtype", "quantization"
+Facts = dict[
+    str, str
+]  # by option, or by "model", "served", "version", "architecture", "weights", "dtype", "quantization"
 NAMES = LETTERS + DIGITS + "-_./:+"
 PATTERNS = ",=\\[]()|*+?^$%"
 SMALL = "abcdefghijklmnopqrstuvwxyz0123456789_"
@@ -116,6 +118,13 @@ def _draft(said: Mapping[str, object]) -> str:
     return '{"method": "' + word(method, SMALL) + '", "num_speculative_tokens": ' + str(number) + "}"
 
 
+def _name_in(line: str, facts: Facts) -> None:
+    """The name under which a server offers its model, the first of several."""
+    said = model_name(value_in(line, "served_model_name").partition(",")[0].strip("[]'\" "))
+    if said and said != "None" and "served" not in facts:
+        facts["served"] = said
+
+
 # vLLM
 
 # Of its lists of arguments that differ from the defaults, and of its config: keys that are options here.
@@ -147,6 +156,7 @@ SWITCHES_OF_VLLM = {
     "enable_prefix_caching": ("--enable-prefix-caching", "--no-enable-prefix-caching"),
     "enable_expert_parallel": ("--enable-expert-parallel", ""),
     "enforce_eager": ("--enforce-eager", ""),
+    "language_model_only": ("--language-model-only", ""),
     "disable_hybrid_kv_cache_manager": ("--disable-hybrid-kv-cache-manager", ""),
 }
 # Numbers behind a mark in a line, as options; the first that is found counts.
@@ -184,6 +194,8 @@ def of_vllm(line: str, facts: Facts) -> None:
             facts["--gdn-prefill-backend"] = kernel
     if " tokens, Maximum concurrency for " in line and "version" not in facts:  # one line since 0.28
         facts["version"] = "0.33"
+    if "Updating mamba_ssm_cache_dtype to " in line:  # of a config, or its default for the type
+        facts["--mamba-ssm-cache-dtype"] = word(line.partition("_dtype to ")[2].removeprefix("'"), SMALL)
     if "Raising max_num_batched_tokens from " in line and (said := whole_behind(line, " to ")):
         facts["--max-num-batched-tokens"] = said
     for mark in ("gpu_memory_utilization (", "memory utilization is (", "gpu_memory_utilization ", "y_utilization="):
@@ -206,6 +218,7 @@ def _arguments_of_vllm(line: str, facts: Facts) -> None:
         said = value_in(line, key)
         if said and "model" not in facts:
             facts["model"] = model_name(said)
+    _name_in(line, facts)
     for key, option in OF_VLLM.items():
         said = value_in(line, key)
         if said and said not in ("None", "auto") and (option not in facts or is_chosen):
@@ -271,6 +284,7 @@ def of_sglang(line: str, facts: Facts) -> None:
         said = value_in(line, "model_path")
         if said:
             facts["model"] = model_name(said)
+        _name_in(line, facts)
         for key, option in OF_SGLANG.items():
             said = value_in(line, key)
             is_default = said in ("", "None", "auto", "False") or said == "1" and key.endswith("p_size")

@@ -36,7 +36,8 @@ class Log:
     """What a log says of one start: the engine, its version, the model's name, options as words of the engine's command
     line, the devices with the free memory of each (in MiB), the figures in their order, the number of lines, the format
     of the weights, their type and quantization, the model's architecture, the name of its file, its sizes by the key of
-    a config, which of how many starts it is, and the fork of the engine that wrote it."""
+    a config, which of how many starts it is, the fork of the engine that wrote it, and the name under which a server
+    offers the model."""
 
     engine: str
     version: str
@@ -54,6 +55,7 @@ class Log:
     start: int = 1
     starts: int = 1
     fork: str = ""
+    served: str = ""
 
 
 @dataclass
@@ -103,6 +105,7 @@ def read_log(text: str, engine: str = "", start: int = 0) -> Log:
         best + 1,
         len(starts),
         fork_of(lines),
+        facts.get("served", ""),
     )
 
 

@@ -17,8 +17,10 @@ from .log_forms import Found
 from .log_reader import Log, free_bytes
 from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_of, rows_of
 from .serving import GIB
+from .vllm_options import MODEL_DRAFTS
 
 UNNAMED = "0.24"  # of vLLM, whose rules are tried where a log names no version
+UNTAGGED = "0.1.dev"  # how a build from a copy of vLLM's repository without its tags calls itself
 WIDE = ("bfloat16", "float16", "float32")
 MIXES = {2: "Q2_K", 3: "Q3_K_M", 4: "Q4_K_M", 5: "Q5_K_M", 6: "Q6_K", 8: "Q8_0"}  # by bits, rounded down
 MOST_RANKS = 16
@@ -56,9 +58,14 @@ def version_in(log: Log, engine: str) -> str:
     """The version of a log in the form that the engine's rules take; "" if there is none, but for vLLM `UNNAMED`."""
     if engine in ("vllm", "ollama"):
         parts = log.version.split(".")
-        is_number = len(parts) > 1 and all(part.isdigit() for part in parts[:2])
+        is_number = len(parts) > 1 and all(part.isdigit() for part in parts[:2]) and not _is_untagged(log)
         return log.version if is_number else UNNAMED if engine == "vllm" else ""
     return log.version if engine == "llama.cpp" else ""
+
+
+def _is_untagged(log: Log) -> bool:
+    """Whether a build does not know its own version."""
+    return log.version.startswith(UNTAGGED)
 
 
 def format_in(log: Log, published: Collection[str], named: str) -> str:
@@ -167,15 +174,34 @@ def replay(
     first, best, why, change = _best_of(counted)
     ranks = _of_ranks(counted, change)
     has_format = log.weights != "" or given.format != PUBLISHED
-    beside = Beside(best, why, _in_16_bits(counted, change), tuple(parts), log.quantization, ranks, has_format)
+    alike = _in_16_bits(counted, change)
+    unknown = _unknown_type(log, values) or _uncounted_draft(log, values)
+    beside = Beside(best, why, alike, tuple(parts), log.quantization, ranks, has_format, unknown)
     rows = rows_of(log, beside, values)
     if why and first is not None:  # what is equal without the change needs no explanation
         plain = rows_of(log, replace(beside, deployment=first, why=""), values)
         rows = [before if before.state == State.EQUAL else row for before, row in zip(plain, rows)]
-    advice = _advice(log, best, {**values, **change}, longest)
+    advice = [] if unknown else _advice(log, best, {**values, **change}, longest)
     if not is_known:  # nothing can be too small of which the log does not print the size
         advice = [one for one in advice if not one.startswith("Device ")]
     return Replay(tuple(rows), best, words, tuple(advice))
+
+
+def _unknown_type(log: Log, values: Mapping[str, Value]) -> str:
+    """The type of the cache, if the log names one that is not known here; "" otherwise."""
+    for option, key in (("--kv-cache-dtype", "cache"), ("--cache-type-k", "keys"), ("--cache-type-v", "values")):
+        if option in log.words and key not in values:
+            said = log.words[log.words.index(option) + 1]
+            return f"no rule is known here for a cache of type {said}"
+    return ""
+
+
+def _uncounted_draft(log: Log, values: Mapping[str, Value]) -> str:
+    """Which layers of a draft lie in the cache without being counted; "" if there are none."""
+    said = values.get("draft")
+    if log.engine != "vllm" or not isinstance(said, dict) or said.get("method") not in MODEL_DRAFTS:
+        return ""
+    return "the draft, a model of its own, has layers in the cache too, whose sizes the log does not have"
 
 
 def title_of(log: Log, deployment: Deployment) -> str:
@@ -337,7 +363,9 @@ def _variants_of_vllm(log: Log, values: Mapping[str, Value]) -> list[tuple[str, 
         found.append((f"with {one_state[0]}", one_state[1]))
     if "cache" not in values:
         found.append(("with a cache in fp8", {"cache": "fp8"}))
-    if not log.version:
+    if "step" not in values and "no_images" not in values:
+        found.append(("without videos, for which the default of a step is longer", {"no_images": True}))
+    if not log.version or _is_untagged(log):
         found.append(("with the rows of two steps in a window, as since 0.26", {"in_flight": True}))
     if "prefill" not in values:
         found.append(("with FlashInfer’s kernel for prompts, which keeps one more state", {"prefill": "flashinfer"}))

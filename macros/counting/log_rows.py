@@ -54,6 +54,11 @@ WORKSPACES = GIB // 2  # by which SGLang's free memory may be less: what librari
 DEFAULT_SHARES = (Fraction(90, 100), Fraction(92, 100))  # of vLLM, by version
 OTHER_TYPE = 2  # by which a single table may: 16 bits instead of 8
 OF_WEIGHTS = ("file", "bits", "model", "projected", "weights", "repeating", "nonrepeating", "all weights")
+# Figures that follow from the rows of the cache.
+OF_CACHE = (
+    *("tokens", "old tokens", "concurrency", "blocks", "longest", "block", "padding", "layers"),
+    *("cache", "keys", "values", "cache size", "cache K", "cache V", "windows", "index", "draft keys", "draft values"),
+)
 OF_RANKS = ("tokens", "old tokens", "concurrency", "blocks", "longest")  # that each rank may print of its own memory
 _PARTS = ("", "_", "-")  # CUDA0, CUDA0_Split, HTP0-REPACK, and not CUDA01
 OWN_MIX = "a format of its own"  # in a model's name
@@ -77,7 +82,8 @@ class Row:
 class Beside:
     """What a log is compared with: what was counted, by which change (`why`), the weights in 16 bits if a log does not
     say how much of them is quantized, bytes of parts that an engine loads beside the text part, each with its name, the
-    method of the quantization, what the other ranks have room for, and whether a format of the weights is known."""
+    method of the quantization, what the other ranks have room for, whether a format of the weights is known, and why
+    the cache is another than the counted one (empty if nothing says that it is)."""
 
     deployment: Deployment
     why: str = ""
@@ -86,6 +92,7 @@ class Beside:
     method: str = ""
     ranks: tuple[Deployment, ...] = ()
     has_format: bool = True
+    unknown: str = ""
 
 
 def rows_of(log: Log, beside: Beside, values: Mapping[str, Value]) -> list[Row]:
@@ -101,6 +108,8 @@ def rows_of(log: Log, beside: Beside, values: Mapping[str, Value]) -> list[Row]:
             rows.append(Row(one.line, what, one.text, "", State.GIVEN, "as the log says: the others follow from it"))
             continue
         row = _row(one, log, more)
+        if row.state == State.DIFFERENT and beside.unknown and one.key in OF_CACHE:
+            row = replace(row, state=State.ALONE, why=beside.unknown)
         if log.fork and row.state == State.DIFFERENT:
             row = replace(row, state=State.ALONE, why=f"by {log.fork}’s own rules, which are not known here")
         rows.append(row)
@@ -196,7 +205,7 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
     """The state and the cause of a figure that is another than the counted one, if the cause is known."""
     printed, counted = bytes_of(one), figure.most
     if one.key in ("loaded", "checkpoint"):
-        return _loaded(printed, figure, beside, WORKSPACES if log.engine == "sglang" else 0)
+        return _loaded(printed, figure, beside, WORKSPACES if log.engine == "sglang" else 0, one.key == "checkpoint")
     if one.key == "weights" and not is_host(one.place):
         for name, size in beside.parts[:1]:
             if abs(printed - counted - size) <= counted * ABOVE:
@@ -229,21 +238,25 @@ def _is_row_more(one: Found, figure: Figure, log: Log) -> bool:
     return "--parallel" not in log.words and is_near(_at(figure, figure.most * 2), one)
 
 
-def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int) -> tuple[State, str] | None:
-    """Why more weights are loaded than counted: other parts of the model, buffers of kernels, or layers that a
-    quantized file leaves in 16 bits."""
+def _loaded(printed: Fraction, figure: Figure, beside: Beside, spare: int, is_file: bool) -> tuple[State, str] | None:
+    """Why more weights are loaded, or in a file, than counted: other parts of the model, buffers of kernels, or layers
+    that a quantized file leaves in 16 bits."""
     rotary = max([f.most for f in beside.deployment.more if f.key == "rotary"], default=Fraction(0))
     if figure.least - rotary <= printed < figure.least:
         return State.EXPLAINED, "a shorter rotary table than that of the longest context in the catalog"
     sums: list[tuple[str, int]] = [("", 0)]
     for name, size in beside.parts:
         sums += [(f"{said} and {name}" if said else name, more + size) for said, more in sums]
-    for said, more in sums:
-        low, high = figure.least, figure.most + more + max((figure.most + more) * ABOVE, Fraction(spare))
-        if low < printed <= high:
-            over = decimal(Fraction(printed - figure.most, 2**20))
-            rest = f"with {said}" if said else "buffers of kernels" + (" and workspaces of libraries" if spare else "")
-            return State.EXPLAINED, f"{over} MiB more: {rest}"
+    close = [
+        (abs(printed - figure.most - more), said)
+        for said, more in sums
+        if figure.least < printed <= figure.most + more + max((figure.most + more) * ABOVE, Fraction(spare))
+    ]
+    if close:
+        said = min(close)[1]
+        over = decimal(Fraction(printed - figure.most, 2**20))
+        rest = f"with {said}" if said else "buffers of kernels" + (" and workspaces of libraries" if spare else "")
+        return State.EXPLAINED, f"{over} MiB more: {'other tensors of the file' if is_file and not said else rest}"
     if beside.whole is not None:
         method = f"quantized by {beside.method}" if beside.method else "quantized"
         wide = [f.most for f in (*beside.whole.figures, *beside.whole.more) if f.key == figure.key]
@@ -290,7 +303,8 @@ def bytes_of(one: Found) -> Fraction:
 def shown(figure: Figure, one: Found) -> str:
     """A figure in the unit and with the digits of the printed one."""
     if one.unit in ("GiB", "MiB", "GB", "MB") and figure.unit in ("GiB", "MiB", "GB", "MB", "bytes"):
-        return replace(figure, unit=one.unit, digits=one.digits).text
+        is_cut = one.unit == "MiB" and not one.digits
+        return replace(figure, unit=one.unit, digits=2 if is_cut else one.digits).text
     return figure.text
 
 
@@ -302,6 +316,8 @@ def is_near(figure: Figure, one: Found) -> bool:
     """Whether a printed number is a figure, to its last digit, in whichever unit of bytes it was printed."""
     scale = BYTES.get(one.unit)
     half = Fraction(1, 2 * 10**one.digits)
+    if one.unit == "MiB" and not one.digits:  # llama.cpp cuts these off
+        return int(Fraction(figure.least) / BYTES["MiB"]) <= one.number <= int(Fraction(figure.most) / BYTES["MiB"])
     if scale is None or figure.unit not in BYTES and figure.unit != "bytes":
         low, high = figure.value(figure.least), figure.value(figure.most)
     else:

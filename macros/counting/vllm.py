@@ -114,9 +114,10 @@ def capability_of(name: str, known: int | None = None) -> int:
     return 0
 
 
-def usual(memory_bytes: int, device: str, dtype: str) -> Setting:
-    """What its server does on a device, by the newest version known: two steps are scheduled at once."""
+def usual(costs: Costs, memory_bytes: int, device: str, dtype: str) -> Setting:
+    """What its server does with a model on a device, by the newest version known: two steps are scheduled at once."""
     step, sequences = defaults(memory_bytes, device)
+    step = max(step, step_of_images(costs, VERSION))
     return Setting(step, sequences, dtype, batches=2, capability=capability_of(device))
 
 
@@ -152,6 +153,16 @@ def checkpoint_grain(costs: Costs, setting: Setting) -> int | None:
             return None
     is_there = setting.capability // 10 in rule.capabilities or setting.prefill != "auto"
     return rule.grain if is_there else None
+
+
+def step_of_images(costs: Costs, version: tuple[int, int]) -> int:
+    """The tokens that a step has at least by default, for a model that reads an image in both directions."""
+    architecture = costs.formats.architecture
+    if architecture is None:
+        return 0
+    key, value = architecture.vllm.sees
+    tokens, since = architecture.vllm.step
+    return tokens if version >= since and key and costs.counts.raw.get(key) == value else 0
 
 
 def defaults(memory_bytes: int, name: str, version: tuple[int, int] = VERSION) -> tuple[int, int]:

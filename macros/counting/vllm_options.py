@@ -80,6 +80,16 @@ OPTIONS = (
         "the next step is scheduled during the last: since 0.26 a window keeps the rows of both",
         ("--no-async-scheduling",),
     ),
+    Option(
+        "no_images",
+        ("--language-model-only",),
+        SWITCH,
+        "no images: Gemma 4’s step need not hold a video",
+        ("--no-language-model-only",),
+    ),
+    Option(
+        "limits", ("--limit-mm-per-prompt",), TEXT, "images, sounds and videos of a request; the same without videos"
+    ),
     Option("eager", ("--enforce-eager",), SWITCH, "no CUDA graphs", ("--no-enforce-eager",)),
 )
 IGNORED = tuple(
@@ -89,7 +99,7 @@ IGNORED = tuple(
     --disable-log-requests --download-dir= --load-format= --revision= --max-logprobs= --generation-config=
     --enable-chunked-prefill --no-enable-chunked-prefill --distributed-executor-backend=
     --disable-custom-all-reduce --attention-backend= --moe-backend= --uvicorn-log-level= --model= --max-log-len=
-    --language-model-only --limit-mm-per-prompt= --enable-log-requests --default-chat-template-kwargs=
+    --enable-log-requests --default-chat-template-kwargs=
     --performance-mode= --stream-interval= --tokenizer-mode= --hf-overrides= --compilation-config= -cc= -O=
     --override-generation-config= --allowed-origins= --mm-encoder-tp-mode= --mm-processor-cache-gb=
     """.split()

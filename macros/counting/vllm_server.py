@@ -66,6 +66,8 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
     card = min(cards, key=lambda one: one.memory_bytes) if cards else Card("", 0, 0)
     number = version_of(version, VERSION, NAME)
     step, sequences = vllm.defaults(card.memory_bytes, card.name, number)
+    if not switch(options, "no_images", False) and not _is_without_videos(text(options, "limits", "")):
+        step = max(step, vllm.step_of_images(costs, number))
     dtype = CACHE_TYPES[text(options, "cache", "auto")] or given.dtype
     said = text(options, "mode", "")
     prefix = options.get("prefix")
@@ -82,7 +84,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         whole(options, "dcp", 1) * whole(options, "pcp", 1),
         drafted,
         draft_layers,
-        BITS[text(options, "ssm", "auto")] or _stated_bits(costs),
+        BITS[text(options, "ssm", "auto")] or _stated_bits(costs, number),
         not switch(options, "no_windows", False) and number >= vllm.WINDOWS_SINCE,
         number,
         _batches(options, pipeline, number),
@@ -113,13 +115,21 @@ def _batches(options: Mapping[str, Value], stages: int, version: tuple[int, int]
     return stages + 1 if switch(options, "overlap", True) and has_more else stages
 
 
-def _stated_bits(costs: Costs) -> int:
-    """Bits of a state by the config's own key; 0 without one."""
+def _is_without_videos(limits: str) -> bool:
+    """Whether limits of a request, `{"image": 4, "video": 0}` or `video=0`, leave out videos."""
+    plain = "".join([c for c in limits if c not in "\"' {}"]).replace("=", ":")
+    return "video:0" in plain.split(",")
+
+
+def _stated_bits(costs: Costs, version: tuple[int, int]) -> int:
+    """Bits of a state by the config's own key, or by what vLLM does with this type; 0 if neither says it."""
     for key in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype"):
         said = costs.counts.raw.get(key)
         if isinstance(said, str) and said in BITS:
             return BITS[said]
-    return 0
+    architecture = costs.formats.architecture
+    bits, since = (0, (0, 0)) if architecture is None else architecture.vllm.state
+    return bits if version >= since else 0
 
 
 def _check(costs: Costs, split: Split) -> None:

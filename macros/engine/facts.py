@@ -131,13 +131,18 @@ class Vllm(Struct, frozen=True):
     """How vLLM keeps the states of a type whose kernel hands out a state in the middle of a prompt, which takes one
     page more with prefix caching: since which version (`checkpoint`), on devices of which compute capability (the first
     number), of how many tokens a block is a multiple then, and the key that its config `needs` (`get_kv_cache_spec` and
-    `get_prefill_checkpoint_alignment` of its layers).
+    `get_prefill_checkpoint_alignment` of its layers). Where neither an option nor the config says it, a state has so
+    many bits (`state`) since the version that follows, and a step at least so many tokens (`step`): those of one video,
+    where the config says what `sees` names (`_get_min_mm_batched_tokens` in engine/arg_utils.py).
     """
 
     checkpoint: tuple[int, int] = (0, 0)
     capabilities: tuple[int, ...] = ()
     grain: int = 1
     needs: tuple[str, str] | None = None
+    state: tuple[int, tuple[int, int]] = (0, (0, 0))
+    step: tuple[int, tuple[int, int]] = (0, (0, 0))
+    sees: tuple[str, str] = ("", "")
 
 
 USUAL_VLLM = Vllm()

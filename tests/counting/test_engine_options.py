@@ -45,6 +45,7 @@ PLAIN = {
 }
 OLD_OLLAMA = PLAIN["ollama"] + " --engine-version 0.29"
 WINDOWS = "gemma3-27b --engine {} --on h100 --context 32768"
+VIDEOS = "gemma-4-26b-a4b --engine {} --on rtx-4090 --context 32768"
 WINDOW_POOLS = "gpt-oss-20b --engine {} --on h100 --context 32768"
 OF_EXPERTS = "qwen3-30b-a3b --engine {} --on 4xh100 --context 32768"
 DENSE = "qwen3-32b --engine {} --on 4xh100 --context 32768"
@@ -75,6 +76,8 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "draft": (MTP.format(1), MTP.format(3)),
         "no_windows": ("--disable-hybrid-kv-cache-manager", "--no-disable-hybrid-kv-cache-manager", WINDOWS),
         "overlap": ("--async-scheduling", "--no-async-scheduling", f"{WINDOWS} --engine-version 0.26"),
+        "no_images": ("--language-model-only", "--no-language-model-only", VIDEOS),
+        "limits": ("'{\"video\": 0}'", "image=4", VIDEOS),
         "eager": ("--enforce-eager", "--no-enforce-eager"),
     },
     "sglang": {
@@ -154,6 +157,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
 # Options of which one value is the default, and those that change what an answer says and no figure.
 SAME = {
     *(("vllm", key) for key in ("experts", "step", "prefix", "ssm", "prefill", "no_windows", "overlap", "eager")),
+    *(("vllm", key) for key in ("no_images", "limits")),
     *(("sglang", key) for key in ("cache", "ssm")),
     *(("llama.cpp", key) for key in ("batch", "main", "flash", "on_host")),
     ("ollama", "flash"),
@@ -179,6 +183,8 @@ FURTHER = {
     "--kv-cache-dtype fp8",
     "vllm latents before 0.24": "deepseek-v3 --engine vllm --engine-version 0.23 --on 8xb200 "
     "--kv-cache-memory-bytes 20GiB",
+    "vllm states of Nemotron-H": "nemotron-nano-9b-v2 --engine vllm --kv-cache-memory-bytes 8GiB",
+    "vllm a video in a step": "gemma-4-31b --engine vllm --weights fp8 --on l40s",
     "vllm padded pages": "naive-n0.5-flash --engine vllm --kv-cache-memory-bytes 20GiB",
     "vllm 32k": "qwen3-8b --engine vllm --on h100 --max-model-len 32k",
     "vllm rounded memory": "qwen3-14b --engine vllm --kv-cache-memory-bytes 6.51GiB",

@@ -1,7 +1,7 @@
 // Read a log: an engine's start-up log, each figure beside the counted one. The text stays in this page.
 
 import "../engine/counting.mjs"
-import { conditions, isProblem, loadFormats, loadGguf, Problem, WEIGHTS } from "../conditions.mjs"
+import { conditions, isProblem, loadFormats, loadGguf, Problem, py, WEIGHTS } from "../conditions.mjs"
 import { M } from "../engine/base.mjs"
 import { about, data, modelOf, modelsByFamily, pairs, said } from "./kit.mjs"
 import { finder } from "./tool.mjs"
@@ -60,14 +60,15 @@ export async function answer({ text, slug, weights }) {
   const { models } = await data(),
     meant = slug ? { slug, format: "", why: "" } : await modelIn(log)
   if (!meant.slug) throw Problem("the log names no model that is known here", "choose it")
-  const { keys } = await about(meant.slug),
+  const { keys, tower } = await about(meant.slug),
     [{ costs }] = await Promise.all([modelOf(keys), log.engine === "vllm" ? null : loadGguf()])
   const { format_in, replay: replayed } = M["counting.log_replay"]
   const format = weights || format_in(log, costs.formats.names, meant.format)
   await loadFormats(format)
   const given = conditions({ context: 4096n, batch: 1n, format, dtype: "bfloat16", devices: 1n, accelerator: null })
   const longest = keys.read("max_position_embeddings", 0n)
-  const replay = replayed(log, costs, given, [], typeof longest === "bigint" ? longest : 0n)
+  const asked = M["counting.deploying"].with_tower(log.engine, new py.Dict(), tower === undefined ? [] : tower)
+  const replay = replayed(log, costs, given, [], typeof longest === "bigint" ? longest : 0n, asked)
   const notes = meant.why.startsWith("taken for") ? [`The model is ${meant.why}.`] : []
   if (log.starts > 1n) notes.push(`The log has ${log.starts} starts: this is number ${log.start}.`)
   return readingOf(log, replay, meant.slug, String(models.get(meant.slug)?.read("name")), notes)

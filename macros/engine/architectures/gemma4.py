@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 
 from ..errors import Problem
-from ..facts import QUERY_VALUE, Gguf, Mlx, Peft
+from ..facts import QUERY_VALUE, Gguf, Mlx, Peft, Vllm
 from ..interface import Array, KVCache, Mask, RopeTable, Weights
 from ..ops import (
     Full,
@@ -194,8 +194,12 @@ GGUF = Gguf(
 )
 
 
-@architecture("gemma4_unified_text", config=Gemma4Unified, gguf=GGUF, windows_in_sglang=True)
-@architecture("gemma4_unified", config=Gemma4Unified, gguf=GGUF)
+# 32 frames of 70 tokens, two marks and a time (`get_mm_max_tokens_per_item` in model_executor/models/gemma4_mm.py)
+VIDEOS = Vllm(step=(32 * (70 + 2 + 6), (0, 22)), sees=("use_bidirectional_attention", "vision"))
+
+
+@architecture("gemma4_unified_text", config=Gemma4Unified, gguf=GGUF, windows_in_sglang=True, vllm=VIDEOS)
+@architecture("gemma4_unified", config=Gemma4Unified, gguf=GGUF, vllm=VIDEOS)
 @architecture(
     "gemma4_text",
     config=Gemma4,
@@ -203,8 +207,16 @@ GGUF = Gguf(
     peft=Peft(linear_router=True),
     mlx=Mlx(is_windowed=True),
     windows_in_sglang=True,
+    vllm=VIDEOS,
 )
-@architecture("gemma4", config=Gemma4, gguf=GGUF, peft=Peft(QUERY_VALUE, linear_router=True), windows_in_sglang=True)
+@architecture(
+    "gemma4",
+    config=Gemma4,
+    gguf=GGUF,
+    peft=Peft(QUERY_VALUE, linear_router=True),
+    windows_in_sglang=True,
+    vllm=VIDEOS,
+)
 def forward(w: Weights, ids: Array, c: Gemma4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model) * c.d_model**0.5

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple, Protocol, cast
 
 from ..errors import Problem, nearest, shorten
-from ..facts import UNREAD, Gguf, Peft
+from ..facts import UNREAD, Gguf, Peft, Vllm
 from ..interface import Array, KVCache, Weights
 from ..ops import (
     Full,
@@ -331,6 +331,8 @@ def parts_of_module(raw: Mapping[str, Any]) -> list[str]:
     return parts
 
 
+# `update_mamba_ssm_cache_dtype` in model_executor/models/config.py of vLLM
+WIDE_STATES = Vllm(state=(32, (0, 20)))
 MTP = Module(draft_layer, "mtp", "layers.0.enorm", "layers.0.hnorm", "layers.0.eh_proj", last_norm="")
 
 
@@ -342,9 +344,15 @@ MTP = Module(draft_layer, "mtp", "layers.0.enorm", "layers.0.hnorm", "layers.0.e
     gguf=GGUF,
     predicts=MTP,
     peft=Peft(("q_proj", "k_proj", "v_proj", "o_proj"), refused="out_proj"),
+    vllm=WIDE_STATES,
 )
 @architecture(
-    "nemotron_h_puzzle", config=NemotronHPuzzle, spellings=(("^backbone.", "model."),), pieces=PIECES, gguf=UNREAD
+    "nemotron_h_puzzle",
+    config=NemotronHPuzzle,
+    spellings=(("^backbone.", "model."),),
+    pieces=PIECES,
+    gguf=UNREAD,
+    vllm=WIDE_STATES,
 )
 def forward(w: Weights, ids: Array, c: NemotronH, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""

@@ -53,6 +53,7 @@ def _device_chart(slug: str, engine: str, on: str, options: str, format: str) ->
     model = presets.model(slug)
     cards = cards_of(on, accelerators())
     values, _ = deploying.options(engine, words_of(options))
+    values = deploying.with_tower(engine, values, model.image_tower)
     length = model.longest_context[0] or 0
     costs = costs_of(model.counts)
     deployment = deploying.deploy(engine, costs, Conditions(4096, 1, format), values, cards, "", length)

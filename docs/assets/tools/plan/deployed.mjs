@@ -21,11 +21,12 @@ const script = (/** @type {string} */ name) => import(`../../engine/${name}.mjs`
 export async function counted({ state, model, given, on, site }) {
   await Promise.all(["deploying", "engine_options", "cards", ...RULES[state.engine]].map(script))
   if (!["vllm", "sglang", "tensorrt-llm"].includes(state.engine)) await loadGguf()
-  const { deploy, options } = M["counting.deploying"],
+  const { deploy, options, with_tower } = M["counting.deploying"],
     { words_of } = M["counting.engine_options"],
     { Card } = M["counting.deployments"]
   const [chosen] = options(state.engine, words_of(state.options)),
-    values = state.engine === "sglang" ? withTower(chosen, await site.towerOf(state.model)) : chosen
+    tower = state.engine === "sglang" ? await site.towerOf(state.model) : null,
+    values = with_tower(state.engine, chosen, tower === undefined ? [] : tower)
   const cards = state.cards
     ? M["counting.cards"].cards_of(state.cards, new py.Dict([...site.accelerators]), 1n)
     : [
@@ -50,14 +51,6 @@ export async function counted({ state, model, given, on, site }) {
     await draftIn(values, state.engine, site),
   )
 }
-
-/**
- * The options with the model's tower of images, as SGLang reads it in the config, unless that states no sizes.
- * @param {Engine.Dict<string, any>} values
- * @param {bigint[] | null | undefined} tower
- */
-const withTower = (values, tower) =>
-  tower === null ? values : new py.Dict([...py.entries(values), ["tower", tower ?? []]])
 
 /**
  * The costs of the draft that an option names; null without one. Throws a problem for a model that is not listed,
