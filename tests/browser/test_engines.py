@@ -101,7 +101,15 @@ def _words(call):
     return shlex.split(call)
 
 
-SIZES = {"a100-80gb": "80GB", "h100": "80GB", "h200": "141GB", "b200": "180GB", "mi300x": "192GB", "rtx-5090": "32GB"}
+SIZES = {
+    "a100-80gb": "80GB",
+    "h100": "80GB",
+    "h200": "141GB",
+    "b200": "180GB",
+    "mi300x": "192GB",
+    "rtx-5090": "32GB",
+    "l40s": "48GB",
+}
 SIZES |= {"rtx-3090": "24GB", "rtx-4090,free:20GB": "24GB,free:20GB", "rtx-4090": "24GB"}
 
 
