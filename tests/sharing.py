@@ -28,8 +28,8 @@ FEW_ELSEWHERE = 1  # and of each test in the browser, or with processes
 # Of the tests in a browser a commit takes one of so many, where all are run: in .ci/run of each module, in the test
 # command of all. And the test command of those that start processes, or go through all models or all modules.
 IN_BROWSER = 5 if CI else 24
-LONG = 4
-POOLS = 1 if CI else 2  # how many times smaller the share of a pool is
+LONG = 8
+POOLS = 1 if CI else 3  # how many times smaller the share of a pool is
 NEAR = 4.0  # a test that is not further from the change comes before what the commit chooses
 # Up to which distance a test has how many cases.
 CASES = (1, 200), (2, 80), (3, 40), (4, 16), (6, 6), (FAR, 2)
@@ -127,7 +127,7 @@ def nearest_first(cases, share: int, name: str, config) -> list:
 
 def of_other_commits(items, config) -> set:
     """Of the tests of each module in a browser, each commit takes a fifth in `.ci/run`, and all that say which share of
-    their cases is taken; in the test command a twenty-fourth of all, and a quarter of those that take long. Those near
+    their cases is taken; in the test command a twenty-fourth of all, and an eighth of those that take long. Those near
     the change come first, and in `.ci/run` up to a quarter of a module may be near.
     """
     together = defaultdict(lambda: defaultdict(list))

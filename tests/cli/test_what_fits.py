@@ -206,27 +206,31 @@ sys.exit(main(["fits", "--on", "24GB", "--format", "json"]))
 """
 
 
-@pytest.mark.parametrize("kept", ["yes", "no"])
-def test_a_second_call_makes_no_trace(tmp_path, kept):
-    """What depends on the models alone is on disk; with KEPT=no nothing is, and where there is no folder the list is
-    the same."""
-    blocked = tmp_path / "file"
+def listed_by_another(cache, when, **environment):
+    """The status, output and errors of a process of its own, whose cache is there."""
+    command = [sys.executable, "-c", LISTING, when]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache), **environment}
+    done = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_second_call_makes_no_trace(tmp_path):
+    """What depends on the models alone is on disk."""
+    cache = tmp_path / "cache"
+    status, first, _ = listed_by_another(cache, "first", KEPT="yes")
+    assert status == 0 and json.loads(first)["models"] and cache.exists()
+    assert listed_by_another(cache, "later", KEPT="yes")[:2] == (0, first)
+
+
+@pytest.mark.slow("three lists, for each of which all models are traced")
+def test_without_a_cache_the_list_is_the_same(tmp_path):
+    """With KEPT=no nothing is on disk, nor where there is no folder."""
+    cache, blocked = tmp_path / "cache", tmp_path / "file"
     blocked.write_text("")
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache"), "KEPT": kept}
-
-    def listed(when, **others):
-        command = [sys.executable, "-c", LISTING, when]
-        done = subprocess.run(command, cwd=ROOT, env={**environment, **others}, text=True, capture_output=True)
-        return done.returncode, done.stdout, done.stderr
-
-    status, first, _ = listed("first")
-    assert status == 0 and json.loads(first)["models"]
-    assert (tmp_path / "cache").exists() == (kept == "yes")
-    if kept == "yes":
-        assert listed("later")[:2] == (0, first)
-        assert listed("first", XDG_CACHE_HOME=str(blocked))[:2] == (0, first)
-    else:
-        assert "a trace is made anew" in listed("later")[2]
+    status, first, _ = listed_by_another(cache, "first", KEPT="no")
+    assert status == 0 and json.loads(first)["models"] and not cache.exists()
+    assert listed_by_another(blocked, "first", KEPT="yes")[:2] == (0, first)
+    assert "a trace is made anew" in listed_by_another(cache, "later", KEPT="no")[2]
 
 
 @pytest.mark.parametrize("folders", [[], ["presets"]])

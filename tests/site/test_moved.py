@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from pathlib import Path
 
@@ -12,10 +13,13 @@ from fuzz.saves import Serve, until
 from macros.engine.errors import Problem
 from macros.site import model_pages, moved
 
-PAGES = {
-    *(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")),
-    *(page.path for page in model_pages.pages()),
-}
+
+@functools.cache
+def pages() -> set[str]:
+    return {
+        *(path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")),
+        *(page.path for page in model_pages.pages()),
+    }
 
 
 @pytest.fixture(autouse=True)
@@ -31,11 +35,11 @@ def table(monkeypatch, tmp_path: Path, text: str) -> None:
 
 
 def test_each_old_address_leads_to_a_page_of_the_site():
-    assert list(moved.check(PAGES)) == [] and len(moved.moved()) >= 6
+    assert list(moved.check(pages())) == [] and len(moved.moved()) >= 6
 
 
 def test_models_of_renamed_families_are_in_the_table():
-    assert moved.moved()["models/seamlessm4t/seamless-m4t-v2-large.md"] in PAGES
+    assert moved.moved()["models/seamlessm4t/seamless-m4t-v2-large.md"] in pages()
 
 
 @pytest.mark.parametrize(

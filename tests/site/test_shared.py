@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
 from copies import ROOT, build, small_site
 
 from macros.catalogue import presets
@@ -41,6 +42,7 @@ def with_pillow(folder: Path) -> str:
     return os.pathsep.join(map(str, (folder, folder / "more")))
 
 
+@pytest.mark.slow("installs Pillow, and builds a site that is published")
 def test_each_page_of_a_published_site_names_its_picture(tmp_path):
     folder = small_site(tmp_path)
     path = with_pillow(folder)
