@@ -1,25 +1,28 @@
 """`python -m tests.approved [MACRO ...]` writes down what macros show now; `few` what those show that go
-through the catalog, `answers` what modules answer to expressions. Read the difference before you commit it."""
+through the catalog, `answers` what modules answer to expressions, `floats` what forward passes give at large numbers
+of a config, `towers` how towers cut images and sounds. Read the difference before you commit it."""
 
 import sys
 import time
+from collections.abc import Callable
 
 from . import ROOT, TEXTS, answers, calls, few, write
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT / "tests"))  # as pytest has it: some rooms begin with what tests share
-    known = calls()
-    if not sys.argv[1:] or "few" in sys.argv[1:]:
-        few.write()
-    if not sys.argv[1:] or "answers" in sys.argv[1:]:
-        for room in answers.ROOMS:
-            answers.write(room)
-    for name in [name for name in sys.argv[1:] if name not in ("few", "answers")] or ([] if sys.argv[1:] else known):
+    from . import floats, towers
+
+    known, asked = calls(), set(sys.argv[1:])
+    parts: dict[str, Callable[[], object]] = {"few": few.write, "floats": floats.write, "towers": towers.write}
+    parts["answers"] = lambda: [answers.write(room) for room in answers.ROOMS]
+    for part in parts.keys() & (asked or parts.keys()):
+        parts[part]()
+    for name in asked - parts.keys() or ([] if asked else known):
         began = time.monotonic()
         write(name, known[name])
         if (seconds := time.monotonic() - began) > 2:
             print(f"{name}: {seconds:.1f} s", file=sys.stderr)
-    if not sys.argv[1:]:
+    if not asked:
         for path in TEXTS.glob("*.txt"):
             if path.stem not in known:
                 path.unlink()
