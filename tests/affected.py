@@ -26,6 +26,7 @@ from pathlib import Path
 
 VERSION = 4  # of what is kept of a file between two runs
 FAR = 9.0  # a test that is further away is not reached
+FIRST = -1.0  # what a room answers as approved comes before all: a few seconds, and most of what can be seen
 MOST_TYPES = 24  # of the types and models that a change holds, so many are looked for by name
 MANY = 100  # modules to read, for which other processes pay
 COMMON = 8  # a method that so many classes have says little about which of them is meant
@@ -75,6 +76,10 @@ class Reach:
     def holds(self, case: str) -> bool:
         """Whether a case is one of a type, model, macro or page that changed."""
         return any(name in self.held for name in parts_of(case))
+
+    def length(self, case: str) -> float:
+        """How far a case is that it holds: at most 1; otherwise far."""
+        return min([min(self.held[name], 1) for name in parts_of(case) if name in self.held], default=FAR)
 
     def is_far(self, case: str) -> bool:
         """Whether a case is of none that changed; where the tests were named, all are near."""
@@ -421,8 +426,8 @@ def held_by(changed: Change, found: dict[Node, float], graph: Graph, root: Path)
         elif path.startswith("tests/golden/"):
             put(Path(path).stem, 0)
         if path.startswith("macros/") and path.endswith((".py", ".toml", ".json")):  # every room may show a change
-            for room in sorted(path.name for path in (root / "macros").iterdir() if path.is_dir()):
-                put(f"room:{room}", 0 if path.startswith(f"macros/{room}/") else 1)
+            for name in sorted(answers.stem for answers in (root / "tests/approved/texts/answers").glob("*.txt")):
+                put(f"room:{name}", FIRST if path.startswith(f"macros/{name.partition('_')[0]}/") else 1)
     page_macros = graph.modules.get("macros/site/page_macros.py", Module()).definitions
     macros = {word for definition in page_macros.values() for word in definition.words} | page_macros.keys()
     types: dict[str, float] = {}

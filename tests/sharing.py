@@ -249,8 +249,7 @@ def nearest(items, config) -> list:
     groups, before = defaultdict(list), Counter()
     for item in sorted(items, key=lambda item: zlib.crc32(item.nodeid.encode())):
         name, distance = item.nodeid.partition("[")[0], reach.distance(item.nodeid)
-        if reach.holds(case_of(item)):
-            distance = min(distance, 1)
+        distance = min(distance, reach.length(case_of(item)))
         waits = kind(item, item.fixturenames) != "quick"
         groups[waits, round(distance + math.log2(1 + before[name] / 6)), item.path].append(item)
         before[name] += 1

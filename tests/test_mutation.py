@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import sampling
-from affected import Definition, Graph, Module, Reach, nearer
+from affected import FAR, FIRST, Change, Definition, Graph, Module, Reach, held_by, nearer
 from mutation import KINDS, ROOT, Fault, faults, stale, tenth
 from mutation.record import share
 
@@ -64,6 +64,13 @@ def test_a_share_has_what_is_near_and_more_is_drawn():
     near = sampling.near_first(range(20), 5, lambda n: n in (3, 17))
     assert {3, 17} <= {*near} and len(near) == (20 if sampling.WHOLE else 4)
     assert len(sampling.near_first(range(20), 5, lambda n: n > 2)) == (20 if sampling.WHOLE else 4)
+
+
+def test_what_the_rooms_of_a_change_answer_comes_first():
+    held = held_by(Change("a commit", {"macros/api/bills.py": b""}), {}, Graph({}, {}), ROOT)
+    found = Reach(["held against a commit"], {"tests/api/test_python_api.py::test_it": 0.5}, held)
+    assert found.length("room:api") == found.length("room:api_arguments") == FIRST < 0.5
+    assert found.length("room:counting_engines") == 1 and found.length("llama") == FAR
 
 
 def test_a_case_is_far_if_the_change_does_not_hold_it():
