@@ -49,7 +49,9 @@ MOST_OPTIONS = 24  # of a longer list, such as all models, only the chosen ones 
 MOST = 6000  # characters of one call; of what comes after them only a digest
 FULL = 48_000  # characters of a macro, after which no further call is written down
 FULLER = {"terminal": 600_000}  # all commands are one macro: a test asks for each of its calls
-SHAPES = "circle ellipse line path polygon polyline rect".split()
+LONGEST = 100  # characters of an attribute, likewise
+ASKED = "alt value placeholder min max step".split()  # attributes that a reader meets, or a script reads
+STYLES = "ep-", "highlight", "language-", "arithmatex"  # classes that say what something is, and not in which state
 BLOCKS = "p li dt dd div figure figcaption details summary h1 h2 h3 h4 h5 h6 pre ul ol dl section form label".split()
 
 
@@ -96,9 +98,9 @@ class Reader(HTMLParser):
             self.in_svg += 1
             self.shapes = hashlib.blake2b(digest_size=6)
         elif self.in_svg:
-            if tag in SHAPES:
-                self.shapes.update(repr(sorted(attrs)).encode())
-            elif tag in ("text", "tspan"):
+            places = "xy" if tag in ("text", "tspan") else ""  # which are written before the label
+            self.shapes.update(repr([tag, *sorted(one for one in attrs if one[0] not in (*places, "id"))]).encode())
+            if places:
                 x, y = (round(float(known.get(key) or 0)) if number(known.get(key)) else 0 for key in "xy")
                 self.at = f"({x}, {y}) "
         elif tag == "table":
@@ -115,9 +117,12 @@ class Reader(HTMLParser):
             self.end_line() if self.rows is None else self.words.append(" ")
         if known.get("title") and not self.in_svg:
             self.words.append(f"[{known['title']}] ")
-        for name in () if tag == "option" else ("aria-label", "value", "placeholder", "min", "max", "step"):
-            if known.get(name) and not self.in_svg:
-                self.words.append(f"[{name}: {known[name]}] ")
+        for name, value in () if tag == "option" else attrs:
+            if value and (name == "aria-label" or not self.in_svg and (name in ASKED or name.startswith("data-"))):
+                self.words.append(f"[{name.removeprefix('data-')}: {short(value) if name[:5] == 'data-' else value}] ")
+        for name in () if self.in_svg else (known.get("class") or "").split():
+            if len(name) > 2 and name != "num" and not name.startswith(STYLES):
+                self.words.append(f"[{name}] ")
 
     def handle_endtag(self, tag):
         if tag in ("script", "style"):
@@ -171,6 +176,12 @@ class Reader(HTMLParser):
 
 def number(text: str | None) -> bool:
     return bool(re.fullmatch(r"-?\d+(?:\.\d+)?", text or ""))
+
+
+def short(value: str) -> str:
+    if len(value) <= LONGEST:
+        return value
+    return f"{value[: LONGEST // 2]}… {hashlib.blake2b(value.encode(), digest_size=6).hexdigest()}"
 
 
 def as_text(shown: object, most: int = MOST) -> str:
