@@ -12,7 +12,7 @@ import zlib
 from collections import Counter, defaultdict
 
 import pytest
-from affected import FAR
+from affected import FAR, FIRST
 from fuzzing import CI
 from sampling import COMMIT, sampled
 
@@ -251,8 +251,10 @@ def nearest(items, config) -> list:
         name, distance = item.nodeid.partition("[")[0], reach.distance(item.nodeid)
         distance = min(distance, reach.length(case_of(item)))
         waits = kind(item, item.fixturenames) != "quick"
-        groups[waits, round(distance + math.log2(1 + before[name] / 6)), item.path].append(item)
-        before[name] += 1
+        if distance > FIRST:
+            distance += math.log2(1 + before[name] / 6)
+            before[name] += 1
+        groups[waits, round(distance), item.path].append(item)
     shares = [[] for _ in range(workers)]
     for _, group in sorted(groups.items(), key=lambda one: one[0]):
         for n in range(0, len(group), 24):
