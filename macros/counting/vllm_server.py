@@ -23,6 +23,7 @@ from .peak import peak
 from .serving import GIB, Term, between, estimate, exact, has_cuda, padded, steps_of
 from .splits import Split
 from .vllm_options import BITS, CACHE_TYPES, OPTIONS, OTHER_DRAFTS, OWN_HEADS
+from .vllm_packed import PACKED_SINCE, PackedCache, packed
 
 NAME = "vLLM"
 VERSION = ".".join([str(n) for n in vllm.VERSION])
@@ -184,9 +185,10 @@ def deploy(
     """vLLM with these options on these devices, one a rank; without devices, the figures that need none. `longest` is
     the model's own longest context, for the table of its rotations. Raises `Problem`."""
     own = asked(costs, given, options, cards, version)
-    cache = vllm.cache_of(costs, own.setting, draft)
+    cache = _cache_of(costs, own, cards, draft)
     ranks = _ranks(costs, given, own, longest, draft, cards)
-    places = tuple([_place(costs, own, cache, ranks, cards, i) for i in range(len(cards))])
+    alive = _alive(costs, own) if cards else 0
+    places = tuple([_place(costs, own, cache, ranks, cards, i, alive) for i in range(len(cards))])
     room = _room(own, cache, ranks, places)
     return Deployment(
         "vllm",
@@ -194,10 +196,30 @@ def deploy(
         places,
         (_loaded(ranks), *_figures(own, cache, ranks, room)),
         tuple(_command(own, options)),
-        tuple(_advice(costs, given, options, cards, version, longest, draft, own, places)),
+        tuple(_advice(costs, given, options, cards, version, longest, draft, own, places, alive)),
         tuple(_notes(costs, own, cache, draft)),
         tuple(_more(costs, given, ranks)),
     )
+
+
+def _cache_of(costs: Costs, own: Asked, cards: Sequence[Card], draft: Costs | None) -> vllm.Cache:
+    """The layout of the cache on a rank. Raises `Problem` if no rule is known for it."""
+    architecture = costs.formats.architecture
+    if architecture is None or not architecture.vllm.is_packed:
+        return vllm.cache_of(costs, own.setting, draft)
+    if draft is not None or own.setting.draft_layers:
+        raise Problem("no rule is known for vLLM's pages of a draft beside packed ones", "leave out the draft")
+    if any(card.vendor not in ("", "NVIDIA") for card in cards):
+        raise Problem("no rule is known for vLLM's packed pages on other devices than NVIDIA's", "leave out the engine")
+    if own.setting.version < PACKED_SINCE:
+        raise Problem(
+            "no rule is known for vLLM's pages of this model before 0.29", "give --engine-version 0.29, or a later one"
+        )
+    if own.split.pipeline > 1 or own.setting.contexts > 1:
+        raise Problem(
+            "no rule is known for vLLM's packed pages over stages or contexts", "leave out --pipeline-parallel-size"
+        )
+    return packed(costs, own.setting, 1 if own.setting.version >= vllm.NULL_BLOCK_SINCE else 0)
 
 
 @dataclass(frozen=True)
@@ -311,15 +333,28 @@ def _weights_term(of: tuple[int, int, str]) -> Term:
     return between("weights", "weights", least, most, rule, CODE + "model_executor/layers/quantization/mxfp4.py")
 
 
-def _place(costs: Costs, own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], cards: Sequence[Card], i: int) -> Place:
-    """The memory of a rank: data parallel groups one after another, in each the stages, in each the ranks of a
-    matrix."""
+def _alive(costs: Costs, own: Asked) -> int:
+    """Bytes of the arrays that are alive at once in a step; the same on each rank."""
+    values = costs.counts.values(T=own.setting.step, S=max(own.setting.step, own.length))
+    return peak(steps_of(costs, pairs=False), lambda polynomial: polynomial.at(values))[1] * ITEM_BYTES
+
+
+def _place(
+    costs: Costs,
+    own: Asked,
+    cache: vllm.Cache,
+    ranks: Sequence[Rank],
+    cards: Sequence[Card],
+    i: int,
+    alive: int,
+) -> Place:
+    """The memory of a rank with these bytes `alive` at once: data parallel groups one after another, in each the
+    stages, in each the ranks of a matrix."""
     card, stage = cards[i], i // own.split.tensor % own.split.pipeline
     rank = ranks[stage]
     setting = own.setting
     step, sequences = setting.step, setting.sequences
-    values = costs.counts.values(T=step, S=max(step, own.length))
-    alive = peak(steps_of(costs, pairs=False), lambda polynomial: polynomial.at(values))[1] * ITEM_BYTES
+    values = costs.counts.values()
     logits = step * values["d_model"] * ITEM_BYTES + sequences * values["vocab_size"] * (ITEM_BYTES + 4)
     blocks = cache.blocks(own.length, setting.in_flight)
     each = _unit(cache, ranks, stage)
@@ -447,6 +482,8 @@ def _figures(own: Asked, cache: vllm.Cache, ranks: Sequence[Rank], room: Room | 
             exactly("page", "page of one layer", page, "bytes", 0, f"{cache.block:,} tokens on a rank", PROVED)
         )
     row = sum(kind.number * kind.row_bytes for kind in cache.kinds if not kind.states)
+    if isinstance(cache, PackedCache):  # whose rows stand for several tokens
+        return found if room is None else [*found, *_room_figures(own, cache, room, unit, each)]
     found.append(
         exactly(
             "row",
@@ -496,6 +533,7 @@ def _room_figures(own: Asked, cache: vllm.Cache, room: Room, unit: int, each: in
         found.append(Figure("room", "Available KV cache memory", *ends, "GiB", 2, rule, PROVED))
     counts = [low, high] if given is None else [low, high, given[1]]
     is_pure = len(cache.kinds) == 1 and cache.kinds[0].window is None and not cache.kinds[0].states or not cache.layers
+    is_pure = is_pure and not isinstance(cache, PackedCache)
     old = [cache.printed_tokens(n) for n in counts]
     new = old if is_pure else [math.floor(cache.concurrency(n, length, step) * length) for n in counts]
     rule = f"of {unit:,} bytes; all ranks take the smallest number"
@@ -505,7 +543,7 @@ def _room_figures(own: Asked, cache: vllm.Cache, room: Room, unit: int, each: in
     rule = f"blocks ÷ {cache.groups:,} groups × {cache.block:,} tokens"
     older = _figure("old tokens", "GPU KV cache size before 0.20.2", old, "tokens", 0, rule)
     both = [tokens, older] if own.version >= vllm.DIGITS_SINCE else [older, tokens]
-    found += [tokens] if new == old else both
+    found += [tokens] if new == old or isinstance(cache, PackedCache) else both
     ratios = [cache.concurrency(n, length, step) for n in counts]
     what = f"Maximum concurrency for {length:,} tokens per request"
     found.append(_figure("concurrency", what, ratios, "x", 2, f"blocks ÷ {each:,} blocks of a request"))
@@ -549,11 +587,12 @@ def _advice(
     draft: Costs | None,
     own: Asked,
     places: Sequence[Place],
+    alive: int,
 ) -> list[str]:
     """The changes each of which alone makes one request certain to fit."""
     if not cards or not costs.counts.kept:
         return []
-    cache = vllm.cache_of(costs, own.setting, draft)
+    cache = _cache_of(costs, own, cards, draft)
     room = _room(own, cache, _ranks(costs, given, own, longest, draft, cards), places)
     found = [] if room is None else [_advised_length(own, cache, room, longest)]
     fullest = max(places, key=lambda place: place.most - (place.limit or 0))
@@ -572,9 +611,11 @@ def _advice(
     for said, change, is_new in tries:
         if is_new:
             other = asked(costs, given, {**options, **change}, cards, version)
-            layout = vllm.cache_of(costs, other.setting, draft)
+            layout = _cache_of(costs, other, cards, draft)
             ranks = _ranks(costs, given, other, longest, draft, cards)
-            tried = [_place(costs, other, layout, ranks, cards, i) for i in range(len(cards))]
+            same = other.setting.step == own.setting.step
+            most = alive if same else _alive(costs, other)
+            tried = [_place(costs, other, layout, ranks, cards, i, most) for i in range(len(cards))]
             if all(place.most <= (place.limit or 0) for place in tried):
                 found.append(f"{said} is enough.")
     graphs = [t for t in fullest.terms if t.key == "graphs"]
@@ -602,6 +643,11 @@ def _needs_device(costs: Costs, own: Asked) -> bool:
 def _notes(costs: Costs, own: Asked, cache: vllm.Cache, draft: Costs | None) -> list[str]:
     """The notes below the figures."""
     found: list[str] = []
+    if isinstance(cache, PackedCache):
+        found.append(
+            "Latents are kept in fp8_ds_mla, 584 bytes each, whatever --kv-cache-dtype says; pages of several sizes "
+            "lie side by side in a block."
+        )
     if any(kind.states for kind in cache.kinds) and own.has_prefix is None:
         kept = max(kind.states for kind in cache.kinds) - own.setting.drafted
         found.append(

@@ -133,7 +133,8 @@ class Vllm(Struct, frozen=True):
     number), of how many tokens a block is a multiple then, and the key that its config `needs` (`get_kv_cache_spec` and
     `get_prefill_checkpoint_alignment` of its layers). Where neither an option nor the config says it, a state has so
     many bits (`state`) since the version that follows, and a step at least so many tokens (`step`): those of one video,
-    where the config says what `sees` names (`_get_min_mm_batched_tokens` in engine/arg_utils.py).
+    where the config says what `sees` names (`_get_min_mm_batched_tokens` in engine/arg_utils.py). If it `is_packed`,
+    its pages of several sizes lie side by side in a block (`counting.vllm_packed`).
     """
 
     checkpoint: tuple[int, int] = (0, 0)
@@ -143,6 +144,7 @@ class Vllm(Struct, frozen=True):
     state: tuple[int, tuple[int, int]] = (0, (0, 0))
     step: tuple[int, tuple[int, int]] = (0, (0, 0))
     sees: tuple[str, str] = ("", "")
+    is_packed: bool = False
 
 
 USUAL_VLLM = Vllm()

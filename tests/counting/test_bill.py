@@ -16,7 +16,7 @@ from macros.catalogue import presets, served_runs
 from macros.counting.accelerators import accelerators, listed
 from macros.counting.bill import JOULES_PER_KWH, MILLION, Prices
 from macros.engine.errors import Problem
-from macros.views.costs.bills import bound_of, served_runs_table
+from macros.views.costs.bills import bound_of, served_runs_table, token_bill
 
 BATCH, INPUT, CACHED, OUTPUT = 7, 1009, 3001, 501
 
@@ -206,3 +206,11 @@ def test_an_engine_bounds_the_requests_of_a_bill():
     assert not many.room and many.found.request.batch == many.room.largest_batch < 1024
     assert f"{many.room.largest_batch:,} requests at once" in many.notes[1] and "not of 1,024" in many.notes[1]
     assert bill("llama3.1-8b", "h100", batch=many.room.largest_batch, engine="vllm").found.lines == many.found.lines
+
+
+def test_a_table_of_an_unknown_format_is_refused_in_a_line():
+    with pytest.raises(Problem, match=r"^unknown format 'fp9'; did you mean"):
+        token_bill("llama3.1-8b", "h100", weights="fp9")
+    assert str(token_bill("llama3.1-8b", "h100", weights="FP8")) == str(
+        token_bill("llama3.1-8b", "h100", weights="fp8")
+    )

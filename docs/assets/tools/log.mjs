@@ -24,8 +24,8 @@ import { alert, html, labelled, render, select, stay, table } from "./view.mjs"
 
 const MOST = 16 * 2 ** 20 // characters of a log
 const OF_ENGINES = [
-  ...["deploying", "engine_options", "cards", "engines", "vllm_options", "vllm_server", "sglang", "llama_options"],
-  ...["llama_devices", "ollama", "log_forms", "log_facts", "log_reader", "log_rows", "log_replay"],
+  ...["deploying", "engine_options", "cards", "engines", "vllm_options", "vllm_packed", "vllm_server", "sglang"],
+  ...["llama_options", "llama_devices", "ollama", "log_forms", "log_facts", "log_reader", "log_rows", "log_replay"],
 ]
 const SIZES = ["hidden_size", "num_hidden_layers"] // that a model must have as the log prints them
 const script = (/** @type {string} */ name) => import(`../engine/${name}.mjs`)

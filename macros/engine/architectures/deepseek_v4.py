@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ..dims import smallest
 from ..errors import Problem, nearest, shorten
-from ..facts import Gguf
+from ..facts import Gguf, Vllm
 from ..interface import Array, KVCache, RopeTable, Weights
 from ..ops import (
     MAIN,
@@ -316,7 +316,16 @@ def last_of_streams(x: Array, w: Weights, c: Any) -> Array:
 MTP = OverStreams(draft_streams, last_of_streams, "mtp.{k}")
 
 
-@architecture("deepseek_v4", config=DeepSeekV4, fused=FUSED, spellings=NAMES, kept=KEPT, gguf=GGUF, predicts=MTP)
+@architecture(
+    "deepseek_v4",
+    config=DeepSeekV4,
+    fused=FUSED,
+    spellings=NAMES,
+    kept=KEPT,
+    gguf=GGUF,
+    predicts=MTP,
+    vllm=Vllm(is_packed=True),
+)
 def forward(w: Weights, ids: Array, c: DeepSeekV4, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = expand_streams(embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model), c.n_streams)

@@ -14,7 +14,7 @@ from ...counting.bill import MILLION, SECONDS_PER_HOUR, Bill, Line, Prices, Requ
 from ...counting.bill import bill as counted
 from ...counting.conditions import Conditions
 from ..kit import rounding
-from ..kit.arguments import whole_number
+from ..kit.arguments import weight_format, whole_number
 from ..kit.conventions import caveat
 from ..kit.html import Html, anchor, block, conventions, html, joined, number, small
 from .cells import cost_table, model_costs, model_name
@@ -40,6 +40,7 @@ def token_bill(
         whole_number(input, "input"), whole_number(output, "output"), cached, whole_number(batch, "batch")
     )
     machine, one = accelerator(on), presets.model(model)
+    weights = weight_format(weights)
     given = Conditions(request.middle, request.batch, weights, devices=devices, accelerator=machine)
     found = counted(model_costs(one), given, request, share("utilization", utilization), Prices())
     columns = [

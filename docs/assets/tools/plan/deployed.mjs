@@ -6,11 +6,11 @@ import { bytes, exact, grouped, oneListed, py, total } from "./fields.mjs"
 
 /** @type {Record<string, string[]>} the scripts of each engine's rules */
 const RULES = {
-  vllm: ["vllm_options", "vllm_server"],
-  sglang: ["vllm_server", "sglang"],
+  vllm: ["vllm_options", "vllm_packed", "vllm_server"],
+  sglang: ["vllm_packed", "vllm_server", "sglang"],
   "llama.cpp": ["llama_options", "llama_devices"],
   ollama: ["llama_options", "llama_devices", "ollama"],
-  "tensorrt-llm": ["vllm_server", "tensorrt_llm"],
+  "tensorrt-llm": ["vllm_packed", "vllm_server", "tensorrt_llm"],
 }
 const script = (/** @type {string} */ name) => import(`../../engine/${name}.mjs`)
 

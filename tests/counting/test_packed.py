@@ -1,0 +1,90 @@
+"""vLLM's packed groups: random models of DeepSeek V4's kind as its own functions group them, and a printed log."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from macros.api.deployments import Served, served_by
+from macros.api.model import read
+from macros.catalogue.presets import preset
+from macros.counting.conditions import Conditions
+from macros.engine.errors import Problem
+
+RECORDED = json.loads((Path(__file__).parent.parent / "golden" / "vllm_packed.json").read_text("utf-8"))
+
+
+@cache
+def published() -> dict[str, Any]:
+    return dict(preset("deepseek-v4-flash").config or {})
+
+
+def asked(model: Any, *words: str, on: str | None = None) -> Served:
+    *options, version = ["", *words] if words and words[-1][:2] == "0." else [*words, ""]
+    given = Conditions(4096, 1, "published", "bfloat16")
+    return served_by(read(model), given, "vllm", on, [word for word in options if word], version)
+
+
+def counted(row: dict[str, Any]) -> list[int]:
+    """Bytes of a block and blocks of a request."""
+    raw = {**published(), "num_hidden_layers": len(row["layers"])}
+    raw["compress_ratios"] = [*row["layers"], 0]
+    words = ["--max-model-len", str(row["length"]), "--max-num-batched-tokens", str(row["flight"] // 2)]
+    (rule,) = [f.rule for f in asked(raw, *words).deployment.figures if f.key == "needed"]
+    blocks, _, _, size, _ = rule.replace(",", "").split(" ")
+    return [int(size), int(blocks)]
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=range(len(RECORDED)))
+def test_groups_are_those_of_vllm_s_own_functions(row):
+    assert counted(row) == row["is"]
+
+
+def test_a_printed_log_of_deepseek_v4():
+    """12 GiB on one card, 262,144 tokens, steps of 8,192: 437,337 tokens and 1.67x, in a public repository."""
+    words = "--kv-cache-memory-bytes 12884901888 --max-model-len 262144 --max-num-batched-tokens 8192"
+    deployment = asked("deepseek-v4-flash", *words.split(" ")).deployment
+    said = {f.key: f.text for f in deployment.figures}
+    assert (said["tokens"], said["concurrency"]) == ("437,337 tokens", "1.67x")
+    assert "old tokens" not in said and "row" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "on", "said"),
+    [
+        (
+            ["--speculative-config", '{"method": "mtp", "num_speculative_tokens": 1}'],
+            None,
+            "no rule is known for vLLM's pages of a draft beside packed ones; leave out the draft",
+        ),
+        (
+            [],
+            "8xmi300x",
+            "no rule is known for vLLM's packed pages on other devices than NVIDIA's; leave out the engine",
+        ),
+        (
+            ["--pipeline-parallel-size", "2"],
+            None,
+            "no rule is known for vLLM's packed pages over stages or contexts; leave out --pipeline-parallel-size",
+        ),
+        (
+            ["--decode-context-parallel-size", "2"],
+            None,
+            "no rule is known for vLLM's packed pages over stages or contexts; leave out --pipeline-parallel-size",
+        ),
+        (["--kv-cache-dtype", "nvfp4"], None, "vLLM has no cache of type nvfp4 for this model; give fp8"),
+        (
+            ["0.28"],
+            None,
+            "no rule is known for vLLM's pages of this model before 0.29; give --engine-version 0.29, or a later one",
+        ),
+    ],
+)
+def test_what_has_no_rule_is_refused(words, on, said):
+    with pytest.raises(Problem) as raised:
+        asked("deepseek-v4-flash", *words, on=on)
+    assert str(raised.value) == said
