@@ -18,7 +18,7 @@ from .quantizers import OTHER_QUANTIZERS, QUANTIZERS
 
 class Format(Struct, frozen=True, dict=True):
     """A number format for weights: the bits of an element, and the additional values of each block of elements (its
-    scale), of each matrix, and of each of its inputs.
+    scale), of each matrix, and of each of its inputs and outputs.
 
     A block extends along the last axes; 0 means the whole axis. If it `is_flat`, blocks continue from row to row, and
     each `nested` of them share a float32 scale of their scales. `zero_bits` are those of each block's zero point; with
@@ -36,6 +36,7 @@ class Format(Struct, frozen=True, dict=True):
     why: str = ""
     matrix_bits: int = 0
     input_bits: int = 0
+    output_bits: int = 0
     zero_bits: int = 0
     is_flat: bool = False
     nested: int = 0
@@ -53,7 +54,8 @@ class Format(Struct, frozen=True, dict=True):
     @cached_property
     def is_plain(self) -> bool:
         """Whether there are no values besides the elements."""
-        return not (self.scale_bits or self.zero_bits or self.is_flat or self.matrix_bits or self.input_bits)
+        extra = self.matrix_bits or self.input_bits or self.output_bits
+        return not (self.scale_bits or self.zero_bits or self.is_flat or extra)
 
     def holds(self, shape: Sequence[int]) -> bool:
         """Whether a matrix of this shape can have the format."""
@@ -66,7 +68,8 @@ class Format(Struct, frozen=True, dict=True):
         shape = list(map(int, shape))
         if self.zero_bits or self.is_packed or self.is_flat:
             matrix = self._packed_bits(*shape[-2:]) if not self.is_flat else self._flat_bits(math.prod(shape[-2:]))
-            return -(-(matrix + self.matrix_bits) * math.prod(shape[:-2]) * copies // 8)
+            matrix += self.matrix_bits + shape[-2] * self.output_bits
+            return -(-matrix * math.prod(shape[:-2]) * copies // 8)
         bits = math.prod(shape) * self.bits
         if self.is_sparse:
             bits = bits // 2 + math.prod(shape[:-1]) * -(-shape[-1] // 8) * 8
@@ -76,8 +79,9 @@ class Format(Struct, frozen=True, dict=True):
             for d, b in zip(shape[at:], self.block):
                 blocks *= -(-d // (b or d))
             bits += blocks * self.scale_bits
-        if self.matrix_bits or self.input_bits:
-            bits += math.prod(shape[:-2]) * (self.matrix_bits + shape[-1] * self.input_bits)
+        if self.matrix_bits or self.input_bits or self.output_bits:
+            of_sides = shape[-1] * self.input_bits + shape[-2] * self.output_bits
+            bits += math.prod(shape[:-2]) * (self.matrix_bits + of_sides)
         return -(-bits * copies // 8)
 
     def _packed_bits(self, rows: int, columns: int) -> int:

@@ -129,7 +129,8 @@ def _fp8_of_rows(keys: Keys, raw: Keys) -> Quantization:
 
 
 def _packed(keys: Keys, raw: Keys) -> Quantization:
-    """GPTQ, AWQ: whole numbers, with a float16 scale and a zero point of the same width for each group of a row."""
+    """GPTQ, AWQ: whole numbers, with a float16 scale and a zero point of the same width for each group of a row. In
+    some types AWQ also scales an activation."""
     bits = _number(keys, "bits", (2, 3, 4, 8))
     group: object = keys.get("group_size", 128)
     is_gptq = keys.get("quant_method") == "gptq"
@@ -146,7 +147,9 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
         # the listed modules, and the head, which is always excluded
         names = names_of(keys, "modules_to_not_convert")
         listed = ((Modules(names, Match.STARTS_OR_ENDS), None),) if names else ()
-        return Quantization((*listed, *_kept(_without(keys, "modules_to_not_convert"))), form, form, outside=False)
+        rules = (*listed, *_kept(_without(keys, "modules_to_not_convert")))
+        this = known(raw.get("model_type"))
+        return Quantization(rules, form, form, outside=False, scaled="" if this is None else this.scaled_by_awq)
     linear, inside = form, _inside_of_blocks(keys)
     rules = [*_dynamic(keys, form), *_kept(keys)]
     if inside:

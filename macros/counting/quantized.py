@@ -30,7 +30,8 @@ class Quantization(Struct, frozen=True, dict=True):
     embedding table. `writes_tied_head`: a head that is the table too is stored once more if one of both is quantized.
     `packed`: a list may name a module that packs several matrices; with `splits_experts` no stack of experts, of which
     the library makes a layer for each matrix first. If `tables_unknown`, what a list does to an embedding table is not
-    known.
+    known. `scaled`: the end of a matrix's name with each of whose outputs a scale of 16 bits is stored, whatever its
+    format.
     """
 
     listed: tuple[tuple[Modules, Format | None], ...] = ()
@@ -48,6 +49,7 @@ class Quantization(Struct, frozen=True, dict=True):
     packed: bool = True
     splits_experts: bool = False
     tables_unknown: bool = False
+    scaled: str = ""
 
     @cached_property
     def has_numbers(self) -> bool:

@@ -9,6 +9,8 @@ from enum import Enum
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from ..engine.architectures import Architecture
 from ..engine.errors import Problem, shorten
 from ..engine.facts import NO_CLASS
@@ -396,6 +398,8 @@ class WeightFormats:
         if kept is not None:
             return ((kept, _copies(w, layers)),)
         found = self._quantized(w, quantization, self.rest, layers)
+        if quantization.scaled and w.name.endswith(f".{quantization.scaled}.weight"):
+            return tuple([(replace(form, output_bits=16), copies) for form, copies in found])
         if quantization.writes_tied_head and w in self._tied_heads:
             head = next(
                 (form for modules, form in quantization.listed if modules.holds(["lm_head"])), quantization.head

@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 
 import pytest
-from reference.quantized_settings import MORE
+from reference.quantized_settings import MORE, SCALED
 
 from macros.catalogue import presets
 from macros.counting.costs import of as costs_of
@@ -176,7 +176,7 @@ def test_a_random_setting_has_the_bytes_that_the_library_wrote(library):
 
 def configured(case):
     said = {"quantization_config": case["quantization_config"]} if case["quantization_config"] else {}
-    raw = MORE.get(case["model"]) or GOLDEN[case["model"]]["config"]
+    raw = (MORE | SCALED).get(case["model"]) or GOLDEN[case["model"]]["config"]
     return {**raw, "dtype": "bfloat16", **said}
 
 
@@ -201,6 +201,15 @@ def test_each_method_is_on_the_page_with_what_it_refuses():
     assert named == {*METHODS, "quant_method"}
 
 
+def test_awq_scales_an_activation_whatever_its_lists_say():
+    """One number of 16 bits for each of the outputs before it, in each layer."""
+    raw, said = MORE["starcoder2"] | {"dtype": "bfloat16"}, {"quant_method": "awq", "bits": 4, "group_size": 64}
+    kept = {**said, "modules_to_not_convert": ["_proj", "c_fc"]}
+    costs = costs_of(presets.make("x", {**raw, "quantization_config": kept}).counts)
+    plain = costs_of(presets.make("x", raw).counts)
+    assert costs.weight_bytes("published") - plain.weight_bytes("published") == 2 * 2 * raw["intermediate_size"]
+
+
 def test_rows_of_a_sparse_matrix_end_in_whole_bytes():
     """20 of 2 bytes are 10 and 3 bytes of their places; the shape is two whole numbers of 64 bits."""
     form = Format("x", 16, matrix_bits=128, is_sparse=True)
@@ -209,8 +218,8 @@ def test_rows_of_a_sparse_matrix_end_in_whole_bytes():
 
 def test_random_settings_are_of_many_types_and_libraries():
     made = [case for case in SETTINGS if "bytes" in case]
-    assert len({case["model"] for case in made}) >= 35 and len({case["library"] for case in made}) >= 8
-    assert len(made) >= 740
+    assert len({case["model"] for case in made}) >= 35 and len({case["library"] for case in made}) >= 9
+    assert len(made) >= 870
 
 
 @pytest.mark.parametrize(

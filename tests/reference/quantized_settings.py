@@ -5,17 +5,19 @@ cases of several seeds.
 Each case is one of the models of `quantizers.MODELS`, or of MORE, and a setting that is drawn at random: a scheme of
 compressed-tensors with targets, lists and groups; bitsandbytes with lists of modules to skip; torchao with lists;
 transformers' FP8 with lists, whose layers are made on the meta device, since it quantizes on an accelerator alone.
-LIBRARY is one of those with an environment of its own: gptqmodel with `dynamic`, mlx (mlx-lm) with settings by
+LIBRARY is one of those with an environment of its own: gptqmodel with `dynamic`, awq (the layers that transformers
+makes of its `modules_to_not_convert`, which are gptqmodel's), mlx (mlx-lm) with settings by
 module, quark (amd-quark) with patterns of names, and sparse (compressed-tensors 0.11) with two of four elements in a
 row. Kept are the `quantization_config` that the library wrote, and the bytes of all tensors in the headers of its
 files, or that it refused. Needs `pip install torch transformers accelerate bitsandbytes compressed-tensors torchao
-defuser logbar`; or `gptqmodel`; or `mlx[cpu] mlx-lm`; or `amd-quark`; or `compressed-tensors==0.11.0`.
+defuser logbar`; or `gptqmodel` (awq too); or `mlx[cpu] mlx-lm`; or `amd-quark`; or `compressed-tensors==0.11.0`.
 """
 
 from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 import tempfile
 from collections.abc import Callable
@@ -105,6 +107,19 @@ MORE: dict[str, dict[str, Any]] = {
     },
 }
 
+# Types whose activations AWQ scales, of which its seeds from FIRST_OF_SCALED on draw.
+FIRST_OF_SCALED = 760
+SCALED: dict[str, dict[str, Any]] = {
+    **{name: MORE[name] for name in ("starcoder2", "gpt_neox", "bloom")},
+    "falcon": {"model_type": "falcon", **DENSE, "num_attention_heads": 4, "ffn_hidden_size": 512},
+    "gptj": {"model_type": "gptj", "n_embd": 256, "n_layer": 2, "n_head": 4, "vocab_size": 1024, "rotary_dim": 32}
+    | {"n_inner": 384, "tie_word_embeddings": False},
+    "mpt": {"model_type": "mpt", "d_model": 256, "n_layers": 2, "n_heads": 4, "vocab_size": 1024, "expansion_ratio": 4}
+    | {"attn_config": {"attn_type": "multihead_attention", "alibi": True}},
+    "gpt_bigcode": {"model_type": "gpt_bigcode", "n_embd": 256, "n_layer": 2, "n_head": 4, "vocab_size": 1024}
+    | {"n_positions": 128, "n_inner": 384, "multi_query": True},
+}
+
 
 def made(slug: str) -> Any:
     """The model, with random weights in bfloat16."""
@@ -112,7 +127,7 @@ def made(slug: str) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     torch.manual_seed(0)
-    raw = (MODELS | MORE)[slug]
+    raw = (MODELS | MORE | SCALED)[slug]
     config = AutoConfig.for_model(raw["model_type"], **{key: raw[key] for key in raw if key != "model_type"})
     return AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
 
@@ -314,6 +329,39 @@ def gptqmodel(slug: str, draw: random.Random, names: list[str], out: Path) -> No
     (out / "config.json").write_text(json.dumps({"dtype": "bfloat16", "quantization_config": keys}))
 
 
+def awq(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
+    """The buffers of gptqmodel's AWQ layers that transformers puts in the place of linear ones."""
+    import torch
+    from safetensors.torch import save_file
+    from transformers import AwqConfig
+    from transformers.integrations.awq import replace_quantization_scales, replace_with_awq_linear
+    from transformers.quantizers.base import HfQuantizer
+
+    skip = None if draw.random() < 0.2 else skipped(draw, names)
+    group = draw.choice((32, 64, 128, -1))
+    said = AwqConfig(bits=4, group_size=group, zero_point=True, modules_to_not_convert=skip, backend="torch_awq")
+    model = separated(made(slug))  # as in the files, which transformers 4 wrote
+    kept = HfQuantizer.get_modules_to_not_convert(model, skip, model._keep_in_fp32_modules, add_default_skips=True)
+    # AWQ quantizes layers alone, and no router.
+    linear = [name for name, module in model.named_modules() if isinstance(module, torch.nn.Linear)]
+    kept += [
+        name for name in linear if not re.search(r"\b(layers|h|blocks)\.", name) or re.search(r"gate$|router", name)
+    ]
+    model = replace_with_awq_linear(model, kept, said, device_map="cpu")
+    model = replace_quantization_scales(model, model.config.model_type)
+    out.mkdir(exist_ok=True)
+    tied = model.all_tied_weights_keys
+    tensors = {
+        name: torch.zeros(t.shape, dtype=torch.bfloat16 if t.is_floating_point() else t.dtype)
+        for name, t in model.state_dict().items()
+        if name not in tied
+    }
+    save_file(tensors, out / "model.safetensors")
+    keys = {"quant_method": "awq", "bits": 4, "group_size": group, "zero_point": True, "version": "gemm"}
+    keys |= {"modules_to_not_convert": skip} if skip is not None else {}
+    (out / "config.json").write_text(json.dumps({"dtype": "bfloat16", "quantization_config": keys}))
+
+
 def quark(slug: str, draw: random.Random, names: list[str], out: Path) -> None:
     """AMD Quark's files: one form for all linear layers, another for some, patterns of names that are left out."""
     import torch
@@ -412,7 +460,13 @@ WRITERS = {
     "torchao": torchao,
     "fp8": fp8,
 }
-OTHERS = {"gptqmodel": gptqmodel, "mlx": mlx, "quark": quark, "sparse": sparse}  # in environments of their own
+OTHERS = {
+    "gptqmodel": gptqmodel,
+    "awq": awq,
+    "mlx": mlx,
+    "quark": quark,
+    "sparse": sparse,
+}  # in environments of their own
 
 
 def bytes_of(folder: Path) -> int:
@@ -433,7 +487,8 @@ def bytes_of(folder: Path) -> int:
 def case(number: int, seed: int, only: str = "") -> dict[str, Any]:
     """One random setting, and what its library wrote; `only` one of the libraries with an environment of its own."""
     draw = random.Random(f"{seed}/{number}")
-    slug = draw.choice(list(MORE if seed >= FIRST_OF_MORE else MODELS))
+    is_scaled = only == "awq" and seed >= FIRST_OF_SCALED
+    slug = draw.choice(list(SCALED if is_scaled else MORE if seed >= FIRST_OF_MORE else MODELS))
     library = only or draw.choice(list(WRITERS))
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"

@@ -56,6 +56,7 @@ class Architecture:
     vllm: Vllm = field(default=USUAL_VLLM, compare=False)
     windows_in_sglang: bool = field(default=False, compare=False)
     images_in_sglang: bool = field(default=True, compare=False)
+    scaled_by_awq: str = field(default="", compare=False)
     rounds_heads: Mapping[str, bool] = field(default_factory=dict[str, bool], compare=False)
     reads_text_alone: bool = field(default=False, compare=False)
     called_by_vllm: tuple[str, ...] = field(default=(), compare=False)
@@ -84,6 +85,7 @@ def architecture(
     vllm: Vllm = USUAL_VLLM,
     windows_in_sglang: bool = False,
     images_in_sglang: bool = True,
+    scaled_by_awq: str = "",
     rounds_heads: Mapping[str, bool] | None = None,
     reads_text_alone: bool = False,
     called_by_vllm: tuple[str, ...] = (),
@@ -108,6 +110,7 @@ def architecture(
     for multi-token prediction. `peft`, `mlx`, `vllm`: what these do with it. `windows_in_sglang`: whether its windows
     have a pool of their own (`is_hybrid_swa_model` in srt/configs/model_config.py): of others every layer keeps all
     tokens; `images_in_sglang`: whether it takes them without --enable-multimodal (`mm_disabled_models` there).
+    `scaled_by_awq`: the matrix before an activation that AWQ's files scale (`AWQ_SCALES_MAPPINGS` in transformers).
     `rounds_heads`: the types whose class in transformers 5.24 rounds the width of a head down if no key states it and
     the heads do not divide `hidden_size`, and whether an odd width is counted, too. The others' classes refuse that, or
     build what cannot run. `reads_text_alone`: whether transformers lists the type as for images and text, too.
@@ -140,6 +143,7 @@ def architecture(
             vllm,
             windows_in_sglang,
             images_in_sglang,
+            scaled_by_awq,
             rounds_heads or {},
             reads_text_alone,
             called_by_vllm,

@@ -50,6 +50,7 @@ class Bloom(Config):
 @architecture(
     "bloom",
     config=Bloom,
+    scaled_by_awq="dense_h_to_4h",
     optional_prefix="transformer.",
     gguf=Gguf("bloom"),
     heads=OLD_CLASSIFIER,

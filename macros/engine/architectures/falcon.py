@@ -80,6 +80,7 @@ GGUF = Gguf("falcon", {"ln_attn": "attn_norm_2", "ln_mlp": "attn_norm"})
 @architecture(
     "falcon",
     config=Falcon,
+    scaled_by_awq="dense_h_to_4h",
     gguf=GGUF,
     heads=OLD_CLASSIFIER,
     peft=Peft(("query_key_value",), own_linear=True),

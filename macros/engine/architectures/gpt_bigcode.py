@@ -47,6 +47,7 @@ class GPTBigCode(GPT2):
 @architecture(
     "gpt_bigcode",
     config=GPTBigCode,
+    scaled_by_awq="c_fc",
     optional_prefix="transformer.",
     gguf=Gguf("starcoder"),
     heads=OLD_CLASSIFIER,

@@ -59,6 +59,7 @@ GGUF = Gguf("gptneox", {"attention.query_key_value": "attn_qkv", "attention.dens
 @architecture(
     "gpt_neox",
     config=GPTNeoX,
+    scaled_by_awq="dense_h_to_4h",
     spellings=(("^embed_out.", "lm_head."),),
     gguf=GGUF,
     heads=OLD_CLASSIFIER,

@@ -58,6 +58,7 @@ class GPTJ(Config):
 @architecture(
     "gptj",
     config=GPTJ,
+    scaled_by_awq="fc_in",
     heads=DECODER | {"ForQuestionAnswering": Task("question answering", "find_answer", 2)},
     peft=Peft(QUERY_VALUE),
 )

@@ -96,7 +96,7 @@ GGUF = Gguf(
 )
 
 
-@architecture("mpt", config=Mpt, gguf=GGUF, heads=OLD_CLASSIFIER, peft=Peft(("Wqkv",)))
+@architecture("mpt", config=Mpt, scaled_by_awq="up_proj", gguf=GGUF, heads=OLD_CLASSIFIER, peft=Peft(("Wqkv",)))
 def forward(w: Weights, ids: Array, c: Mpt, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "transformer.wte.weight", c.vocab_size, c.d_model)

@@ -28,7 +28,9 @@ class StarCoder2(Mistral):
     ignored = frozenset({"norm_type", "mlp_type"})
 
 
-@architecture("starcoder2", config=StarCoder2, gguf=Gguf("starcoder2"), rounds_heads={"starcoder2": True})
+@architecture(
+    "starcoder2", config=StarCoder2, scaled_by_awq="c_fc", gguf=Gguf("starcoder2"), rounds_heads={"starcoder2": True}
+)
 def forward(w: Weights, ids: Array, c: StarCoder2, cache: KVCache, last: bool = True) -> Array:
     """Scores for the next token: [T] -> [T V], or [1 V] with `last`."""
     x = embed(ids, w, "model.embed_tokens.weight", c.vocab_size, c.d_model)
