@@ -33,6 +33,22 @@ def test_the_other_spelling_of_a_key_goes_before_the_key():
     assert total(mixtral, num_experts=2) == same != total(mixtral)
 
 
+def test_a_spelling_that_a_class_reads_besides_its_keys_goes_before_all_others():
+    """`attribute_map` first, then what the class's own code reads; one that is null is not there."""
+    glm = configs()["glm_moe_dsa"]
+    same = total(glm, n_routed_experts=4)
+    assert total(glm, num_local_experts=8, num_experts=4) == total(glm, num_experts=4) == same != total(glm)
+    assert total(glm, num_experts=None) == total(glm)
+    assert total(configs()["falcon"], n_embed=96) == total(configs()["falcon"], hidden_size=96)
+    hybrid = {name: value for name, value in configs()["nemotron_h"].items() if name != "mamba_d_conv"}
+    assert total(hybrid, conv_kernel=3, mamba_d_conv=5) == total(hybrid, conv_kernel=5) != total(hybrid, conv_kernel=3)
+
+
+def test_the_published_sizes_of_windows_go_unread_beside_those_of_layers():
+    dots = configs()["dots3_note_text"]
+    assert "per_layer_config" in dots and total(dots, swa_qk_rope_head_dim=8, swa_q_lora_rank=9) == total(dots)
+
+
 @pytest.mark.parametrize(
     "model_type", sorted({t for types, _ in names_there()["keys"] for t in types} & set(configs()))
 )

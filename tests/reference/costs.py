@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 
 import torch
 from torch.utils.flop_counter import FlopCounterMode
@@ -36,10 +37,11 @@ def cache_name(model: torch.nn.Module) -> str | None:
 
 
 def step(
-    model: torch.nn.Module, ids: torch.Tensor, cache: object = None, encoded: object = None
+    model: torch.nn.Module, ids: torch.Tensor, cache: object = None, encoded: object = None, is_counted: bool = True
 ) -> tuple[int, object, object]:
     """Run new tokens after what a cache holds, logits of the last token where a model can: FLOPs, the cache after the
-    step, and what an encoder made of what it read, which a later step is handed.
+    step, and what an encoder made of what it read, which a later step is handed. Counting takes most of the time: the
+    FLOPs are 0 where they are not counted.
 
     RecurrentGemma's code hands out no cache.
     """
@@ -54,7 +56,8 @@ def step(
     more = {name: cache} if name else {}
     if name and (read is None or model.config.model_type in LOOKING):  # Switch's encoder refuses to be asked
         more["use_cache"] = True
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
+    counting = FlopCounterMode(display=False) if is_counted else nullcontext()
+    with counting as counter, torch.no_grad():
         if read is None:
             out = model(ids, logits_to_keep=1, **more)
         elif encoded is None and cache is None:
@@ -70,7 +73,8 @@ def step(
             again.router_logits = again.attention_mask = None  # Switch and UDOP ask for them
             out = model(encoder_outputs=again, decoder_input_ids=ids, **more)
     cache = getattr(out, name, cache if model.config.model_type in OLDER else None) if name else None
-    return counter.get_total_flops(), cache, getattr(out, "encoder_last_hidden_state", None)
+    flops = counter.get_total_flops() if counter is not None else 0
+    return flops, cache, getattr(out, "encoder_last_hidden_state", None)
 
 
 def of_one_size(entropies: torch.Tensor, sequence_length: int, patch_size: int, threshold: float) -> torch.Tensor:

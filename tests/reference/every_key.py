@@ -1,5 +1,7 @@
 """Every key of transformers' config classes: `python -m tests.reference.every_key [TYPE ...]`, from the repository.
 
+`TYPE:KEY` tries one key of a type alone, and leaves the other rows as they stand.
+
 Each key of a covered type's class, those of its base classes, its other spellings and the older keys of rotary
 embeddings among them, gets other legal values in the small config, is null, and is left out. Where transformers builds
 a model of it and runs it, ours must have the same tensors, scores and numbers in the cache, refuse the config in one
@@ -37,9 +39,11 @@ from macros.engine.forward import logits
 from macros.engine.loaded import Arrays, Cache
 from macros.engine.ops import ACTIVATIONS
 
-from . import TESTS, checkpoints, costs, digest, drawn, models, tensors
+from . import TESTS, checkpoints, costs, digest, drawn, models, names, tensors
+from . import in_double as double
 from .configs import MULTIMODAL, PROMPT, configs
 from .conventions import CACHE, CACHE_OF_OTHERS, differences, kept
+from .double_precision import InDouble
 from .variants import FIXED
 
 FILE = TESTS / "golden" / "every_key.json"
@@ -72,11 +76,12 @@ HARMLESS = re.compile(
 )
 # What is tried besides where a key's name says that it may change the cache alone.
 OF_CACHE = re.compile(
-    r"window|chunk|layer|head|share|cache|dim|rank|type|attention|_every|pattern|interval|position|cycle"
+    r"window|chunk|layer|head|share|cache|dim|rank|type|attention|_every|pattern|interval|position|cycle|pass|loop"
 )
 # Formats, which also make other random numbers, and how much an encoder read, which is no key there.
 NOT_TRIED = "model_type", "dtype", "inference_state_dtype", "router_dtype", "num_image_tokens"
 LAYERS_OF: dict[type, int] = {}  # of the small config that is changed
+ASIDE = re.compile(r'kwargs\.(?:pop|get)\(\s*"(\w+)"|(?<=")(\w+)(?=" in kwargs)')
 WORDS = re.compile(r"""["']([\w.-]+)["']""")
 
 
@@ -89,6 +94,7 @@ def keys(model_type: str) -> dict[str, Any]:
     base, cls = configs()[model_type], class_of(model_type)
     own = {f.name: None if f.default is MISSING else f.default for f in fields(cls)}
     own |= {name: own.get(of) for name, of in cls.attribute_map.items()}
+    own |= {name: base.get(of, own.get(of)) for name, of in aside(cls).items() if name not in own}
     return {name: base.get(name, value) for name, value in (own | dict.fromkeys(OLDER) | base).items()}
 
 
@@ -99,6 +105,17 @@ def kinds(cls: type) -> dict[str, str]:
     for one in reversed(cls.__mro__):
         said |= {name: str(kind) for name, kind in getattr(one, "__annotations__", {}).items()}
     return said
+
+
+@cache
+def aside(cls: type) -> dict[str, str]:
+    """Keys that a class reads though it does not list them, older files' mostly, and the keys in whose place they
+    stand; one that stands in no other's is its own."""
+    found: dict[str, str] = {}
+    for one in cls.__mro__:
+        if one.__module__.startswith("transformers.models."):
+            found |= {name: name for name in map("".join, ASIDE.findall(inspect.getsource(one)))}
+    return found | names.read_aside(cls)
 
 
 @cache
@@ -186,6 +203,8 @@ def changes(model_type: str) -> Iterator[tuple[str, list[dict[str, Any]]]]:
         if name in NOT_TRIED or f"{model_type} {name}" in FIXED:
             continue
         tried: list[dict[str, Any]] = [{name: new} for new in others(cls, name, value)]
+        if value is None and name in aside(cls):
+            tried += [{name: new} for new in (2, 3, True, False, [2, 3] * (n // 2), 5)]
         if name in base:
             tried.append({name: ABSENT})
         if (of := cls.attribute_map.get(name)) is not None and of in base:
@@ -255,10 +274,10 @@ def built(
             return There(model, stored, shapes, first.held)
         try:
             ids = models.token_ids(model, PROMPT + 1)
-            _, cache, encoded = costs.step(model, ids[:, :PROMPT])
+            _, cache, encoded = costs.step(model, ids[:, :PROMPT], is_counted=False)
             if cache is not None:
                 new = ids if raw["model_type"] in costs.WHOLE_TEXT else ids[:, PROMPT:]
-                _, cache, _ = costs.step(model, new, cache, encoded)
+                _, cache, _ = costs.step(model, new, cache, encoded, is_counted=False)
             held = costs.elements(cache) if cache is not None else None
         except Exception:  # it reads a prompt, and no token after it
             held = None
@@ -274,15 +293,28 @@ def said(ours: Model, names: set[str]) -> bool:
 
 def at_random(ours: Model, raw: dict[str, Any]) -> None:
     """Raise `AssertionError` unless the scores are the same with one of three sets of other random numbers: rounding
-    makes those of some differ, another computation those of all."""
+    makes those of some differ, another computation those of all. Double precision, where theirs runs in it."""
     for seed in (7, 8, 9):
-        again = built(raw, seed, torch.float64) or built(raw, seed)
+        again = in_double(raw, seed)
         try:
             if again is not None:
+                with double():
+                    return checkpoints.compare(ours, again.stored)
+            if (again := built(raw, seed)) is not None:
                 return checkpoints.compare(ours, again.stored)
         except AssertionError as error:
             last = error
     raise last
+
+
+def in_double(raw: dict[str, Any], seed: int) -> There | None:
+    """The same as `built`, all of it in double precision."""
+    torch.set_default_dtype(torch.float64)
+    try:
+        with InDouble():
+            return built(raw, seed, torch.float64)
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 def compare(raw: dict[str, Any], there: There, names: set[str]) -> str:
@@ -330,9 +362,9 @@ def shows(*both: dict[str, Any]) -> bool | None:
     return not np.allclose(*said, rtol=0, atol=1e-6)
 
 
-def rows(model_type: str) -> tuple[list[list[Any]], Counter[str], list[str]]:
+def rows(model_type: str, only: str = "") -> tuple[list[list[Any]], Counter[str], list[str]]:
     """A type's changes that change transformers' model: each with what it is there; how many are how; those that are
-    silently different."""
+    silently different. Of one key alone, where it is told."""
     base = configs()[model_type]
     first, found, count, silent = built(base), [], Counter(), []
     if first is None:
@@ -340,7 +372,7 @@ def rows(model_type: str) -> tuple[list[list[Any]], Counter[str], list[str]]:
     if (state := compare(base, first, set())) not in ("the same", "said"):
         silent.append(f"{model_type} as it is: {state}")
     done: set[str] = set()
-    everything = dict(changes(model_type))
+    everything = {name: tried for name, tried in changes(model_type) if only in ("", name)}
     together = {
         name: tried[0][name]
         for name, tried in everything.items()
@@ -373,6 +405,7 @@ def rows(model_type: str) -> tuple[list[list[Any]], Counter[str], list[str]]:
             count[short] += 1
             if short == "differs":
                 silent.append(f"{model_type} {text}: {'' if differs else '(theirs stays) '}{state}")
+                print(silent[-1], flush=True)
             elif short == "refused":
                 print(f"{model_type} {text}: {'' if differs else '(theirs stays) '}{state}", flush=True)
             elif short == "the same" and differs:
@@ -394,16 +427,19 @@ def main(model_types: list[str]) -> None:
     together: Counter[str] = Counter()
     wrong: list[str] = []
     for model_type in model_types or [t for t in configs() if t not in MULTIMODAL]:
-        found, count, silent = rows(model_type)
+        model_type, _, only = model_type.partition(":")
+        found, count, silent = rows(model_type, only)
+        if only:
+            found = [row for row in known.get(model_type, []) if only not in row[0]] + found
         known = {name: row for name, row in known.items() if name != model_type} | (
             {} if silent else {model_type: found}
         )
         together += count
         wrong += silent
-        print(f"{model_type}: {dict(count)}", *silent, sep="\n", flush=True)
+        print(f"{model_type}: {dict(count)}", flush=True)
+        types = [f'"{name}": [\n' + ",\n".join(map(compact, known[name])) + "\n]" for name in sorted(known)]
+        FILE.write_text("{\n" + ",\n".join(types) + "\n}\n", "utf-8")
     print(dict(together))
-    types = [f'"{name}": [\n' + ",\n".join(map(compact, known[name])) + "\n]" for name in sorted(known)]
-    FILE.write_text("{\n" + ",\n".join(types) + "\n}\n", "utf-8")
     if wrong:
         sys.exit("some differ in silence")
 

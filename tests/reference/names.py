@@ -1,11 +1,12 @@
 """The names that transformers still takes: `python -m tests.reference.names`, from the repository.
 
 Written to `macros/engine/names_there.json`: older names of types, those of layers; other spellings of keys, which go
-before the key itself (`attribute_map`); the type of a whole's text model where its table says none, or whatever it
-says; wholes that read the text model's keys beside the other parts, too; the covered types that it has; those of them
-whose plain rotary embedding turns a share of a head; the sizes that a whole's text model has where its table says
-none; by types, keys beside the table of a rotary embedding that its class does not read; encoders that a key makes
-decoders, and what it calls those; types that a key gives attention to what an encoder read.
+before the key itself (`attribute_map`, and what a class reads besides its keys); the type of a whole's text model where
+its table says none, or whatever it says; wholes that read the text model's keys beside the other parts, too; the
+covered types that it has; those of them whose plain rotary embedding turns a share of a head; the sizes that a whole's
+text model has where its table says none; by types, keys beside the table of a rotary embedding that its class does not
+read; encoders that a key makes decoders, and what it calls those; types that a key gives attention to what an encoder
+read.
 """
 
 from __future__ import annotations
@@ -35,6 +36,13 @@ MODELS = Path(transformers.__file__).parent / "models"
 RENAMED = re.compile(r'\["model_type"\] == "(\w+)"(?: and "(\w+)" in \w+)?[^=]*?\["model_type"\] = "(\w+)"', re.S)
 # transformers leaves their share of a turned head unread, and vLLM, with which they are compared, reads it.
 READ_ELSEWHERE = {"dory"}
+# In the code of a config's class: a key that goes before one of its own, (the key, the other) or (the other, the key).
+ASIDE = (
+    re.compile(r'self\.(\w+) = kwargs\.pop\(\s*"(\w+)",\s*self\.\1\b'),
+    re.compile(r'self\.(\w+) = \(?\s*kwargs\.pop\("(\w+)"\) if "\2" in kwargs else self\.\1\b'),
+    re.compile(r'\(\w+ := kwargs\.get\("(?P<other>\w+)"\)\) is not None:\s*self\.(?P<key>\w+) = \w+\n'),
+    re.compile(r'kwargs\.pop\("(?P<other>\w+)", None\)\s*self\.(?P<key>\w+) = self\.\w+ if (?P=other) is None else'),
+)
 # A spelling that a class reads after it has counted by the key: the type's own config here reads both.
 READ_LATER = {("switch_transformers", "num_hidden_layers")}
 
@@ -91,6 +99,20 @@ def unread_beside(cls: type[PreTrainedConfig]) -> list[str]:
     ]
 
 
+def read_aside(cls: type[PreTrainedConfig]) -> dict[str, str]:
+    """Other spellings of a class's keys, older files' mostly, that its code reads before the keys."""
+    found: dict[str, str] = {}
+    for one in reversed(cls.__mro__):
+        if one.__module__.startswith("transformers.models."):
+            text = inspect.getsource(one)
+            for pattern in ASIDE:
+                for match in pattern.finditer(text):
+                    named = match.groupdict()
+                    key, other = (named["key"], named["other"]) if named else (match[1], match[2])
+                    found[other] = key
+    return found
+
+
 def sizes_unless_said(parts: dict[str, str], fixed: dict[str, str]) -> list[list[object]]:
     """Wholes, and the sizes of their text model where its table says nothing, which have no default here: transformers
     saves a table without the values that are its class's own. Of a whole that takes any text model, each type's."""
@@ -136,11 +158,11 @@ def main() -> None:
         own = {f.name for f in fields(cls)}
         said = {
             other: key
-            for other, key in cls.attribute_map.items()
+            for other, key in [*sorted(cls.attribute_map.items()), *sorted(read_aside(cls).items())]
             if other not in own and other != key and (name, other) not in READ_LATER
         }
         if said:
-            keys.setdefault(json.dumps(said, sort_keys=True), []).append(name)
+            keys.setdefault(json.dumps(said), []).append(name)
         if name in READ_ELSEWHERE or "partial_rotary_factor" in code(cls):
             shares.append(name)
     spellings = [[names, json.loads(said)] for said, names in sorted(keys.items(), key=lambda one: one[1])]

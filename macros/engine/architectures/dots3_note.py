@@ -219,7 +219,7 @@ def default_layer_types(n_layers: int, wide: str) -> list[str]:
 
 def _sizes_of_windows(raw: Raw) -> Raw:
     """The keys of the layers with a window: as published, or those of `per_layer_config`, which lists only the
-    differences."""
+    differences, and beside which the published ones are not read."""
     is_saved, given = "per_layer_config" in raw, raw.pop("per_layer_config", None)
     of_layers = [dict(table) for table in map(tabled, (tabled(given) or {}).values()) if table]
     if any(table != of_layers[0] for table in of_layers):
@@ -233,9 +233,10 @@ def _sizes_of_windows(raw: Raw) -> Raw:
     if is_saved:
         table = of_layers[0] if of_layers else {}
         sizes = {f"swa_{name}": table.get(name, raw.get(name)) for name in (*OF_WINDOWS, "qk_rope_head_dim")}
+        raw = {**raw, **sizes}
     else:
-        sizes = {f"swa_{name}": value for name, value in OF_WINDOWS.items()}
-    raw = {name: value for name, value in {**sizes, **raw}.items() if value is not None}
+        raw = {f"swa_{name}": value for name, value in OF_WINDOWS.items()} | raw
+    raw = {name: value for name, value in raw.items() if value is not None}
     width, content = raw.pop("swa_head_dim", 256), raw.get("swa_qk_nope_head_dim")
     if "swa_qk_rope_head_dim" not in raw and isinstance(width, int) and isinstance(content, int):
         raw["swa_qk_rope_head_dim"] = width - content

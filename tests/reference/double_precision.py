@@ -1,4 +1,4 @@
-"""Golden logits again in double precision: `python -m tests.reference.in_double NAME ...`, from the repository.
+"""Golden logits again in double precision: `python -m tests.reference.double_precision NAME ...`, from the repository.
 
 For a checkpoint of tests/golden on whose small weights single precision itself is further off than the tests allow. Its
 weights stay as they are.
