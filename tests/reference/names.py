@@ -158,7 +158,7 @@ def main() -> None:
         own = {f.name for f in fields(cls)}
         said = {
             other: key
-            for other, key in [*sorted(cls.attribute_map.items()), *sorted(read_aside(cls).items())]
+            for other, key in [*sorted(read_aside(cls).items()), *sorted(cls.attribute_map.items())]
             if other not in own and other != key and (name, other) not in READ_LATER
         }
         if said:
