@@ -29,6 +29,7 @@ from .folded import Fold, drawn, fold
 from .model_files import Counted, ModelFiles
 from .predictions import Prediction, prediction_of, uncounted_modules
 from .preset_file import Extra, Preset, Published
+from .unread_there import unread_there
 
 # The warning about keys without a source by the maker.
 DEFAULT = "from the defaults of a class in transformers; the maker's own values were not read"
@@ -93,7 +94,8 @@ class Model:
     @property
     def read_otherwise(self) -> tuple[str, ...]:
         """A line for each key of the config with which transformers computes something else."""
-        return tuple(self.config.read_otherwise(self.raw))
+        foreign = unread_there(self.raw, self.config) if self.preset is None else ()
+        return (*self.config.read_otherwise(self.raw), *foreign)
 
     @property
     def unknown_format(self) -> str:

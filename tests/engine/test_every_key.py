@@ -13,6 +13,7 @@ from reference import TESTS, digest, drawn
 from reference.configs import PROMPT, configs
 from reference.conventions import CACHE, CACHE_OF_OTHERS, differences, kept
 
+from macros.catalogue import unread_there
 from macros.catalogue.presets import make
 from macros.engine.architectures import find
 from macros.engine.architectures.config import fields_of
@@ -164,3 +165,22 @@ def test_a_class_s_own_rotary_embedding_goes_before_a_base_beside_it():
     assert make("it", raw | {"rope_theta": 500.0}).config.rope.theta == 1_000_000
     table = {"rope_theta": 500.0, "original_max_position_embeddings": 16, "llama_4_scaling_beta": 0.1}
     assert make("it", raw | {"rope_parameters": table}).config.rope.scaling == "default"
+
+
+UNREAD = json.loads(unread_there.FILE.read_bytes())["types"]
+
+
+@pytest.mark.parametrize("model_type", UNREAD)
+def test_a_key_that_transformers_takes_no_notice_of_is_said(model_type):
+    """Whatever value changes the model here; one that changes nothing is not said."""
+    base = configs()[model_type]
+    fields = {name: k.field for k in fields_of(find(model_type).config) for name in (k.key, *k.also)}
+    as_it_is = make("it", base)
+    assert not any("ignores it" in line for line in as_it_is.read_otherwise)
+    for name in UNREAD[model_type]:
+        value = getattr(as_it_is.config, fields[name])
+        value = value if isinstance(value, bool) else int(value)
+        new = not value if isinstance(value, bool) else value * 2
+        (line,) = make("it", {**base, name: new}).read_otherwise
+        assert line.startswith(f"{name} = ") and "transformers 5.24.0 ignores it" in line
+        assert not make("it", {**base, name: value}).read_otherwise
