@@ -2,7 +2,7 @@
 // What is chosen stands in the address. Without this script every drawing stands there.
 
 const AT_A_TIME = 24 // cards that get their box between two frames
-const ON_A_PHONE = 17 // cards that a phone shows at first, and more at each press; as in the style sheet
+const ON_A_PHONE = 24 // cards that a phone shows at first, and more at each press; as in the style sheet
 const number = new Intl.NumberFormat("en")
 const plain = (/** @type {string?} */ s) =>
   (s ?? "")

@@ -66,13 +66,13 @@ def test_a_phone_shows_a_part_and_more_at_a_press(open_page, site):
     page = open_page(urljoin(site, "models/gallery/"), viewport={"width": 390, "height": 844})
     more = page.get_by_role("button", name="more of")
     more.wait_for()
-    assert shown(page).count() == 17 and page.evaluate("document.documentElement.scrollHeight") <= 12_000
+    assert shown(page).count() == 24 and page.evaluate("document.documentElement.scrollHeight") <= 12_000
     assert page.get_by_label("Find").is_visible() and page.get_by_label("Find").bounding_box()["y"] < 1200
     more.click()
-    assert shown(page).count() == 34 and page.evaluate("document.activeElement.closest('li') !== null")
+    assert shown(page).count() == 48 and page.evaluate("document.activeElement.closest('li') !== null")
     page.get_by_role("button", name="Filters").click()
     page.get_by_label("Year").select_option("2019")
-    assert 0 < shown(page).count() < 17 and not more.is_visible()
+    assert 0 < shown(page).count() < 24 and not more.is_visible()
     page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("button", name="Show all").click()
     page.wait_for_function("document.querySelectorAll('.ep-gallery > li:not([hidden])').length > 90")

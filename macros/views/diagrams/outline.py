@@ -47,6 +47,7 @@ SCALE = 2  # scale of the layout relative to the drawing, which keeps lines betw
 TITLE, LINE = 21, 20  # font sizes before scaling
 HEIGHT = {TITLE: 26, LINE: 24}
 PADDING, WIDEST, LEAST, STEP = 11, 290, 240, 20
+BESIDE = 130  # widest text of a box that has another one beside it above the layers, and least width of the box
 RADIUS = 15
 NEARLY = 0.9  # share of the parts of one title and kind
 MOST = 5  # lines below a title
@@ -347,8 +348,12 @@ class Line(NamedTuple):
 def drawn(outline: Outline) -> Drawn:
     """The layout of an outline."""
     places = [place for _, of_stack in outline.stacks for place in of_stack]
-    texts = [() if place.is_sum else tuple(_lines(place)) for place in places]
-    leaves = iter([_leaf(lines) for lines in texts])
+    beside = _beside(outline)
+    texts = [
+        () if place.is_sum else tuple(_lines(place, BESIDE if n in beside else WIDEST))
+        for n, place in enumerate(places)
+    ]
+    leaves = iter([_leaf(lines, BESIDE if n in beside else LEAST) for n, lines in enumerate(texts)])
     content: list[Leaf | Group] = []
     titles: list[str] = []
     for title, of_stack in outline.stacks:
@@ -404,19 +409,27 @@ def drawn(outline: Outline) -> Drawn:
     return Drawn(joined(body), round(layout.width) + 8, round(layout.height) + 8)
 
 
-def _lines(place: Spot) -> Iterator[Line]:
+def _beside(outline: Outline) -> frozenset[int]:
+    """The boxes that begin a drawing outside of layers, if there are several: they stand side by side."""
+    outside = [not title for title, spots in outline.stacks for _ in spots]
+    begun = {flow.target for flow in outline.flows}
+    first = frozenset(n for n, is_outside in enumerate(outside) if is_outside and n not in begun)
+    return first if len(first) > 1 else frozenset()
+
+
+def _lines(place: Spot, widest: int) -> Iterator[Line]:
     for part, n in place.parts:
         title = f"{part.title} × {n}" if n and len(place.parts) > 1 else part.title
-        for line in wrapped_lines(title, WIDEST, TITLE, BOLD):
+        for line in wrapped_lines(title, widest, TITLE, BOLD):
             yield Line(line, TITLE, not part.is_common)
         for said in part.lines:
-            for line in wrapped_lines(said, WIDEST, LINE, PLAIN):
+            for line in wrapped_lines(said, widest, LINE, PLAIN):
                 yield Line(line, LINE, not part.is_common)
 
 
-def _leaf(lines: tuple[Line, ...]) -> Leaf:
+def _leaf(lines: tuple[Line, ...], least: int) -> Leaf:
     if not lines:
         return Leaf(2 * RADIUS, 2 * RADIUS, True)
     widest = max(text_width(line.content, line.size, BOLD if line.size == TITLE else PLAIN) for line in lines)
-    width = max(LEAST, int(STEP * -(-(widest + 2 * PADDING) // STEP)))
+    width = max(least, int(STEP * -(-(widest + 2 * PADDING) // STEP)))
     return Leaf(width, sum(HEIGHT[line.size] for line in lines) + 2 * PADDING - 8)
