@@ -1,5 +1,6 @@
 """Each page that is read in order asks a newcomer's question, then shows its figure, and ends with questions."""
 
+import posixpath
 import re
 
 import pytest
@@ -53,3 +54,11 @@ def test_a_page_ends_with_questions(page):
     assert len(asked) >= LEAST_QUESTIONS, f"{page}: ask two or three questions at the end"
     assert asked[-1] > (1 - LAST) * len(said), f"{page}: the questions stand at the end"
     assert "ask_first(" in said, f"{page}: let one of them be predicted"
+
+
+@pytest.mark.parametrize("page", pages())
+def test_a_page_links_what_it_takes_for_granted(page):
+    """To another page of the three parts, before its first heading."""
+    linked = re.findall(r"\]\(([^)#]+\.md)", text(page).partition("\n## ")[0])
+    known = {posixpath.normpath(posixpath.join(posixpath.dirname(page), link)) for link in linked}
+    assert known & set(pages()) - {page}, f"{page}: link the page that explains what this one builds on"
