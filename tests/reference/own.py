@@ -1,17 +1,24 @@
 """A golden checkpoint of an architecture that no library has, from its author's own torch module.
 
     python -m tests.reference.own TYPE my_model.py:build
+    python -m tests.reference.own TYPE my_model.py:build --variants
+
+With `--variants` it writes no checkpoint: random variants of the small config are compared with the same module, and
+their lists of tensors go into `tests/golden/variants.json`. `build` raises where the author's code refuses a config.
 
 `build(config)` gets the type's small config from configs.json, as a dict, and returns a torch module that maps token
 ids [1 T] to logits [1 T V], as they are or as `.logits` of an object. Its parameters have the names by which the
-forward pass asks for them. Needs torch, and nothing else.
+forward pass asks for them. Needs torch, and nothing else; variants need transformers, too.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import random
 import sys
 import traceback
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -20,13 +27,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from macros.catalogue.presets import REFERENCE_LOGITS, Model, make
+from macros.engine.architectures import find
+from macros.engine.architectures.config import fields_of
 from macros.engine.errors import Problem
 from macros.engine.forward import logits
 from macros.engine.loaded import Arrays
 from macros.engine.rules import ShapeError
 from macros.engine.steps import Role
 
-from . import TESTS, TOLERANCE, Blocks
+from . import TESTS, TOLERANCE, Blocks, digest
 from .configs import PROMPT
 
 if TYPE_CHECKING:
@@ -250,18 +259,72 @@ def listed(model_type: str) -> None:
         REFERENCE_LOGITS.write_text("\n".join(lines) + "\n", "utf-8")
 
 
+def held(model: Model, module: torch.nn.Module, where: str):
+    """A text, the module's logits and what its modules passed on, and the tensors that it holds."""
+    import torch
+
+    vocab_size = int(model.config.vocab_size)
+    ids = torch.randint(0, vocab_size, (1, PROMPT), generator=torch.Generator().manual_seed(SEED))
+    out, passed = run(module, where, ids, vocab_size)
+    asked = dict(model.counts.tensors(model.counts.buffers))
+    has = dict(module.named_parameters()) | {name: b for name, b in module.named_buffers() if name in asked}
+    return ids, out, passed, {name: tensor.detach().numpy().copy() for name, tensor in has.items()}
+
+
+def changes(number: int, config: dict[str, Any], flags: Mapping[str, bool]) -> dict[str, Any]:
+    """One to three keys of a small config with other values, inside of a table too."""
+    from .variants import another
+
+    rng = random.Random(f"{config['model_type']} {number}")
+    values = {name: value for name, value in {**flags, **config}.items() if not name.endswith("_type")}
+    new = {}
+    for name in rng.sample(sorted(values), rng.choice((1, 1, 2, 3))):
+        if isinstance(value := values[name], dict):
+            inner = rng.choice([key for key in sorted(value) if value[key] is not None])
+            new[name] = value | {inner: another(rng, inner, value[inner])}
+        else:
+            new[name] = another(rng, name, value)
+    return {name: value for name, value in new.items() if value != values[name]}
+
+
+def variants(model_type: str, where: str) -> None:
+    """Compare random variants of the small config, and write down what each has. Ends the program if one differs."""
+    from .variants import FILE, LEAST, MOST, written
+
+    config, compares, count = own_config(model_type), {}, Counter[str]()
+    flags = {k.key: k.default for k in fields_of(find(model_type).config) if k.key and isinstance(k.default, bool)}
+    for number in range(MOST):
+        new = changes(number, config, flags)
+        if len(compares) == LEAST or not new or (said := json.dumps(new, sort_keys=True)) in compares:
+            continue
+        try:
+            module = built(where, config | new)
+            ours = make(model_type, config | new)
+            ids, out, passed, stored = held(ours, module, where)
+        except Problem as problem:
+            print(f"{new}: {problem}")
+            count["refused here or there"] += 1
+            continue
+        try:
+            compared(ours, where, stored, ids[0].numpy(), out, passed)
+        except Problem:  # rounding of single precision, if it is not so in double
+            ids, out, passed, stored = held(ours, module.double(), where)
+            compared(ours, where, stored, ids[0].numpy(), out, passed)
+        listed = {name: tuple(map(int, shape)) for name, shape in ours.counts.tensors()}
+        compares[said] = [new, sum(map(math.prod, listed.values())), digest(listed)]
+        count["the same"] += 1
+    print(f"{model_type}: {dict(count)}")
+    FILE.write_text(written(json.loads(FILE.read_bytes()) | {model_type: list(compares.values())}), "utf-8")
+
+
 def main(model_type: str, where: str) -> None:
     config = own_config(model_type)
     ours = own_model(model_type, config)
     model = built(where, config)
     import torch
 
-    vocab_size = int(ours.config.vocab_size)
-    ids = torch.randint(0, vocab_size, (1, PROMPT), generator=torch.Generator().manual_seed(SEED))
-    out, passed = run(model, where, ids, vocab_size)
+    ids, out, passed, stored = held(ours, model, where)
     asked = dict(ours.counts.tensors(ours.counts.buffers))
-    held = dict(model.named_parameters()) | {name: b for name, b in model.named_buffers() if name in asked}
-    stored = {name: tensor.detach().numpy().copy() for name, tensor in held.items()}
     off, paired = compared(ours, where, stored, ids[0].numpy(), out, passed)
     print(f"{model_type}: {off:.1e}")
     told = {"config_json": json.dumps(config), "meta_json": json.dumps({"seed": SEED, "torch": torch.__version__})}
@@ -273,9 +336,9 @@ def main(model_type: str, where: str) -> None:
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
-        sys.exit("usage: python -m tests.reference.own TYPE my_model.py:build")
+    if len(sys.argv) not in (3, 4) or sys.argv[3:] not in ([], ["--variants"]):
+        sys.exit("usage: python -m tests.reference.own TYPE my_model.py:build [--variants]")
     try:
-        main(*sys.argv[1:])
+        (variants if sys.argv[3:] else main)(*sys.argv[1:3])
     except Problem as problem:
         sys.exit(str(problem))
