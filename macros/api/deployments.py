@@ -196,6 +196,7 @@ def served_by(
         version,
         model.longest_context[0] or 0,
         _draft(values, is_needed=engine != "sglang"),
+        model.counts.formats,
     )
     if host_bytes is not None:
         if deployment.host is None:

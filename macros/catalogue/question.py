@@ -15,6 +15,7 @@ MOST_WORDS = 6  # of a phrase
 BETWEEN = ("of", "to", "is", "at", "a", "an")  # a value and what it counts
 BEHIND = ("rank", "gpu_layers")  # values that stand behind their words alone: `rank 16`
 CURRENCIES = "$€£¥"
+FULL = "full context"  # the name of a context that is no number
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
 PLAIN = ("int4", "int8")  # formats of which others are kinds
 OF_CACHE = ("cache_bytes", "cache_bytes_per_token")
@@ -64,6 +65,8 @@ class Reading:
         self.machines.count_after()
         self._read_changes()
         self._read_context()
+        if said.context is not None:  # `a full context window of 128k`
+            said.unused = [one for one in said.unused if self.grammar.find("unused", key_of(one), 2) != FULL]
         said.is_against = bool(self._all("against", False))
         said.is_fitting = bool(self._all("fitting", False))
         said.is_of_machine = bool(self._all("of_machines", False))
@@ -227,8 +230,10 @@ class Reading:
                 before -= 1
             is_cache = self.has(after, "cache", "kvcache") or (self.has(after, "kv") and self.has(after + 1, "cache"))
             is_cache = is_cache or self.has(before, "cache", "kvcache") or self.has(before, "kv")
-            if is_cache and kind in caches:
+            is_kv = self.has(after, "kv") and not self.has(after + 1, "cache", "head", "heads")  # `q4_0 kv`
+            if (is_cache or is_kv) and kind in caches:
                 said.cache = kind
+                self.use(after, after + 1 if is_kv else after)
             elif name not in formats:
                 formats.append(name)
         if not self._all("against", False):
@@ -372,10 +377,13 @@ class Reading:
     def _read_figure(self) -> None:
         """The figure or size asked for: the longest phrase outside names of tensors: `mlp.experts.gate_proj`."""
         best, named = 0, [(start, end) for start, end in self._tensors() if "." in self.question[start:end].strip(".")]
+        is_of_memory = any(name == "device_bytes" for _, name, _ in self._all("figure", False))
         for kind in ("figure", "size"):
             for start, name, n in self._all(kind, False):
                 if any(first <= self.tokens[start].start < last for first, last in named):
                     continue
+                if name == "context" and self.said.context is not None and is_of_memory:
+                    continue  # the unit of a value: `vram with 120k context`
                 length = len(joined(self.tokens[start : start + n]))
                 if length > best:
                     best = length

@@ -41,6 +41,7 @@ class Asked(NamedTuple):
     batch: int
     devices: int
     changes: list[tuple[str, str, int]]
+    engine: str | None = None
 
 
 class Lead(NamedTuple):
@@ -68,7 +69,8 @@ def note_of(meaning: Meaning) -> str:
     """The corrections and the values that were not used."""
     said = [f"Read as {meant} for “{typed}”." for typed, meant in meaning.corrected]
     said += [f"{typed} has the shapes of {title}." for typed, title in meaning.alike]
-    said += [f"{typed} names several models, and {title} is taken: add a generation." for typed, title in meaning.vague]
+    add = "a size" if meaning.sizes else "a generation"
+    said += [f"{typed} names several models, and {title} is taken: add {add}." for typed, title in meaning.vague]
     said += [meaning.why_on] if meaning.why_on and not meaning.absent else []
     unused = [*meaning.unused, *meaning.left_out]
     said += [f"Not used: {', '.join(unused)}."] if unused else []
@@ -364,7 +366,8 @@ class _OfModel:
         """A figure of the model alone, derived on its page."""
         said = self.said
         is_of_format = said.format is not None and not said.is_reason  # `why does gpt-oss use mxfp4`
-        what = said.figure if said.figure and not is_length else "weight_bytes" if is_of_format else None
+        of_format = ("device_bytes" if said.context or said.cache else "weight_bytes") if is_of_format else None
+        what = said.figure if said.figure and not is_length else of_format
         if what is None:
             return self._lead(self.what_if, self.named, self._computed("cache_bytes")) if said.context else []
         is_file = said.format is not None and (what == "size" or (what == "device_bytes" and not said.context))
@@ -387,6 +390,7 @@ class _OfModel:
             said.batch or 1,
             said.devices or 1,
             self.keys,
+            said.engine,
         )
 
     def _lead(self, address: str | None, title: str, asked: Asked | None = None) -> list[Lead]:

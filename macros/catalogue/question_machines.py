@@ -99,6 +99,7 @@ class Machines:
             is_unit = end + 1 < len(r.tokens) and r.tokens[end + 1].text in MEMORY
             if number is not None and number.suffix == "" and number.digits < 100 and not is_unit:
                 end += 1
+            self.count_before(start)
             self._is_other(start, end)
             return
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from .question_names import Absent, Entry, Named, is_before, is_member, is_version, slug_of
+from .question_names import Absent, Entry, Named, is_before, is_date, is_member, is_version, likeness, slug_of
 from .question_words import Token, chunks_of, in_one_piece, is_near, is_size, number_of, parameters_of, tokens_of
 
 if TYPE_CHECKING:
@@ -149,6 +149,8 @@ class Models:
                 if all(other.record != one.record for other in found):
                     found.append(one)
                     written = question[tokens[start].start : tokens[end - 1].end]
+                    said.vague += [(written, one.title)] if one.is_one_of_several else []
+                    self._leave_version(question, tokens, gone, start, said)
                     typed[one.record] = [token.text for token in tokens[start:end] if token.text not in self.noise]
             elif one is not None:
                 absent.append(one)
@@ -163,9 +165,20 @@ class Models:
         if len(found) == 1 and not found[0].is_sure:
             words = typed[found[0].record]
             said.sizes = self._sizes_of(words)
-            if not said.sizes and len(words) == 1:
+            if said.is_training or (not said.sizes and len(words) == 1):
                 said.vague.append((written, found[0].title))
         return self._of_like_sizes(found, typed), absent
+
+    def _leave_version(self, question: str, tokens: Sequence[Token], gone: list[bool], end: int, said: Any) -> None:
+        """Name as not used the version of another model before a name: `Rombos v2.6 qwen 14b`."""
+        start = end - 1
+        if start < 0 or gone[start] or tokens[start].text[:1] != "v" or not is_version(tokens[start].text):
+            return
+        while start > 0 and not gone[start - 1] and not self._is_known(tokens[start - 1].text):
+            start -= 1
+        said.unused.append(question[tokens[start].start : tokens[end - 1].end])
+        for n in range(start, end):
+            gone[n] = True
 
     def _read_more_sizes(
         self, question: str, tokens: Sequence[Token], gone: list[bool], start: int, end: int, found: list[Named]
@@ -287,7 +300,10 @@ class Models:
                 break  # of `qwen3 8b, 14b` another model
             is_sized = is_size(text) and not has_size
             has_version = is_version(text) and not has_size and self._may_be_version(text, tokens, start, end, words)
-            if not (is_of_names or is_sized or has_version or text in self.noise or text in self.qualifiers):
+            is_next = not has_size and end + 1 < len(tokens) and not gone[end + 1] and is_size(tokens[end + 1].text)
+            is_unknown = is_next and (is_bare and is_date(text) or text.isalpha() and not self._is_known(text))
+            is_more = is_of_names or is_sized or has_version or is_unknown  # `small 2409 22b`, `aya expanse 32b`
+            if not (is_more or text in self.noise or text in self.qualifiers):
                 break
             has_size = has_size or is_size(text)
             end += 1
@@ -388,11 +404,12 @@ class Models:
                     best = entry if is_before(entry.place, best.place) else best
         if best is None:
             return None
-        return self._as_named(best, least == 0 or several == 0 or any(map(is_size, asked)))
+        is_sized = any(map(is_size, asked))
+        return self._as_named(best, least == 0 or several == 0 or is_sized, least > 0 and several > 0 and is_sized)
 
-    def _as_named(self, entry: Entry, is_sure: bool) -> Named:
+    def _as_named(self, entry: Entry, is_sure: bool, is_one_of_several: bool = False) -> Named:
         address, title = self.records[entry.record]
-        return Named(entry.record, slug_of(address), title, address, entry.place >= 0, is_sure)
+        return Named(entry.record, slug_of(address), title, address, entry.place >= 0, is_sure, is_one_of_several)
 
     def _of_like_sizes(self, found: list[Named], typed: Mapping[int, Sequence[str]]) -> list[Named]:
         """Two models, where one or both are only families, as two models of similar size: the newest and largest
@@ -450,7 +467,7 @@ class Models:
         size = max([0, *[parameters_of(word) for word in asked]])
         best: list[tuple[bool, int, Fraction, int, Entry]] = []
         for entry in self.entries:
-            shared = max([sum([_likeness(word, name) for word in asked]) for name in entry.names if name])
+            shared = max([sum([likeness(word, name) for word in asked]) for name in entry.names if name])
             if any(word in name for name in entry.names for word in words[:1]):
                 is_later = not any(name[:1] == words[:1] for name in entry.names)
                 sizes = sorted([size, self.sizes[entry.record]])
@@ -481,10 +498,3 @@ class Models:
                     gone[n] = True
                 return [Absent(question[token.start : tokens[end - 1].end], "", [])]
         return []
-
-
-def _likeness(word: str, name: Sequence[str]) -> int:
-    """How much a word of a name counts for another name: a size less than other words, `3` for `3.1` less than `3`."""
-    if word in name:
-        return 1 if is_size(word) else 2
-    return 1 if word.isdigit() and any(other.startswith(f"{word}.") for other in name) else 0

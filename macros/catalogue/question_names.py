@@ -9,8 +9,8 @@ from .question_words import is_size, number_of
 
 
 class Named(NamedTuple):
-    """A model of a question: its number, slug, title and page; whether a tool can start from it, and
-    whether the question names this very model, not only its family."""
+    """A model of a question: its number, slug, title and page; whether a tool can start from it, whether the question
+    names this very model, not only its family, and whether the words name others just as well."""
 
     record: int
     slug: str
@@ -18,6 +18,7 @@ class Named(NamedTuple):
     page: str
     is_listed: bool
     is_sure: bool
+    is_one_of_several: bool = False
 
 
 class Absent(NamedTuple):
@@ -58,3 +59,15 @@ def slug_of(address: str) -> str:
     """The slug of a model's page: `models/qwen/qwen3-8b/` -> `qwen3-8b`."""
     parts = [part for part in address.split("/") if part]
     return parts[-1].removesuffix(".html") if parts else ""
+
+
+def is_date(text: str) -> bool:
+    """Whether a number may be a year and a month: `2409`."""
+    return len(text) == 4 and text.isdigit() and text[:1] == "2" and 1 <= int(text[2:]) <= 12
+
+
+def likeness(word: str, name: Sequence[str]) -> int:
+    """How much a word of a name counts for another name: a size less than other words, `3` for `3.1` less than `3`."""
+    if word in name:
+        return 1 if is_size(word) else 2
+    return 1 if word.isdigit() and any(other.startswith(f"{word}.") for other in name) else 0

@@ -17,6 +17,10 @@ from .runs import left_out
 
 SHORTEST = 10_000  # from here on a number is also written short
 OF_TIME = ("tokens_per_second", "devices_needed")  # need a machine
+OF_FILES = ("Ollama",)  # whose files are in a format of their own unless a tag names another
+USUAL_OF_FILES = "Q4_K_M"
+KEPT = ("mxfp4",)  # published formats that its files keep
+RUN_BY = {"Ollama": "llama.cpp"}  # by whose table of formats an engine goes
 USUAL_MACHINE = "h100"  # of a question about time that names none
 SIZES = {
     "n_layers": "layers",
@@ -65,7 +69,7 @@ def answered(
         asked.devices,
         machine.accelerator if machine else None,
     )
-    answering = _Answering(name, counts, given, machine, writing)
+    answering = _Answering(name, counts, given, machine, writing, asked)
     answer = answering.of_fit() if not asked.what and machine else answering.of_figure(asked.what or "total")
     is_beyond = longest and given.tokens > longest and answering.at in f"{answer.title} {answer.said}"
     if not is_beyond:
@@ -101,8 +105,13 @@ def _of_size(size: str, name: str, counts: Counts, config: Config, longest: int 
 class _Answering:
     """The figures of a model under the conditions of a question."""
 
-    def __init__(self, name: str, counts: Counts, given: Conditions, machine: Machine | None, writing: Writing) -> None:
+    def __init__(
+        self, name: str, counts: Counts, given: Conditions, machine: Machine | None, writing: Writing, asked: Any
+    ) -> None:
         self.name, self.counts, self.costs, self.given = name, counts, costs_of(counts), given
+        engine: str = asked.engine or ""
+        self.engine = RUN_BY.get(engine, engine)
+        self.is_of_files = asked.engine in OF_FILES and not asked.format
         self.machine, self.writing = machine, writing
         self.phrase = counts.formats.phrase(given.format)
         sequences = f"{given.batch:,} × " if given.batch > 1 else ""
@@ -128,14 +137,14 @@ class _Answering:
         does = "fits" if needed <= size else "does not fit"
         title = f"{self.name} {self.phrase}: {self.bytes('weight_bytes')} of weights; {does} on {self.place}"
         said = f"{written(needed)} in total with {self.at}{', on each device' if given.devices > 1 else ''}: "
-        strange = left_out(given.format, machine.accelerator, "", self.costs.published)
+        strange = left_out(given.format, machine.accelerator, self.engine, self.costs.published)
         if needed <= size:
             longest = self.costs.largest_context(size, given)
             room = "" if longest is None else f" The longest context that fits is {longest:,} tokens."
             said += f"{written(size - needed)} left.{room}"
             if not strange:
                 return Answer(title, said)
-            format = chosen(self.costs, BEST, given, size)
+            format = chosen(self.costs, BEST, given, size, self.engine)
             return Answer(title, f"{said} {strange}{self._fits_in(format)}", format)
         said += f"{written(needed - size)} too much."
         if strange:
@@ -143,7 +152,7 @@ class _Answering:
         least = self.costs.devices.least_split(given, size)
         if least and least.devices > 1:
             said += f" It takes {least.devices:,} of them."
-        format = chosen(self.costs, BEST, given, size)
+        format = chosen(self.costs, BEST, given, size, self.engine)
         return Answer(title, said + self._fits_in(format), format)
 
     def _fits_in(self, format: str | None) -> str:
@@ -175,11 +184,21 @@ class _Answering:
             return Answer(f"{name}: {self.bytes(what)} of KV cache with {self.at}", said)
         if what == "weight_bytes":
             said = f"{value(counts, self.given) or 0:,} bytes for {total} parameters."
-            return Answer(f"{name}: {self.bytes(what)} of weights {self.phrase}", said)
+            return self._of_file(what, Answer(f"{name}: {self.bytes(what)} of weights {self.phrase}", said))
         if what == "decode_flops":
             n = self.writing.flops(int(value(counts, self.given) or 0))
             return Answer(f"{name}: {n} per generated token", f"With {self.at}; a multiply-add counts as 2.")
         return self._of_machine(what)
+
+    def _of_file(self, what: str, answer: Answer) -> Answer:
+        """The figure in the usual format of an engine’s files, and in the published one, unless they keep that."""
+        kept = [name for name in self.costs.published if name in KEPT]
+        if not self.is_of_files or kept:
+            return answer
+        value, holds = FIGURES[what].of, "memory" if what == "device_bytes" else "weights"
+        taken = self.writing.bytes(int(value(self.counts, self.given.in_format(USUAL_OF_FILES)) or 0))
+        title = f"{self.name} in {USUAL_OF_FILES}, Ollama’s usual format: {taken} of {holds}"
+        return Answer(title, f"{self.bytes(what)} {self.phrase}. A tag may name another format.")
 
     def _of_machine(self, what: str) -> Answer:
         """A figure that depends on a machine, or the memory that one must have."""
@@ -187,7 +206,7 @@ class _Answering:
         if what == "device_bytes":
             weights, cache = self.bytes("weight_bytes"), self.bytes("cache_bytes")
             said = f"{weights} of weights, {cache} of KV cache with {self.at}; the rest is for the largest operation."
-            return Answer(f"{name} {self.phrase}: {self.bytes(what)} of memory", said)
+            return self._of_file(what, Answer(f"{name} {self.phrase}: {self.bytes(what)} of memory", said))
         if machine is None or machine.accelerator is None:
             said = "A memory size alone gives no time: name an accelerator."
             return Answer(f"{name}: {FIGURES[what].title}", said)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from ..engine.errors import Problem, nearest, shorten
 from .conditions import Conditions
@@ -12,6 +13,9 @@ from .costs import Costs
 from .deployments import Card, Deployment
 from .engine_options import Option, Value, read, switch, whole
 from .runs import left_out
+
+if TYPE_CHECKING:
+    from .weight_formats import WeightFormats
 
 ENGINES = ("vllm", "sglang", "llama.cpp", "ollama", "tensorrt-llm")
 FRAMEWORKS = ("megatron", "deepspeed", "torchtitan")  # of training, by the same means
@@ -124,19 +128,53 @@ def deploy(
     version: str = "",
     longest: int = 0,
     draft: Costs | None = None,
+    formats: WeightFormats | None = None,
 ) -> Deployment:
-    """An engine with these options on these devices, with a word about a context that the model was not made for, and
-    about a format that the engine does not run there. Raises `Problem`."""
+    """An engine with these options on these devices, with a word about a context that the model was not made for, about
+    a format that the engine does not run there, and, given the model's formats, about one that fits where the asked one
+    does not. Raises `Problem`."""
     answer = _deploy(engine, costs, given, values, cards, version, longest, draft)
     if not version and engine in TITLES:  # the table is of the newest versions
         runs = "llama.cpp" if engine == "ollama" else TITLES[engine]
         strange = [said for card in cards if (said := left_out(given.format, card, runs, costs.published))]
         answer = replace(answer, notes=(*dict.fromkeys(strange), *answer.notes)) if strange else answer
+        if cards and answer.is_known and (strange or not answer.is_enough):
+            said = _instead(engine, costs, formats, given, values, cards, longest, draft)
+            answer = replace(answer, advice=(*answer.advice, said)) if said else answer
     tokens = _tokens_of_a_request(engine, values)
     if engine in FRAMEWORKS or not longest or tokens <= longest:
         return answer
     beyond = f"{tokens:,} tokens per request: the model was made for {longest:,}. {BEYOND[engine]}"
     return replace(answer, notes=(beyond, *answer.notes))
+
+
+def _instead(
+    engine: str,
+    costs: Costs,
+    formats: WeightFormats | None,
+    given: Conditions,
+    values: Mapping[str, Value],
+    cards: Sequence[Card],
+    longest: int,
+    draft: Costs | None,
+) -> str:
+    """The first format of the ladder that the engine runs on these devices and that is certain to fit with the same
+    options; empty if none is."""
+    from .fitting import LADDER
+
+    runs, room = "llama.cpp" if engine == "ollama" else TITLES[engine], sum(card.free_bytes for card in cards)
+    for format in LADDER if formats is not None else ():
+        if format == given.format or not costs.is_there(format) or costs.weight_bytes(format) > room:
+            continue
+        if any(left_out(format, card, runs, costs.published) for card in cards):
+            continue
+        try:
+            there = _deploy(engine, costs, given.in_format(format), values, cards, "", longest, draft)
+        except Problem:
+            continue  # a format that this engine does not serve
+        if there.is_enough and formats is not None:
+            return f"{formats.phrase(format).removeprefix('in ')} fits with the same options."
+    return ""
 
 
 def _tokens_of_a_request(engine: str, values: Mapping[str, Value]) -> int:

@@ -70,12 +70,12 @@ def holds(sized: Sized, given: Conditions, memory_bytes: int) -> bool:
     return terms is not None and sum(terms.values()) <= memory_bytes
 
 
-def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int) -> str | None:
-    """The requested format or, for `BEST`, the first of the ladder that fits and that an engine runs on the machine;
-    None if none does."""
+def chosen(sized: Sized, weights: str, given: Conditions, memory_bytes: int, engine: str = "") -> str | None:
+    """The requested format or, for `BEST`, the first of the ladder that fits and that an engine, or the one that is
+    named, runs on the machine; None if none does."""
     for format in LADDER if weights == BEST else (weights,):
         if holds(sized, given.in_format(format), memory_bytes):
-            if weights != BEST or not left_out(format, given.accelerator, "", sized.published):
+            if weights != BEST or not left_out(format, given.accelerator, engine, sized.published):
                 return format
     return None
 

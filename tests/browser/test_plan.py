@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 from dataclasses import replace
-from urllib.parse import parse_qs, urljoin, urlsplit
+from urllib.parse import parse_qs, quote, urljoin, urlsplit
 
 import pytest
 from chromium import accessibility, ignored, overflow
@@ -505,6 +505,11 @@ def test_an_engines_answer_adds_the_best_format_that_it_serves_there(tool):
     assert best.startswith("int4 fits, with up to ")
     page = tool("?task=engine&model=llama3.3-70b&engine=vllm&on=h100&context=8192")
     assert best in answer(page)
+    for engine, options in (("sglang", ""), ("ollama", ""), ("tensorrt-llm", ""), ("vllm", "--max-num-seqs 8")):
+        served = fits("llama3.3-70b", "h100", context=8192, engine=engine, options=options)
+        (best,) = [one for one in served.deployment.advice if one.endswith(" fits with the same options.")]
+        page = tool(f"?task=engine&model=llama3.3-70b&engine={engine}&on=h100&context=8192&options={quote(options)}")
+        assert best in answer(page), engine
     page = tool("?task=devices&model=llama3.3-70b&on=rtx-3090&devices=2&context=8192&batch=1")
     assert fits("llama3.3-70b", "rtx-3090", devices=2, context=8192).best in answer(page)
 

@@ -158,6 +158,22 @@ def test_a_name_without_a_generation_is_answered_with_a_word_about_it():
     assert read("two t4").models == []
 
 
+def test_a_name_and_a_size_that_several_generations_have_are_answered_with_a_word_about_it():
+    """Also where a training run opens; a name of one model alone has none."""
+    for question, add in (
+        ("llama 70b on 4 l40s", "a generation"),
+        ("qwen 32b 24gb", "a generation"),
+        ("full finetune mistral 7b", "a generation"),
+        ("lora target modules llama", "a size"),
+    ):
+        ((typed, title),) = read(question).vague
+        assert typed in question and leads(read(question), grammar())[0].note == (
+            f"{typed} names several models, and {title} is taken: add {add}."
+        )
+    for question in ("llama 3.1 70b on 4 l40s", "qwen3 8b finetune", "gpt-oss-120b", "deepseek v3 0324 on h200"):
+        assert read(question).vague == [], question
+
+
 def test_why_opens_no_tool_for_a_format():
     assert leads(read("why does gpt-oss use mxfp4"), grammar()) == []
 

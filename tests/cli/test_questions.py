@@ -62,6 +62,24 @@ def test_a_speed_is_said_only_where_the_model_fits(run):
     assert "at most" in out.partition("\n")[0]
 
 
+def test_an_engine_is_offered_only_formats_that_it_runs(run):
+    """TensorRT-LLM reads no GGUF file, and vLLM neither; llama.cpp reads nothing else of few bits."""
+    line = "llama 3.1 405b fp8 8 h100 batch 64"
+    assert " Q6_K fits on 8 × H100 SXM" in run(f"ask {line}")[1]
+    for engine, format in (("trt-llm", "int4"), ("vllm", "int4"), ("llama.cpp", "Q6_K"), ("ollama", "Q6_K")):
+        assert f" {format} fits on 8 × H100 SXM" in run(f"ask {engine} {line}")[1], engine
+    assert "llama.cpp does not run fp8 on H100 SXM" in run(f"ask ollama {line}")[1]
+
+
+def test_ollamas_memory_is_that_of_its_usual_files_unless_they_keep_the_published_format(run):
+    said = run("ask ollama deepseek r1 how much ram")[1]
+    assert said.startswith("DeepSeek-V3 in Q4_K_M, Ollama’s usual format: 405 GB of memory")
+    assert "674 GB as published (linear layers in fp8" in said
+    assert run("ask deepseek r1 how much ram")[1].startswith("DeepSeek-V3 as published")
+    assert run("ask ollama gpt-oss 20b how much ram")[1].startswith("gpt-oss-20b as published (experts in mxfp4")
+    assert run("ask ollama qwen3 8b q8_0 how much ram")[1].startswith("Qwen3 8B in Q8_0: ")
+
+
 def test_a_family_of_several_sizes_has_a_line_for_each_or_one_that_all_share(run):
     def titles(question):
         return [one["title"] for one in json.loads(run(f"ask {question} --format json")[1])["answers"]]

@@ -20,6 +20,8 @@ from macros.api.fits import fits
 from macros.cli.commands import engine_words
 from macros.counting import deploying, llama_cpp, ollama, sglang, tensorrt_llm, vllm
 from macros.counting.engine_options import SWITCH, Option
+from macros.counting.fitting import LADDER
+from macros.counting.runs import left_out
 from macros.engine.errors import Problem
 
 FILE = Path(__file__).parent / "engine_options.jsonl"
@@ -373,6 +375,39 @@ def test_what_is_said_to_be_enough_is_enough():
             if step:
                 more = f"{name} {int(value) + step}" if name.startswith("-") else f"{name}={int(value) + step}"
                 assert not answer(f"{call} {more}").is_enough, one
+
+
+INSTEAD = " fits with the same options."
+
+
+@pytest.mark.parametrize(
+    "engine, options, devices",
+    [("vllm", "--max-model-len 8192", 2), ("sglang", "", 1), ("sglang", "--context-length 8192", 2), ("ollama", "", 1)]
+    + [("tensorrt-llm", "", 1), ("llama.cpp", "--ctx-size 8192", 2)],
+)
+def test_the_best_format_that_fits_is_named_where_the_asked_one_does_not(engine, options, devices):
+    """The one that is named fits, and those before it in the ladder do not, or the engine does not run them there."""
+
+    def served(format):
+        return fits(
+            "llama3.1-70b", "h100" if devices == 1 else "rtx-a6000", engine=engine, options=options, weights=format,
+            devices=devices,
+        )  # fmt: skip
+
+    (said,) = [one for one in served(None).deployment.advice if one.endswith(INSTEAD)]
+    format = said.removesuffix(INSTEAD)
+    assert served(format) and not [one for one in served(format).deployment.advice if INSTEAD in one]
+    runs = "llama.cpp" if engine == "ollama" else deploying.TITLES[engine]
+    there = served(None).cards[0]
+    for before in LADDER[1 : LADDER.index(format)]:
+        assert left_out(before, there, runs) or not served(before), before
+
+
+def test_no_format_is_named_for_an_older_version_or_without_a_device():
+    """The table of formats is of the newest versions."""
+    for version, on in (("0.5.4", "h100"), ("", None)):
+        said = fits("llama3.1-70b", on, engine="sglang", version=version).deployment.advice
+        assert not [one for one in said if INSTEAD in one]
 
 
 def test_a_pool_that_holds_no_request_is_no_fit():

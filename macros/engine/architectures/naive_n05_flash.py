@@ -58,6 +58,8 @@ class NaiveN05Flash(MiMoV2Flash):
     index_head_dim: Size = key("index_head_dim")
     index_n_kv_heads: Literal[1] = key("index_n_kv_heads", 1)
     index_topk: Size = key("index_top_k")
+    # head: the maker's class has one of its own, whatever its config says
+    tied: Literal[False] = key("tie_word_embeddings", False)
 
     ignored = MiMoV2Flash.ignored | {"indexer_activation_dtype"}
 

@@ -2,6 +2,7 @@
 
 import { loadGguf } from "../../conditions.mjs"
 import { M } from "../../engine/base.mjs"
+import { loadRuns } from "../runs.mjs"
 import { bytes, exact, grouped, oneListed, py, total } from "./fields.mjs"
 
 /** @type {Record<string, string[]>} the scripts of each engine's rules */
@@ -39,17 +40,19 @@ export async function counted({ state, model, given, on, site }) {
           kind: on.accelerator?.kind ?? "GPU",
         }),
       ]
-  const longest = model.raw.read("max_position_embeddings", 0n)
-  return deploy(
-    state.engine,
-    model.costs,
-    given,
-    values,
-    cards,
-    state.version,
-    typeof longest === "bigint" ? longest : 0n,
-    await draftIn(values, state.engine, site),
-  )
+  const longest = model.raw.read("max_position_embeddings", 0n),
+    length = typeof longest === "bigint" ? longest : 0n,
+    draft = await draftIn(values, state.engine, site),
+    deployed = (/** @type {Engine.WeightFormats?} */ formats) =>
+      deploy(state.engine, model.costs, given, values, cards, state.version, length, draft, formats)
+  const one = deployed(null),
+    runs = state.engine === "ollama" ? "llama.cpp" : M["counting.deploying"].TITLES.read(state.engine),
+    { published } = model.costs,
+    isStrange = [...cards].some(card => M["counting.runs"].left_out(given.format, card, runs, published))
+  if ((one.is_enough && !isStrange) || state.version) return one
+  // The format that fits instead takes the tables of all formats.
+  await Promise.all([loadRuns(on.accelerator, true), loadGguf(), script("fitting")])
+  return deployed(model.counts.formats)
 }
 
 /**
