@@ -165,7 +165,7 @@ function measured(cell) {
   if (given !== undefined) return given === "" ? null : isNaN(Number(given)) ? undefined : [Number(given), 0]
   const said = words(cell)
   if (/^(–|none|—)?$/.test(said)) return null
-  const [, digits, unit] = said.match(/^<?([−-]?[\d,]*\.?\d+)( ?[A-Za-zµ%]*)/) ?? []
+  const [, digits, unit] = said.match(/^<?([−-]?[\d,]*\.?\d+(?:e[+-]\d+)?)( ?[A-Za-zµ%]*)/) ?? []
   const kind =
     digits === undefined
       ? -1
@@ -197,13 +197,16 @@ function runs(table) {
   return all
 }
 
-function sortable(/** @type {HTMLTableElement} */ table) {
-  const headings = [...(table.tHead?.rows[0]?.cells ?? [])]
-  if (!headings.length || table.tHead?.rows.length !== 1) return
+/** Gives the headings that sort their buttons; once more for columns that have got figures since. */
+export function sortable(/** @type {HTMLTableElement} */ table) {
+  const headings = [...(table.tHead?.rows[0]?.cells ?? [])],
+    has = headings.map(th => th.querySelector(":scope > button") !== null)
+  if (has.every(Boolean) || table.tHead?.rows.length !== 1) return
   const given = runs(table),
     rows = given.flat()
   if (!given.some(run => run.length > 2)) return
-  const isOfNumbers = headings.map((th, i) => {
+  const isOfNumbers = headings.map((_, i) => {
+    if (has[i]) return true
     let n = 0
     /** @type {number | undefined} */
     let kind
@@ -217,7 +220,7 @@ function sortable(/** @type {HTMLTableElement} */ table) {
   })
   if (!isOfNumbers.includes(true)) return
   headings.forEach((th, i) => {
-    if (!isOfNumbers[i] && (i || !words(th))) return // a corner that says nothing sorts nothing
+    if (has[i] || (!isOfNumbers[i] && (i || !words(th)))) return // a corner that says nothing sorts nothing
     const button = document.createElement("button")
     button.type = "button"
     button.append(...th.childNodes)

@@ -277,12 +277,23 @@ def plain(lines):
     return [re.sub(r"<([^<>→]*)>( \(sort=\w+\))?", r"\1", line) if line.startswith("| ") else line for line in lines]
 
 
+def pressed(lines):
+    """What can be pressed in tables: a column that has got figures sorts them as one that had them from the start."""
+    return {name for line in lines if line.startswith("| ") for name in re.findall(r"<([^<>→]*)>", line)}
+
+
 def unlike(steps):
     """What a new page shows at the address of each step, and the step did not, or the other way round."""
     for before, step in zip(steps, steps[1:]):
         if step["step"] == "reload" and not any(line.startswith("alert: ") for line in step["before"]):
             old, new = Counter(plain(step["before"])), Counter(plain(step["lines"]))
-            yield [before["step"], *(f"- {line}" for line in old - new), *(f"+ {line}" for line in new - old)]
+            more = pressed(step["lines"]) - pressed(step["before"])
+            yield [
+                before["step"],
+                *(f"- {line}" for line in old - new),
+                *(f"+ {line}" for line in new - old),
+                *(f"+ <{name}>" for name in more),
+            ]
 
 
 @pytest.mark.parametrize("name", STARTS)

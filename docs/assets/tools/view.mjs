@@ -1,7 +1,7 @@
 // What the tools are drawn with: Preact, in templates of htm, and the parts that several of their views have.
 
 import { Component, html, render } from "../vendor/preact.mjs"
-import { mount, order } from "../tables.mjs"
+import { mount, order, sortable } from "../tables.mjs"
 
 export { Component, html, render }
 
@@ -24,6 +24,9 @@ export const stay = event => event.preventDefault()
 export const labelled = (text, field, isHidden = false) =>
   html`<label hidden=${isHidden}><span>${text}</span>${field}</label>`
 
+/** Options that are called as they are. @returns {import("./kit.mjs").Option[]} */
+export const pairs = (/** @type {Iterable<string | number>} */ values) =>
+  [...values].map(value => [`${value}`, `${value}`])
 /** @returns {VNode[]} */
 export const optionsOf = (/** @type {Groups} */ groups) =>
   groups.map(([first, rest]) =>
@@ -84,6 +87,7 @@ class Table extends Component {
     this.sort(true)
   }
   componentDidUpdate() {
+    if (this.table && this.props.isTaken) sortable(this.table)
     this.sort()
   }
   sort(isBack = false) {
