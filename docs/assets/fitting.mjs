@@ -4,6 +4,7 @@
 import { BOUNDS, asked, conditions, isProblem, loadGguf, machine, paced, Problem, py, said } from "./conditions.mjs"
 import { M } from "./engine/base.mjs"
 import "./engine/fitting.mjs"
+import { data, fetched } from "./tools/figures.mjs"
 
 export const {
   answer,
@@ -39,16 +40,6 @@ export async function instead({ costs, counts }, given, on) {
  * @property {string?} caveat what is to be said of its figures
  * @property {(format: string) => string} said what a format means for it, in words
  */
-
-/**
- * A file of JSON beside the engine.
- * @param {string} name
- * @returns {Promise<Engine.Dict<string, any>>}
- */
-const fetched = name =>
-  fetch(new URL(`engine/${name}.json`, import.meta.url))
-    .then(file => file.text())
-    .then(text => /** @type {any} */ (py.parse(text)))
 
 /** @type {Promise<Map<string, Able>> | undefined} */
 let loaded
@@ -109,7 +100,7 @@ export async function capacitiesIn(format) {
     throw Problem(`weights = ${format}: computed only for a single model`, "choose a model or another format")
   const adding =
     added.get(format) ??
-    fetched(`weights/${format}`).then(weights => {
+    fetched(`weights/${format}.json`).then(weights => {
       for (const [slug, data] of py.entries(weights)) all.get(slug)?.sized.add(format, data)
     })
   added.set(format, adding)
@@ -148,7 +139,7 @@ async function allDivided(/** @type {bigint} */ devices) {
 }
 
 /** The keys of every model's config, of models that are traced. @returns {Promise<Engine.Dict<string, Engine.Keys>>} */
-export const allKeys = () => (keys ??= fetched("keys"))
+export const allKeys = () => (keys ??= fetched("keys.json"))
 /** @type {Promise<Engine.Dict<string, Engine.Keys>> | undefined} */
 let keys
 
@@ -159,7 +150,6 @@ let keys
  * @param {string} context
  */
 export async function modelsThatFit(on, context) {
-  const { data } = await import("./tools/kit.mjs")
   const [{ accelerators }, all] = await Promise.all([data(), capacities()])
   try {
     const { memory_bytes: memory } = machine(on, accelerators),

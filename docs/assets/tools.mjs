@@ -1,26 +1,9 @@
 // A page with a walk loads the stepper. A page of a tool loads the tool's own script, and with it what that needs; no
 // other page does. Tables of models lead there.
 
+// The scripts of tools that are called otherwise.
 /** @type {Record<string, string>} */
-const TOOLS = {
-  "what-if": "what-if",
-  config: "what-if",
-  compare: "compare",
-  fits: "fits",
-  plan: "plan",
-  log: "log",
-  capitals: "capitals",
-  run: "run",
-  station: "stations",
-  attention: "attention",
-  recorded: "recorded",
-  memory: "memory",
-  bars: "bars",
-  growing: "growing",
-  stepped: "stepped",
-  pieces: "pieces",
-  atlas: "atlas",
-}
+const SCRIPTS = { config: "what-if", station: "stations" }
 
 // What counts is many modules; each runs by itself, so that the page answers in between.
 /** @type {Record<string, string>} */
@@ -61,7 +44,7 @@ async function start() {
     place.dataset.mounted = "true"
     const tool = place.dataset.tool ?? ""
     if (COUNTS[tool]) await begin(COUNTS[tool])
-    const { mount } = await import(`./tools/${TOOLS[tool]}.mjs`)
+    const { mount } = await import(`./tools/${SCRIPTS[tool] ?? tool}.mjs`)
     await mount(place)
   }
 }

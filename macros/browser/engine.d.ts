@@ -262,6 +262,7 @@ declare namespace Engine {
     "counting.served_instead": PythonModule
     "counting.gguf_types": { FORMATS: string[]; BY_ID: Dict<bigint, [name: string, block: bigint, bytes: bigint]> }
     "counting.formats": {
+      FLOATS: string[]
       WEIGHTS: Dict<string, unknown>
       CACHE_BYTES: Dict<string, unknown>
       format_meant(name: string): string

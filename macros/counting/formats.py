@@ -107,6 +107,7 @@ def _words(bits: int) -> int:
 
 # Stands for the format that the maker published, tensor by tensor (`weight_formats`).
 PUBLISHED = "published"
+FLOATS = ("bfloat16", "float16", "float32")  # of 16 and 32 bits, which run everywhere
 
 FORMATS: dict[str, Format] = {
     f.name: f

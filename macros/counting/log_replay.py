@@ -12,7 +12,7 @@ from .conditions import Conditions
 from .costs import Costs
 from .deployments import Card, Deployment, Figure, written
 from .engine_options import Value, text, whole
-from .formats import PUBLISHED, WEIGHTS
+from .formats import FLOATS, PUBLISHED, WEIGHTS
 from .log_forms import Found
 from .log_reader import Log, free_bytes
 from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_of, rows_of
@@ -21,7 +21,6 @@ from .vllm_options import MODEL_DRAFTS
 
 UNNAMED = "0.24"  # of vLLM, whose rules are tried where a log names no version
 UNTAGGED = "0.1.dev"  # how a build from a copy of vLLM's repository without its tags calls itself
-WIDE = ("bfloat16", "float16", "float32")
 MIXES = {2: "Q2_K", 3: "Q3_K_M", 4: "Q4_K_M", 5: "Q5_K_M", 6: "Q6_K", 8: "Q8_0"}  # by bits, rounded down
 MOST_RANKS = 16
 MOST_LAYERS = 256
@@ -81,7 +80,7 @@ def format_in(log: Log, published: Collection[str], named: str) -> str:
         return PUBLISHED
     if log.quantization in QUANTIZATIONS:
         return QUANTIZATIONS[log.quantization]
-    return log.dtype if log.quantization in ("", "None") and log.dtype in WIDE else PUBLISHED
+    return log.dtype if log.quantization in ("", "None") and log.dtype in FLOATS else PUBLISHED
 
 
 def nearest_mix(log: Log, name: str) -> str:
@@ -277,7 +276,7 @@ def _room(one: Found) -> list[int]:
 
 def _in_16_bits(counted: _Counted, change: Mapping[str, Value]) -> Deployment | None:
     """The same with all weights in 16 bits, for a log that does not say how many of them are quantized."""
-    is_quantized = counted.given.format not in (PUBLISHED, *WIDE) or counted.log.quantization not in ("", "None")
+    is_quantized = counted.given.format not in (PUBLISHED, *FLOATS) or counted.log.quantization not in ("", "None")
     if counted.log.engine not in ("vllm", "sglang") or not is_quantized:
         return None
     try:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from .formats import FORMATS, PUBLISHED
+from .formats import FLOATS, FORMATS, PUBLISHED
 
 if TYPE_CHECKING:
     from .accelerators import Accelerator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Kinds of formats, by how the names of formats begin; every other name is of a GGUF file.
 KINDS = (
-    ("16 bits", ("float32", "bfloat16", "float16")),
+    ("16 bits", FLOATS),
     ("fp8", ("fp8",)),
     ("int8", ("w8a8",)),
     ("4 bits", ("gptq", "w4a16")),

@@ -18,7 +18,7 @@ from ..engine.layouts import names_in_files
 from ..engine.steps import Role
 from ..engine.tensors import Weight
 from ..engine.trace import Trace
-from .formats import FORMATS, GGUF_TYPES, KEPT_FORMATS, PUBLISHED, Format, format_of
+from .formats import FLOATS, FORMATS, GGUF_TYPES, KEPT_FORMATS, PUBLISHED, Format, format_of
 from .gguf_types import FORMATS as GGUF_FORMATS
 from .modules import MEND, Modules
 from .parts import HEAD, LOOKED_UP
@@ -90,7 +90,7 @@ class WeightFormats:
         except Problem as problem:
             self.problem = problem
         said = [str(raw[key]).removeprefix("torch.") for key in TYPES if raw.get(key) is not None]
-        wide = [name for name in said if name in ("float32", "bfloat16", "float16")]
+        wide = [name for name in said if name in FLOATS]
         self._is_said = bool(wide) or self.quantization is not None
         self.rest = FORMATS[wide[0] if wide else "bfloat16"]
 

@@ -285,4 +285,29 @@ for (let one; (one = [...place.querySelectorAll(TAKEN)].find(isNext));) {
   place = await opened(open)
   steps.push({ step: "reload", address: addressOf(), lines: seen(place), before: now })
 }
+// What a reader does in one go: writes into a field, chooses in a list by its text, leaves a field, presses a button or
+// a cell by its key, gives a file.
+if (asked.goes) place = await at(asked.address)
+for (const [what, name, text] of asked.goes ?? []) {
+  const called = one => one.name || one.dataset.key || named(one),
+    one = [...place.querySelectorAll("button, [name], [data-key], [type=file]")].find(
+      one => isSeen(one) && called(one).startsWith(name),
+    )
+  one.focus()
+  if (what === "press") one.click()
+  else if (what === "give") {
+    Object.defineProperty(one, "files", { value: [new File([text], "model.safetensors.index.json")] })
+    one.dispatchEvent(new window.Event("change", { bubbles: true }))
+  } else if (what === "leave") one.blur()
+  else {
+    one.value = what === "choose" ? [...one.options].find(option => option.text === text).value : text
+    one.dispatchEvent(new window.Event("input", { bubbles: true }))
+  }
+  await settled()
+  steps.push({
+    step: `${what} ${name}${text ? `: ${text.slice(0, 80)}` : ""}`,
+    address: addressOf(),
+    lines: seen(place),
+  })
+}
 process.stdout.write(JSON.stringify(steps), () => process.exit(0))

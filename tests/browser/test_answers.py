@@ -3,6 +3,7 @@
 import html
 import importlib.util
 import json
+import math
 import re
 import shutil
 import subprocess
@@ -82,7 +83,7 @@ globalThis.fetch = async url => {
 def folder(tmp_path_factory):
     """The compiled engine, the scripts that answer, and the site's accelerators."""
     folder = tmp_path_factory.mktemp("answers")
-    write_engine(folder, "model.mjs", "fitting.mjs")
+    write_engine(folder, "model.mjs", "fitting.mjs", "running.mjs", "safetensors.mjs")
     (folder / "package.json").write_text('{"type": "module"}')
     assets = ROOT / "docs/assets"
     for path in (*(assets / "tools").rglob("*.mjs"), *(assets / "search").rglob("*.mjs")):
@@ -100,6 +101,11 @@ def in_node(folder, script, **given):
     done = subprocess.run(command, cwd=folder, input=json.dumps(given), capture_output=True, text=True)
     assert not done.returncode, done.stderr
     return json.loads(done.stdout)
+
+
+def stands(address):
+    """What stands in an address: without the choices that are left out of it."""
+    return {name: text for name, text in address.items() if text}
 
 
 def ask(folder, tool, *slugs, **asked):
@@ -224,15 +230,15 @@ def test_what_if_is_chosen_by_its_address_which_says_it_again(folder):
     values = {"model": "llama3-8b", "batch": "2"}
     there = chosen("way=window&set.x=5&set.y=%5B1%5D", f"#config={config}", "x = 5: too small", **values)
     assert there["defaults"]["model"] == there["defaults"]["on"] == "a" and there["text"] == config
-    [own, listed] = there["addresses"]
+    own, listed, back = ({**one, "values": stands(one["values"])} for one in [*there["addresses"], there["back"]])
     changes = {"batch": "2", "way": "window", "set.x": "5", "set.y": "[1]"}
     assert listed == {"values": {"model": "llama3-8b", "on": "a", **changes}} and there["wrong"] == []
-    assert own == there["back"] == {"values": {**changes, "on": "a"}, "hash": f"#config={quote(config)}"}
+    assert own == back == {"values": {**changes, "on": "a"}, "hash": f"#config={quote(config)}"}
     assert there["invalid"] == ["set.x"] and there["left"] and "set.x" not in there["last"]
     assert there["last"]["set.y"] == "[1]" and there["last"]["way"] == "window"
     there = chosen("way=none&set.x=5", "#config=[", "batch = 2: too many", batch="2")
     assert there["wrong"][0] == "way = 'none': no such example" and there["wrong"][1].startswith("config: ")
-    assert there["invalid"] == ["batch"] and there["last"] == {"model": "a", "on": "a", "set.x": "5", "way": None}
+    assert there["invalid"] == ["batch"] and stands(there["last"]) == {"model": "a", "on": "a", "set.x": "5"}
     there = chosen("set.x=5", f"#name={'n' * 400}", "no reason")
     assert there["addresses"][0]["hash"] == f"#name={'n' * 300}" and "set.x" not in there["last"]
     assert there["invalid"] == ["set.x"]
@@ -246,7 +252,11 @@ def test_compare_is_chosen_by_its_address_and_filled_up(folder):
         return in_node(folder, CHOSEN, text=text, slugs=list("abcdef"))
 
     there = chosen("f,zzz,b,c,d,e")
-    assert there["chosen"] == list("fbcd") and there["address"] == {"models": "f,b,c,d", "on": "a", "weights": "fp8"}
+    assert there["chosen"] == list("fbcd") and stands(there["address"]) == {
+        "models": "f,b,c,d",
+        "on": "a",
+        "weights": "fp8",
+    }
     assert there["wrong"] == ["models = 'zzz': not in the list; choose one from the list"] + [
         "models: at most 4 can be compared"
     ]
@@ -260,7 +270,7 @@ def test_compare_is_chosen_by_its_address_and_filled_up(folder):
 RUN = """
 import { readFileSync } from "node:fs"
 import * as tool from "./tools/run/answer.mjs"
-const { state, answer, shares } = JSON.parse(readFileSync(0, "utf-8")),
+const { state, answer, shares, keys } = JSON.parse(readFileSync(0, "utf-8")),
   wrong = Object.entries(state).flatMap(([name, text]) => {
     try {
       return tool.RULES[name](text) === text ? [] : [name]
@@ -268,13 +278,14 @@ const { state, answer, shares } = JSON.parse(readFileSync(0, "utf-8")),
       return [error.message]
     }
   })
+const { differing } = await import("./tools/address.mjs")
 const chosen = { ...tool.FIRST, ...state },
   opened = tool.openedOf(chosen, answer),
   about = { hasTokenizer: true, hasSource: false }
 console.log(JSON.stringify({
-  wrong, opened, address: tool.address(chosen).values, asked: tool.askedOf(chosen, about),
+  wrong, opened, address: differing(chosen, tool.FIRST), asked: tool.askedOf(chosen, about),
   words: tool.wordsOf(answer, chosen), maps: tool.mapped(answer, opened.layer),
-  attention: shares && tool.attentionOf(answer, opened, shares.map(x => x ?? NaN), null),
+  attention: shares && tool.attentionOf(answer, opened, shares.map(x => x ?? NaN), keys),
   patches: tool.patchesOf(answer, chosen, about),
 }))
 """
@@ -298,8 +309,8 @@ ANSWER = {
 
 @pytest.fixture
 def run(folder):
-    def run(state, answer, shares=None):
-        return in_node(folder, RUN, state=state, answer={**ANSWER, **answer}, shares=shares)
+    def run(state, answer, shares=None, keys=None):
+        return in_node(folder, RUN, state=state, answer={**ANSWER, **answer}, shares=shares, keys=keys)
 
     return run
 
@@ -327,12 +338,17 @@ def test_run_opens_a_head_that_there_is_and_shows_all_maps_but_of_a_large_model(
     attention = run({}, many, [i / 1600 for i in range(1600)])["attention"]
     assert attention["from"] == 8 and attention["names"][0] == "w8" and len(attention["rows"]) == 32
     assert attention["rows"][1][2] == (9 * 40 + 10) / 1600 and "the last 32 tokens" in attention["name"]
+    # Of the keys too the last 32, each beside its token, where a layer has dropped the first of them.
+    for kept, first in ((40, 8), (36, 8), (32, 8), (5, 35)):
+        shown = run({"layer": "1"}, many, [0] * 1600, [[i] for i in range(40 - kept, 40)])["attention"]["keys"]
+        assert shown["rows"] == [[i] for i in range(first, 40)] and shown["from"] == first - (40 - kept)
+        assert shown["names"] == [f"w{i}" for i in range(first, 40)]
 
 
 def test_run_asks_for_what_its_address_says(run):
     state = {"text": "a b", "added": "5,6", "off": "0.1|1.mlp", "other": "x y", "top_k": "3", "temperature": "0.5"}
     answer = run(state, {})
-    assert answer["wrong"] == [] and answer["address"] == state
+    assert answer["wrong"] == [] and stands(answer["address"]) == state
     assert answer["asked"]["added"] == [5, 6] and answer["asked"]["how"] == {"temperature": 0.5, "topK": 3, "topP": 1}
     assert answer["asked"]["changed"] == {"off": ["0.1", "1.mlp"], "without": [], "patches": [], "other": "x y"}
     patches = answer["patches"]
@@ -535,15 +551,16 @@ const { models, accelerators } = await data()
 const site = { models, accelerators, watts: new Map(), nameOf: slug => models.get(slug).read("name") }
 site.modelOf = async slug => modelOf((await about(slug)).keys)
 const { task, values } = JSON.parse(readFileSync(0, "utf-8"))
-const { answer, DEFAULTS, fields, rules } = await import(`./tools/plan/${task}.mjs`)
+const { answer, START, fields } = await import(`./tools/plan/${task}.mjs`)
 const shared = { context: "8192", batch: "1", weights: "published", cache: "bfloat16", devices: "1" }
-const state = { ...shared, ...DEFAULTS, ...values },
+const own = Object.fromEntries(fields(site).map(({ name, start }) => [name, start]))
+const state = { ...shared, ...START, ...own, ...values },
   on = machine(state.on, accelerators),
   asked = { state, on, site, model: await site.modelOf(state.model), name: site.nameOf(state.model) }
 const one = await answer({ ...asked, given: givenOf(state, on) }).catch(error =>
   isProblem(error) ? said(error) : Promise.reject(error),
 )
-const unruled = fields(site).filter(({ name }) => !rules(site)[name])
+const unruled = fields(site).filter(({ start, rule }) => rule(start) !== start)
 console.log(JSON.stringify({ one, unruled }, (_, x) => (typeof x === "bigint" ? `${x}` : x)))
 """
 
@@ -733,3 +750,92 @@ def test_the_search_counts_its_results_and_goes_round(folder):
     assert said == ["", "3 results", "1 result", "Top 12 results", "No results. "]
     assert previewed == "2 results among the pages that the preview has built so far"
     assert places == [[0, 2, 2, 0, None], [1, 2, 2, 0, None], [0, 1, 2, 0, None], [10, 8, 11, 4, None], [None] * 5]
+
+
+# --- run: what a number was made of -----------------------------------------------------------------------------------
+
+OPERATIONS = """
+import { readFileSync } from "node:fs"
+import { array, py, ROLES, STORED, watched, wholeNumbers } from "./running.mjs"
+import { Origins, placeIn, Tape } from "./tools/run/tape.mjs"
+const { names, size, width } = JSON.parse(readFileSync(0, "utf-8")),
+  numpy = py.module("numpy"),
+  tape = new Tape(),
+  watch = { call: (step, args) => step.function(...args), computed: (...call) => tape.computed(...call) },
+  pair = [[0.5, -2], [3, 0.25]].map(numbers => array(Float32Array.from(numbers), [2])),
+  whole = [[12, 5], [10, 3]].map(wholeNumbers)
+const origins = new Origins(tape, new Map(), Array.from({ length: size }, (_, i) => `w${i}`), String)
+const said = names.map(([name, many]) => {
+  const given = (name.startsWith("bitwise") ? whole : pair).slice(0, many),
+    made = watched(watch, () => py.apply(numpy[name], given, {})),
+    { how, then, value } = origins.of(placeIn(made, [0]))
+  return { how, then: then.map(([label, part]) => [label, part.value]), value: Number(value) }
+})
+const result = array(Float32Array.from({ length: size * width }, (_, i) => i), [size, width])
+tape.steps.push({ frame: { role: ROLES.LINEAR, args: [], layer: 3 }, result })
+console.log(JSON.stringify({ said, corner: origins.corner(0, 0) }))
+"""
+# Each operation on 0.5 and 3 (on 12 and 10, bit by bit), as the words say what is done.
+SAID = {
+    "add": ("Plus", lambda a, b: a + b),
+    "subtract": ("Minus", lambda a, b: a - b),
+    "multiply": ("Times", lambda a, b: a * b),
+    "divide": ("Divided by", lambda a, b: a / b),
+    "floor_divide": ("Divided, and rounded down, by", lambda a, b: a // b),
+    "remainder": ("The remainder after dividing by", lambda a, b: a % b),
+    "power": ("To the power of", lambda a, b: a**b),
+    "maximum": ("Or this, if it is larger", lambda a, b: b if b > a else a),
+    "minimum": ("Or this, if it is smaller", lambda a, b: b if b < a else a),
+    "logaddexp": (
+        "The logarithm of its exponential, plus that of",
+        lambda a, b: math.log(math.exp(a) + math.exp(b)),
+    ),
+    "greater": ("1 if it is larger than", lambda a, b: a > b),
+    "greater_equal": ("1 if it is not smaller than", lambda a, b: not a < b),
+    "less": ("1 if it is smaller than", lambda a, b: a < b),
+    "less_equal": ("1 if it is not larger than", lambda a, b: not a > b),
+    "equal": ("1 if it is equal to", lambda a, b: a == b),
+    "not_equal": ("1 if it is not equal to", lambda a, b: a != b),
+    "bitwise_and": ("Bit by bit, and", lambda a, b: int(a) & int(b)),
+    "bitwise_or": ("Bit by bit, or", lambda a, b: int(a) | int(b)),
+    "bitwise_xor": ("Bit by bit, either it or", lambda a, b: int(a) ^ int(b)),
+    "exp": ("e to the power of", math.exp),
+    "expm1": ("1 less than e to the power of", lambda a: math.exp(a) - 1),
+    "log": ("The logarithm of", math.log),
+    "log1p": ("The logarithm of 1 plus", lambda a: math.log(1 + a)),
+    "sqrt": ("The square root of", math.sqrt),
+    "negative": ("Minus", lambda a: -a),
+    "absolute": ("Without its sign,", abs),
+    "sign": ("The sign of", lambda a: math.copysign(1, a)),
+    "tanh": ("The hyperbolic tangent of", math.tanh),
+    "cos": ("The cosine of", math.cos),
+    "sin": ("The sine of", math.sin),
+    "floor": ("Rounded down,", math.floor),
+    "ceil": ("Rounded up,", math.ceil),
+    "isfinite": ("1 if it is finite,", math.isfinite),
+}
+
+
+@pytest.fixture(scope="module")
+def operations(folder):
+    names = [[name, does.__code__.co_argcount if hasattr(does, "__code__") else 1] for name, (_, does) in SAID.items()]
+    return in_node(folder, OPERATIONS, names=names, size=40, width=20)
+
+
+def test_each_operation_on_numbers_says_what_it_does(operations):
+    """The words are those of the list above, and what they say gives the number."""
+    script = (ROOT / "docs/assets/tools/run/tape.mjs").read_text("utf-8")
+    [listed] = re.findall(r"const OPERATIONS = \{\n(.*?)\n\}", script, re.S)
+    assert re.findall(r"^  (\w+):", listed, re.M) == list(SAID)
+    for (name, (words, does)), said in zip(SAID.items(), operations["said"], strict=True):
+        labels, numbers = zip(*said["then"])
+        assert labels == (("The first", words) if len(numbers) == 2 else (words,)), name
+        assert said["value"] == pytest.approx(float(does(*numbers)), rel=1e-6), name
+        assert said["how"] == f"{'One operation on two numbers' if len(numbers) == 2 else 'A function of one number'}."
+
+
+def test_of_a_large_result_the_first_rows_and_columns_are_shown(operations):
+    corner = operations["corner"]
+    assert corner["title"] == "Linear layer, layer 3: the first 16 of 20 columns"
+    assert corner["heads"] == [f"w{i}" for i in range(32)] and corner["columns"] == [f"{i + 1}" for i in range(16)]
+    assert corner["numbers"] == [[20 * i + j for j in range(16)] for i in range(32)]

@@ -25,7 +25,15 @@ pytestmark = pytest.mark.browser
 MOST_BYTES = 70_000 + 207 * len(presets.paths())
 LISTED = (
     *("problems.mjs", "conditions.mjs", "fitting.mjs", "tools.mjs", "tools/figures.mjs"),
-    *("tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs", "tools/cells.mjs", "vendor/preact.mjs", "tools/fits.mjs"),
+    *(
+        "tools/kit.mjs",
+        "tools/tool.mjs",
+        "tools/view.mjs",
+        "tools/cells.mjs",
+        "tools/words.mjs",
+        "vendor/preact.mjs",
+        "tools/fits.mjs",
+    ),
     *("tools/runs.mjs", "tools/fits/answer.mjs", "tools/fits/view.mjs", "engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/data.json", "engine/fitting.mjs", "engine/runs.mjs"),
     *("engine/capacity.mjs", "engine/capacity.json"),

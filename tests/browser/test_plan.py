@@ -42,6 +42,7 @@ MOST_BYTES = 250_000  # of scripts and data of the first load, compressed, besid
 LISTED = (
     *("problems.mjs", "conditions.mjs", "architectures.mjs", "model.mjs", "tools.mjs", "tools/address.mjs"),
     *("tools/figures.mjs", "tools/kit.mjs", "tools/tool.mjs", "tools/view.mjs", "vendor/preact.mjs", "tools/cells.mjs"),
+    "tools/words.mjs",
     *("tools/plan.mjs", "tools/plan/view.mjs", "tools/runs.mjs", "engine/runs.mjs"),
     *("engine/python.mjs", "engine/base.mjs"),
     *("engine/conditions.mjs", "engine/engine.mjs", "engine/counting.mjs", "engine/data.json", "engine/plan.json"),

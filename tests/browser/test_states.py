@@ -130,6 +130,7 @@ OTHERS = {
         "?model=mixtral-8x7b&context=8192&on=h100&devices=4",
         "?model=llama3-8b&devices=7&on=h100&weights=int9&context=1e9&n_heads=30",
         "?model=gemma3-27b&way=window&batch=3&context=4096&cache=fp8&on=24GB",
+        "?model=llama3-8b&set.num_attention_heads=0&set.hidden_size=0&set.intermediate_size=0&set.vocab_size=1000",
     ],
     "config": [
         "?on=24GB&context=2048#config=%7B%22model_type%22%3A%22gpt2%22%7D",
@@ -143,39 +144,75 @@ OTHERS = {
         "?on=rtx-4090&context=2048",
         "?model=llama3-8b&devices=0&batch=x&context=99999999999999999999999999",
         "?model=gpt-oss-20b&devices=2",
+        "?on=2GB&context=1024&devices=3",
+        "?model=llama3-70b&on=24GB&context=4096",
     ],
     "plan-devices": [
         "?task=devices&model=llama3-8b&devices=2&on=h100&context=8192&prefix=2048&batch=16",
+        "?task=devices&model=llama3-8b&devices=2&on=24GB&context=8192",
     ],
     "plan-offload": [
         "?task=offload&model=gpt-oss-20b&on=rtx-4090&context=8192",
         "?task=offload&model=gpt-oss-20b&on=rtx-4090&context=8192&n_cpu_moe=3",
+        "?task=offload&model=gpt-oss-20b&on=8GB&context=8192",
+        "?task=offload&model=gpt-oss-20b&on=rtx-4090&context=8192&host=96GB",
+        "?task=offload&model=gpt-oss-20b&on=rtx-4090&context=8192&n_cpu_moe=3&host=96GB,80GB/s",
     ],
     "plan-engine": [
         "?task=engine&model=llama3.1-8b&on=rtx-4090&context=4096&batch=2",
         "?task=engine&model=llama3-70b&on=rtx-4090&context=4096&engine=vllm",
         "?task=engine&model=deepseek-v3&engine=vllm&cards=16xh200&context=8192&options=--tensor-parallel-size+16+--speculative-config+'%7B%22method%22:%22mtp%22,%22num_speculative_tokens%22:2%7D'",
         "?task=engine&model=llama3-8b&on=h100&engine=sglang&options=--no-such",
+        "?task=engine&model=llama3-8b&on=rtx-4090&engine=vllm&context=4097&batch=3",
+        "?task=engine&model=llama3-8b&engine=llama.cpp&context=8192&batch=2&cards=rtx-3090%2Brtx-4090&options=-ts+2,3",
     ],
     "plan-bill": [
         "?task=bill&model=llama3-8b&on=h100&batch=8&cached=2000&price_per_hour=2&electricity=0.3",
+        "?task=bill&model=llama3-8b&on=24GB",
     ],
     "plan-training": [
         "?task=training&model=mixtral-8x7b&on=h100&devices=16&zero=1&tensor=2&pipeline=2&expert=2&sequence_parallel=yes&recompute=full&price_per_hour=2",
         "?task=training&model=gpt2&on=24GB&method=lora&rank=8",
         "?task=training&model=llama3-8b&on=h100&devices=8&tokens=1000000000",
+        "?task=training&model=llama3-8b&on=80GB&devices=8&tokens=1000000000",
     ],
     "plan-speculative": [
         "?task=speculative&model=llama3.3-70b&draft=llama3.2-1b&on=h200",
+        "?task=speculative&model=llama3.3-70b&draft=llama3.2-1b&on=80GB&batch=2",
     ],
     "choose": [
         "?sentence=1&country=Peru&off=1.2%7C0.layer&layer=1&head=2&top_k=3&number=share/1/2/3/1",
         "?text=Tokyo+is+the+capital+of&added=Japan&temperature=0.5&top_p=0.9&word=Japan&position=2&number=norm/6/4/0",
+        "?country=Peru&number=map/0/c_attn/1/50",
+        "?country=Peru&number=part/1/mlp/7",
         "?text=Tokyo+is+the+captial+of&other=Lima&layer=9&off=7.mlp&top_k=0.5&patch=0.mlp@99&number=a+b",
     ],
     "run": [
         "?text=The+capital+of+Peru+is&other=The+capital+of+Japan+is&patch=0.stream@3&off=1.0%7C0.mlp&top_k=3&temperature=0.5&layer=1&steps=1&step=9",
         "?text=The+currency+of+Peru+is&without=scaling&position=2&top_p=0.9&layer=2&head=3",
+        "?text=The+currency+of+Peru+is&layer=9&head=99&number=map/0/c_fc/1/9",
+    ],
+}
+# What is done in one go, after all controls: a field is left while something is wrong, and a machine is written.
+WRITES = [
+    *(["choose", "on", "Custom"], ["write", "machine", "48GB"], ["write", "machine", "h100"], ["leave", "machine"]),
+    *(["choose", "on", "Custom"], ["write", "machine", "9"], ["leave", "machine"], ["write", "machine", "32GB,1TB/s"]),
+    *(["write", "context", "0"], ["leave", "context"], ["write", "machine", "64GB"], ["write", "context", "512"]),
+]
+GOES = {
+    "what-if": [*WRITES, ["write", "num_attention_heads", "0"], ["leave", "num_attention_heads"]],
+    "config": [
+        *(["write", "name", "Llama 3"], ["leave", "name"], ["write", "context", "0"], ["leave", "context"]),
+        *(["write", "batch", "4"], ["leave", "batch"], ["write", "context", "256"], ["leave", "context"]),
+        *(["press", "Look up"], ["choose", "weights", "fp8"], ["write", "name", "gpt2"], ["press", "Look up"]),
+        ["give", "Tensor list", json.dumps({"weight_map": {f"h.0.other.{i}": "a.safetensors" for i in range(30)}})],
+    ],
+    "fits": WRITES,
+    "log": [["write", "log", f"{LOG}\n{LOG}"]],
+    # A patch, none, and others, one after the other in the same text.
+    "choose": [
+        *(["choose", "with", "Japan"], ["press", "cell 0.stream@3"], ["press", "cell 0.stream@3"]),
+        *(["press", "cell 1.2@4"], ["press", "cell 1.2@4"], ["press", "cell 2.mlp@4"], ["press", "cell share/"]),
     ],
 }
 STARTS["plan"] = (PLAN, f"?{ON}")  # of its tasks alone
@@ -232,6 +269,7 @@ def driven(folder, name):
     place, address = STARTS[name]
     page = place if place[0] == "<" else str(jinja2.Environment().compile_expression(place)(**macros()))
     asked = {"page": page, "address": f"tools/{name}/{address}", "written": WRITTEN, "found": FOUND}
+    asked |= {"goes": GOES.get(name)} if name in GOES else {}
     asked |= {"others": OTHERS.get(name, []), "not": NOT + (TASKS if name.startswith("plan-") else [])}
     asked |= {"only": TASKS} if name == "plan" else {"press": SMALL} if name == "run" else {}
     done = subprocess.run([NPM[0], "driven.mjs"], cwd=folder, input=json.dumps(asked), capture_output=True, text=True)

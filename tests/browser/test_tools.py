@@ -38,7 +38,7 @@ ASSETS = (*SHARED, *LAYERS, "engine/python.mjs", "engine/data.json")
 PAGES = (  # and what each alone has
     (
         *("tools/what-if.mjs", "tools/what-if/answer.mjs", "tools/what-if/own.mjs", "tools/what-if/view.mjs"),
-        *("tools/map.mjs", "engine/treemap.mjs", "engine/text_boxes.mjs", "engine/variations.mjs"),
+        *("tools/map.mjs", "tools/boxes.mjs", "engine/treemap.mjs", "engine/text_boxes.mjs", "engine/variations.mjs"),
     ),
     ("tools/compare.mjs", "tools/compare/answer.mjs", "engine/differing.mjs"),
 )
@@ -643,6 +643,7 @@ def test_scripts_and_data_are_light(site_folder):
         "tools/log.mjs",
         "tools/plan.mjs",
         "tools/plan",
+        "tools/words.mjs",
     }  # test_fits.py and test_plan.py weigh them
     apart |= {"tools/gguf_model.mjs"}  # once a GGUF file is given
     apart |= {"tools/run.mjs", "tools/run", "tools/stations.mjs"}  # these run a checkpoint, and count nothing

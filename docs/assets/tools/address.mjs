@@ -55,6 +55,19 @@ export function steps(place, chosen, recall) {
  */
 export const searchOf = (values, others = []) =>
   `${new URLSearchParams([...Object.entries(values).flatMap(([k, v]) => (v ? [[k, v]] : [])), ...others])}`
+/**
+ * What an address says of the choices: those that differ from the usual ones, and always these.
+ * @param {Record<string, any>} values
+ * @param {Record<string, string>} usual
+ * @param {string[]} [always]
+ */
+export const differing = (values, usual, always = []) =>
+  Object.fromEntries(
+    Object.entries(usual).map(([name, text]) => [
+      name,
+      values[name] !== text || always.includes(name) ? values[name] : null,
+    ]),
+  )
 const LONGEST = 500_000 // characters of an address: what every browser keeps
 const isTyped = (/** @type {EventTarget?} */ field) =>
   field instanceof HTMLTextAreaElement ||

@@ -4,12 +4,8 @@
 import { computed, namesOf, rulesOf, served } from "./attention/answer.mjs"
 import { view } from "./attention/view.mjs"
 import { choices } from "./choices.mjs"
-import { offered, unknown } from "./own_words.mjs"
+import { offered, theModel, unknown } from "./own_words.mjs"
 import { render } from "./view.mjs"
-
-/** @type {Promise<import("./attention/answer.mjs").Small> | undefined} */
-let loaded
-const theModel = () => (loaded ??= import("./capitals/small.mjs").then(({ smallModel }) => smallModel()))
 
 /** @param {HTMLElement} place */
 export function mount(place) {
@@ -36,7 +32,6 @@ export function mount(place) {
         shown.strange = known.strange && { ...known.strange, others: offered(small, known, first.words[0]) }
         if (known.words.length) shown.looks = computed(small, known.words, known.ids)
       } catch (error) {
-        loaded = undefined
         shown.problem = error instanceof Error ? error.message : String(error)
       }
     draw()

@@ -34,10 +34,9 @@ export function mount(place) {
   const { recall } = moved(place, values, usual, {
     load: () => import("./bars/answer.mjs"),
     fields(chosen, set) {
-      const names = all.map(([slug, name]) => /** @type {[string, string]} */ ([slug, name])),
-        choose = (/** @type {any} */ { target }) => set({ model: target.value })
+      const choose = (/** @type {any} */ { target }) => set({ model: target.value })
       return [
-        hasMenu && labelled("Model", select("model", names, chosen.model, { onchange: choose })),
+        hasMenu && labelled("Model", select("model", all, chosen.model, { onchange: choose })),
         ...sizes.map(([name]) => {
           const [label, said] = [title(name, "0").replace(/ 0$/, ""), title(name, chosen[name])]
           return slider(name, values[name], chosen[name], label, said, set)

@@ -2,13 +2,13 @@
 // each layer. The facts load with the page, the model and the engine that runs it once a reader turns to the form.
 
 import { follow } from "../stepper.mjs"
-import { accepted, steps } from "./address.mjs"
+import { accepted, differing, steps } from "./address.mjs"
 import { answer, factsOf, FIRST, headOf, list, ownOf, rulesOf } from "./capitals/answer.mjs"
 import { drawn } from "./capitals/candidates.mjs"
+import { fileOf } from "./capitals/files.mjs"
 import { form } from "./capitals/form.mjs"
 import { render } from "./view.mjs"
 
-const FOLDER = new URL("../capitals/", import.meta.url)
 /**
  * @typedef {import("./capitals/answer.mjs").State} State
  * @typedef {import("./capitals/answer.mjs").Facts} Facts
@@ -16,22 +16,31 @@ const FOLDER = new URL("../capitals/", import.meta.url)
  * @typedef {{ small: import("./capitals/small.mjs").Small, inside: Inside }} Known
  */
 
-const text = async (/** @type {string} */ name) => {
-  const answer = await fetch(new URL(name, FOLDER))
-  if (!answer.ok) throw new Error(`${name} could not be loaded: ${answer.status}`)
-  return answer.text()
-}
 /** @type {Promise<Facts> | undefined} */
 let known
 const facts = () =>
-  (known ??= Promise.all([text("countries.csv"), text("sentences.txt")]).then(texts => factsOf(...texts)))
+  (known ??= Promise.all(["countries.csv", "sentences.txt"].map(async name => (await fileOf(name)).text())).then(
+    ([countries, sentences]) => factsOf(countries, sentences),
+  ))
 
 /** @type {Promise<Known> | undefined} */
 let loaded
 // The model, its words, and the engine.
 const theModel = () => (loaded ??= load())
 const PARTS = [
-  ...["asked", "changes", "chances", "designs", "heads", "inside", "lines", "matrices", "patch_tables", "patching"],
+  ...[
+    "asked",
+    "changes",
+    "chances",
+    "designs",
+    "heads",
+    "inside",
+    "lines",
+    "looking",
+    "matrices",
+    "patch_tables",
+    "patching",
+  ],
   ...["small", "vocabulary", "walked"],
 ]
 /** @returns {Promise<Known>} */
@@ -73,7 +82,7 @@ class Asking {
     }
     this.remember = steps(
       place,
-      () => ({ values: this.address() }),
+      () => ({ values: differing(this.shown.state, this.defaults) }),
       () => this.recall(),
     )
     /** @type {import("./capitals/form.mjs").Doing} */
@@ -115,14 +124,6 @@ class Asking {
     this.isTouched = true
     theModel().catch(() => (loaded = undefined))
   }
-  /** The choices that differ from the defaults. */
-  address() {
-    const { state } = this.shown
-    return Object.fromEntries(
-      Object.entries(state).map(([name, text]) => [name, text === Reflect.get(this.defaults, name) ? null : text]),
-    )
-  }
-
   // What a reader chooses
 
   /** @param {Partial<State>} chosen @param {EventTarget?} field that it was typed into */

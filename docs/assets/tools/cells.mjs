@@ -48,6 +48,15 @@ export const rowsOf = (rows, link) =>
   )
 
 /**
+ * Takes back the first of these choices of which something differs; false if nothing does.
+ * @param {Record<string, any>} values
+ * @param {...Record<string, string>} all
+ */
+export function takenBack(values, ...all) {
+  const one = all.find(those => Object.entries(those).some(([name, text]) => values[name] !== text))
+  return Boolean(one && Object.assign(values, one))
+}
+/**
  * A link to a tool's page with other choices, taken without leaving it.
  * @param {import("./tool.mjs").Begun} begun
  * @param {string} text

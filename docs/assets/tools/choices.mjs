@@ -1,7 +1,7 @@
 // What a reader chooses in a figure, by name: each one of a list or by a rule, kept in the address, where what the
 // figure was served with is left out.
 
-import { accepted, steps } from "./address.mjs"
+import { accepted, differing, steps } from "./address.mjs"
 import { alert, html, labelled, render, stay } from "./view.mjs"
 
 /**
@@ -12,7 +12,8 @@ import { alert, html, labelled, render, stay } from "./view.mjs"
  * @param {Record<string, string[] | import("./address.mjs").Rule>} values of which one each is, or its rule
  * @param {Chosen} usual what the page was served with
  * @param {(chosen: Chosen, problem: string) => void} show
- * @returns {{ recall: () => void, set: Set }}
+ * @returns {{ recall: () => void, set: Set, form: (fields: Child, problem?: string) => void }} `form` draws the
+ *   fields, where the page has room for them
  */
 export function choices(place, values, usual, show) {
   const rules = Object.fromEntries(
@@ -27,9 +28,7 @@ export function choices(place, values, usual, show) {
     ]),
   )
   let chosen = { ...usual }
-  const inAddress = () =>
-    Object.fromEntries(Object.entries(chosen).map(([name, value]) => [name, value === usual[name] ? "" : value]))
-  const remember = steps(place, () => ({ values: inAddress() }), recall)
+  const remember = steps(place, () => ({ values: differing(chosen, usual) }), recall)
   function recall() {
     const [given, wrong] = accepted(new URL(location.href).searchParams, rules, usual)
     chosen = given
@@ -41,7 +40,12 @@ export function choices(place, values, usual, show) {
     show(chosen, "")
     remember(field)
   }
-  return { recall, set }
+  const controls = place.querySelector(".ep-controls"),
+    reset = () => set(usual)
+  return {
+    ...{ recall, set },
+    form: (fields, problem = "") => controls && render(formOf(fields, reset, problem), controls),
+  }
 }
 /** Whether all is as it was served. @param {Chosen} chosen @param {Chosen} usual */
 const isUsual = (chosen, usual) => Object.entries(usual).every(([name, value]) => chosen[name] === value)
@@ -59,18 +63,11 @@ const isUsual = (chosen, usual) => Object.entries(usual).every(([name, value]) =
  * @param {(counting: T, chosen: Chosen) => { said: string, drawn: Child }} how.draw
  */
 export function moved(place, values, usual, { load, fields, draw }) {
-  const [controls, output, panels] = [".ep-controls", "output", ".ep-three"].map(
-    one => /** @type {HTMLElement} */ (place.querySelector(one)),
-  )
+  const [output, panels] = ["output", ".ep-three"].map(one => /** @type {HTMLElement} */ (place.querySelector(one)))
   let isServed = true,
     turn = 0
-  const form = (/** @type {Chosen} */ chosen, problem = "") =>
-    render(
-      formOf(fields(chosen, set), () => set(usual), problem),
-      controls,
-    )
-  const { recall, set } = choices(place, values, usual, async (chosen, problem) => {
-    form(chosen, problem)
+  const { recall, set, form } = choices(place, values, usual, async (chosen, problem) => {
+    form(fields(chosen, set), problem)
     const mine = ++turn
     if (isServed && isUsual(chosen, usual)) return
     try {
@@ -82,7 +79,7 @@ export function moved(place, values, usual, { load, fields, draw }) {
       render(drawn, panels)
       output.textContent = said
     } catch (error) {
-      form(chosen, error instanceof Error ? error.message : String(error))
+      form(fields(chosen, set), error instanceof Error ? error.message : String(error))
     }
   })
   output.setAttribute("aria-live", "polite")
@@ -96,7 +93,7 @@ export function moved(place, values, usual, { load, fields, draw }) {
  * @param {Child} fields
  * @param {() => void} reset
  */
-export const formOf = (fields, reset, problem = "") =>
+const formOf = (fields, reset, problem = "") =>
   html`<form class="ep-whatif" onsubmit=${stay}>
     <div class="ep-row">${fields}<button type="button" onclick=${reset}>Reset</button></div>
     ${alert(problem)}

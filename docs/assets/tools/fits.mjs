@@ -3,7 +3,8 @@
 
 import { machine, Problem, shorten } from "../conditions.mjs"
 import { BEST, capacitiesIn } from "../fitting.mjs"
-import { linkTo } from "./cells.mjs"
+import { differing } from "./address.mjs"
+import { linkTo, takenBack } from "./cells.mjs"
 import { answer, conditionsOf } from "./fits/answer.mjs"
 import { COLUMNS, view } from "./fits/view.mjs"
 import { conditionRules, data, isAbout, modelsByFamily, oneListed, pause } from "./kit.mjs"
@@ -34,7 +35,7 @@ export async function mount(/** @type {HTMLElement} */ place) {
       ...values,
       isFiltered: values.isFiltered || Object.keys(filters).some(name => values[name]),
     }),
-    address: values => ({ values: saidOf(values) }),
+    address: values => ({ values: differing(values, DEFAULTS, ["on", "context"]) }),
     answer(values, _, going) {
       if (values.model) place.removeAttribute("aria-busy")
       const on = machine(values.on, accelerators),
@@ -45,7 +46,8 @@ export async function mount(/** @type {HTMLElement} */ place) {
         return goesOn
       })
     },
-    leave,
+    // What a model does not allow, and then the model.
+    leave: values => takenBack(values, { weights: BEST, devices: "1" }, { model: "" }),
     invalid: said => Object.keys(DEFAULTS).filter(isAbout(said)),
     view: shown => view(shown, doing),
   })
@@ -99,17 +101,3 @@ function rulesOf(models, accelerators, filters) {
     ...Object.fromEntries(Object.entries(lists).map(([name, texts]) => [name, among(name, texts)])),
   }
 }
-/** Drops what a model does not allow, and then the model. @param {import("./tool.mjs").Values} values */
-function leave(values) {
-  const others = [{ weights: BEST, devices: "1" }, { model: "" }].find(those =>
-    Object.entries(those).some(([name, value]) => values[name] !== value),
-  )
-  return Boolean(others && Object.assign(values, others))
-}
-/** The address of a choice: what differs from the defaults, and always machine and context. */
-const saidOf = (/** @type {import("./tool.mjs").Values} */ values) =>
-  Object.fromEntries(
-    Object.keys(DEFAULTS)
-      .filter(name => values[name] !== DEFAULTS[name] || ["on", "context"].includes(name))
-      .map(name => [name, values[name]]),
-  )

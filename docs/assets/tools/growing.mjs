@@ -1,5 +1,6 @@
 // The area map of a model at the width and with the layers that a reader chooses.
 
+import { path, text } from "./boxes.mjs"
 import { moved, slider } from "./choices.mjs"
 import { html } from "./view.mjs"
 
@@ -41,20 +42,10 @@ const panel = ({ title, areas, was, isChosen }, i, { WIDTH, HEIGHT, OPACITY }) =
           <title>${said}</title>
           <path d=${path([box])} fill=${colour} fill-opacity=${`${OPACITY}`} />
           <path d=${path(outer)} fill="none" class="outer" />
-          ${lines.map(
-            ({ x, y, content, size, weight }) =>
-              html`<text x=${Number(x).toFixed(1)} y=${Number(y).toFixed(1)} font-size=${`${size}`}
-                font-weight=${weight ? `${weight}` : undefined} fill="currentColor">${content}</text>`,
-          )}
+          ${lines.map(({ x, y, content, size, weight }) => text(x, y, content, size, weight))}
         </g>`,
       )}
       <rect x="1" y=${(HEIGHT * (1 - was) + 1).toFixed(1)} width=${(WIDTH * was - 2).toFixed(1)}
         height=${(HEIGHT * was - 2).toFixed(1)} class="was" />
     </svg>
   </div>`
-
-const path = (/** @type {Engine.Box[]} */ boxes) =>
-  boxes
-    .map(box => box.map(x => Number(x).toFixed(1)))
-    .map(([x, y, right, bottom]) => `M${x} ${y}H${right}V${bottom}H${x}z`)
-    .join("")

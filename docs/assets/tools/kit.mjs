@@ -95,8 +95,6 @@ export function machinesByVendor(accelerators) {
     vendors.set(a.vendor, [...(vendors.get(a.vendor) ?? []), [slug, `${a.name}, ${bytes(a.memory_bytes)}`]])
   return [...vendors]
 }
-export const pairs = (/** @type {Iterable<string>} */ texts) =>
-  [...texts].map(text => /** @type {[string, string]} */ ([text, text]))
 /**
  * The titles of figures whose values carry a unit.
  * @type {Record<string, string>}

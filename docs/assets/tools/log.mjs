@@ -3,9 +3,9 @@
 import "../engine/counting.mjs"
 import { conditions, isProblem, loadFormats, loadGguf, Problem, py, WEIGHTS } from "../conditions.mjs"
 import { M } from "../engine/base.mjs"
-import { about, data, modelOf, modelsByFamily, pairs, said } from "./kit.mjs"
+import { about, data, modelOf, modelsByFamily, said } from "./kit.mjs"
 import { finder } from "./tool.mjs"
-import { alert, html, labelled, render, select, stay, table } from "./view.mjs"
+import { alert, html, labelled, pairs, render, select, stay, table } from "./view.mjs"
 
 /**
  * @typedef {object} Asked

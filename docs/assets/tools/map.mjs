@@ -4,6 +4,7 @@
 import { M } from "../engine/base.mjs"
 import "../engine/treemap.mjs"
 import { groupsOf, py } from "../model.mjs"
+import { path, text } from "./boxes.mjs"
 import { count, grouped, percent, short } from "./kit.mjs"
 import { Component, html } from "./view.mjs"
 
@@ -131,18 +132,3 @@ const map = (areas, box, colours) =>
         ${drawn.lines.map(line => text(line.x, line.y, line.content, line.size, line.weight))}
       </g>`
     })
-const path = (/** @type {Engine.Box[]} */ boxes) =>
-  boxes
-    .map(box => box.map(x => Number(x).toFixed(1)))
-    .map(([x, y, right, bottom]) => `M${x} ${y}H${right}V${bottom}H${x}z`)
-    .join("")
-/**
- * @param {Engine.Length} x
- * @param {Engine.Length} y
- * @param {string} content
- * @param {Engine.Length} size
- * @param {Engine.Length?} [weight]
- */
-const text = (x, y, content, size, weight) =>
-  html`<text x=${Number(x).toFixed(1)} y=${Number(y).toFixed(1)} font-size=${`${size}`}
-    font-weight=${weight ? `${weight}` : undefined} fill="currentColor">${content}</text>`

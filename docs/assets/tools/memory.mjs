@@ -2,7 +2,7 @@
 // The shapes are those of the pages' own drawing, compiled; elements are drawn of them here.
 
 import { moved } from "./choices.mjs"
-import { html, labelled, select } from "./view.mjs"
+import { html, labelled, pairs, select } from "./view.mjs"
 
 const USERS = ["1", "2", "4", "8", "16", "32", "64"],
   PARTS = 32, // steps of the context
@@ -42,13 +42,12 @@ export function mount(place) {
  */
 function fields(all, chosen, context, set) {
   const names = all.map(([slug, name]) => /** @type {[string, string]} */ ([slug, name])),
-    users = USERS.map(n => /** @type {[string, string]} */ ([n, n])),
     field =
       (/** @type {string} */ name) =>
       (/** @type {any} */ { target }) =>
         set({ [name]: target.value }, target)
   return html`${all.length > 1 && labelled("Model", select("model", names, chosen.model, { onchange: field("model") }))}
-    ${labelled("Users", select("users", users, chosen.users, { onchange: field("users") }))}
+    ${labelled("Users", select("users", pairs(USERS), chosen.users, { onchange: field("users") }))}
     ${labelled(
       "Context of each",
       html`<input type="range" name="part" min="1" max=${`${PARTS}`} step="1" value=${chosen.part}

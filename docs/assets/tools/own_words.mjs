@@ -13,6 +13,17 @@ import { html } from "./view.mjs"
 
 const LIKELY = 3 // words to take instead
 
+/** @type {Promise<Small> | undefined} */
+let loaded
+/** The model, loaded once; after a failure another time. @returns {Promise<Small>} */
+export const theModel = () =>
+  (loaded ??= import("./capitals/small.mjs")
+    .then(({ smallModel }) => smallModel())
+    .catch(error => {
+      loaded = undefined
+      throw error
+    }))
+
 /** @param {Pick<Small, "vocabulary" | "config">} small @param {string} text @returns {Known} */
 export function unknown({ vocabulary, config }, text) {
   const pieces = vocabulary.cut(text),

@@ -3,9 +3,11 @@
 
 import { M } from "../engine/base.mjs"
 import { machine, Problem, py, shorten } from "../conditions.mjs"
-import { linkTo } from "./cells.mjs"
+import { differing } from "./address.mjs"
+import { linkTo, takenBack } from "./cells.mjs"
 import { about, conditionRules, data, givenOf, isAbout, modelOf, modelsByFamily, oneListed } from "./kit.mjs"
-import { grouped, pause, said } from "./kit.mjs"
+import { fetched, pause, said } from "./kit.mjs"
+import { changed, several } from "./plan/fields.mjs"
 import { view } from "./plan/view.mjs"
 import { isPlain, loadRuns, notRun } from "./runs.mjs"
 import { Begun } from "./tool.mjs"
@@ -32,10 +34,9 @@ import { Begun } from "./tool.mjs"
  * @property {Table[]} tables
  * @property {string[]} notes
  * @typedef {object} Task
- * @property {State} DEFAULTS of its own fields, and of shared ones where they differ
+ * @property {State} START what shared fields say instead of their usual text
  * @property {string[]} SHARED the shared fields that it has
  * @property {(site: Site) => import("./plan/fields.mjs").Field[]} fields
- * @property {(site: Site) => Record<string, import("./address.mjs").Rule>} rules
  * @property {(state: State) => string[]} [idle] its fields that do nothing
  * @property {(asked: Asked) => Promise<Answer>} answer throws a problem
  */
@@ -65,12 +66,7 @@ const DEFAULTS = {
  * @returns {Promise<Site>}
  */
 export async function loaded() {
-  const [{ models, accelerators }, more] = await Promise.all([
-    data(),
-    fetch(new URL("../engine/plan.json", import.meta.url))
-      .then(answer => answer.text())
-      .then(text => /** @type {Engine.Dict<string, any>} */ (/** @type {unknown} */ (py.parse(text)))),
-  ])
+  const [{ models, accelerators }, more] = await Promise.all([data(), fetched("plan.json")])
   const links = more.read("links")
   return {
     models,
@@ -95,7 +91,9 @@ export async function mount(/** @type {HTMLElement} */ place) {
 class Planning extends Begun {
   task = "engine"
   /** @type {Task} */
-  one = { DEFAULTS: {}, SHARED: [], fields: () => [], rules: () => ({}), answer: () => Promise.reject() }
+  one = { START: {}, SHARED: [], fields: () => [], answer: () => Promise.reject() }
+  /** @type {import("./plan/fields.mjs").Field[]} */
+  fields = []
 
   /** @param {HTMLElement} place @param {Site} site */
   constructor(place, site) {
@@ -116,7 +114,7 @@ class Planning extends Begun {
       view: shown =>
         view(shown, {
           ...{ groups, accelerators, tasks: Object.entries(TASKS), task: this.task },
-          ...{ shared: this.one.SHARED, fields: this.one.fields(site), idle: this.one.idle?.(shown.values) ?? [] },
+          ...{ shared: this.one.SHARED, fields: this.fields, idle: this.one.idle?.(shown.values) ?? [] },
           typed: field => void (this.typed(field) && this.change({}, field)),
           turn: name => void this.turnTo(name),
           link: (text, to, sort) => linkTo(this, text, to, sort),
@@ -131,11 +129,13 @@ class Planning extends Begun {
       shared = { ...known, model: (/** @type {string} */ text) => oneListed("model", text, this.site.models) }
     this.task = name
     this.one = one
-    this.tool.defaults = { ...DEFAULTS, ...one.DEFAULTS }
-    this.tool.rules = {
-      ...Object.fromEntries(Object.entries(shared).filter(([field]) => one.SHARED.includes(field))),
-      ...one.rules(this.site),
-    }
+    this.fields = one.fields(this.site)
+    const own = (/** @type {"start" | "rule"} */ what) => this.fields.map(field => [field.name, field[what]])
+    this.tool.defaults = { ...DEFAULTS, ...one.START, ...Object.fromEntries(own("start")) }
+    this.tool.rules = Object.fromEntries([
+      ...Object.entries(shared).filter(([field]) => one.SHARED.includes(field)),
+      ...own("rule"),
+    ])
   }
   /** Another task, with what was chosen for this one. @param {string} name */
   async turnTo(name) {
@@ -168,7 +168,7 @@ class Planning extends Begun {
     const { instead } = await import("../fitting.mjs"),
       strange = notRun(model.costs, given),
       best = await instead(model, given, on),
-      where = given.devices > 1n ? `${grouped(given.devices)} × ${on.name} do` : `${on.name} does`,
+      where = `${several(given, on)} ${given.devices > 1n ? "do" : "does"}`,
       whole = `the whole model ${model.counts.formats.phrase(given.format)}`,
       lacking = best && !strange ? ` ${where} not hold ${whole}.` : ""
     return { ...answer, said: [head, rest + strange + lacking + best] }
@@ -178,36 +178,25 @@ class Planning extends Begun {
   leave(values) {
     const { defaults } = this.tool,
       own = Object.fromEntries(Object.entries(defaults).filter(([name]) => !(name in DEFAULTS))),
-      chosen = new Set(this.one.fields(this.site).flatMap(({ name, groups }) => (groups ? [name] : []))),
-      typed = Object.fromEntries(Object.entries(own).filter(([name]) => !chosen.has(name))),
-      others = [typed, own, defaults].find(those => Object.entries(those).some(([name, text]) => values[name] !== text))
-    return Boolean(others && Object.assign(values, others))
+      chosen = new Set(this.fields.flatMap(({ name, groups }) => (groups ? [name] : []))),
+      typed = Object.fromEntries(Object.entries(own).filter(([name]) => !chosen.has(name)))
+    return takenBack(values, typed, own, defaults)
   }
   /** The task, what differs from its defaults, and always the model, the machine and the context, if it has them. */
   addressOf(/** @type {import("./tool.mjs").Values} */ values) {
-    const { defaults } = this.tool,
-      always = ["model", "on", "context"].filter(name => this.one.SHARED.includes(name)),
-      names = Object.keys(defaults).filter(name => values[name] !== defaults[name] || always.includes(name))
-    return { task: this.task, ...Object.fromEntries(names.map(name => [name, values[name]])) }
+    const always = ["model", "on", "context"].filter(name => this.one.SHARED.includes(name))
+    return { task: this.task, ...differing(values, this.tool.defaults, always) }
   }
 }
 
-const { Accelerator, Link } = M["counting.accelerators"]
-const STATED = /** @type {const} */ ([
-  ...["name", "vendor", "bytes_per_second", "memory_bytes", "peak_flops", "watts", "capability", "kind"],
-])
+const { Link } = M["counting.accelerators"]
 /**
  * An accelerator with what it talks to others by.
  * @param {Engine.Accelerator} one
  * @param {Engine.Dict<string, unknown> | null} link
  */
 const linked = (one, link) =>
-  link === null
-    ? one
-    : py.apply(Accelerator, [], {
-        ...Object.fromEntries(STATED.map(name => [name, one[name]])),
-        link: py.apply(Link, [], Object.fromEntries(py.entries(link))),
-      })
+  link === null ? one : changed(one, { link: py.apply(Link, [], Object.fromEntries(py.entries(link))) })
 
 const noTask = (/** @type {string} */ name) =>
   Problem(`task = ${shorten(name)}: no such task`, `one of ${Object.keys(TASKS).join(", ")}`)

@@ -1,8 +1,8 @@
 // What a published model answered: its next token at the temperature that a reader sets, and a map of words.
 
 import { bar, percent, two } from "./capitals/matrices.mjs"
-import { choices, formOf } from "./choices.mjs"
-import { html, labelled, render, select, table } from "./view.mjs"
+import { choices } from "./choices.mjs"
+import { html, labelled, pairs, render, select, table } from "./view.mjs"
 
 /** @param {HTMLElement} place */
 export function mount(place) {
@@ -10,7 +10,7 @@ export function mount(place) {
   else next(place)
 }
 
-const pairs = (/** @type {string} */ text) =>
+const scores = (/** @type {string} */ text) =>
   text.split("|").map(one => {
     const at = one.lastIndexOf(" ")
     return /** @type {[string, number]} */ ([one.slice(0, at), Number(one.slice(at + 1))])
@@ -19,16 +19,15 @@ const pairs = (/** @type {string} */ text) =>
 /** @param {HTMLElement} place */
 function next(place) {
   const { tokens = "", stops = "", text = "" } = place.dataset,
-    all = pairs(tokens),
-    sums = pairs(stops),
+    all = scores(tokens),
+    sums = scores(stops),
     values = sums.map(([temperature]) => temperature),
-    answer = document.createElement("div"),
-    controls = /** @type {HTMLElement} */ (place.querySelector(".ep-controls"))
+    answer = document.createElement("div")
   place.querySelector(".ep-scroll")?.replaceWith(answer)
   const caption = place.querySelector("figcaption")
   if (caption) caption.textContent = "The probability of the next token, by a published model."
   const usual = { temperature: "1" }
-  const { recall, set } = choices(place, { temperature: values }, usual, ({ temperature: chosen }, problem) => {
+  const { recall, set, form } = choices(place, { temperature: values }, usual, ({ temperature: chosen }, problem) => {
     const [temperature, sum] = sums[values.indexOf(chosen)],
       share = (/** @type {number} */ logit) => Math.exp(logit / Number(temperature) - sum)
     render(
@@ -44,10 +43,7 @@ function next(place) {
       value=${`${values.indexOf(chosen)}`} aria-valuetext=${chosen}
       oninput=${(/** @type {any} */ { target }) => set({ temperature: values[Number(target.value)] }, target)} />`
     const fields = [labelled("Temperature", field), html`<output aria-live="polite">${said}</output>`]
-    render(
-      formOf(fields, () => set(usual), problem),
-      controls,
-    )
+    form(fields, problem)
   })
   recall()
 }
@@ -59,24 +55,19 @@ function map(place) {
     all = words.split("|"),
     near = nearest.split("|").map(one => one.split(",")),
     output = /** @type {HTMLElement} */ (place.querySelector("output")),
-    [before, first, rest] = (output.textContent ?? "").split(/(?<=Nearest to )(\S+)/),
-    controls = /** @type {HTMLElement} */ (place.querySelector(".ep-controls"))
+    [before, first, rest] = (output.textContent ?? "").split(/(?<=Nearest to )(\S+)/)
   output.setAttribute("aria-live", "polite")
   const usual = { map: "" }
   place.addEventListener("click", ({ target }) => {
     if (target instanceof SVGElement && target.dataset.i) set({ map: all[Number(target.dataset.i)] })
   })
-  const { recall, set } = choices(place, { map: ["", ...all] }, usual, ({ map: chosen }, problem) => {
+  const { recall, set, form } = choices(place, { map: ["", ...all] }, usual, ({ map: chosen }, problem) => {
     const others = near[all.indexOf(chosen || first)]
     for (const drawing of place.querySelectorAll("g.words")) mark(drawing, chosen ? [chosen, ...others] : [])
     output.textContent = `${before}${chosen || first}${rest.split(": ")[0]}: ${others.join(", ")}.`
-    const options = all.map(word => /** @type {[string, string]} */ ([word, word]))
     const onchange = (/** @type {any} */ { target }) => set({ map: target.value }),
-      field = select("map", [["", "choose one"], ...options], chosen, { onchange })
-    render(
-      formOf(labelled("Word", field), () => set(usual), problem),
-      controls,
-    )
+      field = select("map", [["", "choose one"], ...pairs(all)], chosen, { onchange })
+    form(labelled("Word", field), problem)
   })
   /** Marks a word, its arrow and its nearest ones, with their names. @param {Element} drawing @param {string[]} lit */
   function mark(drawing, lit) {

@@ -2,19 +2,8 @@
 // next ones, the attention weights of every head, what each part adds, and what each number was made of. Nothing leaves
 // the browser; the address keeps the choices, and never the files.
 
-import { accepted, steps } from "./address.mjs"
-import {
-  address,
-  addedOf,
-  askedOf,
-  attentionOf,
-  FIRST,
-  howOf,
-  mapped,
-  openedOf,
-  patchesOf,
-  RULES,
-} from "./run/answer.mjs"
+import { accepted, differing, steps } from "./address.mjs"
+import { addedOf, askedOf, attentionOf, FIRST, howOf, mapped, openedOf, patchesOf, RULES } from "./run/answer.mjs"
 import { Asked, Stopped } from "./run/asking.mjs"
 import { dropped, KEPT } from "./run/dropped.mjs"
 import { view } from "./run/view.mjs"
@@ -66,7 +55,7 @@ class Running {
     this.answers = answering({ place, shown, asked, origin: this.origin, draw: this.draw, came: this.came })
     this.remember = steps(
       place,
-      () => address(shown.state),
+      () => ({ values: differing(shown.state, FIRST) }),
       () => this.recall(),
     )
     /** @type {import("./run/view.mjs").Doing} */
@@ -108,7 +97,7 @@ class Running {
     /** @type {number | undefined} */
     let one
     const how = howOf(this.shown.state)
-    await this.busy(async () => (one = await this.asked.ask("drawn", { how, chance: Math.random() })))
+    await this.busy(async () => (one = await this.asked.ask("drawn", [how, Math.random()])))
     if (one !== undefined) this.append(one)
   }
   begin() {
@@ -124,7 +113,7 @@ class Running {
       of = answer && patchesOf(answer, state, about)
     if (!of) return
     const came = this.came("Computing a forward pass for each patch …"),
-      tables = await this.asked.ask("moved", { layer: of.layer, at: of.at }, came)
+      tables = await this.asked.ask("moved", [of.layer, of.at], came)
     if (tables) this.shown.moved = { of: of.key, tables }
     this.wanted = Math.max(this.wanted, SHOW)
   }
@@ -186,7 +175,7 @@ class Running {
       this.wanted = 0
       if (level === RUN) await this.run()
       else if (level === CHOOSE && shown.answer && this.isThere)
-        shown.answer = { ...shown.answer, ...(await asked.ask("answer", { how: howOf(shown.state) })) }
+        shown.answer = { ...shown.answer, ...(await asked.ask("answer", [howOf(shown.state)])) }
       if (shown.answer && this.isThere) await this.answers.all(shown.answer)
     }
   }
@@ -228,7 +217,7 @@ class Running {
       scripts = import("./run/results.mjs")
     shown.said = "Reading the files …"
     this.draw()
-    shown.about = await this.asked.ask("open", { given: this.files }, this.came("Reading the weights …"))
+    shown.about = await this.asked.ask("open", [this.files], this.came("Reading the weights …"))
     ;({ results: shown.results, panel: origin.panel } = await scripts)
     shown.said = "Ready."
     this.draw()
@@ -237,7 +226,7 @@ class Running {
     const { shown, asked } = this,
       { state } = shown
     if (!asked.worker) await this.open()
-    const answer = await asked.ask("run", askedOf(state, shown.about), this.came("Computing …")),
+    const answer = await asked.ask("run", [askedOf(state, shown.about)], this.came("Computing …")),
       { layer, head } = openedOf(state, answer)
     this.known = state.text
     Object.assign(state, { layer: `${layer}`, head: `${head}` })
@@ -277,7 +266,7 @@ function answering({ place, shown, asked, origin, draw, came }) {
     /** @type {Map<string, string>} */
     const pictures = new Map()
     for (const layer of layers.filter(layer => heads[layer])) {
-      const bytes = await asked.ask("small", { layer })
+      const bytes = await asked.ask("small", [layer])
       for (let head = 0; head < heads[layer]; head++)
         pictures.set(`${layer}.${head}`, `url(${shaded(bytes.subarray(head * size, (head + 1) * size), n)})`)
     }
@@ -286,7 +275,7 @@ function answering({ place, shown, asked, origin, draw, came }) {
   async function lens() {
     const { said } = shown
     put({ said: "Computing the logits after each layer …" })
-    put({ lens: await asked.ask("lens", undefined), said })
+    put({ lens: await asked.ask("lens", []), said })
   }
   /** @param {Answer} answer */
   async function all(answer) {
@@ -296,16 +285,15 @@ function answering({ place, shown, asked, origin, draw, came }) {
       token = (answer.likely.find(({ id }) => `${id}` === state.word) ?? answer.likely[0]).id
     draw()
     put({ maps: await maps(answer, mapped(answer, layer)) })
-    const keys = () => asked.ask("keys", opened)
-    const large = answer.heads[layer] && attentionOf(answer, opened, await asked.ask("head", opened), await keys())
-    put({ large: large || null })
-    put({ parts: { id: token, parts: await asked.ask("parts", { token }) } })
-    const steps = state.steps && (await asked.ask("steps", { layer }, came("Computing each number …"))),
-      corner = steps && state.step ? await asked.ask("corner", { step: Number(state.step), head }) : null
+    const shares = answer.heads[layer] ? await asked.ask("head", [layer, head]) : null
+    put({ large: shares && attentionOf(answer, opened, shares, await asked.ask("keys", [layer, head])) })
+    put({ parts: { id: token, parts: await asked.ask("parts", [token]) } })
+    const steps = state.steps && (await asked.ask("steps", [layer], came("Computing each number …"))),
+      corner = steps && state.step ? await asked.ask("corner", [Number(state.step), head]) : null
     put({ isDrawn: true, steps: steps ? { layer, all: steps, corner } : null })
     if (shown.isLens && answer.hasLens && !shown.lens) await lens()
-    const number = { place: state.number, how: howOf(state) }
-    origin.show(number.place ? await asked.ask("origin", number, came("Computing each number …")) : null)
+    const { number } = state
+    origin.show(number ? await asked.ask("origin", [number, howOf(state)], came("Computing each number …")) : null)
     restore()
     put({ said: told, progress: null })
   }

@@ -8,14 +8,14 @@ const mayLack = (/** @type {Engine.Accelerator | null | undefined} */ one) =>
   one?.vendor && (one.vendor !== "NVIDIA" || (one.capability ?? 0n) < 80n)
 const leftOut = (/** @type {Parameters<typeof M["counting.runs"]["left_out"]>} */ ...asked) =>
   M["counting.runs"]?.left_out(...asked)
-const PLAIN = ["bfloat16", "float16", "float32"]
+const { FLOATS } = M["counting.formats"]
 /**
  * Whether a model's weights are floats of 16 or 32 bits, which run everywhere.
  * @param {Engine.Costs} costs
  * @param {Engine.Conditions} given
  */
 export const isPlain = ({ published }, { format }) =>
-  PLAIN.includes(format) || (format === "published" && ![...published].length)
+  FLOATS.includes(format) || (format === "published" && ![...published].length)
 /**
  * Loads the tables, if a machine or one engine alone may not run every format.
  * @param {Engine.Accelerator | null} accelerator

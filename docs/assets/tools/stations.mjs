@@ -3,8 +3,8 @@
 
 import { candidates } from "./capitals/candidates.mjs"
 import { bar, matrix, percent, two } from "./capitals/matrices.mjs"
-import { notKnown, offered, unknown } from "./own_words.mjs"
-import { alert, html, labelled, render, select, stay, table } from "./view.mjs"
+import { notKnown, offered, theModel, unknown } from "./own_words.mjs"
+import { alert, html, labelled, pairs, render, select, stay, table } from "./view.mjs"
 
 const TEXT = "The capital of France is",
   SHOWN = 6, // words, neurons
@@ -20,10 +20,6 @@ const TEXT = "The capital of France is",
  * @property {Record<string, number>} chosen
  * @property {(place: string) => string} there the address where a number says what it was made of; empty for none
  */
-
-/** @type {Promise<Small> | undefined} */
-let loaded
-const theModel = () => (loaded ??= import("./capitals/small.mjs").then(({ smallModel }) => smallModel()))
 
 /**
  * What a station asks for besides the text, and what it shows.
@@ -153,7 +149,6 @@ export function mount(place) {
       else turned(place)
       place.querySelector("input")?.focus()
     } catch (error) {
-      loaded = undefined
       draw(false, error instanceof Error ? error.message : String(error))
     }
   }
@@ -213,10 +208,9 @@ function ofText(place, station, small, of) {
     draw()
   }
   const fields = () => [
-    ...(station.fields?.(small) ?? []).map(([name, label, values]) => {
-      const all = Array.from({ length: values }, (_, i) => /** @type {[string, string]} */ ([`${i}`, `${i}`]))
-      return labelled(label, select(name, all, `${chosen[name]}`))
-    }),
+    ...(station.fields?.(small) ?? []).map(([name, label, values]) =>
+      labelled(label, select(name, pairs(Array(values).keys()), `${chosen[name]}`)),
+    ),
     station === STATIONS.next &&
       slider("temperature", "Temperature", { min: 0.1, max: 3, step: 0.1 }, chosen.temperature),
   ]

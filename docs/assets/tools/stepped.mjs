@@ -1,7 +1,6 @@
 // A figure of states that the page was served with: a slider puts one of them in the middle.
 
-import { choices, formOf, slider } from "./choices.mjs"
-import { render } from "./view.mjs"
+import { choices, slider } from "./choices.mjs"
 
 /** @param {HTMLElement} place */
 export function mount(place) {
@@ -9,7 +8,6 @@ export function mount(place) {
     /** @type {[title: string, said: string][]} */
     all = JSON.parse(states),
     drawn = [...place.querySelectorAll("template")],
-    controls = /** @type {HTMLElement} */ (place.querySelector(".ep-controls")),
     output = /** @type {HTMLElement} */ (place.querySelector("output")),
     title = /** @type {HTMLElement} */ (place.querySelector(".lit .ep-panel-title")),
     slot = /** @type {HTMLElement} */ (place.querySelector(".lit .ep-drawn")),
@@ -17,7 +15,7 @@ export function mount(place) {
     usual = { [name]: start }
   let now = start
   output.setAttribute("aria-live", "polite")
-  const { recall, set } = choices(place, { [name]: known }, usual, show)
+  const { recall, set, form } = choices(place, { [name]: known }, usual, show)
 
   function show(/** @type {import("./choices.mjs").Chosen} */ chosen, problem = "") {
     const at = chosen[name],
@@ -28,10 +26,7 @@ export function mount(place) {
       output.textContent = said
       now = at
     }
-    render(
-      formOf(slider(name, known, at, label, named, set), () => set(usual), problem),
-      controls,
-    )
+    form(slider(name, known, at, label, named, set), problem)
   }
   recall()
 }

@@ -3,9 +3,9 @@
 
 import { BOUNDS, CACHE_BYTES, isProblem, loadFormats, OWN_MACHINE, pause, said } from "../conditions.mjs"
 import { accepted, steps } from "./address.mjs"
-import { grouped, machinesByVendor, pairs, written } from "./kit.mjs"
+import { grouped, machinesByVendor, written } from "./kit.mjs"
 import { offered } from "./runs.mjs"
-import { Component, html, labelled, optionsOf, render } from "./view.mjs"
+import { Component, html, labelled, optionsOf, pairs, render } from "./view.mjs"
 
 /**
  * @typedef {Record<string, any>} Values what is chosen: texts by the names of the rules, and what else a tool has
@@ -176,7 +176,7 @@ export class Begun {
  * @property {Record<string, string>} typed what stands in a field instead of its value
  * @property {Set<string>} invalid names
  */
-export const BAD = "…" // typed where a field's text is none of its type
+const BAD = "…" // typed where a field's text is none of its type
 export const textOf = (/** @type {Fields} */ { values, typed }, /** @type {string} */ name) =>
   typed[name] === BAD ? "" : (typed[name] ?? values[name])
 /** The attributes of a field. @param {Fields} fields @param {string} name */
@@ -229,7 +229,7 @@ export class MachineFields extends Component {
     const field = held(fields, "on"),
       isOwn = this.isWritten || !accelerators.has(field.value),
       is = (/** @type {boolean} */ isWritten) => () => void (this.isWritten = isWritten)
-    if (isOwn) this.own = field.value
+    if (!accelerators.has(field.value)) this.own = field.value
     const list = html`<select ...${field} oninput=${is(false)}>
       ${optionsOf([[this.own, "Custom"]])}${this.options}
     </select>`

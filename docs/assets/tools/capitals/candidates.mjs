@@ -1,6 +1,6 @@
 // Which words may come next, and one of them by chance.
 
-const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
+import { sum } from "./numbers.mjs"
 
 /**
  * @typedef {{ id: number, score: number, share: number, left: number, by: string }} Candidate its share of the

@@ -1,5 +1,7 @@
 // What the probability of a word was made of: of a distribution's scores, and of what a cut leaves.
 
+import { sum } from "./numbers.mjs"
+
 /**
  * @typedef {import("./candidates.mjs").Candidate} Candidate
  * @typedef {import("./asked.mjs").Origin} Origin
@@ -12,8 +14,6 @@
  */
 
 const MOST = 8 // words that have a row each
-
-const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 
 /**
  * @param {"chance" | "left"} kind

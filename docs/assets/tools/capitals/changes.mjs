@@ -184,7 +184,8 @@ export class Changed {
       const own = result.lists()
       let rows = own
       for (let head = 0; head < rows[0].length; head++) {
-        if (isOff(head)) rows = with_(rows, head, row => row.map(() => 0))
+        const off = Array(rows[0][head].length).fill(0)
+        if (isOff(head)) rows = rows.map((/** @type {number[][]} */ heads) => heads.with(head, off))
         rows = this.patched(rows, head, ({ mixed }, t, own) => own.with(head, mixed[t][head]))
       }
       layer.mixed.push(...rows)
@@ -225,12 +226,6 @@ export function ablated(without, run) {
   const ablation = Ablation(without, run)
   return (step, args, kwargs) => ablation.call(step, args, kwargs)
 }
-/** @returns {number[][][]} */
-const with_ = (
-  /** @type {number[][][]} */ rows,
-  /** @type {number} */ head,
-  /** @type {(row: number[]) => number[]} */ made,
-) => rows.map(heads => heads.with(head, made(heads[head])))
 const difference = (/** @type {number[]} */ a, /** @type {number[]} */ b) =>
   a === b ? null : a.map((x, i) => x - b[i])
 const zeros = (/** @type {NDArray} */ { dims }) => array(new Float32Array(dims.reduce((n, size) => n * size, 1)), dims)

@@ -1,8 +1,9 @@
 // The small model, asked: the form with the sentence and how its next word is chosen.
 
 import { combobox } from "../combobox.mjs"
-import { Component, html, labelled, refusals, select, stay } from "../view.mjs"
+import { Component, html, labelled, pairs, refusals, select, stay } from "../view.mjs"
 import { list, start } from "./answer.mjs"
+import { choosing } from "./choosing.mjs"
 import { LONGEST } from "./rules.mjs"
 
 /**
@@ -37,7 +38,7 @@ export function form(shown, doing) {
       onpointerover=${doing.touched}>
       <div class="ep-row">${sentence(shown)}</div>
       <${OwnText} own=${shown.own} typed=${doing.typed} />
-      <div class="ep-row">${choosing(shown, doing)}</div>
+      <div class="ep-row">${chosenBy(shown, doing)}</div>
       <div class="ep-row">${looks(shown)}</div>
       ${patching(shown, doing)}
     </form>
@@ -88,42 +89,33 @@ function sentence(shown) {
   ]
 }
 /** How the next word is chosen. @param {Shown} shown @param {Doing} doing */
-function choosing(shown, { next, draw, remove }) {
-  const { answer, state } = shown,
-    ends = answer !== null && (!answer.made || answer.unknown !== null || answer.made.isFull)
-  const number = (/** @type {"top_k" | "top_p"} */ name, /** @type {object} */ more) =>
-    html`<input type="number" name=${name} value=${valueOf(shown, name)} ...${more} />`
-  return [
-    html`<button type="button" disabled=${ends} onclick=${next}>Next word</button>`,
-    html`<button type="button" disabled=${ends} onclick=${draw}>Draw a word</button>`,
-    html`<button type="button" disabled=${answer !== null && !list(state.added).length} onclick=${remove}>
-      Remove last word
-    </button>`,
-    labelled(
-      html`<span>${"Temperature "}<span>${state.temperature}</span></span>`,
-      html`<input type="range" name="temperature" min="0.1" max="3" step="0.1"
-        value=${valueOf(shown, "temperature")} />`,
-    ),
-    labelled("Top-k", number("top_k", { min: "1", step: "1", placeholder: "all" })),
-    labelled("Top-p", number("top_p", { min: "0.01", max: "1", step: "0.01", placeholder: "1" })),
-  ]
+const chosenBy = (shown, doing) => {
+  const { answer, state } = shown
+  return choosing(
+    {
+      one: "word",
+      isAtEnd: answer !== null && (!answer.made || answer.unknown !== null || answer.made.isFull),
+      isWhole: answer !== null && !list(state.added).length,
+      temperature: state.temperature,
+      valueOf: name => valueOf(shown, name),
+    },
+    doing,
+  )
 }
 /** The layer and the head that the tables are of. @param {Shown} shown */
 function looks(shown) {
   const { config } = shown
   if (!config) return null
-  const numbered = (/** @type {number} */ n) =>
-    Array.from({ length: n }, (_, i) => /** @type {[string, string]} */ ([`${i}`, `${i}`]))
   return [
-    labelled("Layer", choice(shown, "layer", numbered(config.n_layer))),
-    labelled("Head", choice(shown, "head", numbered(config.n_head))),
+    labelled("Layer", choice(shown, "layer", pairs(Array(config.n_layer).keys()))),
+    labelled("Head", choice(shown, "head", pairs(Array(config.n_head).keys()))),
   ]
 }
 /** The fields for another sentence: the same with another country, or any. @param {Shown} shown @param {Doing} doing */
 function patching(shown, { patching }) {
   const { state, facts, answer, isPatching } = shown,
     problem = answer?.problem ?? ""
-  const names = facts.countries.map(({ country }) => /** @type {[string, string]} */ ([country, country]))
+  const names = pairs(facts.countries.map(({ country }) => country))
   const field = html`<input type="text" name="other" class="ep-own-text" autocomplete="off" autocapitalize="off"
     spellcheck=${false} maxlength=${LONGEST} aria-describedby="ep-other" value=${valueOf(shown, "other")}
     aria-invalid=${problem !== "" && state.other !== "" ? "true" : "false"} />`

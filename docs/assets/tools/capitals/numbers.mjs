@@ -1,5 +1,6 @@
 // Numbers as a reader sees them, rounded, and the table of what may come next. Nothing of a page.
 
+export const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 export const two = (/** @type {number} */ x) => x.toFixed(2).replace("-", "−")
 export const percent = (/** @type {number} */ x) => `${(100 * x).toFixed(1)}%`
 export const wholePercent = (/** @type {number} */ x) => `${Math.round(100 * x)}%`.replace(/^-(?=[1-9])/, "−")

@@ -1,12 +1,12 @@
 // The small model, asked: what it makes of the text, in tables and drawings.
 
-import { html, table } from "../view.mjs"
+import { table } from "../view.mjs"
 import { cachedOf, comparedOf, partedOf, rowsOf, wordsOf } from "./answer.mjs"
 import { cellsOf, notesOf, panel } from "./asked.mjs"
 import { DESIGNS, designs } from "./designs.mjs"
 import { allHeads, contributions } from "./heads.mjs"
 import { endings } from "./inside.mjs"
-import { lines } from "./lines.mjs"
+import { attention, cache } from "./looking.mjs"
 import { matrix, small } from "./matrices.mjs"
 import { patching } from "./patching.mjs"
 import { smallModel } from "./small.mjs"
@@ -44,12 +44,12 @@ export function results(shown) {
     isOf("lens") ? origin : null,
     heads(shown),
     designs(made.run.without, set),
-    attention(shown, lit(2)),
+    weights(shown, lit(2)),
     !isOf("logit", "chance", "left", "lens", "part") ? origin : null,
     patching({ ...made, ...now }, state, set),
     parts(shown),
     isOf("part") ? origin : null,
-    cache(shown, lit(3)),
+    keys(shown, lit(3)),
   ]
 }
 /** @param {Shown} shown */
@@ -89,25 +89,13 @@ const heads = ({ made: { run }, state, small: { config }, set }) =>
     picture: (layer, head) => small(rowsOf(run, layer, head)),
   })
 /** @param {Shown} shown @param {number | undefined} lit */
-function attention(shown, lit) {
+function weights(shown, lit) {
   const { made, state, set } = shown,
     { text, run } = made,
-    rows = rowsOf(run, Number(state.layer), Number(state.head)),
-    name = `Attention weights, layer ${state.layer}, head ${state.head}`
-  return [
-    matrix(
-      name,
-      text,
-      text,
-      rows.map(row => text.map((_, i) => row[i] ?? null)),
-      { place: (i, j) => `share/${state.layer}/${state.head}/${i}/${j}`, ask: ask(shown), lit },
-    ),
-    html`<label class="ep-on">
-      <input type="checkbox" data-key="lines" checked=${state.lines === "1"}
-        onchange=${() => set({ lines: state.lines ? "" : "1" })} />Lines from word to word
-    </label>`,
-    state.lines ? lines(text, rows, name) : null,
-  ]
+    [layer, head] = [state.layer, state.head].map(Number),
+    rows = rowsOf(run, layer, head).map(row => text.map((_, i) => row[i] ?? null)),
+    name = `Attention weights, layer ${layer}, head ${head}`
+  return attention({ name, names: text, rows, layer, head, ask: ask(shown), lit }, "word", state.lines === "1", set)
 }
 /** @param {Shown} shown */
 function parts(shown) {
@@ -125,23 +113,11 @@ function parts(shown) {
   })
 }
 /** @param {Shown} shown @param {number | undefined} lit */
-function cache(shown, lit) {
+function keys(shown, lit) {
   const { made, state, small: now } = shown,
     { text } = made,
-    rows = now.session.keys(Number(state.layer), Number(state.head)) ?? []
-  return [
-    matrix(
-      `KV cache: the key of each word, layer ${state.layer}, head ${state.head}`,
-      text,
-      rows[0].map((_, i) => `${i + 1}`),
-      rows,
-      {
-        newest: text.length - 1,
-        place: (i, j) => `key/${state.layer}/${state.head}/${i}/${j}`,
-        ask: ask(shown),
-        lit,
-      },
-    ),
-    html`<p class="ep-conventions">${cachedOf(text.length, now.config)}</p>`,
-  ]
+    [layer, head] = [state.layer, state.head].map(Number),
+    name = `KV cache: the key of each word, layer ${layer}, head ${head}`,
+    rows = now.session.keys(layer, head) ?? []
+  return cache({ name, names: text, rows, layer, head, ask: ask(shown), lit }, cachedOf(text.length, now.config))
 }

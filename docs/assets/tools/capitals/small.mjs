@@ -2,26 +2,20 @@
 
 import { checkpoint } from "../../running.mjs"
 import { Session } from "../run/session.mjs"
+import { fileOf } from "./files.mjs"
 import { Vocabulary } from "./vocabulary.mjs"
 
-const FOLDER = new URL("../../capitals/", import.meta.url)
 /**
  * @typedef {{ vocab_size: number, n_positions: number, n_embd: number, n_layer: number, n_head: number }} Config
  * @typedef {{ session: Session, vocabulary: Vocabulary, config: Config }} Small
  */
 
-const fetched = async (/** @type {string} */ name) => {
-  const answer = await fetch(new URL(name, FOLDER))
-  if (!answer.ok) throw new Error(`${name} could not be loaded: ${answer.status}`)
-  return answer
-}
-
 /** @returns {Promise<Small>} */
 export async function smallModel() {
   const [text, tokenizer, weights] = await Promise.all([
-    fetched("config.json").then(answer => answer.text()),
-    fetched("tokenizer.json").then(answer => answer.json()),
-    fetched("model.safetensors").then(answer => answer.arrayBuffer()),
+    fileOf("config.json").then(answer => answer.text()),
+    fileOf("tokenizer.json").then(answer => answer.json()),
+    fileOf("model.safetensors").then(answer => answer.arrayBuffer()),
   ])
   /** @type {Config} */
   const config = JSON.parse(text),

@@ -4,6 +4,7 @@ import { M } from "../../engine/base.mjs"
 import { paced, Problem } from "../../conditions.mjs"
 import "../../engine/differing.mjs"
 import { categories, fieldsOf, figure, FIGURES, isProblem, py, said } from "../../model.mjs"
+import { differing } from "../address.mjs"
 import { count, firstListed, givenOf, grouped, one, oneListed, TITLES, upper, withWindows } from "../kit.mjs"
 
 const { side, differs: changes } = M["counting.differing"]
@@ -203,10 +204,7 @@ export function recalled(text, slugs, wrong) {
   return [...chosen, ...slugs.filter(slug => !chosen.includes(slug)).slice(0, missing)]
 }
 /** The address of a choice. @param {import("../tool.mjs").Values} values */
-export const address = ({ models, ...values }) => ({
-  models: models.join(),
-  ...Object.fromEntries(Object.entries(values).filter(([name, value]) => value !== DEFAULTS[name])),
-})
+export const address = values => ({ models: values.models.join(), ...differing(values, DEFAULTS) })
 /**
  * Drops the formats, which a model may not have.
  * @param {import("../tool.mjs").Values} values

@@ -5,6 +5,7 @@ import { conditions, loadGguf, paced, py } from "../../conditions.mjs"
 import { allKeys, BEST, capacitiesIn, capacitiesOn, fitting, in_order, in_words } from "../../fitting.mjs"
 import { isListed, LADDER } from "../../fitting.mjs"
 import { grouped, modelOf, pause, seconds, short } from "../kit.mjs"
+import { several, tokensSaid } from "../words.mjs"
 
 const AT_ONCE = 30 // milliseconds of counting, before a browser may paint
 const BETWEEN = 250 // milliseconds between two drawings of what is counted so far
@@ -211,14 +212,8 @@ const MIXTURE = "mixture of experts"
 
 // Words
 
-export const several = (/** @type {Engine.Conditions} */ given, /** @type {Engine.Machine} */ on) =>
-  given.devices > 1n ? `${grouped(given.devices)} × ${on.name}` : on.name
-export const conditionsSaid = (
-  /** @type {Engine.Conditions} */ given,
-  /** @type {Record<string, string>} */ { cache },
-) =>
-  `${given.batch > 1n ? `${grouped(given.batch)} sequences of ` : ""}` +
-  `${grouped(given.context)} tokens with the KV cache in ${cache}`
+/** @param {Engine.Conditions} given @param {Record<string, string>} values */
+export const conditionsSaid = (given, { cache }) => `${tokensSaid(given)} with the KV cache in ${cache}`
 const howSaid = (/** @type {Record<string, string>} */ { weights }) =>
   weights === BEST
     ? "each in the best format that fits"

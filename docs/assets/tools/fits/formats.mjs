@@ -5,7 +5,8 @@ import { answer as counted, BEST, chosen, fitting, isListed, LADDER } from "../.
 import { order_of_machines, smallest } from "../../fitting.mjs"
 import { about, bytes, grouped, modelOf } from "../kit.mjs"
 import { notRun } from "../runs.mjs"
-import { amounts, conditionsOf, conditionsSaid, formatSaid, nameOf, RULE, several, TIME, timeOf } from "./answer.mjs"
+import { several } from "../words.mjs"
+import { amounts, conditionsOf, conditionsSaid, formatSaid, nameOf, RULE, TIME, timeOf } from "./answer.mjs"
 
 const BEFORE_MORE = 20 // milliseconds in which an answer is seen before the rest of it
 

@@ -4,9 +4,8 @@ import { painted } from "../../conditions.mjs"
 import { BEST } from "../../fitting.mjs"
 import { order } from "../../tables.mjs"
 import { rowsOf } from "../cells.mjs"
-import { pairs } from "../kit.mjs"
 import { conditionFields, finder, MachineFields } from "../tool.mjs"
-import { alert, Component, html, Kept, labelled, refusals, select, show, stay } from "../view.mjs"
+import { alert, Component, html, Kept, labelled, pairs, refusals, select, show, stay } from "../view.mjs"
 
 const AT_FIRST = 16,
   AT_A_TIME = 12 // rows of a long table

@@ -2,8 +2,20 @@
 
 import { M } from "../../engine/base.mjs"
 import "../../engine/bill.mjs"
-import { asked as checked, conditions } from "../../conditions.mjs"
-import { BOUNDS, choice, grouped, Problem, py, seconds, shorten, wholeOrNothing, written } from "./fields.mjs"
+import {
+  BOUNDS,
+  changed,
+  checked,
+  choice,
+  grouped,
+  Problem,
+  py,
+  seconds,
+  several,
+  shorten,
+  wholeOrNothing,
+  written,
+} from "./fields.mjs"
 
 const { bill, Prices, Request } = M["counting.bill"],
   { amount_of: amountOf, share, whole } = M["counting.asked"],
@@ -11,60 +23,31 @@ const { bill, Prices, Request } = M["counting.bill"],
   SECONDS = 3600 // of an hour
 
 export const SHARED = ["model", "on", "batch", "weights", "cache", "devices"]
-export const DEFAULTS = {
-  on: "h100",
-  input: "1000",
-  cached: "",
-  output: "1000",
-  utilization: "1",
-  price_per_hour: "",
-  purchase: "",
-  years: "",
-  electricity: "",
-  engine: "any",
-}
+export const START = { on: "h100" }
 // Engines whose memory on one device is counted for these conditions.
 const ENGINES = ["any", "vllm", "llama.cpp", "transformers", "mlx"]
 const titled = (/** @type {string} */ name) => (name === "vllm" ? "vLLM" : name === "mlx" ? "MLX" : name)
-const MONEY = { inputmode: "decimal", placeholder: "your price" }
-export const fields = () => [
-  written("Input tokens", "input", { inputmode: "numeric" }),
-  written("Cached before them", "cached", { inputmode: "numeric", placeholder: "none" }),
-  written("Output tokens", "output", { inputmode: "numeric" }),
-  written("Share of the bound", "utilization", { inputmode: "decimal" }),
-  written("Price of a device and hour", "price_per_hour", MONEY),
-  written("or of its purchase", "purchase", MONEY),
-  written("over years", "years", { inputmode: "decimal", placeholder: "years" }),
-  written("Price of a kWh", "electricity", MONEY),
-  choice("Engine", "engine", ENGINES, titled),
-]
-/** An engine is counted on one device. @param {import("../plan.mjs").State} state */
-export const idle = ({ devices }) => (devices === "1" ? [] : ["engine"])
-
-/** @returns {import("../address.mjs").Rule} */
-const amount = (/** @type {string} */ name) => text => {
-  if (text) amountOf(name, text)
-  return text
-}
+const numeric = { inputmode: "numeric" },
+  decimal = { inputmode: "decimal" },
+  price = { ...decimal, placeholder: "your price" }
+const amount = checked((name, text) => text && amountOf(name, text))
 const tokens = (/** @type {string} */ name) => (/** @type {string} */ text) => {
   if (!/^\d+$/.test(text)) throw Problem(`${name} = ${shorten(text)}: expected a whole number`, "correct it")
   return String(whole(name, BigInt(text), BOUNDS.MOST_TOKENS))
 }
-/** @returns {Record<string, import("../address.mjs").Rule>} */
-export const rules = () => ({
-  input: tokens("input"),
-  cached: wholeOrNothing("cached"),
-  output: tokens("output"),
-  utilization: text => {
-    share("utilization", text)
-    return text
-  },
-  price_per_hour: amount("price_per_hour"),
-  purchase: amount("purchase"),
-  years: amount("years"),
-  electricity: amount("electricity"),
-  engine: text => checked.oneOf("engine", text, new py.Dict(ENGINES.map(name => [name, name])), "engine"),
-})
+export const fields = () => [
+  written("Input tokens", "input", tokens, numeric, "1000"),
+  written("Cached before them", "cached", wholeOrNothing, { ...numeric, placeholder: "none" }),
+  written("Output tokens", "output", tokens, numeric, "1000"),
+  written("Share of the bound", "utilization", checked(share), decimal, "1"),
+  written("Price of a device and hour", "price_per_hour", amount, price),
+  written("or of its purchase", "purchase", amount, price),
+  written("over years", "years", amount, { ...decimal, placeholder: "years" }),
+  written("Price of a kWh", "electricity", amount, price),
+  choice("Engine", "engine", ENGINES, "any", "engine", titled),
+]
+/** An engine is counted on one device. @param {import("../plan.mjs").State} state */
+export const idle = ({ devices }) => (devices === "1" ? [] : ["engine"])
 
 /**
  * The bill of the fields; without a utilization, at the one that is typed.
@@ -94,16 +77,14 @@ async function held({ state, model, given, on }) {
   if (state.engine === "any" || given.devices > 1n) return [given, ""]
   const engine = titled(state.engine),
     end = BigInt(state.input) + BigInt(state.output) + BigInt(state.cached || 0),
-    at = (/** @type {object} */ changed) => conditions({ ...conditionsOf(given), ...changed }),
-    most = await (await import("./engine.mjs")).largest(model, at({ context: end }), on, state.engine)
+    most = await (await import("./engine.mjs")).largest(model, changed(given, { context: end }), on, state.engine)
   if (most === null || most >= given.batch) return [given, ` ${engine} holds them.`]
   if (!most) return [given, ` ${engine} is not certain to hold one request.`]
-  return [at({ batch: most }), ` ${engine} is certain to hold no more than these, not ${grouped(given.batch)}.`]
+  return [
+    changed(given, { batch: most }),
+    ` ${engine} is certain to hold no more than these, not ${grouped(given.batch)}.`,
+  ]
 }
-const conditionsOf = (/** @type {Engine.Conditions} */ { context, batch, format, dtype, devices, accelerator }) => ({
-  ...{ context, batch, format, dtype, devices, accelerator },
-})
-
 /**
  * @typedef {object} Run a published one
  * @property {string} model
@@ -139,7 +120,6 @@ export async function answer(asked) {
     [[given, bounded], runs] = await Promise.all([held(asked), runsOf(state)]),
     found = counted(model, given, state),
     last = found.lines.at(-1),
-    several = given.devices > 1n ? `${grouped(given.devices)} × ` : "",
     isBound = py.truth(py.eq(found.utilization, 1n)),
     at = isBound ? "at the bound" : `at ${state.utilization} of the bound`,
     atShare = (/** @type {string} */ reached) => counted(model, given, state, share("utilization", reached))
@@ -147,7 +127,7 @@ export async function answer(asked) {
     paid = last.money === null ? "" : ` and ${money(last.money)} at your prices`
   return {
     said: [
-      `${name} ${model.counts.formats.phrase(given.format)} on ${several}${on.name}: ` +
+      `${name} ${model.counts.formats.phrase(given.format)} on ${several(given, on)}: ` +
         `a million output tokens take ${parts.join(", ")}${paid}`,
       `, ${at} with ${grouped(given.batch)} at once.${bounded}`,
     ],

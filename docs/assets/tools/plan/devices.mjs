@@ -5,35 +5,26 @@ import "../../engine/spreads.mjs"
 import "../../engine/prefix.mjs"
 import { asked } from "../../conditions.mjs"
 import { bytes, choice, exact, grouped, orNull, Problem, py } from "./fields.mjs"
-import { seconds, secondsOf, shorten, wholeOrNothing, written } from "./fields.mjs"
+import { secondsOf, shorten, tokensSaid, wholeOrNothing, written } from "./fields.mjs"
 
 const { asked_splits, spread } = M["counting.spreads"]
 const { DISPATCH_TYPES } = M["counting.links"]
 const { shared_prefix } = M["counting.prefix"]
 
 export const SHARED = ["model", "on", "devices", "context", "batch", "weights", "cache"]
-export const DEFAULTS = {
-  model: "llama3.3-70b",
-  on: "h100",
-  devices: "8",
-  batch: "16",
-  dispatch: "bfloat16",
-  split: "",
-  prefix: "",
-}
+export const START = { model: "llama3.3-70b", on: "h100", devices: "8", batch: "16" }
+/** @returns {import("./fields.mjs").Field[]} */
 export const fields = () => [
-  choice("Type sent to experts", "dispatch", DISPATCH_TYPES),
-  written("Shared prefix, tokens", "prefix", { inputmode: "numeric", placeholder: "none" }),
-]
-/** @returns {Record<string, import("../address.mjs").Rule>} */
-export const rules = () => ({
-  dispatch: text => asked.oneOf("dispatch", text, DISPATCH_TYPES, "type"),
-  split: text => {
-    if (text === "" || /^[1-9]\d{0,4}(,[1-9]\d{0,4}){2}$/.test(text)) return text
-    throw Problem(`split = ${shorten(text)}: no split`, "write tensor, pipeline and data degrees as in 8,1,1")
+  choice("Type sent to experts", "dispatch", DISPATCH_TYPES, "bfloat16", "type"),
+  {
+    ...{ name: "split", label: "", start: "" },
+    rule: text => {
+      if (text === "" || /^[1-9]\d{0,4}(,[1-9]\d{0,4}){2}$/.test(text)) return text
+      throw Problem(`split = ${shorten(text)}: no split`, "write tensor, pipeline and data degrees as in 8,1,1")
+    },
   },
-  prefix: wholeOrNothing("prefix"),
-})
+  written("Shared prefix, tokens", "prefix", wholeOrNothing, { inputmode: "numeric", placeholder: "none" }),
+]
 
 /**
  * Every split, with what it holds, sends and takes.
@@ -75,7 +66,7 @@ export async function answer({ state, model, name, given, on }) {
       [
         `${grouped(BigInt(fitting.length))} of ${grouped(BigInt(found.length))} splits fit. `,
         `${chosen}: ${bytes(shown.total)} of ${bytes(on.memory_bytes)} on the fullest device at `,
-        `${given.batch > 1n ? `${grouped(given.batch)} sequences of ` : ""}${grouped(given.context)} tokens.`,
+        `${tokensSaid(given)}.`,
       ].join(""),
     ],
     tables: [
@@ -135,7 +126,7 @@ const stepOf = (kind, caption, found, shown) => ({
   head: ["Split", "#Sent per device", "#Sent in total", "#Compute", "#Memory", "#Links", "Limited by"],
   rows: found.map(one => {
     const { sent, total, limits } = one[kind],
-      times = [limits?.compute, limits?.memory, limits?.links].map(time => secondsOf(time, seconds))
+      times = [limits?.compute, limits?.memory, limits?.links].map(time => secondsOf(time))
     return marked(one === shown, [
       ...[lettersOf(one), sentSaid(sent), sentSaid(total), ...times],
       limits?.limited_by ?? "–",

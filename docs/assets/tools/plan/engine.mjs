@@ -2,9 +2,9 @@
 
 import { M } from "../../engine/base.mjs"
 import "../../engine/engines.mjs"
-import { asked, loadGguf } from "../../conditions.mjs"
+import { loadGguf } from "../../conditions.mjs"
 import { loadRuns, notRun } from "../runs.mjs"
-import { bytes, choice, exact, grouped, pause, Problem, py, total, written } from "./fields.mjs"
+import { bytes, choice, exact, grouped, pause, Problem, py, tokensSaid, total, written } from "./fields.mjs"
 
 const { ENGINES, TITLES, serve, longest_context, largest_batch } = M["counting.engines"]
 const UNUSED = "what its blocks hold beyond the rows of the tokens"
@@ -16,24 +16,17 @@ const ALL = [...ENGINES, ...Object.keys(OTHERS)]
 const titled = (/** @type {string} */ name) => OTHERS[name] ?? TITLES.read(name, name)
 
 export const SHARED = ["model", "on", "context", "batch", "weights", "cache"]
-export const DEFAULTS = { engine: "vllm", options: "", cards: "", version: "" }
-export const fields = () => [
-  choice("Engine", "engine", ALL, titled),
-  written("Its options", "options", { size: 44, placeholder: "--tensor-parallel-size 2" }),
-  written("Several devices", "cards", { size: 24, placeholder: "rtx-4090,free:20GB+rtx-5090" }),
-  written("Version", "version", { size: 8 }),
-]
+export const START = {}
 const short = (/** @type {string} */ name) => (/** @type {string} */ text) => {
   if (text.length > 2000) throw Problem(`${name}: more than 2,000 characters`, "shorten it")
   return text
 }
-/** @returns {Record<string, import("../address.mjs").Rule>} */
-export const rules = () => ({
-  engine: text => asked.oneOf("engine", text, new py.Dict(ALL.map(name => [name, name])), "engine"),
-  options: short("options"),
-  cards: short("cards"),
-  version: short("version"),
-})
+export const fields = () => [
+  choice("Engine", "engine", ALL, "vllm", "engine", titled),
+  written("Its options", "options", short, { size: 44, placeholder: "--tensor-parallel-size 2" }),
+  written("Several devices", "cards", short, { size: 24, placeholder: "rtx-4090,free:20GB+rtx-5090" }),
+  written("Version", "version", short, { size: 8 }),
+]
 /** Fields that do nothing for an engine that takes no options. @param {import("../plan.mjs").State} state */
 export const idle = ({ engine }) => (WITH_OPTIONS.includes(engine) ? [] : ["options", "cards", "version"])
 
@@ -111,7 +104,7 @@ export async function answer(all) {
       `${name} ${model.counts.formats.phrase(given.format)} ${does} on ${on.name} with ` + `${titled(state.engine)}: `,
       [
         `${rangeSaid(least, most)} of ${pool ? "the " : ""}${bytes(limit)}${pool ? " that it reserves" : ""} `,
-        `at ${sequences(given)}. ${longest(context)}`,
+        `at ${tokensSaid(given)}. ${longest(context)}`,
         batch ? ` The largest batch size that is certain to fit is ${grouped(batch)}.` : "",
         pool
           ? ` The cache pool gets ${rangeSaid(...two(pool.room))}: ` +
@@ -156,8 +149,6 @@ const range = (/** @type {bigint} */ least, /** @type {bigint} */ most) => {
 }
 const times = (/** @type {Engine.Exact} */ n) => (Math.floor(py.float(n) * 100) / 100).toFixed(2)
 const percentOf = (/** @type {Engine.Exact} */ share) => `${Math.round(py.float(share) * 100)}%`
-const sequences = (/** @type {Engine.Conditions} */ given) =>
-  `${given.batch > 1n ? `${grouped(given.batch)} sequences of ` : ""}${grouped(given.context)} tokens`
 const longest = (/** @type {bigint?} */ context) =>
   context === null
     ? "Every context fits."

@@ -4,28 +4,26 @@ import { M } from "../../engine/base.mjs"
 import "../../engine/offload.mjs"
 import { machine } from "../../conditions.mjs"
 import { bytes, exact, grouped, oneMachine, orNull, py } from "./fields.mjs"
-import { seconds, secondsOf, total, wholeOrNothing, written } from "./fields.mjs"
+import { secondsOf, total, wholeOrNothing, written } from "./fields.mjs"
 
 const { asked_offload, placed } = M["counting.offload"]
 
 export const SHARED = ["model", "on", "context", "batch", "weights", "cache"]
-export const DEFAULTS = {
-  model: "gpt-oss-120b",
-  host: "96GB,2xDDR5-5600,link:64GB/s",
-  gpu_layers: "",
-  n_cpu_moe: "",
-}
-export const fields = () => [
-  written("Host: memory, bandwidth, link", "host", { size: 28 }),
-  written("GPU layers", "gpu_layers", { inputmode: "numeric", placeholder: "as many as fit" }),
-  written("MoE layers on the host", "n_cpu_moe", { inputmode: "numeric", placeholder: "as few as fit" }),
+export const START = { model: "gpt-oss-120b" }
+const HOST = "96GB,2xDDR5-5600,link:64GB/s"
+export const fields = (/** @type {import("../plan.mjs").Site} */ { accelerators }) => [
+  written(
+    "Host: memory, bandwidth, link",
+    "host",
+    name => text => oneMachine(name, text, accelerators),
+    { size: 28 },
+    HOST,
+  ),
+  written("GPU layers", "gpu_layers", wholeOrNothing, { inputmode: "numeric", placeholder: "as many as fit" }),
+  written("MoE layers on the host", "n_cpu_moe", wholeOrNothing, {
+    ...{ inputmode: "numeric", placeholder: "as few as fit" },
+  }),
 ]
-/** @returns {Record<string, import("../address.mjs").Rule>} */
-export const rules = (/** @type {import("../plan.mjs").Site} */ { accelerators }) => ({
-  host: text => oneMachine("host", text, accelerators),
-  gpu_layers: wholeOrNothing("gpu_layers"),
-  n_cpu_moe: wholeOrNothing("n_cpu_moe"),
-})
 
 /**
  * Where layers and experts are, and what each memory holds and reads.
@@ -87,8 +85,8 @@ export async function answer({ state, model, name, given, on, site }) {
         caption: "Minimum time of a decode step",
         head: ["Host’s part", "#Time"],
         rows: [
-          ["computed by the CPU", secondsOf(computed, seconds)],
-          ["moved to the accelerator", secondsOf(moved, seconds)],
+          ["computed by the CPU", secondsOf(computed)],
+          ["moved to the accelerator", secondsOf(moved)],
         ],
       },
     ],

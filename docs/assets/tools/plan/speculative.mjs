@@ -3,39 +3,33 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/speculative.mjs"
 import { asked } from "../../conditions.mjs"
-import { grouped, modelsByFamily, oneListed, orNull } from "./fields.mjs"
-import { Problem, py, seconds, secondsOf, written } from "./fields.mjs"
+import { checked, grouped, modelsByFamily, oneListed, orNull } from "./fields.mjs"
+import { Problem, py, secondsOf, several, written } from "./fields.mjs"
 
 const { best_of, lengths, speculated, vocabularies_differ, MOST_DRAFTED } = M["counting.speculative"]
 
 export const SHARED = ["model", "on", "devices", "context", "batch", "weights", "cache"]
 const FREE = "none"
 const rate = (/** @type {string} */ text) => asked.share("acceptance", text, true)
-export const DEFAULTS = {
-  model: "llama3.3-70b",
-  on: "h200",
-  draft: "llama3.2-1b",
-  draft_tokens: "",
-  acceptance: "0.8",
-}
+export const START = { model: "llama3.3-70b", on: "h200" }
 /** @returns {import("./fields.mjs").Field[]} */
 export const fields = (/** @type {import("../plan.mjs").Site} */ { models }) => [
   {
-    ...{ label: "Draft model", name: "draft", isFound: true },
+    ...{ label: "Draft model", name: "draft", start: "llama3.2-1b", isFound: true },
+    rule: text => (text === FREE ? FREE : oneListed("draft", text, models)),
     groups: [[FREE, "free drafts (n-grams)"], ...modelsByFamily(models)],
   },
-  written("Draft tokens", "draft_tokens", { inputmode: "numeric", placeholder: "best" }),
-  written("Acceptance rate", "acceptance", { inputmode: "decimal" }),
+  written("Draft tokens", "draft_tokens", name => text => text && `${asked.whole(name, text, MOST_DRAFTED)}`, {
+    ...{ inputmode: "numeric", placeholder: "best" },
+  }),
+  written(
+    "Acceptance rate",
+    "acceptance",
+    checked((_, text) => rate(text)),
+    { inputmode: "decimal" },
+    "0.8",
+  ),
 ]
-/** @returns {Record<string, import("../address.mjs").Rule>} */
-export const rules = (/** @type {import("../plan.mjs").Site} */ { models }) => ({
-  draft: text => (text === FREE ? FREE : oneListed("draft", text, models)),
-  draft_tokens: text => text && `${asked.whole("draft_tokens", text, MOST_DRAFTED)}`,
-  acceptance: text => {
-    rate(text)
-    return text
-  },
-})
 
 /**
  * The minimum times of a step, with a draft and without.
@@ -59,12 +53,11 @@ export async function answer({ state, model, name, given, on, site }) {
   const others = [...new Set([...ACCEPTANCES, state.acceptance])].sort((a, b) => Number(a) - Number(b))
   const perSecond = (/** @type {any} */ time) => (Number(given.batch) / py.float(time)).toPrecision(3),
     three = (/** @type {Engine.Exact} */ n) => py.float(n).toPrecision(3)
-  const several = given.devices > 1n ? `${grouped(given.devices)} × ` : "",
-    drafted = `${grouped(found.drafted)} draft token${found.drafted > 1n ? "s" : ""}`
+  const drafted = `${grouped(found.drafted)} draft token${found.drafted > 1n ? "s" : ""}`
   return {
     said: [
       `${name} with ${draft ? `${site.nameOf(state.draft)} as its draft` : "free drafts"} ` +
-        `on ${several}${on.name}: at best ${three(found.speedup)} times as fast. `,
+        `on ${several(given, on)}: at best ${three(found.speedup)} times as fast. `,
       [
         `With ${drafted} at an acceptance rate of ${state.acceptance} a step gives ${three(found.tokens)} tokens: `,
         "at most ",
@@ -77,11 +70,11 @@ export async function answer({ state, model, name, given, on, site }) {
         caption: "Minimum times",
         head: ["Step", "#Time", "Limited by"],
         rows: [
-          ["Draft, all steps", secondsOf(found.draft_seconds, seconds), found.draft?.limited_by ?? "–"],
-          ["Target, verification", secondsOf(found.verify.seconds, seconds), found.verify.limited_by],
-          ["Whole step", secondsOf(found.seconds, seconds), ""],
-          ["Per token", secondsOf(found.seconds_per_token, seconds), ""],
-          ["Per token, target alone", secondsOf(found.plain.seconds, seconds), found.plain.limited_by],
+          ["Draft, all steps", secondsOf(found.draft_seconds), found.draft?.limited_by ?? "–"],
+          ["Target, verification", secondsOf(found.verify.seconds), found.verify.limited_by],
+          ["Whole step", secondsOf(found.seconds), ""],
+          ["Per token", secondsOf(found.seconds_per_token), ""],
+          ["Per token, target alone", secondsOf(found.plain.seconds), found.plain.limited_by],
         ],
       },
       {

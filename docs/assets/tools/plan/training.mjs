@@ -4,7 +4,7 @@ import { M } from "../../engine/base.mjs"
 import "../../engine/training_plan.mjs"
 import { architectureOf, asked as among, isProblem } from "../../model.mjs"
 import { bytes, choice, exact, grouped, orNull, Problem, py, said } from "./fields.mjs"
-import { BOUNDS, percent, shorten, total, upper, written } from "./fields.mjs"
+import { BOUNDS, checked, percent, several, shorten, total, upper, written } from "./fields.mjs"
 
 const { asked, narrowed, Narrowing, plan, run, amount_of_tokens, named, names, ZERO, UTILIZATION, MOST_WATTS } =
   M["counting.training_plan"]
@@ -13,36 +13,7 @@ const { Adapter, RANK } = M["counting.adapter_choice"]
 const { BIASES, MOST_RANK } = M["counting.adapters"]
 
 export const SHARED = ["model", "on", "devices"]
-export const DEFAULTS = {
-  model: "llama3.1-8b",
-  on: "h100",
-  devices: "8",
-  method: "full",
-  rank: "",
-  target_modules: "",
-  target_parameters: "",
-  exclude_modules: "",
-  layers_to_transform: "",
-  layers_pattern: "",
-  rank_pattern: "",
-  alpha_pattern: "",
-  bias: "none",
-  modules_to_save: "",
-  optimizer: "adamw",
-  zero: "3",
-  tensor: "1",
-  pipeline: "1",
-  expert: "1",
-  sequence_parallel: "no",
-  recompute: "selective",
-  gradients: "bfloat16",
-  master_weights: "yes",
-  sequence: "4096",
-  micro_batch: "1",
-  tokens: "",
-  utilization: String(UTILIZATION),
-  watts: "",
-}
+export const START = { model: "llama3.1-8b", on: "h100", devices: "8" }
 const TITLES = /** @type {Record<string, string>} */ ({
   full: "full fine-tuning",
   lora: "LoRA",
@@ -61,46 +32,33 @@ const TITLES = /** @type {Record<string, string>} */ ({
   fsdp: "FSDP",
 })
 const titled = (/** @type {string} */ name) => TITLES[name] ?? name
-const number = { type: "number", min: 1, step: 1, inputmode: "numeric" }
-export const fields = () => [
-  choice("Method", "method", METHODS, titled),
-  written("Rank", "rank", { inputmode: "numeric", placeholder: String(RANK), size: 5 }),
-  written("Target modules", "target_modules", { placeholder: "PEFT’s default", size: 20 }),
-  written("Target parameters", "target_parameters", { placeholder: "experts.gate_up_proj", size: 20 }),
-  written("Exclude modules", "exclude_modules", { placeholder: "none", size: 14 }),
-  written("Layers to transform", "layers_to_transform", { placeholder: "all, or 0-7", size: 10 }),
-  written("Layers pattern", "layers_pattern", { placeholder: "layers", size: 10 }),
-  written("Rank pattern", "rank_pattern", { placeholder: "q_proj=32", size: 14 }),
-  written("Alpha pattern", "alpha_pattern", { placeholder: "q_proj=32", size: 14 }),
-  choice("Biases", "bias", BIASES),
-  written("Modules to save", "modules_to_save", { placeholder: "none", size: 14 }),
-  choice("Optimizer", "optimizer", OPTIMIZERS, titled),
-  choice("Sharding", "zero", ZERO, titled),
-  written("Tensor parallel", "tensor", { ...number, max: BOUNDS.MOST_DEVICES }),
-  written("Pipeline stages", "pipeline", { ...number, max: BOUNDS.MOST_DEVICES }),
-  written("Expert parallel", "expert", { ...number, max: BOUNDS.MOST_DEVICES }),
-  choice("Sequence parallel", "sequence_parallel", ["no", "yes"]),
-  choice("Recompute", "recompute", RECOMPUTED),
-  choice("Gradients", "gradients", GRADIENTS),
-  choice("Master weights", "master_weights", ["yes", "no"]),
-  written("Sequence length, tokens", "sequence", { ...number, max: BOUNDS.MOST_TOKENS }),
-  written("Micro-batch", "micro_batch", { ...number, max: BOUNDS.MOST_TEXTS }),
-  written("Tokens of the run", "tokens", { placeholder: "15T, 300B" }),
-  written("Utilization", "utilization", { inputmode: "decimal", size: 5 }),
-  written("Watts per device", "watts", { inputmode: "numeric", placeholder: "as stated", size: 7 }),
-]
-
-const whole = (/** @type {string} */ name, /** @type {bigint} */ most) => (/** @type {string} */ text) =>
+const whole = (/** @type {bigint} */ most) => (/** @type {string} */ name) => (/** @type {string} */ text) =>
   `${among.whole(name, text, most)}`
-const oneOf =
-  (/** @type {string} */ name, /** @type {any} */ known, /** @type {string} */ what) => (/** @type {string} */ text) =>
-    among.oneOf(name, text, known, what)
-const yesOrNo = (/** @type {string} */ name) => (/** @type {string} */ text) => {
-  if (text === "yes" || text === "no") return text
-  throw Problem(`${name} = ${shorten(text)}: expected yes or no`)
-}
+const wholeOr = (/** @type {bigint} */ most) => (/** @type {string} */ name) => (/** @type {string} */ text) =>
+  text && whole(most)(name)(text)
+/**
+ * A number from 1.
+ * @param {string} label
+ * @param {string} name
+ * @param {bigint} max
+ */
+const number = (label, name, max, start = "1") =>
+  written(label, name, whole(max), { type: "number", min: 1, step: 1, inputmode: "numeric", max }, start)
+/**
+ * @param {string} label
+ * @param {string} name
+ * @param {string} start
+ * @param {string[]} names
+ */
+const yesOrNo = (label, name, start, names) =>
+  choice(label, name, names, start, text => {
+    if (names.includes(text)) return text
+    throw Problem(`${name} = ${shorten(text)}: expected yes or no`)
+  })
 const listed = (/** @type {string} */ name) => (/** @type {string} */ text) =>
   text === "" ? "" : [...names(name, text)].join(",")
+const targets = (/** @type {string} */ name) => (/** @type {string} */ text) =>
+  text && typeof named(name, text) === "string" ? text : listed(name)(text)
 // PEFT's further options: whatever their text, the engine says whether it can be read.
 const OF_PEFT = [
   "exclude_modules",
@@ -110,43 +68,48 @@ const OF_PEFT = [
   "alpha_pattern",
   "target_parameters",
 ]
-const narrowing = (/** @type {string} */ name) => (/** @type {string} */ text) => {
-  narrowed(Adapter(), Narrowing(...OF_PEFT.map(one => (one === name && text) || null)))
-  return text
-}
-/** @returns {Record<string, import("../address.mjs").Rule>} */
-export const rules = () => ({
-  method: oneOf("method", METHODS, "method"),
-  rank: text => text && whole("rank", MOST_RANK)(text),
-  target_modules: text =>
-    text && typeof named("target_modules", text) === "string" ? text : listed("target_modules")(text),
-  ...Object.fromEntries(OF_PEFT.map(name => [name, narrowing(name)])),
-  bias: oneOf("bias", BIASES, "choice"),
-  modules_to_save: listed("modules_to_save"),
-  optimizer: oneOf("optimizer", OPTIMIZERS, "optimizer"),
-  zero: oneOf("zero", ZERO, "stage of ZeRO"),
-  tensor: whole("tensor", BOUNDS.MOST_DEVICES),
-  pipeline: whole("pipeline", BOUNDS.MOST_DEVICES),
-  expert: whole("expert", BOUNDS.MOST_DEVICES),
-  sequence_parallel: yesOrNo("sequence_parallel"),
-  recompute: oneOf("recompute", RECOMPUTED, "recomputation"),
-  gradients: oneOf("gradients", GRADIENTS, "type"),
-  master_weights: yesOrNo("master_weights"),
-  sequence: whole("sequence", BOUNDS.MOST_TOKENS),
-  micro_batch: whole("micro_batch", BOUNDS.MOST_TEXTS),
-  tokens: text => {
-    try {
-      return text && (amount_of_tokens(text), text)
-    } catch (error) {
-      throw isProblem(error) ? Problem(`tokens = ${said(error)}`) : error
-    }
-  },
-  utilization: text => {
-    among.share("utilization", text)
-    return text
-  },
-  watts: text => text && whole("watts", MOST_WATTS)(text),
+const narrowing = checked((name, text) =>
+  narrowed(Adapter(), Narrowing(...OF_PEFT.map(one => (one === name && text) || null))),
+)
+const runTokens = checked((_, text) => {
+  try {
+    if (text) amount_of_tokens(text)
+  } catch (error) {
+    throw isProblem(error) ? Problem(`tokens = ${said(error)}`) : error
+  }
 })
+const { MOST_DEVICES, MOST_TOKENS, MOST_TEXTS } = BOUNDS
+export const fields = () => [
+  choice("Method", "method", METHODS, "full", "method", titled),
+  written("Rank", "rank", wholeOr(MOST_RANK), { inputmode: "numeric", placeholder: String(RANK), size: 5 }),
+  written("Target modules", "target_modules", targets, { placeholder: "PEFT’s default", size: 20 }),
+  written("Target parameters", "target_parameters", narrowing, { placeholder: "experts.gate_up_proj", size: 20 }),
+  written("Exclude modules", "exclude_modules", narrowing, { placeholder: "none", size: 14 }),
+  written("Layers to transform", "layers_to_transform", narrowing, { placeholder: "all, or 0-7", size: 10 }),
+  written("Layers pattern", "layers_pattern", narrowing, { placeholder: "layers", size: 10 }),
+  written("Rank pattern", "rank_pattern", narrowing, { placeholder: "q_proj=32", size: 14 }),
+  written("Alpha pattern", "alpha_pattern", narrowing, { placeholder: "q_proj=32", size: 14 }),
+  choice("Biases", "bias", BIASES, "none", "choice"),
+  written("Modules to save", "modules_to_save", listed, { placeholder: "none", size: 14 }),
+  choice("Optimizer", "optimizer", OPTIMIZERS, "adamw", "optimizer", titled),
+  choice("Sharding", "zero", ZERO, "3", "stage of ZeRO", titled),
+  number("Tensor parallel", "tensor", MOST_DEVICES),
+  number("Pipeline stages", "pipeline", MOST_DEVICES),
+  number("Expert parallel", "expert", MOST_DEVICES),
+  yesOrNo("Sequence parallel", "sequence_parallel", "no", ["no", "yes"]),
+  choice("Recompute", "recompute", RECOMPUTED, "selective", "recomputation"),
+  choice("Gradients", "gradients", GRADIENTS, "bfloat16", "type"),
+  yesOrNo("Master weights", "master_weights", "yes", ["yes", "no"]),
+  number("Sequence length, tokens", "sequence", MOST_TOKENS, "4096"),
+  number("Micro-batch", "micro_batch", MOST_TEXTS),
+  written("Tokens of the run", "tokens", runTokens, { placeholder: "15T, 300B" }),
+  written("Utilization", "utilization", checked(among.share), { inputmode: "decimal", size: 5 }, String(UTILIZATION)),
+  written("Watts per device", "watts", wholeOr(MOST_WATTS), {
+    inputmode: "numeric",
+    placeholder: "as stated",
+    size: 7,
+  }),
+]
 
 const OF_ADAPTERS = ["rank", "target_modules", "bias", "modules_to_save", ...OF_PEFT]
 export const idle = (/** @type {import("../plan.mjs").State} */ { method }) => (method === "full" ? OF_ADAPTERS : [])
@@ -204,13 +167,12 @@ export async function answer({ state, model, name, on, site }) {
     { adapters, trainable, setup } = planned,
     left = on.memory_bytes - planned.total,
     largest = planned.largest_micro_batch(on.memory_bytes)
-  const several = setup.devices > 1n ? `${grouped(setup.devices)} × ` : ""
   const how = adapters
     ? `with ${titled(state.method)} of rank ${grouped(adapters.adapter.rank)} on ${[...adapters.targets].join(", ")}`
     : "in full"
   return {
     said: [
-      `Training ${name} ${how} ${left < 0n ? "does not fit" : "fits"} on ${several}${on.name}: `,
+      `Training ${name} ${how} ${left < 0n ? "does not fit" : "fits"} on ${several(setup, on)}: `,
       [
         `${bytes(planned.total)} of ${bytes(on.memory_bytes)}${setup.devices > 1n ? " on the fullest device" : ""}, `,
         `${grouped(trainable)} trainable parameters (${percent(trainable, model.counts.total)}). `,

@@ -38,7 +38,7 @@ export const view = (shown, doing) => {
       </fieldset>
       <fieldset class="ep-row" key=${task}>
         <legend>${tasks.find(([name]) => name === task)?.[1].title}</legend>
-        ${fields.map(one => fieldOf(one, shown, idle))}
+        ${fields.map(one => one.label && fieldOf(one, shown, idle))}
       </fieldset>
       ${refusals(shown.refused)}${alert(shown.problem)}
     </form>

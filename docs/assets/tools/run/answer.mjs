@@ -48,11 +48,6 @@ export const RULES = {
   step: whole("step", 99_999),
   number: each("number", /^\w{1,12}(\/\w{1,12}){1,4}$/),
 }
-/** The address of a choice: what differs from the defaults. @param {State} state */
-export const address = state => ({
-  values: Object.fromEntries(Object.entries(state).filter(([name, text]) => text !== Reflect.get(FIRST, name))),
-})
-
 // What is asked for
 
 export const addedOf = (/** @type {State} */ { added }) => (added ? added.split(",").map(Number) : [])

@@ -1,7 +1,7 @@
 // Asks the worker in which a checkpoint runs.
 
 /**
- * @typedef {typeof import("./worker.mjs").TASKS} Tasks
+ * @typedef {import("./worker.mjs").Tasks} Tasks
  * @typedef {import("./session.mjs").Progress} Progress
  */
 
@@ -16,7 +16,7 @@ export class Asked {
   /**
    * @template {keyof Tasks} T
    * @param {T} task
-   * @param {Parameters<Tasks[T]>[0]} asked
+   * @param {Parameters<Tasks[T]>} asked
    * @param {(progress: Progress) => void} [came]
    * @returns {Promise<Awaited<ReturnType<Tasks[T]>>>}
    */

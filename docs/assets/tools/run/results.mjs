@@ -3,10 +3,10 @@
 import { cellsOf, notesOf, numberOf } from "../capitals/asked.mjs"
 import { designs } from "../capitals/designs.mjs"
 import { allHeads, contributions } from "../capitals/heads.mjs"
-import { lines } from "../capitals/lines.mjs"
+import { attention, cache } from "../capitals/looking.mjs"
 import { matrix, percent } from "../capitals/matrices.mjs"
 import { patchTables } from "../capitals/patch_tables.mjs"
-import { html, Kept, labelled, select, table } from "../view.mjs"
+import { html, Kept, labelled, pairs, select, table } from "../view.mjs"
 import { addedOf, list, mapped, openedOf, patchesOf, visible, wordsOf } from "./answer.mjs"
 
 /**
@@ -88,16 +88,11 @@ function looks({ heads }, { state }, { set }) {
   if (!heads.some(Boolean)) return html`<p>This model has no attention weights to show for each token pair.</p>`
   const { layer } = openedOf(state, { heads })
   const choice = (/** @type {"layer" | "head"} */ name, /** @type {number[]} */ all) =>
-    select(
-      name,
-      all.map(i => [`${i}`, `${i}`]),
-      state[name],
-      {
-        "data-key": name,
-        onchange: (/** @type {any} */ { target: { value } }) =>
-          set(name === "layer" ? { layer: value, head: "0" } : { head: value }),
-      },
-    )
+    select(name, pairs(all), state[name], {
+      "data-key": name,
+      onchange: (/** @type {any} */ { target: { value } }) =>
+        set(name === "layer" ? { layer: value, head: "0" } : { head: value }),
+    })
   const layers = [...heads.keys()].filter(i => heads[i] || i === layer)
   return html`<div class="ep-whatif">
     ${said("Switch a head, a feed-forward network or a layer off, and the forward pass runs without its output.")}
@@ -125,45 +120,11 @@ function maps(answer, { state, maps }, { set, run }) {
 /** @param {Shown} shown @param {Doing} doing */
 function large({ large, state }, { set, ask }) {
   if (!large) return null
-  const { number, lines: hasLines } = state,
-    asked = { ...ask, chosen: number },
-    { layer, head, name, names, rows, from, keys } = large
-  return html`
-    ${matrix(name, names, names, rows, {
-      place: (i, j) => `share/${layer}/${head}/${from + i}/${from + j}`,
-      ask: asked,
-    })}
-    <label class="ep-on">
-      <input type="checkbox" data-key="lines" checked=${hasLines === "1"}
-        onchange=${() => set({ lines: hasLines ? "" : "1" })} />Lines from token to token
-    </label>
-    ${
-      hasLines &&
-      lines(
-        names,
-        rows.map(row => row.map(x => x ?? 0)),
-        name,
-      )
-    }
-    ${
-      keys &&
-      html`
-      ${matrix(
-        keys.name,
-        keys.names,
-        keys.rows[0].map((_, i) => `${i + 1}`),
-        keys.rows,
-        {
-          newest: keys.rows.length - 1,
-          place: (i, j) => `key/${layer}/${head}/${keys.from + i}/${j}`,
-          ask: asked,
-        },
-      )}
-      <p class="ep-conventions">
-        The next step reads all of these rows and writes one more. Earlier rows are not computed again.
-      </p>`
-    }`
+  const { layer, head, keys } = large,
+    of = { layer, head, ask: { ...ask, chosen: state.number } }
+  return [attention({ ...large, ...of }, "token", state.lines !== "", set), keys && cache({ ...keys, ...of }, ROWS)]
 }
+const ROWS = "The next step reads all of these rows and writes one more. Earlier rows are not computed again."
 
 // Changes
 

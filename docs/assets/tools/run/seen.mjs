@@ -3,6 +3,7 @@
 
 import { Cache, FEED_FORWARDS, is_scaled, NDArray, NORMS, py, ROLES, wholeNumbers } from "../../running.mjs"
 import { arrayOf, asItIs, Changed } from "../capitals/changes.mjs"
+import { sum } from "../capitals/numbers.mjs"
 import { affine } from "./tape.mjs"
 
 /**
@@ -79,12 +80,8 @@ export class Seen extends Changed {
     if (step.role === ROLES.LAYER) this.came(1)
     return result
   }
-  computed(
-    /** @type {string} */ name,
-    /** @type {any[]} */ args,
-    /** @type {object} */ given,
-    /** @type {any} */ result,
-  ) {
+  /** @type {NonNullable<import("../../running.mjs").Watch["computed"]>} */
+  computed(name, args, given, result) {
     this.tape?.computed(name, args, given, result)
     if (name !== "multiply" && name !== "divide") return
     for (const steps of this.followed) {
@@ -339,5 +336,4 @@ function through(/** @type {Next[]} */ steps) {
     }, part)
 }
 const rowsIn = (/** @type {NDArray[]} */ maps) => maps.reduce((n, map) => n + map.dims[1], 0)
-const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 const average = (/** @type {number[]} */ numbers) => sum(numbers) / numbers.length

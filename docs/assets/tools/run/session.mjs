@@ -11,6 +11,7 @@ import { Seen } from "./seen.mjs"
 import { largest, Origins, placeIn, Tape } from "./tape.mjs"
 
 const SHOWN = 10, // words
+  MOST_ENDED = 3, // words that the logit lens shows
   ENDING = "e", // begins the names of numbers that the logit lens made
   MAPS = ["c_attn", "out", "c_fc", "down"], // of a layer
   LENGTH = 60n, // characters of a token that are shown
@@ -20,6 +21,7 @@ const SHOWN = 10, // words
  * @typedef {import("../../running.mjs").Checkpoint} Checkpoint
  * @typedef {import("../capitals/asked.mjs").Origin} Origin
  * @typedef {{ done: number, of: number }} Progress bytes that were read, or layers that were computed
+ * @typedef {(progress: Progress) => void} Came hears of it
  * @typedef {{ id: number, text: string }} Token
  * @typedef {{ temperature: number, topK: number, topP: number }} How a next token is chosen
  * @typedef {{ scores: NDArray, origins: Origins }} Endings
@@ -99,7 +101,7 @@ export class Session {
    * Runs a text; what of it stands in a cache is not computed again.
    * @param {number[]} ids
    * @param {number[]} source
-   * @param {(progress: Progress) => void} [came]
+   * @param {Came} [came]
    * @param {Changes} [changes]
    */
   run(ids, source = [], came = () => {}, { off, without, patches, other } = UNCHANGED) {
@@ -247,11 +249,11 @@ export class Session {
   }
 
   /** The likeliest words if the model ended before its first layer, or after each. */
-  lens(most = 3) {
+  lens() {
     if (!this.now || !hasLens(this.now)) return []
     return endings(this.now).map(scores =>
-      candidates(scores, { temperature: 1, topK: most, topP: 1 })
-        .slice(0, most)
+      candidates(scores, { temperature: 1, topK: MOST_ENDED, topP: 1 })
+        .slice(0, MOST_ENDED)
         .map(({ id, share }) => ({ ...this.token(id), share })),
     )
   }
@@ -266,7 +268,7 @@ export class Session {
    * residual stream into it at every token.
    * @param {number} layer
    * @param {number} at
-   * @param {(progress: Progress) => void} [came]
+   * @param {Came} [came]
    */
   moved(layer, at, came = () => {}) {
     const { base, from } = this
@@ -295,7 +297,7 @@ export class Session {
    * What a number was made of; null if there is none at this place. The text is computed again, to keep each number.
    * @param {string} place
    * @param {How} how
-   * @param {(progress: Progress) => void} [came]
+   * @param {Came} [came]
    * @returns {Origin | null}
    */
   origin(place, how, came = () => {}) {
@@ -339,7 +341,7 @@ export class Session {
     return at && of.of(at)
   }
   /** The numbers of what is shown, each with what it was made of. */
-  originsOf(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came = () => {}) {
+  originsOf(/** @type {Seen} */ now, /** @type {Came} */ came = () => {}) {
     return (this.origins ??= this.taped(now, came))
   }
   /** A number by the name of its place; NaN if there is none. */
@@ -395,7 +397,7 @@ export class Session {
    * @param {"ended" | "lens"} kind
    * @param {number} row
    * @param {number} id
-   * @param {(progress: Progress) => void} came
+   * @param {Came} came
    * @returns {Origin | null}
    */
   ending(kind, row, id, came) {
@@ -568,15 +570,15 @@ export class Session {
     }
   }
   /** The steps of a layer, and those outside of the layers. */
-  steps(/** @type {number} */ layer, /** @type {(progress: Progress) => void} */ came) {
+  steps(/** @type {number} */ layer, /** @type {Came} */ came = () => {}) {
     return this.now ? this.originsOf(this.now, came).steps(layer) : []
   }
   /** A corner of what a step made. */
-  corner(/** @type {number} */ step, /** @type {number} */ head, /** @type {(progress: Progress) => void} */ came) {
+  corner(/** @type {number} */ step, /** @type {number} */ head, /** @type {Came} */ came = () => {}) {
     return this.now ? this.originsOf(this.now, came).corner(step, head) : null
   }
   /** @returns {Taped} */
-  taped(/** @type {Seen} */ now, /** @type {(progress: Progress) => void} */ came) {
+  taped(/** @type {Seen} */ now, /** @type {Came} */ came) {
     let done = 0
     const layer = (/** @type {number} */ n) => came({ done: (done += n), of: this.about.layers }),
       tape = new Tape(),

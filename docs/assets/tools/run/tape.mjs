@@ -3,6 +3,7 @@
 // in, and where it stands in the array.
 
 import { Problem } from "../../problems.mjs"
+import { sum } from "../capitals/numbers.mjs"
 import { ACTIVATIONS, array, NDArray, py, repeated, ROLES, STORED, watched } from "../../running.mjs"
 
 /**
@@ -102,7 +103,6 @@ const OPERATIONS = {
 const SHIFTED = 2 ** 40 // more than any array has numbers
 
 const storeOf = (/** @type {any} */ a) => a.halves ?? a.data
-const sum = (/** @type {number[]} */ numbers) => numbers.reduce((all, x) => all + x, 0)
 const capital = (/** @type {string} */ text) => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** Hears of the calls while a run, or a recurrence in it, is computed. */
@@ -126,12 +126,8 @@ export class Tape {
     this.steps = []
     this.bytes = 0
   }
-  computed(
-    /** @type {string} */ name,
-    /** @type {any[]} */ args,
-    /** @type {object} */ given,
-    /** @type {any} */ result,
-  ) {
+  /** @type {NonNullable<import("../../running.mjs").Watch["computed"]>} */
+  computed(name, args, given, result) {
     const before = new Set(args.flat().filter(isArray).map(storeOf))
     for (const [which, one] of [result].flat().entries()) {
       const store = storeOf(one)

@@ -1,5 +1,6 @@
 // A checkpoint that runs: where its files and its text are given.
 
+import { choosing } from "../capitals/choosing.mjs"
 import { alert, html, labelled, refusals, stay } from "../view.mjs"
 import { addedOf, LONGEST } from "./answer.mjs"
 
@@ -94,10 +95,7 @@ function asking({ state, typed, about, answer, isBusy, isStopped }, { begin, nex
   const isOfIds = about !== null && !about.hasTokenizer,
     text = (/** @type {"text" | "source" | "other"} */ name, /** @type {object} */ more = {}) =>
       html`<input type="text" name=${name} autocomplete="off" spellcheck=${false} maxlength=${LONGEST}
-        value=${typed[name] ?? state[name]} ...${more} />`,
-    number = (/** @type {"top_k" | "top_p"} */ name, /** @type {object} */ more) =>
-      html`<input type="number" name=${name} value=${typed[name] ?? state[name]} ...${more} />`,
-    ends = isBusy || isStopped || !answer || answer.isFull
+        value=${typed[name] ?? state[name]} ...${more} />`
   const submitted = (/** @type {Event} */ event) => {
     event.preventDefault()
     begin()
@@ -111,16 +109,16 @@ function asking({ state, typed, about, answer, isBusy, isStopped }, { begin, nex
     ${labelled("Text for the encoder", text("source"), !about?.hasSource)}
     <div class="ep-row">
       <button type="submit" disabled=${isBusy}>Run</button>
-      <button type="button" disabled=${ends} onclick=${next}>Next token</button>
-      <button type="button" disabled=${ends} onclick=${draw}>Draw a token</button>
-      <button type="button" disabled=${isBusy || !state.added}
-        onclick=${() => run({ added: addedOf(state).slice(0, -1).join(",") })}>Remove last token</button>
-      ${labelled(
-        html`<span>${"Temperature "}<span>${state.temperature}</span></span>`,
-        html`<input type="range" name="temperature" min="0.1" max="3" step="0.1" value=${state.temperature} />`,
+      ${choosing(
+        {
+          one: "token",
+          isAtEnd: isBusy || isStopped || !answer || answer.isFull,
+          isWhole: isBusy || !state.added,
+          temperature: state.temperature,
+          valueOf: name => typed[name] ?? state[name],
+        },
+        { next, draw, remove: () => run({ added: addedOf(state).slice(0, -1).join(",") }) },
       )}
-      ${labelled("Top-k", number("top_k", { min: "1", step: "1", placeholder: "all" }))}
-      ${labelled("Top-p", number("top_p", { min: "0.01", max: "1", step: "0.01", placeholder: "1" }))}
     </div>
     <details class="ep-more" hidden=${about?.hasSource} open=${state.other !== ""}>
       <summary>Patch from another text</summary>

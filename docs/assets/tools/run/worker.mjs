@@ -18,14 +18,17 @@ const open = () => {
 }
 
 export const TASKS = {
-  /** @param {{ given: import("./folder.mjs").Given[] }} asked */
-  async open({ given }, /** @type {(progress: Progress) => void} */ came) {
+  /** @param {import("./folder.mjs").Given[]} given @param {(progress: Progress) => void} [came] */
+  async open(given, came) {
     session = undefined // its memory is free before the next one takes any
     session = await opened(given, came)
     return session.about
   },
-  /** @param {{ text: string, source: string, added: number[], how: How, changed: Changed }} asked */
-  run({ text, source, added, how, changed }, /** @type {(progress: Progress) => void} */ came) {
+  /**
+   * @param {{ text: string, source: string, added: number[], how: How, changed: Changed }} asked
+   * @param {(progress: Progress) => void} [came]
+   */
+  run({ text, source, added, how, changed }, came) {
     const one = open(),
       begin = performance.now(),
       ids = [...one.encode(text), ...added],
@@ -38,33 +41,18 @@ export const TASKS = {
         : `It has ${other.length} tokens, and the text above has ${ids.length}: a patch needs as many.`
     return { ...one.answer(how), problem, seconds: (performance.now() - begin) / 1000 }
   },
-  /** @param {{ how: How }} asked */
-  answer: ({ how }) => open().answer(how),
-  /** @param {{ how: How, chance: number }} asked */
-  drawn: ({ how, chance }) => open().drawn(how, chance),
-  /** @param {{ layer: number, head: number }} asked */
-  head: ({ layer, head }) => open().head(layer, head),
-  /** @param {{ layer: number }} asked */
-  small: ({ layer }) => open().small(layer),
-  /** @param {{ layer: number, head: number }} asked */
-  keys: ({ layer, head }) => open().keys(layer, head),
-  /** @param {{ token: number }} asked */
-  parts: ({ token }) => open().parts(token),
-  /** @param {{ layer: number, at: number }} asked */
-  moved: ({ layer, at }, /** @type {(progress: Progress) => void} */ came) => open().moved(layer, at, came),
-  /** @param {{ place: string, how: How }} asked */
-  origin: ({ place, how }, /** @type {(progress: Progress) => void} */ came) => open().origin(place, how, came),
-  /** @param {{ layer: number }} asked */
-  steps: ({ layer }, /** @type {(progress: Progress) => void} */ came) => open().steps(layer, came),
-  /** @param {{ step: number, head: number }} asked */
-  corner: ({ step, head }, /** @type {(progress: Progress) => void} */ came) => open().corner(step, head, came),
-  lens: () => open().lens(),
 }
+// What the session is asked as it is.
+const OF_SESSION = /** @type {const} */ ([
+  ...["answer", "drawn", "head", "small", "keys", "parts", "moved", "origin", "steps", "corner", "lens"],
+])
+/** @typedef {typeof TASKS & Pick<import("./session.mjs").Session, typeof OF_SESSION[number]>} Tasks */
 
 addEventListener("message", async ({ data: { number, task, asked } }) => {
   const came = (/** @type {Progress} */ progress) => postMessage({ number, progress })
   try {
-    postMessage({ number, result: await /** @type {any} */ (TASKS)[task](asked, came) })
+    const of = /** @type {any} */ (OF_SESSION.includes(task) ? open() : TASKS)
+    postMessage({ number, result: await of[task](...asked, came) })
   } catch (error) {
     const isMemory = error instanceof RangeError && /alloc|array length|memory/i.test(error.message)
     postMessage({

@@ -4,6 +4,7 @@
 import { M } from "../../engine/base.mjs"
 import "../../engine/variations.mjs"
 import { continued, fieldsOf, figure, FIGURES, parsed, py, said, shorten } from "../../model.mjs"
+import { differing } from "../address.mjs"
 import { bytes, count, firstListed, givenOf, grouped, isAbout, json, lower } from "../kit.mjs"
 import { modelOf, percent, TITLES, upper, withWindows } from "../kit.mjs"
 import { notRun } from "../runs.mjs"
@@ -137,8 +138,7 @@ const DEFAULTS = {
   ...{ model: "llama3-8b", context: "8192", batch: "1", weights: "published", cache: "bfloat16", on: "h100" },
   devices: "1",
 }
-const NAMES = Object.keys(DEFAULTS),
-  CONDITIONS = NAMES.slice(1)
+const CONDITIONS = Object.keys(DEFAULTS).slice(1)
 
 /**
  * @typedef {Record<string, any> & {
@@ -202,9 +202,8 @@ function nameIn(hash, wrong) {
 const LONGEST_NAME = 300
 /** The address of a choice. @param {any} values @param {boolean} isOwn */
 export function address(values, isOwn) {
-  const names = NAMES.filter(name => values[name] !== DEFAULTS[name] || (name === "model" && !isOwn))
   const said = {
-    ...Object.fromEntries(names.map(name => [name, values[name]])),
+    ...differing(values, DEFAULTS, isOwn ? [] : ["model"]),
     way: values.way,
     ...Object.fromEntries([...values.set].map(([key, text]) => [`set.${key}`, text])),
   }

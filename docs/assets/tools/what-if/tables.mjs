@@ -16,12 +16,7 @@ export function partsOf(now, before, titles) {
     [old, current] = [before, now].map(m => byTitle(m, titles))
   const size = (/** @type {Engine.Group | undefined} */ group, /** @type {"count" | "active"} */ what = "count") =>
     group ? py.sum(group.weights.map(w => py.int(w[what]))) : 0n
-  const row = (
-    /** @type {bigint} */ a,
-    /** @type {bigint} */ n,
-    /** @type {string} */ share,
-    /** @type {bigint} */ act,
-  ) => [
+  const row = (/** @type {[a: bigint, n: bigint, share: string, act: bigint]} */ ...[a, n, share, act]) => [
     ...(isSame ? [] : [grouped(a)]),
     ...[grouped(n), share, grouped(act)],
     ...(isSame ? [] : [difference(n, a, "parameters")]),
