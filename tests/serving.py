@@ -3,7 +3,6 @@
 import functools
 import http.server
 import re
-import shutil
 import subprocess
 import sys
 import threading
@@ -101,13 +100,29 @@ def own_assets(site_folder):
     return folder
 
 
+IMPORTED = re.compile(r"""(?:from|import)\s*["'](\.[^"']+)["']""")
+
+
+def with_imports(names):
+    """Scripts of the pages, by their paths in docs/assets, and all that they import."""
+    folder, found = (ROOT / "docs/assets").resolve(), {}
+    waiting = [folder / name for name in names]
+    while waiting:
+        path = waiting.pop().resolve()
+        name = path.relative_to(folder).as_posix()
+        if name not in found and path.is_file():  # what the build writes is not there
+            found[name] = path.read_text("utf-8")
+            waiting += [path.parent / other for other in IMPORTED.findall(found[name])]
+    return found
+
+
 def write_engine(folder, *scripts):
     """Puts the compiled engine into a folder, with these scripts of the pages beside it."""
     from macros.browser.bundle import files
 
-    for name in {*scripts, "architectures.mjs", "conditions.mjs", "problems.mjs"}:
+    for name, text in with_imports([*scripts, "architectures.mjs", "conditions.mjs", "problems.mjs"]).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / "docs/assets" / name, folder / name)
+        (folder / name).write_text(text, "utf-8")
     (folder / "engine").mkdir()
     for name, text in files().items():
         (folder / "engine" / name).write_text(text, "utf-8")

@@ -35,7 +35,7 @@ OF_PLAIN_VALUES = set(
     catalogue/small_configs:small_configs catalogue/transformers_types:mappings
     catalogue/transformers_types:vllm_classes
     catalogue/transformers_types:vllm_recipes catalogue/watch:last_look catalogue/watch:watch_reasons
-    catalogue/asked:all_topics catalogue/asked:asked
+    catalogue/asked:all_topics catalogue/asked:asked catalogue/unread_there:_rows
     site/extensions/glossary:_anchors site/links:_sources site/links:files_below site/links:page_address
     site/links:relative_link
     site/mkdocs/pages:literals site/page_macros:linked_terms site/plain_markdown:_formula

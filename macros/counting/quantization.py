@@ -148,7 +148,8 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
         names = names_of(keys, "modules_to_not_convert")
         listed = ((Modules(names, Match.STARTS_OR_ENDS), None),) if names else ()
         rules = (*listed, *_kept(_without(keys, "modules_to_not_convert")))
-        this = known(raw.get("model_type"))
+        model_type = raw.get("model_type")  # empty for the format as it is chosen
+        this = known(model_type) if model_type else None
         return Quantization(rules, form, form, outside=False, scaled="" if this is None else this.scaled_by_awq)
     linear, inside = form, _inside_of_blocks(keys)
     rules = [*_dynamic(keys, form), *_kept(keys)]

@@ -28,10 +28,7 @@ FEW = (
     *("qwen3_next", "jamba", "rwkv", "t5", "whisper", "kolibri1", "inkling2_text"),
 )
 
-OF_FOLDERS = (
-    *(f"tools/run/{name}.mjs" for name in ("opening", "session", "folder", "tokens", "seen", "tape")),
-    *(f"tools/capitals/{name}.mjs" for name in ("inside", "vocabulary", "changes", "chances", "candidates")),
-)
+OF_FOLDERS = "tools/run/opening.mjs", "tools/run/tape.mjs"
 
 RUN = """
 import { array, Cache, checkpoint, py } from "./running.mjs"

@@ -121,6 +121,7 @@ RECORDED = (
     "catalogue/reference_logits.toml",
     "catalogue/small_configs.json",
     "catalogue/transformers_types.json",
+    "catalogue/unread_there.json",
     "catalogue/vllm_classes.json",
     "catalogue/references/",
     "engine/names_there.json",
