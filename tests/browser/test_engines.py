@@ -28,7 +28,7 @@ LOADED = """
   const { conditions, load, model, py } = await import(new URL("model.mjs", source))
   const names = ["base", "engines", "deploying", "engine_options", "cards", "vllm_server", "sglang", "llama_devices",
     "ollama", "tensorrt_llm", "gguf", "log_forms", "log_facts", "log_reader", "log_rows", "log_replay", "llama_options",
-    "vllm_options"]
+    "vllm_options", "fitting", "runs"]
   for (const name of names) await import(new URL(`engine/${name}.mjs`, source))
   const { M } = await import(new URL("engine/base.mjs", source))
   const { cards_of } = M["counting.cards"], { options, deploy } = M["counting.deploying"]
@@ -38,7 +38,7 @@ LOADED = """
   })
   const counted = async one => {
     await load(one.read("raw").read("model_type"))
-    return model(one.read("raw")).costs
+    return model(one.read("raw"))
   }
 """
 DEPLOYED = f"""async cases => {{ {LOADED}
@@ -46,8 +46,9 @@ DEPLOYED = f"""async cases => {{ {LOADED}
   for (const one of py.parse(cases)) {{
     const [chosen] = options(one.read("engine"), one.read("words")), tower = one.read("tower")
     const values = tower === null ? chosen : new py.Dict([...py.entries(chosen), ["tower", tower]])
-    const d = deploy(one.read("engine"), await counted(one), given(one), values, cardsOf(one.read("on")),
-      one.read("version"), one.read("longest"), null)
+    const {{ costs, counts }} = await counted(one)
+    const d = deploy(one.read("engine"), costs, given(one), values, cardsOf(one.read("on")), one.read("version"),
+      one.read("longest"), null, counts.formats)
     found.push([
       ...[...d.figures].map(f => `${{f.what}} ${{f.text}}`), ...[...d.places].map(p => `${{p.least}} ${{p.most}}`),
       ...d.command, ...d.advice, ...d.notes,
@@ -59,8 +60,9 @@ REPLAYED = f"""async cases => {{ {LOADED}
   const found = []
   for (const one of py.parse(cases)) {{
     const [values] = options(one.read("engine"), one.read("words"))
-    const r = M["counting.log_replay"].replay(M["counting.log_reader"].read_log(one.read("text")), await counted(one),
-      given(one), cardsOf(one.read("on")), one.read("longest"), values, one.read("version"), one.read("parts"))
+    const {{ costs }} = await counted(one)
+    const r = M["counting.log_replay"].replay(M["counting.log_reader"].read_log(one.read("text")), costs, given(one),
+      cardsOf(one.read("on")), one.read("longest"), values, one.read("version"), one.read("parts"))
     found.push([
       ...[...r.rows].map(x => [x.line, x.what, x.printed, x.counted, x.state.value ?? x.state, x.why].map(String)),
       ...r.advice,
