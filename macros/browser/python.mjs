@@ -705,7 +705,7 @@ const bitor = (a, b) => {
   if (a instanceof PySet) return setOf(a, [...a, ...b])
   if (a instanceof Dict) return new Dict([...entries(a), ...entries(b)])
   if (isWhole(a) && isWhole(b)) return int(a) | int(b)
-  return new Union([a, b])
+  return a?.$isArray || b?.$isArray ? op(a, b, "__or__", "__ror__", "|") : new Union([a, b])
 }
 const bitxor = (a, b) => (isWhole(a) && isWhole(b) ? int(a) ^ int(b) : op(a, b, "__xor__", "__rxor__", "^"))
 const lshift = (a, b) => int(a) << int(b)
