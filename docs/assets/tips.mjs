@@ -1,29 +1,6 @@
-// What a word or a symbol means, where it is pointed at or touched. One box for all, made when it is needed: a page has
-// hundreds of symbols. Without this script the browser shows the same, to a mouse.
-
-const tip = Object.assign(document.createElement("div"), { className: "ep-tip", popover: "manual" })
-/** @type {HTMLElement?} */
-let explained = null
-
-function explain(/** @type {HTMLElement?} */ what) {
-  if (what === explained) return
-  if (explained) explained.title = tip.textContent
-  explained = what
-  if (!what) return tip.remove()
-  tip.textContent = what.title
-  what.removeAttribute("title") // else the browser shows it too
-  document.body.append(tip)
-  tip.showPopover()
-  const { left, width, top, bottom } = what.getBoundingClientRect(),
-    { clientWidth, clientHeight } = document.documentElement
-  tip.style.left = `${Math.max(8, Math.min(left + (width - tip.offsetWidth) / 2, clientWidth - tip.offsetWidth - 8))}px`
-  tip.style.top = `${bottom + tip.offsetHeight > clientHeight ? top - tip.offsetHeight : bottom}px`
+// The explanations of words and symbols, which the first move of a pointer loads. By then it may be elsewhere.
+const load = async (/** @type {PointerEvent} */ { target }) => {
+  const { over } = await import("./explained.mjs")
+  over([...document.querySelectorAll(":hover")].at(-1) ?? target)
 }
-
-// On the way from the word into its explanation nothing changes.
-addEventListener("pointerover", ({ target }) => {
-  const at = target instanceof Element ? target : null
-  if (at !== tip && !(at && explained?.contains(at))) explain(at?.closest(".md-content :is(abbr, var)[title]") ?? null)
-})
-addEventListener("keydown", ({ key }) => key === "Escape" && explain(null))
-addEventListener("scroll", () => explain(null), { capture: true, passive: true })
+addEventListener("pointerover", load, { once: true })

@@ -97,15 +97,9 @@ def _listed() -> list[str]:
 @memoized
 @cached_on_disk
 def tool_data() -> str:
-    """The models that a page may start from, whose configs' keys are separate files; the accelerators; the area map's
-    title for a part, by the role of its step, and its color, by its category."""
-    models = {
-        slug: {
-            "name": presets.preset(slug).name,
-            "family": presets.preset(slug).family,
-        }
-        for slug in _listed()
-    }
+    """The name and family of each model that a page may start from, whose configs' keys are separate files; the
+    accelerators; the area map's title for a part, by the role of its step, and its color, by its category."""
+    models = {slug: [presets.preset(slug).name, presets.preset(slug).family] for slug in _listed()}
     machines = {
         slug: {
             "name": a.name,

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from functools import partial
+from inspect import unwrap
 from pathlib import Path
 from urllib.parse import quote
 
@@ -481,7 +482,7 @@ def fits_folder(folder):
         patch.setattr(tool_files, "_listed", lambda: list(LISTED))
         (engine / "capacity.json").write_text(tool_files._capacities(), "utf-8")
         (engine / "keys.json").write_text(tool_files._keys(), "utf-8")
-        (engine / "served.json").write_text(tool_files._served(), "utf-8")
+        (engine / "served.json").write_text(unwrap(tool_files._served)(), "utf-8")
     for slug in LISTED:
         (engine / f"models/{slug}.json").write_text(tool_files._of_model(slug, f"models/{slug}/"), "utf-8")
     return folder

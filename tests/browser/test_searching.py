@@ -213,7 +213,7 @@ def test_an_absent_model_a_correction_and_what_is_not_used_are_said(open_page, s
     assert "Nearest in the catalog" in page.get_by_role("option").nth(1).inner_text()
     box.fill("mistrall 7b 24gb temperature 7")
     status = page.locator(".ep-search [role=status]")
-    status.filter(has_text="Read as mistral for “mistrall”. Not used: temperature 7.").wait_for()
+    status.filter(has_text="Read as mistral for “mistrall”.").filter(has_text="Not used: temperature 7.").wait_for()
     box.fill("two rtx 3090 llama 70b 16k")
     page.get_by_role("option").first.filter(has_text="Q4_K_M fits on 2 × GeForce RTX 3090, with up to").wait_for()
     page.get_by_role("option").nth(1).filter(has_text="The same in Q4_K_M").wait_for()

@@ -36,6 +36,7 @@ def test_a_symbol_says_what_it_is_where_it_is_pointed_at(open_page, site, width)
     symbol.scroll_into_view_if_needed()
     until(page, STILL)
     symbol.hover()
+    until(page, f"({SHOWN}) !== ''")  # the first move loads the script
     assert page.evaluate(SHOWN) == said and outside(page) <= 0
     assert symbol.evaluate("() => document.querySelectorAll('.ep-tip').length") == 1
     assert page.locator("ol.ep-walk var:not([title])").count() == 1, "the browser would show it too"
@@ -56,6 +57,7 @@ def test_it_goes_when_the_pointer_or_the_page_moves_on(open_page, site):
         symbol.scroll_into_view_if_needed()
         until(page, STILL)
         symbol.hover()
+        until(page, f"({SHOWN}) !== ''")
         assert page.evaluate(SHOWN) == said
     page.mouse.move(5, 5)
     until(page, f"({SHOWN}) === ''")
@@ -74,4 +76,5 @@ def test_a_finger_sees_what_a_word_means(open_page, site):
     word.scroll_into_view_if_needed()
     until(page, STILL)
     word.tap()
+    until(page, f"({SHOWN}) !== ''")
     assert page.evaluate(SHOWN) == said and outside(page) <= 0

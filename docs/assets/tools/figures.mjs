@@ -51,7 +51,9 @@ export function data() {
     const accelerators = new Map()
     for (const [slug, d] of py.entries(all.read("accelerators")))
       accelerators.set(slug, accelerator(Object.fromEntries(py.entries(d))))
-    const models = new Map(py.entries(all.read("models")))
+    const models = new Map()
+    for (const [slug, [name, family]] of py.entries(all.read("models")))
+      models.set(slug, new py.Dict(Object.entries({ name, family })))
     return { models, accelerators, titles: all.read("titles"), colours: all.read("colours") }
   }))
 }
