@@ -3,7 +3,7 @@
 from urllib.parse import urljoin
 
 import pytest
-from chromium import accessibility, overflow
+from chromium import accessibility, overflow, until
 
 pytestmark = pytest.mark.browser
 
@@ -22,6 +22,7 @@ def test_a_filter_shows_the_drawings_that_fit_and_stands_in_the_address(open_pag
     assert 0 < few < everything and f"{few} of {everything} types" in page.get_by_role("status").first.inner_text()
     assert all("mixture of experts" in card.inner_text() for card in shown(page).all())
     again = open_page(page.url)
+    again.get_by_text(f"{few} of {everything} types").wait_for()
     assert shown(again).count() == few
     again.get_by_role("button", name="Show all").click()
     again.get_by_label("Find").fill("attention sink")
@@ -75,5 +76,5 @@ def test_a_phone_shows_a_part_and_more_at_a_press(open_page, site):
     assert 0 < shown(page).count() < 24 and not more.is_visible()
     page.set_viewport_size({"width": 1280, "height": 900})
     page.get_by_role("button", name="Show all").click()
-    page.wait_for_function("document.querySelectorAll('.ep-gallery > li:not([hidden])').length > 90")
+    until(page, "document.querySelectorAll('.ep-gallery > li:not([hidden])').length > 90")
     assert shown(page).count() > 90 and not more.is_visible()
