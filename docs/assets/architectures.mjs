@@ -5,8 +5,7 @@ import { MODULES } from "./engine/engine.mjs"
 import { Problem, py } from "./problems.mjs"
 
 // The type that a model type is read as: a multimodal model's is that of its text.
-export const ofText = (/** @type {unknown} */ type) =>
-  [`${type}`, `${type}_text`].find(name => Object.hasOwn(MODULES, name))
+export const ofText = (/** @type {unknown} */ type) => [`${type}`, `${type}_text`].find(name => MODULES.has(name))
 // The architecture of a config's keys; its forward pass is loaded.
 export const architectureOf = (/** @type {Engine.Keys} */ raw) =>
   M["engine.architectures"]._registered.read(ofText(raw.read("model_type")))
@@ -16,6 +15,6 @@ export const script = (/** @type {string} */ name) => import(`./engine/${name}.m
 export async function load(/** @type {unknown} */ type) {
   if (typeof type !== "string") throw Problem("model_type is missing", 'add the published one, such as "llama"')
   const known = ofText(type)
-  if (!known) throw Problem(`model_type = ${py.repr(type)} is not known`, `${Object.keys(MODULES).length} are`)
-  await script(MODULES[known])
+  if (!known) throw Problem(`model_type = ${py.repr(type)} is not known`, `${[...MODULES].length} are`)
+  await script(MODULES.read(known))
 }

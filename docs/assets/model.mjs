@@ -47,11 +47,11 @@ const headOf = (/** @type {Engine.Architecture} */ architecture, /** @type {Engi
  */
 export async function described(raw) {
   const heads = await loadHeads()
-  const [read, , strange] = heads.described(raw, Object.keys(MODULES), classes, there),
+  const [read, , strange] = heads.described(raw, [...MODULES], classes, there),
     type = read.read("model_type", null)
   try {
     if (typeof type === "string" && !ofText(type)) {
-      await Promise.all([...new Set(Object.values(MODULES)), "likeness"].map(script))
+      await Promise.all([...new Set([...MODULES].map(name => MODULES.read(name))), "likeness"].map(script))
       throw M["engine.architectures.likeness"].unknown_type(read, M["engine.architectures"]._registered)
     }
     await load(type)

@@ -65,8 +65,9 @@ OF_RUNTIME_ALONE = {
 }
 # Runs a forward pass on numbers, with arrays by NUMPY.
 WITH_NUMBERS = ("engine.loaded", "engine.ablations", "engine.published", "catalogue.gguf_weights")
+REGISTRY = "engine.registry"  # a browser knows the module of each type, and nothing else of it
 LEFT_OUT = frozenset(
-    {"engine.cached_method", "engine.checkpoint", "engine.files", "engine.mistakes", "engine.registry", *WITH_NUMBERS}
+    {"engine.cached_method", "engine.checkpoint", "engine.files", "engine.mistakes", REGISTRY, *WITH_NUMBERS}
 )
 ARCHITECTURES = "engine.architectures"
 HEADS = f"{ARCHITECTURES}.heads"  # with the makers' class names and transformers' other names, which are in data files
@@ -154,7 +155,7 @@ def _by_type() -> str:
         types.setdefault(module, []).append(model_type)
     listed = " ".join(f"{m}:{','.join(names)}" if names != [m] else m for m, names in sorted(types.items()))
     each = '.split(" ").flatMap(s=>{const[m,t=m]=s.split(":");return t.split(",").map(n=>[n,m])})'
-    return f"Object.fromEntries({json.dumps(listed)}{each}.sort())"
+    return f"new py.Dict({json.dumps(listed)}{each}.sort())"
 
 
 _OF_RUNTIME = re.compile(r"(?<![\w.$])py\.(?!running\b)([a-zA-Z]\w*)")
@@ -211,7 +212,7 @@ def files(go_on: Callable[[], object] = lambda: None) -> dict[str, str]:
         else:
             text += 'import{py,M}from"./base.mjs";'
         if file == "engine":
-            text += f"export const MODULES={_by_type()};"
+            text += f"export const MODULES={_by_type()};M[{json.dumps(REGISTRY)}]={{MODULES}};"
         elif HEADS in members:
             text += f"export const CLASSES={json.dumps(class_names())};"
             text += f"export const THERE=py.parse({json.dumps(json.dumps(names_there()))});"

@@ -19,7 +19,7 @@ declare module "*/engine/resolving.mjs" {
 
 declare module "*/engine/engine.mjs" {
   /** The file of each model type's forward pass. */
-  export const MODULES: Record<string, string>
+  export const MODULES: Engine.Dict<string, string>
 }
 declare module "*/engine/conditions.mjs"
 declare module "*/engine/counting.mjs"

@@ -148,8 +148,7 @@ def _packed(keys: Keys, raw: Keys) -> Quantization:
         names = names_of(keys, "modules_to_not_convert")
         listed = ((Modules(names, Match.STARTS_OR_ENDS), None),) if names else ()
         rules = (*listed, *_kept(_without(keys, "modules_to_not_convert")))
-        model_type = raw.get("model_type")  # empty for the format as it is chosen
-        this = known(model_type) if model_type else None
+        this = known(raw.get("model_type"))
         return Quantization(rules, form, form, outside=False, scaled="" if this is None else this.scaled_by_awq)
     linear, inside = form, _inside_of_blocks(keys)
     rules = [*_dynamic(keys, form), *_kept(keys)]

@@ -22,6 +22,7 @@ from macros.catalogue import presets
 from macros.counting.accelerators import accelerator
 from macros.counting.conditions import Conditions
 from macros.counting.figures import FIGURES
+from macros.engine.architectures import known
 from macros.site import tool_files
 from macros.views.guide import growing_map
 from macros.views.guide.moving_bars import moving_bars
@@ -128,6 +129,29 @@ def what_if(folder):
 
 def as_numbers(values):
     return [None if value is None else float(value) for value in values]
+
+
+def test_a_type_is_known_as_in_python_and_one_that_is_not_loaded_is_said_to_be_so(folder):
+    """Never taken for a type that is not covered."""
+    script = """
+    import { readFileSync } from "node:fs"
+    import { isProblem, load, said } from "./model.mjs"
+    import { M } from "./engine/base.mjs"
+    const { types, loaded } = JSON.parse(readFileSync(0, "utf-8"))
+    await load(loaded)
+    const known = type => {
+      try {
+        return M["engine.architectures"].known(type)?.name ?? null
+      } catch (error) {
+        return isProblem(error) ? said(error) : Promise.reject(error)
+      }
+    }
+    console.log(JSON.stringify(types.map(known)))
+    """
+    types = [None, 7, "", "nothing", "gemma3", "mamba"]
+    *names, not_loaded = in_node(folder, script, types=types, loaded="gemma3")
+    assert names == [found and found.name for found in map(known, types[:-1])]
+    assert not_loaded.startswith("mamba.py does not register mamba")
 
 
 def test_compare_answers_with_the_figures_of_each_model_and_what_differs(compare):

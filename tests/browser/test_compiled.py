@@ -16,7 +16,7 @@ def test_every_architecture_is_compiled():
     names = {architecture.name for architecture in architectures().values()}
     core = {name for name in names if f'M["engine.architectures.{name}"]' in written["engine.mjs"]}
     assert {f"{name}.mjs" for name in names - core} <= set(written)
-    groups = re.search(r'MODULES=Object\.fromEntries\("(.*?)"', written["engine.mjs"])[1].split(" ")
+    groups = re.search(r'MODULES=new py\.Dict\("(.*?)"', written["engine.mjs"])[1].split(" ")
     listed = {
         t: module for module, _, types in (g.partition(":") for g in groups) for t in (types or module).split(",")
     }

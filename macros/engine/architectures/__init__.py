@@ -184,11 +184,8 @@ def is_known(model_type: str) -> bool:
 
 
 def known(model_type: object) -> Architecture | None:
-    """The architecture of a model type, as `find` gives it; None for others."""
-    try:
-        return find(model_type)
-    except Problem:
-        return None
+    """The architecture of a model type, as `find` gives it; None for a type that is not covered."""
+    return find(model_type) if isinstance(model_type, str) and is_known(model_type) else None
 
 
 def unregistered(model_type: object) -> Problem | None:
