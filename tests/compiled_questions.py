@@ -7,7 +7,7 @@ import re
 from typing import Any
 
 from macros.browser.bundle import OF_RUNTIME_ALONE, RUNTIME, files
-from macros.catalogue.question_leads import Asked, Lead
+from macros.catalogue.question_of_model import Asked, Lead
 
 GRAMMAR, RESOLVER = OF_RUNTIME_ALONE
 HEAD = re.compile(r'^import\{py\}from"[^"]*";export\{py\};export const M')

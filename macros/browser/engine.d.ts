@@ -171,8 +171,8 @@ declare namespace Engine {
     "catalogue.question_leads": {
       leads(meaning: Meaning, grammar: Grammar): Lead[]
       note_of(meaning: Meaning): string
-      with_format(lead: Lead, format: string): Lead
     }
+    "catalogue.question_of_model": { with_format(lead: Lead, format: string): Lead }
     "catalogue.question_table": { Grammar(names: unknown, records: string[][]): Grammar }
     "catalogue.resolving": {
       Resolver: unknown

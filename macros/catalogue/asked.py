@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ..counting.accelerators import Accelerator, accelerators
+from ..counting.answering import KEPT, OF_FILES, USUAL_OF_FILES
 from ..counting.formats import CACHE_BYTES, OTHER_WEIGHTS, PUBLISHED, WEIGHTS
 from ..engine import bounds
 from ..engine.architectures import architectures
@@ -69,17 +70,26 @@ def names(
 ) -> dict:
     """All names with which `question.py` reads a question; `models` in the order of their records, `oldest_first`.
 
-    A model has its names besides the title: the hub's without what is as in the title, then the others.
-    `unlisted` are those that no tool can start from. The keys of sizes in a config.json take a second: without them
-    every size is its own key.
+    A model has its names besides the title: the hub's without what is as in the title, then the others; its size as the
+    maker rounds it; its longest context, or 0.
+    `unlisted` are those that no tool can start from. The keys of sizes in a config.json, and contexts, take a second:
+    without them every size is its own key.
     """
     said, models = asked(), list(models)
     keys, others = _keys() if has_keys else ({s["name"]: s["name"] for s in said["size"] if s["name"] != "context"}, {})
     lists = "plain", "noise", "qualifiers", "size_words", "makers", "ordinary", "training", "fitting", "against"
     return {
         "models": [
-            [_other_names(slug), presets.preset(slug).headline or "", *_architecture(slug, others)] for slug in models
+            [
+                _other_names(slug),
+                presets.preset(slug).headline or "",
+                _longest_context(slug) if has_keys else 0,
+                *_architecture(slug, others),
+            ]
+            for slug in models
         ],
+        "of_files": dict.fromkeys(OF_FILES, USUAL_OF_FILES),
+        "kept": [n for n, slug in enumerate(models) if _is_kept(slug)],
         "unlisted": [n for n, slug in enumerate(models) if not _is_listed(slug)],
         "lacking": lacking(),
         "keys": keys,
@@ -94,6 +104,8 @@ def names(
         "engine_pages": {e["name"]: [e["name"], address(e["page"]) + f"#{e['anchor']}"] for e in said["engine"]},
         **{key: said[key].split() for key in lists},
         "terms": said["terms"],
+        **{flag: said[flag] for flag in ("full", "license", "targets", "rates", "drafting", "parts")},
+        **{kind: {one["name"]: one["words"] for one in said[kind]} for kind in ("zero", "optimizer")},
         "of_machines": said["of_machines"],
         "billing": said["billing"],
         "offloading": said["offloading"],
@@ -196,6 +208,16 @@ def _keys() -> tuple[Keys, dict[str, Keys]]:
     return usual, {
         name: {size: key for size, key in keys.items() if key != usual[size]} for name, keys in of_each.items()
     }
+
+
+def _is_kept(slug: str) -> bool:
+    """Whether an engine's files keep the published format."""
+    quantization = (presets.preset(slug).config or {}).get("quantization_config") or {}
+    return quantization.get("quant_method") in KEPT
+
+
+def _longest_context(slug: str) -> int:
+    return (presets.model(slug).longest_context[0] or 0) if _is_listed(slug) else 0
 
 
 def _architecture(slug: str, others: Mapping[str, Keys]) -> list[Keys]:

@@ -7,19 +7,21 @@ in `Meaning.absent`, never in `Meaning.models` as another one.
 
 from __future__ import annotations
 
+from .question_formats import Formats
 from .question_machines import Machines
 from .question_table import Grammar, Meaning
 from .question_words import COUNTS, Token, chunks_of, in_one_piece, is_size, joined, key_of, number_of, tokens_of
 
 MOST_WORDS = 6  # of a phrase
 BETWEEN = ("of", "to", "is", "at", "a", "an")  # a value and what it counts
-BEHIND = ("rank", "gpu_layers")  # values that stand behind their words alone: `rank 16`
+BEHIND = ("rank", "gpu_layers", "input", "output")  # values that stand behind their words alone: `rank 16`
 CURRENCIES = "$€£¥"
+PARTS = ("every", "each", "first", "last", "per")  # before a number that is not all of them: `every 6 layers`
 FULL = "full context"  # the name of a context that is no number
 OF_FILES = ("gguf", "safetensors", "bin")  # ends of files' names
-PLAIN = ("int4", "int8")  # formats of which others are kinds
 OF_CACHE = ("cache_bytes", "cache_bytes_per_token")
 ORDINALS = ("st", "nd", "rd", "th", "d", "s", "p", "fps")  # behind numbers that are no values: `4th`, `3D`
+LONGEST = 16 * 1024 * 1024  # tokens that a number without a unit may be
 KILO, MEGA = 1024, 1024 * 1024  # tokens of context, as models' own limits are
 TOKENS = {"k": 1000, "m": 10**6, "b": 10**9, "t": 10**12}  # of a training run
 
@@ -37,37 +39,56 @@ class Reading:
         self.tokens: list[Token] = tokens_of(question)
         self.gone = [False for _ in self.tokens]
         self.said = Meaning()
-        self.machines = Machines(self)
+        self.machines, self.formats = Machines(self), Formats(self)
+        self.prices: list[str] = []  # of a device and hour
 
     def read(self) -> Meaning:
         said, grammar = self.said, self.grammar
         self._correct()
         said.is_why = self.tokens != [] and self._is_why()
-        said.is_reason = said.is_why and self.tokens[0].text == "why"
+        said.is_reason = said.is_why and (self.tokens[0].text == "why" or self.has(1, "come"))
         said.method = next((name for name in ("qlora", "dora", "lora") if name in self.words()), None)
-        said.is_training = bool(self._all("training", False))
+        said.method = said.method or ("full" if self._all("full", False) else None)
+        said.is_training = any(self._all(kind, False) for kind in ("training", "zero", "optimizer"))
+        said.zero = next((name for _, name, _ in self._all("zero", True)), None)
+        said.optimizer = next((name for _, name, _ in self._all("optimizer", True)), None)
+        said.targets = "all-linear" if self._all("targets", True) else None
         self._all("terms", True)
+        self._leave_instances()
         self._read_prices()
         said.is_billing = bool(self._all("billing", True)) or said.is_billing
+        self._all("rates", said.is_billing)
         for start, name, n in self._all("engine", True):
             typed = self.typed(start, start + n)
             said.engine, said.engine_typed = said.engine or name, said.engine_typed or typed
             said.unused += [typed] if name != said.engine else []
         said.is_offloading = bool(self._all("offloading", True))
-        self._read_formats()
+        self.formats.read()
         self.machines.read(True)
         self.machines.read_amounts()
         self.machines.count_after()
         self._read_values()
-        said.unused += [self.typed(start, start + n) for start, _, n in self._all("unused", True)]
+        said.parts = [self.typed(start, start + n) for start, _, n in self._all("parts", True)]
+        for start, _, n in self._all("unused", True):
+            end = self.tokens[start + n - 1].end
+            said.unused += [] if self.question[end : end + 1] == "/" else [self.typed(start, start + n)]
         self._read_models()
         self.machines.read(False)
         self.machines.count_after()
+        self.machines.count_nodes()
+        self.machines.price(self.prices)
         self._read_changes()
         self._read_context()
+        if said.context is None and said.input is not None and not said.is_billing:
+            said.context = said.input + (said.output or 0)
+        if said.context is None and FULL in [self.grammar.find("unused", key_of(one), 2) for one in said.unused]:
+            said.is_full = True
+            said.context = self._limit()
         if said.context is not None:  # `a full context window of 128k`
             said.unused = [one for one in said.unused if self.grammar.find("unused", key_of(one), 2) != FULL]
         said.is_against = bool(self._all("against", False))
+        said.is_drafting = bool(self._all("drafting", False))
+        said.is_license = bool(self._all("license", False))
         said.is_fitting = bool(self._all("fitting", False))
         said.is_of_machine = bool(self._all("of_machines", False))
         self._read_figure()
@@ -78,7 +99,12 @@ class Reading:
             and not said.cache
         ):
             said.format, said.cache = None, said.format.lower()  # `KV cache of Qwen3 8B in fp8`
+        if said.figure in OF_CACHE and said.formats and not said.cache:
+            of_cache = [name.lower() for name in said.formats]
+            if all(name in grammar.names["caches"] for name in of_cache):
+                said.formats, said.caches = [], of_cache
         self.machines.settle()
+        self.formats.take_usual()
         self._check_bounds()
         for i, token in enumerate(self.tokens):
             if not self.gone[i] and number_of(token.text) is not None and self._is_value(i):
@@ -94,6 +120,8 @@ class Reading:
         return [token.text for token in self.tokens]
 
     def _is_why(self) -> bool:
+        if self.has(0, "how") and self.has(1, "many", "much", "big", "large"):
+            return False
         first, second = self.tokens[0].text, self.tokens[1].text if len(self.tokens) > 1 else ""
         return first in ("why", "how") or (first == "what" and second in ("is", "are", "does", "do"))
 
@@ -108,6 +136,7 @@ class Reading:
                 and len(tokens[start].text) == 1
                 and tokens[start].text.isalpha()
                 and not tokens[start + 1].is_joined
+                and self.question[tokens[start].end : tokens[start + 1].start] != "_"
             ):
                 continue  # a letter of its own, as in `a 100`
             if " --" in self.question[tokens[start].end : tokens[start + n - 1].start]:
@@ -126,6 +155,10 @@ class Reading:
     def phrases(self, kind: str) -> list[tuple[int, str, int]]:
         """Every phrase of a kind, unread: where it begins, its name, its length."""
         return self._all(kind, False)
+
+    def taken(self, kind: str) -> list[tuple[int, str, int]]:
+        """Every phrase of a kind, which is read by this."""
+        return self._all(kind, True)
 
     def _all(self, kind: str, takes: bool) -> list[tuple[int, str, int]]:
         """Every phrase of a kind: where it begins, its name, its length."""
@@ -211,36 +244,20 @@ class Reading:
             if self.has(end, "kwh"):
                 said.electricity = token.text
             elif is_money and self.has(end, "hour", "hours", "hr", "h"):
-                said.price_per_hour = token.text
+                self.prices.append(token.text)
             else:
                 continue
             said.is_billing = True
             self.use(i, end + 1)
 
-    def _read_formats(self) -> None:
-        said, caches = self.said, self.grammar.names["caches"]
-        formats: list[str] = []
-        for start, name, n in self._all("format", True):
-            kind = name.lower()
-            if self.denied(start) >= 0:
-                said.unused.append(self.typed(self.denied(start), start + n))
-                continue
-            after, before = start + n, start - 1
-            while self.has(before, "in", "at", "as", "type", "k", "v", "to"):
-                before -= 1
-            is_cache = self.has(after, "cache", "kvcache") or (self.has(after, "kv") and self.has(after + 1, "cache"))
-            is_cache = is_cache or self.has(before, "cache", "kvcache") or self.has(before, "kv")
-            is_kv = self.has(after, "kv") and not self.has(after + 1, "cache", "head", "heads")  # `q4_0 kv`
-            if (is_cache or is_kv) and kind in caches:
-                said.cache = kind
-                self.use(after, after + 1 if is_kv else after)
-            elif name not in formats:
-                formats.append(name)
-        if not self._all("against", False):
-            bits = "".join([name for name in formats if name not in PLAIN])
-            formats = [name for name in formats if name not in PLAIN or name[-1] not in bits]  # `int4 awq`
-            said.unused += formats if len(formats) > 1 else []
-        said.format = formats[0] if len(formats) == 1 else None  # of several, one against another
+    def _leave_instances(self) -> None:
+        """Name as not used a cloud's machine: `g5.12xlarge`."""
+        for start, end in chunks_of(self.question):
+            name = self.question[start:end].strip(".,;!?()")
+            if "." in name and name.lower().endswith(("large", "metal")):
+                self.said.unused.append(name)
+                for i, token in enumerate(self.tokens):
+                    self.gone[i] = self.gone[i] or start <= token.start < end
 
     def _plain(self, i: int, factor: int = 1) -> int | None:
         """A token as a whole number: `16`, and with a factor `16k`."""
@@ -259,20 +276,32 @@ class Reading:
         end = start + n
         while self.has(end, *BETWEEN):
             end += 1
-        behind = None if self.has(end + 1, "x") and self.tokens[end + 1].is_joined else self._plain(end, factor)
+        is_times = self.has(end + 1, "x") and self.tokens[end + 1].is_joined
+        is_context = end > start + n and end < len(self.tokens) and self.tokens[end].text.endswith("k")
+        is_context = is_context and factor == 1000  # `concurrent users at 128k`, `requests of 8k`
+        behind = None if is_times or is_context else self._plain(end, factor)
         is_option = self.question[: self.tokens[start].start].endswith("-")  # its value stands behind: `--tp 8`
-        is_others = behind is not None and self._is_claimed(start - 1)
+        is_others = behind is not None and self.is_claimed(start - 1)
         before = None if is_option or is_others or self.continues_name(start - 1) else self._plain(start - 1, factor)
         if before is not None and (is_before or behind is None):
             return before, start - 1, start + n
         return behind, start, end + 1
 
-    def _is_claimed(self, i: int) -> bool:
+    def is_claimed(self, i: int) -> bool:
         """Whether a number belongs to the words before it: of `seq 2048 batch 4` the first."""
         at = i - 1
         while self.has(at, *BETWEEN):
             at -= 1
-        return any(start + n == at + 1 for kind in ("value", "size") for start, _, n in self._all(kind, False))
+        found = [one for kind in ("value", "size") for one in self._all(kind, False)]
+        return any(start + n == at + 1 and not self._is_number(start - 1) for start, _, n in found)
+
+    def _is_number(self, i: int) -> bool:
+        number = number_of(self.tokens[i].text) if i >= 0 and not self.gone[i] else None
+        return number is not None and number.suffix in ("", "k", "t")  # not of a model's size
+
+    def _is_of_option(self, end: int) -> bool:
+        """Whether a word is the beginning of an option's name: `gpu-memory-utilization`."""
+        return end < len(self.tokens) and self.question[self.tokens[end - 1].end : self.tokens[end].start] in ("-", "_")
 
     def is_value_behind(self, i: int) -> bool:
         """Whether a number is a value that stands behind its words alone: `lora rank 16 h100`."""
@@ -313,12 +342,20 @@ class Reading:
             value, first, end = self._value(start, n, name not in BEHIND, 1000)
             if value is None:
                 continue
+            if name == "devices" and self._is_of_option(start + n):
+                continue
             if name == "batch":
                 said.batch = value
             elif name == "rank" and (said.method or said.is_training or n > 1 or len(self.tokens[start].text) > 2):
                 said.rank = value
             elif name == "devices":
                 said.devices = said.devices or value
+            elif name == "nodes":
+                said.nodes = value * (said.nodes or 1)
+            elif name == "input":
+                said.input = value
+            elif name == "output":
+                said.output = value
             elif name == "gpu_layers":
                 said.gpu_layers = value
             else:
@@ -333,7 +370,7 @@ class Reading:
             if name not in keys or not in_one_piece(self.tokens, self.gone, start, start + n):
                 continue
             value, first, end = self._value(start, n, True, 1000 if name == "vocab_size" else KILO)
-            if value is not None:
+            if value is not None and not self.has(first - 1, *PARTS):
                 self.said.changes.append((name, value))
                 self.use(first, end)
 
@@ -347,6 +384,12 @@ class Reading:
                     said.context = number.times(10**6)
                     self.use(i, i + 3)
                     return
+        for i, token in enumerate(self.tokens):  # llama.cpp's option: `-c 32768`
+            is_option = token.text == "c" and self.question[token.start - 1 : token.start] == "-"
+            if is_option and not self.gone[i] and self._tokens_at(i + 1):
+                said.context = self._tokens_at(i + 1)
+                self.use(i, i + 2)
+                return
         lengths = [(start, n) for start, name, n in self._all("size", False) if name == "context"]
         lengths += [(start, n) for start, name, n in self._all("value", False) if name == "context"]
         for start, n in lengths:
@@ -363,6 +406,24 @@ class Reading:
                 said.context = number.times(KILO)
                 self.use(i, i + 1)
                 return
+        plain = [n for n, one in enumerate(self.tokens) if not self.gone[n] and self._is_length(one.text)]
+        if len(plain) == 1:
+            said.context = self._tokens_at(plain[0])
+            self.use(plain[0], plain[0] + 1)
+
+    def _is_length(self, text: str) -> bool:
+        """Whether a number without a unit may be a context: `4096`, `131072`."""
+        number = number_of(text)
+        return (
+            number is not None and number.suffix == "" and KILO <= number.whole <= LONGEST and number.whole % KILO == 0
+        )
+
+    def _limit(self) -> int | None:
+        """The longest context of the one model that is named."""
+        models = self.said.models
+        if len(models) != 1 or not (models[0].is_sure or self.said.vague):
+            return None
+        return self.grammar.names["models"][models[0].record][2] or None
 
     def _tokens_at(self, i: int) -> int | None:
         number = number_of(self.tokens[i].text) if 0 <= i < len(self.tokens) and not self.gone[i] else None

@@ -4,15 +4,13 @@ figure to compute, and the models that the catalog lacks."""
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
 
 from .question_names import Absent, Named
+from .question_of_model import Asked, Lead, OfModel, Value, conditions_of, link, tool
 from .question_table import Grammar, Meaning
+from .question_words import is_size
 
-CONTEXT = 8192  # the tools' own
-FILLED_IN = "Opens with these values filled in."
 MOST_SIZES = 8  # of a family, one answer each
-WHOLE = "the-whole-model"  # the section of a model's page that has its sizes
 # Other names of a choice in the addresses of tools, and the conditions of figures that do not depend on all of them.
 SAME = {"input": "context", "sequence": "context", "micro_batch": "batch"}
 OF_PARAMETERS = ("total", "active", "embedding", "non_embedding")
@@ -23,36 +21,6 @@ CONDITIONS = {
     "decode_flops": ("context", "batch"),
 }
 METHODS = {"lora": "LoRA", "dora": "DoRA", "qlora": "QLoRA"}
-
-Value = str | int | None
-
-
-class Asked(NamedTuple):
-    """The figure to compute: a figure or a size of a model under these conditions; without either, whether it fits."""
-
-    slug: str
-    title: str
-    what: str | None
-    size: str | None
-    format: str | None
-    cache: str | None
-    on: str | None
-    context: int
-    batch: int
-    devices: int
-    changes: list[tuple[str, str, int]]
-    engine: str | None = None
-
-
-class Lead(NamedTuple):
-    """A result: its kind, address and title, the line below, and a note on assumptions and unused values."""
-
-    kind: str
-    address: str
-    title: str
-    said: str
-    note: str
-    compute: Asked | None
 
 
 def leads(meaning: Meaning, grammar: Grammar) -> list[Lead]:
@@ -72,7 +40,12 @@ def note_of(meaning: Meaning) -> str:
     add = "a size" if meaning.sizes else "a generation"
     said += [f"{typed} names several models, and {title} is taken: add {add}." for typed, title in meaning.vague]
     said += [meaning.why_on] if meaning.why_on and not meaning.absent else []
-    unused = [*meaning.unused, *meaning.left_out]
+    said += [meaning.why_format] if meaning.why_format else []
+    unused = [
+        *meaning.unused,
+        *meaning.left_out,
+        *([meaning.other_card] if meaning.absent and meaning.other_card else []),
+    ]
     said += [f"Not used: {', '.join(unused)}."] if unused else []
     return " ".join(said)
 
@@ -80,13 +53,17 @@ def note_of(meaning: Meaning) -> str:
 def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
     """The values that were read and that no result takes."""
     if not found:
-        return []
+        several = said.devices if said.devices and said.devices > 1 else None
+        numbers = ((said.context, "tokens"), (said.batch, "sequences"), (several, "devices"))
+        return [f"{value:,} {unit}" for value, unit in numbers if value]
     taken = {name for lead in found for name in _choices_in(lead.address)}
     taken |= {name for lead in found if lead.compute for name in _conditions_of(lead.compute)}
     values = (
         (said.format, "weights", said.format or ""),
         (said.cache, "cache", f"cache in {said.cache}"),
         (said.context, "context", f"{said.context:,} tokens" if said.context else ""),
+        (None if said.context else said.input, "context", f"input {said.input}"),
+        (None if said.context and not said.is_billing else said.output, "output", f"output {said.output}"),
         (said.batch, "batch", f"{said.batch:,} sequences" if said.batch else ""),
         (said.rank, "rank", f"rank {said.rank}"),
         (said.tokens, "tokens", f"{said.tokens:,} tokens" if said.tokens else ""),
@@ -94,11 +71,20 @@ def _left_out(said: Meaning, found: list[Lead]) -> list[str]:
         (said.devices if said.devices != 1 else None, "devices", f"{said.devices} devices"),
         (said.engine, "engine", said.engine_typed),
         (said.gpu_layers, "gpu_layers", f"{said.gpu_layers} layers on the GPU"),
+        (said.zero, "zero", said.zero if said.zero == "fsdp" else f"ZeRO-{said.zero}"),
+        (said.nodes, "nodes", f"{said.nodes} nodes"),
+        (said.optimizer, "optimizer", said.optimizer or ""),
+        (said.price_per_hour, "price_per_hour", f"{said.price_per_hour} per hour"),
+        (said.electricity, "electricity", f"{said.electricity} per kWh"),
     )
     is_named = all(name not in lead.title for lead in found for name in [said.on_name or " "])
     missing = [text for value, name, text in values if value and name not in taken and (name != "on" or is_named)]
     rivals = [name for _, name, _ in said.rivals if all(name not in lead.title for lead in found)]
     titles = " ".join([lead.title for lead in found])
+    is_of_all = any(lead.compute is not None and lead.compute.what in OF_PARAMETERS for lead in found)
+    rivals += said.parts if is_of_all else []
+    rivals += [name for name in said.formats if not any(f"in {name}" in lead.title for lead in found)]
+    rivals += [f"cache in {name}" for name in said.caches if not any(f"cache in {name}" in one.title for one in found)]
     return [*[one for one in missing if one != said.engine_typed or (said.engine or "") not in titles], *rivals]
 
 
@@ -130,19 +116,25 @@ class _Leads:
             return [lead for one in said.absent for lead in self._of_absent(one)]
         listed = [model for model in said.models if model.is_listed]
         engine = self._of_engine(listed[0]) if len(said.models) == 1 and listed and not said.is_training else []
-        if len(listed) > 1 and said.is_against and "compare" in self.pages:
+        if len(listed) > 1 and said.is_against and not said.is_reason and "compare" in self.pages:
             four = listed[:4]
             slugs = ",".join([model.slug for model in four])
             choices = {"models": slugs, "weights": said.format, "context": said.context, "on": said.on}
             title = f"Compare {' and '.join([model.title for model in four])}"
-            return [_tool(_link(self.pages["compare"], choices), title)]
+            return [tool(link(self.pages["compare"], choices), title)]
+        if said.is_drafting and len(listed) == 2 and not said.is_training and "plan" in self.pages:
+            return [self._of_draft(listed[0], listed[1])]
+        if said.is_license and len(said.models) == 1:
+            (one,) = said.models
+            return [Lead("model", one.page, f"{one.title}: license", "Its page names its license.", "", None)]
         if listed and len(said.models) == 1:
-            bill = self._of_bill(listed[0]) if said.is_billing and not said.is_training else []
-            answers = [*self._of_model(listed[0]), *self._of_rivals(listed[0])]
+            bill = self._of_bills(listed[0]) if said.is_billing and not said.is_training else []
+            answers = self._of_formats(listed[0])
+            answers = answers if answers else [*self._of_model(listed[0]), *self._of_rivals(listed[0])]
             is_host = said.is_offloading or said.gpu_layers is not None
             return [*bill, *engine, *answers] if is_host else [*bill, *answers, *engine]
         if listed and (said.on or said.figure or said.size or said.context) and not said.is_training:
-            return [lead for one in listed[:MOST_SIZES] for lead in _OfModel(said, self.names, one).found()[:1]]
+            return [lead for one in listed[:MOST_SIZES] for lead in OfModel(said, self.names, one).found()[:1]]
         return [] if said.models else self._of_no_model()
 
     def _of_rivals(self, model: Named) -> list[Lead]:
@@ -154,8 +146,54 @@ class _Leads:
         found: list[Lead] = []
         for slug, name, many in said.rivals:
             said.on, said.on_name, said.devices = slug, name, many
-            found += _OfModel(said, self.names, model).found()[:1]
+            found += OfModel(said, self.names, model).found()[:1]
         said.on, said.on_name, said.devices = first
+        return found
+
+    def _of_draft(self, model: Named, draft: Named) -> Lead:
+        """The plan of a model with another one as its draft."""
+        said = self.said
+        fill: dict[str, Value] = {
+            "task": "speculative",
+            "model": model.slug,
+            "draft": draft.slug,
+            "weights": said.format,
+            "cache": said.cache,
+            "context": said.context,
+            "batch": said.batch,
+            "on": said.on,
+            "devices": said.devices,
+        }
+        return tool(link(self.pages["plan"], fill), f"Plan {model.title} with {draft.title} as its draft")
+
+    def _of_formats(self, model: Named) -> list[Lead]:
+        """The same in each of several formats of the weights or of the cache."""
+        said = self.said
+        if said.is_training or said.is_reason or said.size or said.changes or said.figure in OF_PARAMETERS:
+            return []
+        found: list[Lead] = []
+        for name in said.formats:
+            said.format = name
+            found += OfModel(said, self.names, model).found()[:1]
+        if said.formats:
+            said.format = None
+            return found
+        for name in said.caches:
+            said.cache = name
+            found += OfModel(said, self.names, model).found()[:1]
+        said.cache = None if said.caches else said.cache
+        return found
+
+    def _of_bills(self, model: Named | None) -> list[Lead]:
+        """What a token costs on each machine that a question names."""
+        said = self.said
+        found = self._of_bill(model)
+        first = said.on, said.on_name, said.devices, said.price_per_hour
+        for slug, name, many in said.rivals:
+            said.on, said.on_name, said.devices = slug, name, many
+            said.price_per_hour = said.prices[slug] if slug in said.prices else None
+            found += self._of_bill(model)
+        said.on, said.on_name, said.devices, said.price_per_hour = first
         return found
 
     def _of_bill(self, model: Named | None) -> list[Lead]:
@@ -169,7 +207,8 @@ class _Leads:
             "weights": said.format,
             "cache": said.cache,
             "batch": said.batch,
-            "input": said.context,
+            "input": said.input or said.context,
+            "output": said.output,
             "on": said.on,
             "devices": said.devices,
             "price_per_hour": said.price_per_hour,
@@ -178,7 +217,7 @@ class _Leads:
         of = f" of {model.title}" if model else ""
         on = f" on {said.on_name}" if said.on else ""
         told = f"Seconds and energy for a million tokens, and money{said.paid or ' at your prices'}."
-        return [Lead("tool", _link(self.pages["plan"], fill), f"What a token{of}{on} costs", told, "", None)]
+        return [Lead("tool", link(self.pages["plan"], fill), f"What a token{of}{on} costs", told, "", None)]
 
     def _of_engine(self, model: Named) -> list[Lead]:
         """The plan of a model that an engine serves, or that keeps some layers on the host."""
@@ -201,7 +240,7 @@ class _Leads:
         }
         layers = f"{said.gpu_layers} layers on the GPU" if said.gpu_layers is not None else "a part on the host"
         how = f" with {layers if is_offload else said.engine}"
-        return [_tool(_link(self.pages["plan"], fill), f"Plan {model.title}{how}{conditions_of(said, False)}")]
+        return [tool(link(self.pages["plan"], fill), f"Plan {model.title}{how}{conditions_of(said, False)}")]
 
     def _of_absent(self, one: Absent) -> list[Lead]:
         """That a model is not there, first; then the nearest, without their figures."""
@@ -227,18 +266,36 @@ class _Leads:
     def _of_model(self, model: Named) -> list[Lead]:
         said = self.said
         if said.is_training:
-            return self._of_training(model)
+            return self._of_trainings(model)
+        is_any = said.vague and not model.is_sure and not said.sizes and said.on and said.is_fitting
+        is_any = is_any and said.size in (None, "context")
+        if is_any and not said.figure and not said.format and "fits" in self.pages:
+            return self._of_no_model()  # `which mistral should I use on a 3080`
         is_of_each = (said.figure or said.size) and not said.why_on
         is_of_each = (is_of_each or said.on is not None) and not said.is_reason
         if said.sizes and is_of_each and not said.changes:  # of a family, the figure of each size
-            found = [lead for one in said.sizes[:MOST_SIZES] for lead in _OfModel(said, self.names, one).found()]
+            found = [lead for one in said.sizes[:MOST_SIZES] for lead in OfModel(said, self.names, one).found()]
             return [lead for lead in found if lead.compute]
-        return _OfModel(said, self.names, model).found()
+        return OfModel(said, self.names, model).found()
+
+    def _of_trainings(self, model: Named | None) -> list[Lead]:
+        """The plans of a training run on each machine that a question names."""
+        said = self.said
+        first = said.on, said.on_name, said.devices
+        plan, *derived = self._of_training(model)
+        plans = [plan]
+        for slug, name, many in said.rivals:
+            said.on, said.on_name, said.devices = slug, name, many
+            (more, *_) = self._of_training(model)
+            plans.append(more)
+        said.on, said.on_name, said.devices = first
+        return [*plans, *derived]
 
     def _of_training(self, model: Named | None) -> list[Lead]:
         """The plan of a training run, and the page that derives its memory."""
         said = self.said
-        method = said.method or ("lora" if said.rank else None)
+        method = "lora" if said.rank and said.method in (None, "full") else said.method
+        is_adapted = method is not None and method != "full"
         page = self.pages["training"] if "training" in self.pages else None
         derivation = "Weights, gradients, optimizer states and activations."
         derived = [Lead("tool", page, "Training memory", derivation, "", None)] if page is not None else []
@@ -246,40 +303,47 @@ class _Leads:
             "task": "training",
             "model": model.slug if model else None,
             "method": method,
-            "rank": said.rank if method else None,
+            "rank": said.rank if is_adapted else None,
+            "target_modules": said.targets if is_adapted else None,
+            "optimizer": said.optimizer,
+            "zero": said.zero,
             "on": said.on,
-            "devices": said.devices or (1 if method or said.on else None),
+            "devices": said.devices or (1 if is_adapted or said.on else None),
             "sequence": said.context,
             "micro_batch": said.batch,
             "tokens": said.tokens,
         }
         of = f" of {model.title}" if model else ""
-        how = f" with {METHODS[method]}" if method else ""
-        rank = f" of rank {said.rank}" if said.rank and method else ""
+        how = f" with {METHODS[method]}" if method is not None and is_adapted else " in full" if method else ""
+        rank = f" of rank {said.rank}" if said.rank and is_adapted else ""
         tokens = f" on {said.tokens:,} tokens" if said.tokens else ""
-        title = f"Training{of}{how}{rank}{tokens}"
-        plan = [_tool(_link(self.pages["plan"], fill), title)] if "plan" in self.pages else []
+        on = f" on {said.on_name}" if said.rivals else ""
+        title = f"Training{of}{how}{rank}{tokens}{on}"
+        plan = [tool(link(self.pages["plan"], fill), title)] if "plan" in self.pages else []
         return [*plan, *derived]
 
     def _of_no_model(self) -> list[Lead]:
         said = self.said
+        if said.is_reason:
+            return []
         if said.is_training:
-            is_run = said.on or said.tokens or said.rank or (said.method and said.devices)
+            is_run = said.on or said.tokens or said.rank or ((said.method or said.zero) and said.devices)
             return self._of_training(None) if is_run else []
         if said.changes and "whatIf" in self.pages and not said.is_why:
             changed = {f"set.{self.names['keys'][name]}": value for name, value in said.changes}
             title = ", ".join([f"{name} = {value:,}" for name, value in said.changes])
             choices = {"context": said.context, "on": said.on, **changed}
-            return [_tool(_link(self.pages["whatIf"], choices), f"What if {title}")]
+            return [tool(link(self.pages["whatIf"], choices), f"What if {title}")]
         if said.is_billing and said.on:
-            return self._of_bill(None)
-        if said.on and (said.is_of_machine or said.rivals) and "machines" in self.pages:
+            return self._of_bills(None)
+        if said.on and (said.is_of_machine or (said.rivals and not said.is_fitting)) and "machines" in self.pages:
             told = "Memory, bandwidth and peaks of each machine, with their sources."
             names = " and ".join([said.on_name or "", *[name for _, name, _ in said.rivals]])
             makers = "what their makers state" if said.rivals else "what its maker states"
             return [Lead("section", self.pages["machines"], f"{names}: {makers}", told, "", None)]
         page = self.pages["fits"] if "fits" in self.pages else self.pages["whatIf"] if "whatIf" in self.pages else None
-        is_asked = said.is_amount or said.context or said.format or said.devices or said.is_fitting or said.why_on
+        is_asked = said.is_amount or said.is_fitting or said.why_on
+        is_asked = is_asked or (not said.figure and any(map(is_size, said.unused)))
         is_asked = is_asked or (said.is_bare and not said.figure and not said.is_against)
         if said.on and page is not None and (is_asked or said.devices == 1):
             several = f"{said.devices:,} × " if said.devices and said.devices > 1 else ""
@@ -293,136 +357,16 @@ class _Leads:
                 "batch": (said.batch or 1) if is_fits else said.batch,
                 "devices": said.devices,
             }
-            return [_tool(_link(page, choices), title)]
+            others = [_on_rival(page, choices, one) for one in said.rivals] if is_fits else []
+            return [tool(link(page, choices), title), *others]
         if said.engine and not said.figure:
             title, address = self.names["engine_pages"][said.engine]
             return [Lead("section", address, title, "What the engine adds in memory, term by term.", "", None)]
         return []
 
 
-class _OfModel:
-    """The results for one model: a figure to compute, or a tool that opens with the question's values."""
-
-    def __init__(self, meaning: Meaning, names: Mapping[str, Any], model: Named) -> None:
-        self.said, self.model = meaning, model
-        # a name without a generation is answered for the model that is taken, which the note says
-        is_figure = (meaning.figure or meaning.size) and not meaning.is_reason
-        self.is_sure = model.is_sure or bool(meaning.vague and is_figure)
-        self.pages: Mapping[str, str] = names["tools"]
-        row = names["models"][model.record]
-        of_architecture = row[2] if len(row) > 2 else {}
-        usual = names["keys"]
-        self.keys = [
-            (name, of_architecture[name] if name in of_architecture else usual[name], value)
-            for name, value in meaning.changes
-            if name in of_architecture or name in usual
-        ]
-        self.choices: dict[str, Value] = {
-            "model": model.slug,
-            "weights": meaning.format,
-            "cache": meaning.cache,
-            "context": meaning.context,
-            "batch": meaning.batch,
-            "on": meaning.on,
-            "devices": meaning.devices,
-        }
-        filled_in = {**self.choices, **{f"set.{key}": value for _, key, value in self.keys}}
-        self.what_if = _link(self.pages["whatIf"], filled_in) if "whatIf" in self.pages else None
-        self.named = f"{model.title}{conditions_of(meaning)}"
-
-    def found(self) -> list[Lead]:
-        said, model = self.said, self.model
-        if self.keys:
-            changed = ", ".join([f"{name} = {value:,}" for name, _, value in self.keys])
-            what = "total" if said.figure in ("size", None) else said.figure
-            return self._lead(self.what_if, f"{model.title} with {changed}", self._computed(what))
-        if said.on is not None:
-            return self._on_machine()
-        if said.why_on and "fits" in self.pages:
-            choices = {name: self.choices[name] for name in ("model", "weights", "cache", "context", "batch")}
-            return [_tool(_link(self.pages["fits"], choices), f"What holds {self.named}")]
-        if not self.is_sure:
-            is_asked = said.figure or said.size or said.is_reason or not (said.format or said.context)
-            return [] if is_asked else self._lead(self.what_if, self.named)
-        is_length = said.size == "context" or said.figure == "largest_context"
-        if is_length and said.context is None:
-            return self._lead(f"{model.page}#{WHOLE}", f"{model.title}: context", self._computed(None, "context"))
-        if said.size and not is_length:
-            return self._lead(f"{model.page}#{WHOLE}", f"{model.title}: {said.size}", self._computed(None, said.size))
-        return self._figure(is_length)
-
-    def _on_machine(self) -> list[Lead]:
-        """The model on the machine that the question names."""
-        said = self.said
-        title = f"{self.named} on {said.on_name}"
-        if said.figure == "tokens_per_second" or not self.is_sure:
-            return self._lead(self.what_if, title, self._computed(said.figure) if self.is_sure else None)
-        first = {**self.choices, "context": said.context or CONTEXT, "devices": None}
-        # Several devices are What if's: it splits the model over them.
-        is_one = "fits" in self.pages and (said.devices or 1) == 1
-        return self._lead(_link(self.pages["fits"], first) if is_one else self.what_if, title, self._computed(None))
-
-    def _figure(self, is_length: bool) -> list[Lead]:
-        """A figure of the model alone, derived on its page."""
-        said = self.said
-        is_of_format = said.format is not None and not said.is_reason  # `why does gpt-oss use mxfp4`
-        of_format = ("device_bytes" if said.context or said.cache else "weight_bytes") if is_of_format else None
-        what = said.figure if said.figure and not is_length else of_format
-        if what is None:
-            return self._lead(self.what_if, self.named, self._computed("cache_bytes")) if said.context else []
-        is_file = said.format is not None and (what == "size" or (what == "device_bytes" and not said.context))
-        section = "memory" if is_file or not said.figure or is_length else said.section
-        asked = ("weight_bytes" if is_file else "total") if what == "size" else what
-        more = self._lead(self.what_if, f"What if: {self.named}") if said.format or said.context else []
-        return [*self._lead(f"{self.model.page}#{section}", self.named, self._computed(asked)), *more]
-
-    def _computed(self, what: str | None, size: str | None = None) -> Asked:
-        said = self.said
-        return Asked(
-            self.model.slug,
-            self.model.title,
-            what,
-            size,
-            said.format,
-            said.cache,
-            said.on,
-            said.context or CONTEXT,
-            said.batch or 1,
-            said.devices or 1,
-            self.keys,
-            said.engine,
-        )
-
-    def _lead(self, address: str | None, title: str, asked: Asked | None = None) -> list[Lead]:
-        if address is None:
-            return []
-        return [Lead("answer", address, title, FILLED_IN, "", asked)] if asked else [_tool(address, title)]
-
-
-def conditions_of(said: Meaning, has_devices: bool = True) -> str:
-    """The conditions of a question in words: ` in Q4_K_M with 16,384 tokens of context`."""
-    parts = [
-        f" in {said.format}" if said.format else "",
-        f" with {said.context:,} tokens of context" if said.context else "",
-        f" with its cache in {said.cache}" if said.cache else "",
-        f" for {said.batch:,} sequences" if said.batch and said.batch > 1 else "",
-        f" on {said.devices:,} devices" if has_devices and said.devices and said.devices > 1 else "",
-    ]
-    return "".join(parts)
-
-
-def _tool(address: str, title: str) -> Lead:
-    return Lead("tool", address, title, FILLED_IN, "", None)
-
-
-def with_format(lead: Lead, format: str) -> Lead:
-    """What opens a tool as a lead does, with the weights in another format."""
-    page, _, given = lead.address.partition("?")
-    kept = [choice for choice in given.split("&") if choice and not choice.startswith("weights=")]
-    return _tool(f"{page}?{'&'.join([*kept, f'weights={format}'])}", f"The same in {format}")
-
-
-def _link(page: str, choices: Mapping[str, Any]) -> str:
-    """An address with choices, which are of letters, digits and `-._,`."""
-    given = "&".join([f"{name}={choices[name]}" for name in choices if choices[name] is not None])
-    return f"{page}?{given}" if given else page
+def _on_rival(page: str, choices: Mapping[str, Value], rival: tuple[str, str, int | None]) -> Lead:
+    """What fits on a further machine."""
+    slug, name, many = rival
+    several = f"{many:,} × " if many and many > 1 else ""
+    return tool(link(page, {**choices, "on": slug, "devices": many}), f"What fits on {several}{name}")

@@ -19,6 +19,10 @@ MEMORY = {"g": GB, "gb": GB, "gib": GIB, "gig": GB, "gigs": GB, "gigabyte": GB, 
 CARDS = ("rtx", "gtx", "rx", "arc", "radeon", "geforce", "quadro", "tesla")  # before the number of a card
 OF_HOSTS = ("ram", "ddr", "ddr4", "ddr5", "system", "host")  # beside an amount that is no device's
 MACS = ("mac", "macbook", "imac", "macs")
+PROCESSORS = ("xeon", "epyc", "threadripper", "core", "ryzen")
+MOST = 2048  # devices that a number before a machine's name may be: `256 a100`
+SERIES = ("a", "b", "h", "l", "m", "p", "v")  # before the number of a data center's card: `h800`
+FORMS = ("nvl", "sxm", "pcie", "hbm")  # between a card and how many there are
 LAPTOPS = ("laptop", "mobile", "notebook")
 
 
@@ -28,6 +32,7 @@ class Amount(NamedTuple):
     written: str
     gigabytes: Fraction
     typed: str
+    start: int  # the place of its first token, and of the token behind it
     end: int
     is_host: bool
     is_card: bool
@@ -42,6 +47,7 @@ class Machines:
         self.other_card = ""  # one that the table of machines lacks
         self.at = -1  # where the machine is named
         self.end = -1
+        self.ends: dict[str, int] = {}  # by slug, where the names of several machines end
 
     # --- names --------------------------------------------------------------------------------------------------------
 
@@ -63,6 +69,8 @@ class Machines:
         if not n:
             self._read_unlisted()
             if not is_early and not self.other_card:
+                self._read_series()
+            if not is_early and not self.other_card:
                 self._read_other_card()
             return
         self.count_before(start)
@@ -73,11 +81,13 @@ class Machines:
             self.said.why_on = (
                 f"A laptop's {name} has less memory than the card of that name: give its memory, as 16 GB."
             )
-            self.other_card = "card"
+            self.other_card = f"laptop’s {name}"
             return
         self.said.on, self.said.on_name = slug, name
         self.at, self.end = start, start + n
+        self.ends[slug] = self.end
         self._read_rivals([one for one in sure if one[1] != slug])
+        self._name_other_cards()
 
     def _read_rivals(self, sure: list[tuple[int, str, int]]) -> None:
         """The other machines that a question names, each with its number."""
@@ -86,6 +96,7 @@ class Machines:
             self.said.devices = None
             self.count_before(start)
             r.use(start, start + n)
+            self.ends[slug] = start + n
             if all(other != slug for other, _, _ in self.said.rivals):
                 self.said.rivals.append((slug, r.grammar.machines[slug].name, self.said.devices))
         self.said.devices = many
@@ -99,9 +110,22 @@ class Machines:
             is_unit = end + 1 < len(r.tokens) and r.tokens[end + 1].text in MEMORY
             if number is not None and number.suffix == "" and number.digits < 100 and not is_unit:
                 end += 1
-            self.count_before(start)
+            if r.tokens[start].text not in PROCESSORS:  # of `dual xeon` the memory is that of both
+                self.count_before(start)
             self._is_other(start, end)
             return
+
+    def _read_series(self) -> None:
+        """A card of a data center by a name that no machine has: `H800`."""
+        r = self.reading
+        for i, token in enumerate(r.tokens):
+            digits = token.text[1:]
+            is_card = token.text[:1] in SERIES and digits.isdigit() and 1 < len(digits) < 5 and digits[0] != "0"
+            is_named = r.has(i - 1, *CARDS) or r.grammar.find("machine", token.text, 1) is not None
+            if is_card and not r.gone[i] and not is_named:
+                self.count_before(i)
+                self._is_other(i, i + 1)
+                return
 
     def _read_other_card(self) -> None:
         """A card by a name that no machine has: `RTX 4060`."""
@@ -120,9 +144,19 @@ class Machines:
             self._is_other(i - 1, end)
             return
 
+    def _name_other_cards(self) -> None:
+        """Name as not used the cards beside the one that is taken, by names that no machine has."""
+        said, end = self.said, self.end
+        why = said.why_on
+        self._read_other_card()
+        if self.other_card:
+            said.unused.append(self.other_card)
+        self.other_card, self.end, said.why_on = "", end, why
+
     def _is_other(self, start: int, end: int) -> None:
         r = self.reading
         self.other_card = r.typed(start, end)
+        self.said.other_card = self.other_card
         self.said.why_on = f"No machine here is called {self.other_card}: give its memory, as 8 GB."
         r.use(start, end)
         self.end = end
@@ -150,7 +184,9 @@ class Machines:
             n = COUNTS.index(word) + 1 if word in COUNTS else OF_TWO[word]
         elif number is not None and number.suffix in ("", "x") and number.divisor == 1 and number.digits > 0:
             n = number.digits
-            if not is_times and n > 99 and (is_amount or not r.has(at - 1, "on", "with", "using", "across", "over")):
+            is_many = r.has(at - 1, "on", "with", "using", "across", "over")
+            is_many = is_many or (n % 8 == 0 and n < MOST and not r.is_claimed(at))
+            if not is_times and n > 99 and (is_amount or not is_many):
                 return
         else:
             return
@@ -161,7 +197,7 @@ class Machines:
         """Read the number of devices behind the machine: `H100 x8`, `A100-80GB:8`, `v5e-8`, `3090 2x`."""
         r = self.reading
         at = self.end
-        while 0 <= at < len(r.tokens) and r.gone[at]:
+        while 0 <= at < len(r.tokens) and (r.gone[at] or r.tokens[at].text in FORMS):
             at += 1
         if (self.said.devices or 1) > 1 or not 0 < at < len(r.tokens):
             return
@@ -179,6 +215,26 @@ class Machines:
         if is_count and number is not None and number.suffix == "" and number.divisor == 1 and number.digits > 0:
             self.said.devices = number.digits
             r.use(at, end)
+
+    def count_nodes(self) -> None:
+        """Multiply the devices of a node by the nodes: `2 nodes of 8 h100`."""
+        if self.said.nodes and self.said.devices:
+            self.said.devices *= self.said.nodes
+            self.said.nodes = None
+
+    def price(self, prices: list[str]) -> None:
+        """Give several machines their prices, in the order in which both are named; of one machine the first holds."""
+        if not prices:
+            return
+        self.said.price_per_hour = prices[0]
+        names = sorted(self.ends, key=lambda slug: self.ends[slug])
+        if len(names) != len(prices):
+            self.said.unused += [f"{price} per hour" for price in prices[1:]]
+            return
+        for slug, price in zip(names, prices):
+            self.said.prices[slug] = price
+        if self.said.on in self.said.prices:
+            self.said.price_per_hour = self.said.prices[self.said.on]
 
     # --- memory -------------------------------------------------------------------------------------------------------
 
@@ -202,22 +258,25 @@ class Machines:
                 continue
             after = [one.text for one in r.tokens[end : end + 2]]
             words = after[1:] if after[:1] == ["of"] else after[:1]
-            is_host = any(word in OF_HOSTS for word in [*words, *[one.text for one in r.tokens[max(0, i - 1) : i]]])
+            is_host = any(word in OF_HOSTS for word in words) or r.has(i - 1, *OF_HOSTS)
             if not is_host:
                 self.count_before(i, is_amount=True)
             r.use(i, end)
             if is_host and words[:1] and r.has(end, *OF_HOSTS):
-                r.use(end, end + 1)
-            self.amounts.append(
-                _amount(token.text.removesuffix(number.suffix), MEMORY[unit], r.typed(i, end), end, is_host, after)
-            )
+                is_numbered = end + 1 < len(r.tokens) and r.tokens[end + 1].is_joined  # `ddr5`
+                r.use(end, end + 2 if is_numbered else end + 1)
+            self.end = end if self.end < 0 else self.end
+            written = token.text.removesuffix(number.suffix)
+            self.amounts.append(_amount(written, MEMORY[unit], r.typed(i, end), (i, end), is_host, after))
 
     def settle(self) -> None:
         """Use an amount to tell two machines of one name apart; next to `Mac` it is the installed memory."""
         said, machines = self.said, self.reading.grammar.machines
         is_own = said.on is None or machines[said.on].part is not None
+        self._settle_rivals()
         devices = [one for one in self.amounts if not one.is_host]
-        kept = [*devices, *[one for one in self.amounts if is_own]][:1]
+        behind = [one for one in devices if one.start == self.end and said.on is not None]
+        kept = [*behind, *devices, *[one for one in self.amounts if is_own]][:1]
         said.unused += [one.typed for one in self.amounts if one not in kept]
         if not kept:
             return
@@ -238,6 +297,22 @@ class Machines:
         elif is_mac:
             said.why_on = "Of a Mac's memory its GPU may use a part: all of it is counted."
 
+    def _settle_rivals(self) -> None:
+        """Give each of several machines the memory that stands behind its name: `m3 ultra 96gb vs m4 max 128gb`."""
+        said = self.said
+        if not said.rivals:
+            return
+        first = said.on, said.on_name, said.is_amount, said.why_on
+        for n, (slug, _, many) in enumerate(said.rivals):
+            of_it = [one for one in self.amounts if one.start == self.ends[slug]]
+            if not of_it:
+                continue
+            self.amounts = [one for one in self.amounts if one not in of_it]
+            self._settle_named(slug, of_it[0])
+            if said.on != first[0]:
+                said.rivals[n] = (said.on or slug, said.on_name or "", many)
+            said.on, said.on_name, said.is_amount, said.why_on = first
+
     def _settle_named(self, slug: str, amount: Amount) -> None:
         said, grammar = self.said, self.reading.grammar
         machine = grammar.machines[slug]
@@ -249,7 +324,8 @@ class Machines:
         if amount.gigabytes in (machine.gigabytes, machine.gigabytes * (said.devices or 1)):
             return
         is_more = amount.gigabytes > machine.gigabytes and machine.part is None and not amount.is_card
-        if is_more:
+        is_its = amount.start == self.end and amount.gigabytes <= 2 * machine.gigabytes  # `rtx 4090 48gb`
+        if is_more and not is_its:
             said.unused.append(amount.typed)
             return
         listed = f"The listed {machine.name} has {machine.gigabytes} GB"
@@ -273,7 +349,7 @@ class Machines:
         self.said.on, self.said.on_name = amount.written, spaced(amount.written)
 
 
-def _amount(number: str, unit: str, typed: str, end: int, is_host: bool, after: list[str]) -> Amount:
+def _amount(number: str, unit: str, typed: str, place: tuple[int, int], is_host: bool, after: list[str]) -> Amount:
     """An amount in the units of the tools, which have no megabytes."""
     whole, _, part = number.partition(".")
     value = Fraction(int(whole + part), 10 ** len(part))
@@ -282,7 +358,7 @@ def _amount(number: str, unit: str, typed: str, end: int, is_host: bool, after: 
         value = value / 1000 if unit == "MB" else value / 1024
         number, unit = _decimal(value), GB if unit == "MB" else GIB
     factor = 1000 if unit == TB else 1024 if unit == "TiB" else 1
-    return Amount(f"{number}{unit}", value * factor, typed, end, is_host, is_card)
+    return Amount(f"{number}{unit}", value * factor, typed, *place, is_host, is_card)
 
 
 def _decimal(value: Fraction) -> str:

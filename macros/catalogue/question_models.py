@@ -1,4 +1,4 @@
-"""The models that a question names: those of the catalog, and those that it lacks.
+"""The models that a question names, in one module: those of the catalog, and those that it lacks.
 
 A name is read whole. Of `Gemma 4 12B` the words are `gemma`, `4` and `12b`: a model whose names lack one of them is not
 meant, and a name that no model has is said to be absent, with the nearest ones named as such. What a hub, a file or
@@ -23,6 +23,7 @@ LONGEST = 9  # tokens of a model's name
 MOST_TIMES = 10**6  # how many times as large a model of no known size is taken to be
 LIKE = Fraction(5, 4)  # how many times as large one of two like models may be
 MOST_NAMES = 2  # of models that a word may be part of and yet be another model's name
+NO_NAMES = ("ing", "ed", "ly", "able")  # ends of words that are no names
 SHORTEST_NEAR = 4  # letters of a word that may be misspelled
 
 
@@ -84,7 +85,7 @@ class Models:
         return {slug_of(self.records[entry.record][0]): entry for entry in self.entries}
 
     def _cut(self, name: str) -> list[str]:
-        return [token.text for token in tokens_of(name) if token.text not in self.noise]
+        return [_short(token.text) for token in tokens_of(name) if token.text not in self.noise]
 
     def is_first(self, word: str) -> bool:
         """Whether a model's name begins with a word."""
@@ -120,6 +121,7 @@ class Models:
         self, question: str, tokens: Sequence[Token], gone: list[bool], said: Any, denied: Callable[[int], int]
     ) -> tuple[list[Named], list[Absent]]:
         """The models of a question, in its order, without those that it excludes; marks their tokens as read."""
+        tokens = [Token(_short(one.text), one.start, one.end, one.is_joined) for one in tokens]
         found: list[Named] = []
         absent: list[Absent] = []
         typed: dict[int, list[str]] = {}  # the words by which a model was named
@@ -142,6 +144,8 @@ class Models:
             start = self._begin(tokens, gone, start, end)
             end = self._whole_chunk(question, tokens, gone, start, end)
             one = self._named(question, tokens, start, i, end)
+            if isinstance(one, Absent):
+                end, one = self._without_last(question, tokens, start, i, end, one)
             if one is not None and denied(start) >= 0:
                 said.unused.append(question[tokens[denied(start)].start : tokens[end - 1].end])
             elif isinstance(one, Named):
@@ -151,6 +155,7 @@ class Models:
                     written = question[tokens[start].start : tokens[end - 1].end]
                     said.vague += [(written, one.title)] if one.is_one_of_several else []
                     self._leave_version(question, tokens, gone, start, said)
+                    self._leave_name(question, tokens, gone, start, said)
                     typed[one.record] = [token.text for token in tokens[start:end] if token.text not in self.noise]
             elif one is not None:
                 absent.append(one)
@@ -162,6 +167,8 @@ class Models:
                 self._read_more_sizes(question, tokens, gone, start, end, found)
         if not found and not absent:
             absent = self._unheard(question, tokens, gone)
+        if len(found) == 1 and not found[0].is_sure and found[0].record in typed:
+            found = [self._of_size_apart(tokens, gone, typed[found[0].record]) or found[0]]
         if len(found) == 1 and not found[0].is_sure:
             words = typed[found[0].record]
             said.sizes = self._sizes_of(words)
@@ -180,22 +187,63 @@ class Models:
         for n in range(start, end):
             gone[n] = True
 
+    def _without_last(
+        self, question: str, tokens: Sequence[Token], start: int, first: int, end: int, absent: Absent
+    ) -> tuple[int, Named | Absent]:
+        """A model whose name would end in a word of questions, without that word: `qwen2.5-vl 7b image tokens`."""
+        last = tokens[end - 1].text
+        is_word = last.isalpha() and last not in self.qualifiers and last not in self.size_words
+        if (
+            is_word
+            and not absent.hub
+            and end - 1 > first
+            and question[tokens[end - 2].end : tokens[end - 1].start] != "-"
+        ):
+            one = self._named(question, tokens, start, first, end - 1)
+            if isinstance(one, Named):
+                return end - 1, one
+        return end, absent
+
+    def _leave_name(self, question: str, tokens: Sequence[Token], gone: list[bool], end: int, said: Any) -> None:
+        """Name as not used an unknown word before a name, which may make another model of it: `dolphin mixtral`."""
+        n = end - 1
+        if n < 0 or gone[n]:
+            return
+        word = tokens[n].text
+        is_name = word.isalpha() and word.isascii() and len(word) > 3 and not word.endswith(NO_NAMES)
+        between = question[tokens[n].end : tokens[end].start]
+        if is_name and between in (" ", "-", "_") and not self._is_known(word, MOST_NAMES):
+            said.unused.append(question[tokens[n].start : tokens[n].end])
+            gone[n] = True
+
+    def _of_size_apart(self, tokens: Sequence[Token], gone: list[bool], family: Sequence[str]) -> Named | None:
+        """The model of a family whose size stands elsewhere in the question: `gemma 3 kv cache of the 27b`."""
+        sizes = [n for n, token in enumerate(tokens) if not gone[n] and is_size(token.text)]
+        if len(sizes) != 1 or any(map(is_size, family)):
+            return None
+        one = self._closest([*family, tokens[sizes[0]].text])
+        if one is not None:
+            gone[sizes[0]] = True
+        return one
+
     def _read_more_sizes(
         self, question: str, tokens: Sequence[Token], gone: list[bool], start: int, end: int, found: list[Named]
     ) -> None:
         """Read the further sizes of a family: of `qwen3 8b, 14b and 32b` the last two."""
         words = [token.text for token in tokens[start:end] if token.text not in self.noise]
         sizes = [n for n, word in enumerate(words) if is_size(word)]
+        is_more = is_size if sizes else _is_lettered  # of `deepseek v3 vs v3.1 vs v3.2` the last two
+        sizes = sizes or [n for n, word in enumerate(words) if _is_lettered(word)]
         at = end
         while len(sizes) == 1 and at < len(tokens):
             between = question[tokens[at - 1].end : tokens[at].start].strip()
             is_joined = between in (",", "/", "&", "+") or tokens[at].text in ("and", "or", "vs", "versus")
             if not is_joined or gone[at]:
                 return
-            at += 0 if is_size(tokens[at].text) else 1
+            at += 0 if is_more(tokens[at].text) else 1
             while at < len(tokens) and tokens[at].text == "the":
                 at += 1
-            if at >= len(tokens) or gone[at] or not is_size(tokens[at].text):
+            if at >= len(tokens) or gone[at] or not is_more(tokens[at].text):
                 return
             one = self._closest([*words[: sizes[0]], tokens[at].text])
             if one is None:
@@ -302,6 +350,7 @@ class Models:
             has_version = is_version(text) and not has_size and self._may_be_version(text, tokens, start, end, words)
             is_next = not has_size and end + 1 < len(tokens) and not gone[end + 1] and is_size(tokens[end + 1].text)
             is_unknown = is_next and (is_bare and is_date(text) or text.isalpha() and not self._is_known(text))
+            is_unknown = is_unknown or (is_bare and not has_size and is_date(text))  # `mistral large 2411`
             is_more = is_of_names or is_sized or has_version or is_unknown  # `small 2409 22b`, `aya expanse 32b`
             if not (is_more or text in self.noise or text in self.qualifiers):
                 break
@@ -338,6 +387,8 @@ class Models:
         at = start
         while at > 0 and not gone[at - 1] and start - at < 3:
             at -= 1
+            if tokens[at].text.isdigit():
+                continue  # a value before a name: `--pipeline-parallel-size 2 llama 70b`
             asked = [token.text for token in tokens[at:end] if token.text not in self.noise]
             if self._closest(asked) is not None:
                 start = at
@@ -385,8 +436,13 @@ class Models:
         return is_dated and any(is_member(entry, [*words]) for entry in self.entries)
 
     def _begins_name(self, asked: Sequence[str]) -> bool:
-        """Whether some name begins with the first two words of what was asked for: `command r`, not `open source`."""
-        return len(asked) > 2 and any(name[:2] == [*asked[:2]] for entry in self.entries for name in entry.names)
+        """Whether some name begins with the first two words of what was asked for, or with the first and a version:
+        `command r`, `step 3.5`, not `open source`."""
+        if len(asked) < 3:
+            return False
+        names = [name for entry in self.entries for name in entry.names if name[:1] == [*asked[:1]]]
+        is_versioned = is_version(asked[1]) and any(is_version(word) for name in names for word in name[1:2])
+        return is_versioned or any(name[:2] == [*asked[:2]] for name in names)
 
     def _closest(self, asked: Sequence[str]) -> Named | None:
         """The model whose name has all of these words and the fewest others; the newest if there are several."""
@@ -498,3 +554,13 @@ class Models:
                     gone[n] = True
                 return [Absent(question[token.start : tokens[end - 1].end], "", [])]
         return []
+
+
+def _short(word: str) -> str:
+    """A version without a zero: `4.0` -> `4`."""
+    return word.removesuffix(".0") if word[:1].isdigit() or word[:1] == "v" else word
+
+
+def _is_lettered(word: str) -> bool:
+    """A version with its letter: `v3.1`."""
+    return word[:1] == "v" and is_version(word)

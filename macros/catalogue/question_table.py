@@ -15,7 +15,19 @@ if TYPE_CHECKING:
 LONG = 8  # letters of a word that may be misspelled, although it is no figure's
 FLAGS = (
     *("training", "fitting", "against", "terms", "of_machines"),
-    *("billing", "offloading", "money", "unknown_machines", "denying"),
+    *(
+        "billing",
+        "offloading",
+        "money",
+        "unknown_machines",
+        "denying",
+        "full",
+        "license",
+        "targets",
+        "rates",
+        "drafting",
+        "parts",
+    ),
 )
 MAKERS = ("nvidia", "amd", "intel", "google", "geforce", "rtx", "instinct", "apple")  # before a machine
 
@@ -38,6 +50,9 @@ class Meaning:
         self.absent: list[Absent] = []
         self.format: str | None = None
         self.cache: str | None = None
+        self.formats: list[str] = []  # several formats, each with an answer of its own
+        self.caches: list[str] = []
+        self.why_format: str = ""
         self.on: str | None = None
         self.on_name: str | None = None
         self.why_on: str = ""
@@ -46,10 +61,20 @@ class Meaning:
         self.context: int | None = None
         self.batch: int | None = None
         self.devices: int | None = None
+        self.input: int | None = None  # tokens of a request
+        self.output: int | None = None
         self.rank: int | None = None
+        self.zero: str | None = None  # the stage of ZeRO
+        self.optimizer: str | None = None
         self.gpu_layers: int | None = None
         self.tokens: int | None = None  # of a training run
         self.price_per_hour: str | None = None  # of a device, as typed
+        self.prices: dict[str, str] = {}  # of each of several machines
+        self.nodes: int | None = None  # machines of several devices
+        self.targets: str | None = None  # the modules that an adapter trains
+        self.is_license = False
+        self.is_drafting = False
+        self.other_card: str = ""  # a machine without figures here
         self.electricity: str | None = None  # price of a kWh, as typed
         self.size_asked: str = ""  # `7b` without a model
         self.changes: list[tuple[str, int]] = []
@@ -60,6 +85,7 @@ class Meaning:
         self.engine_typed: str = ""
         self.method: str | None = None
         self.is_training = False
+        self.is_full = False  # asks for the model's longest context
         self.is_fitting = False
         self.is_against = False
         self.is_why = False
@@ -72,6 +98,7 @@ class Meaning:
         self.alike: list[tuple[str, str]] = []  # names of models with the shapes of another, and its title
         self.vague: list[tuple[str, str]] = []  # names without a generation, and the model that is taken
         self.unused: list[str] = []
+        self.parts: list[str] = []  # of a model
         self.left_out: list[str] = []  # values that were read and that no result takes
 
     @property
@@ -110,6 +137,9 @@ class Grammar:
             self._add("machine", slug, [key_of(slug), *forms])
         for words in names["uncounted"]:
             self._add("unused", words[0], words)
+        for kind in ("zero", "optimizer"):
+            for name in names[kind]:
+                self._add(kind, name, names[kind][name])
         for flag in FLAGS:
             self._add(flag, flag, names[flag])
         self.usual: set[str] = {*names["ordinary"], *names["noise"], *names["plain"], *names["fitting"], *MAKERS}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 SIZES = {"m": 10**6, "b": 10**9, "t": 10**12}  # of parameters
-COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight")
+COUNTS = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 GROUPING = " '’\u00a0\u2009\u202f"  # between groups of three digits, besides commas and points
 
 

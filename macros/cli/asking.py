@@ -5,8 +5,9 @@ from __future__ import annotations
 from ..api.changes import changed
 from ..catalogue import asked, page_paths, presets
 from ..catalogue.question import meant
-from ..catalogue.question_leads import Asked, Lead, leads, note_of, with_format
+from ..catalogue.question_leads import leads, note_of
 from ..catalogue.question_names import Named
+from ..catalogue.question_of_model import Asked, Lead, with_format
 from ..catalogue.question_table import Grammar, Meaning
 from ..catalogue.question_words import joined, key_of, tokens_of
 from ..catalogue.resolving import Resolver
@@ -26,13 +27,13 @@ def answers(question: str) -> tuple[Meaning, list[Answer]]:
     """What a question means, and its answers, the best first. Raises `Problem` for conditions that cannot be."""
     grammar = _grammar(False)
     meaning = meant(question, grammar)
-    if meaning.changes:
+    if meaning.changes or meaning.is_full:
         grammar = _grammar(True)
         meaning = meant(question, grammar)
     found = _answered(leads(meaning, grammar))
     if not found:
         models = [_of_model(one) for one in meaning.models]
-        is_sure = any(one.is_sure for one in meaning.models)
+        is_sure = any(one.is_sure for one in meaning.models) and not meaning.is_reason
         found = [*models, *_pages(question)] if is_sure else [*_pages(question), *models]
     return meaning, found
 
@@ -72,7 +73,7 @@ def _answered(found: list[Lead]) -> list[Answer]:
     for n, lead in enumerate(found):
         answer = computed.get(n)
         answers.append(_shown(lead, answer))
-        if answer and answer.format:
+        if answer and answer.format and "?" in lead.address:  # a tool's
             answers.append(_shown(with_format(lead, answer.format)))
     return answers
 

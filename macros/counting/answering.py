@@ -16,7 +16,8 @@ from .parameters import Counts
 from .runs import left_out
 
 SHORTEST = 10_000  # from here on a number is also written short
-OF_TIME = ("tokens_per_second", "devices_needed")  # need a machine
+BATCH = "largest_batch"
+OF_TIME = ("tokens_per_second", "prefill_seconds", "devices_needed")  # need a machine
 OF_FILES = ("Ollama",)  # whose files are in a format of their own unless a tag names another
 USUAL_OF_FILES = "Q4_K_M"
 KEPT = ("mxfp4",)  # published formats that its files keep
@@ -54,8 +55,8 @@ class Answer(NamedTuple):
 def answered(
     asked: Any, counts: Counts, config: Config, longest: int | None, machine: Machine | None, writing: Writing
 ) -> Answer:
-    """The answer to what a question asks of a model (`catalogue.question_leads.Asked`): a size of its config, whether
-    it fits on a machine, or a figure. `longest` is its longest context in tokens. Raises `Problem`."""
+    """The answer to what a question asks of a model (`catalogue.question_of_model.Asked`): a size of its config,
+    whether it fits on a machine, or a figure. `longest` is its longest context in tokens. Raises `Problem`."""
     name = asked.title
     if asked.changes:
         name += f" with {', '.join([f'{size} = {value:,}' for size, _, value in asked.changes])}"
@@ -70,7 +71,9 @@ def answered(
         machine.accelerator if machine else None,
     )
     answering = _Answering(name, counts, given, machine, writing, asked)
-    answer = answering.of_fit() if not asked.what and machine else answering.of_figure(asked.what or "total")
+    answer = (
+        answering.of_fit() if asked.what in (None, BATCH) and machine else answering.of_figure(asked.what or "total")
+    )
     is_beyond = longest and given.tokens > longest and answering.at in f"{answer.title} {answer.said}"
     if not is_beyond:
         return answer
@@ -113,6 +116,7 @@ class _Answering:
         self.engine = RUN_BY.get(engine, engine)
         self.is_of_files = asked.engine in OF_FILES and not asked.format
         self.machine, self.writing = machine, writing
+        self.is_of_batch = asked.what == BATCH
         self.phrase = counts.formats.phrase(given.format)
         sequences = f"{given.batch:,} × " if given.batch > 1 else ""
         self.at = f"{sequences}{given.tokens:,} tokens of context"
@@ -141,6 +145,8 @@ class _Answering:
         if needed <= size:
             longest = self.costs.largest_context(size, given)
             room = "" if longest is None else f" The longest context that fits is {longest:,} tokens."
+            if self.is_of_batch:
+                room = f" At most {self.costs.batch_that_fits(size, given):,} sequences of this length fit."
             said += f"{written(size - needed)} left.{room}"
             if not strange:
                 return Answer(title, said)
@@ -214,7 +220,8 @@ class _Answering:
             least = self.costs.devices.least_split(given, machine.memory_bytes)
             many = f"{least.devices:,} × {machine.name}" if least else f"no split over {machine.name}"
             return Answer(f"{name} {self.phrase}: {many}", f"For the weights and {self.at}.")
-        said = f"Weights {self.phrase}, {self.at}: an upper bound from the hardware’s peaks."
+        bound = "a lower" if what == "prefill_seconds" else "an upper"
+        said = f"Weights {self.phrase}, {self.at}: {bound} bound from the hardware’s peaks."
         fit = self.of_fit()
         if " fits on " in fit.title:
             return Answer(f"{name}: {self._rate(what, given)} on {self.place}", said)
@@ -224,6 +231,8 @@ class _Answering:
 
     def _rate(self, what: str, given: Conditions) -> str:
         rate = FIGURES[what].of(self.counts, given)
+        if what == "prefill_seconds":
+            return f"at least {int((rate or 0) * 1000):,} ms to the first token"
         return (
             f"{'any number of' if rate is None else f'at most {self.writing.short(int(rate))}'} {FIGURES[what].title}"
         )

@@ -182,9 +182,13 @@ def left_out(
 
 def _left_out(format: str, accelerator: Accelerator | Card | None, engine: str) -> str:
     kinds, machine = kinds_of(format), machine_of(accelerator)
-    if accelerator is None or not machine or not kinds or PLAIN in kinds:
+    if not kinds or PLAIN in kinds:
         return ""
     able = [one for one in TABLE if not engine or one.engine == engine]
+    if accelerator is None and engine and able and not any(_places(able[0], kind) for kind in kinds):
+        return f"{engine} does not run {format}."
+    if accelerator is None or not machine:
+        return ""
     capability = accelerator.capability or 0
     if not able or any(one.has(kind, machine, capability) for one in able for kind in kinds):
         return ""

@@ -315,6 +315,65 @@ def test_machines_against_each_other_and_denied_names():
     assert [one.slug for one in read("qwen3 8b, 14b and 32b on 24gb").models] == ["qwen3-8b", "qwen3-14b", "qwen3-32b"]
 
 
+@pytest.mark.parametrize(
+    "question, given",
+    [
+        ("qwen 2.5 coder 32b q8 vs q4 vram", [("format", "Q8_0"), ("format", "Q4_K_M")]),
+        ("qwen3 8b 4090 awq or gptq", [("format", "awq-4bit-g128"), ("format", "gptq-4bit-g128")]),
+        ("kv cache of qwen3 8b fp8 vs bfloat16", [("cache", "fp8"), ("cache", "bfloat16")]),
+    ],
+)
+def test_each_of_several_formats_is_answered(question, given):
+    found = [one for one in leads(read(question), grammar()) if one.compute]
+    assert [(name, getattr(one.compute, name)) for one, (name, _) in zip(found, given, strict=True)] == given
+    assert "Not used" not in note_of(read(question))
+
+
+def test_several_machines_have_their_own_memory_and_price():
+    on = [one.compute.on for one in leads(read("m3 ultra 96gb vs m4 max 128gb for gpt-oss-120b"), grammar())]
+    assert sorted(on) == ["72GB", "m4-max"]
+    bills = [
+        one.address
+        for one in leads(read("A100 80GB $1.5/hr vs H100 $2.5/hr llama 3.1 8b cost per 1M tokens"), grammar())
+    ]
+    assert "on=a100-80gb&price_per_hour=1.5" in bills[0] and "on=h100&price_per_hour=2.5" in bills[1]
+    assert "Not used: 3 per hour." in note_of(read("llama 3 8b h100 $2/hr $3/hr per million tokens"))
+    fits = [one.address for one in leads(read("a 4060ti 16gb and a 3060 12gb together, what can I run"), grammar())]
+    assert ["on=rtx-4060-ti" in fits[0], "on=rtx-3060&" in fits[1]] == [True, True]
+    runs = [one.address for one in leads(read("2 x 4090 vs 1 x a100 for fine tuning llama 3 8b"), grammar())]
+    assert "on=rtx-4090&devices=2" in runs[0] and "on=a100-80gb&devices=1" in runs[1]
+
+
+def test_a_kind_of_a_format_and_an_engines_usual_one_are_said():
+    assert "UD-Q2_K_XL is taken as Q2_K." in note_of(read("unsloth/DeepSeek-R1-0528-GGUF UD-Q2_K_XL size"))
+    assert "Q6_K_L is taken as Q6_K." in note_of(read("llama 3.1 8b Q6_K_L 12gb"))
+    assert "Ollama’s usual format, Q4_K_M, is taken." in note_of(read("ollama qwen3 8b on 8gb"))
+    assert read("ollama gpt-oss 20b on 16gb").format is None  # whose files keep mxfp4
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "why 128256 vocab llama 3",
+        "how come gemma has 256k vocab",
+        "why does qwen3 235b need all experts in vram if only 22b active",
+        "why does a 7b model need 28 gb in fp32",
+        "why does DeepSeek's KV cache be so small compared to Llama",
+        "ridge point h100 fp8",
+        "does nvlink matter for inference 2x3090",
+    ],
+)
+def test_a_reason_opens_no_tool(question):
+    assert leads(read(question), grammar()) == []
+
+
+def test_words_of_questions_are_no_models():
+    for question in ("does it need all experts", "ring attention", "seamless m4 memory beam search", "what is AI"):
+        assert [one.slug for one in read(question).models if one.slug.startswith(("all-", "ring", "beam"))] == [], (
+            question
+        )
+
+
 def test_each_guide_page_has_a_name_for_the_command_line():
     """Which has no index of its own."""
     known = {page for page, _ in asked.all_pages()}

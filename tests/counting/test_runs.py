@@ -143,3 +143,10 @@ def test_a_published_format_is_checked_too(model, slug, said):
 def test_an_engine_alone_does_not_run_a_published_format():
     assert "MLX does not run fp8 on M4 Max" in fits("deepseek-v3", on="m4-max", engine="mlx").advice
     assert "does not run" not in fits("deepseek-v3", on="h200", engine="vllm").advice
+
+
+def test_an_engine_without_a_machine_is_offered_only_what_it_runs_somewhere():
+    assert left_out("Q2_K", None, "vLLM") == "vLLM does not run Q2_K."
+    assert not any(
+        left_out(format, None, engine) for format, engine in (("Q2_K", "llama.cpp"), ("fp8", "vLLM"), ("Q2_K", ""))
+    )

@@ -15,6 +15,7 @@ from serving import own_assets
 
 from macros.catalogue import asked, presets
 from macros.counting.accelerators import accelerators
+from macros.counting.answering import BATCH
 from macros.counting.figures import FIGURES
 from macros.counting.formats import PUBLISHED, WEIGHTS
 from macros.site.search import records, words
@@ -232,7 +233,7 @@ def test_other_names_are_those_of_pages_and_figures(site_folder):
         if topic["page"] != asked.FITS or html.exists():
             assert not topic.get("anchor") or f' id="{topic["anchor"]}"' in html.read_text("utf-8"), topic
     assert all(entry["why"] for part in ("same", "topic", "format") for entry in said[part])
-    assert {figure["name"] for figure in said["figure"]} - {"size"} <= FIGURES.keys()
+    assert {figure["name"] for figure in said["figure"]} - {"size", BATCH} <= FIGURES.keys()
     assert {entry["name"] for entry in said["format"]} <= WEIGHTS.keys()
 
 

@@ -23,7 +23,8 @@ import { M, py } from "../engine/question.mjs"
 
 const { Grammar } = M["catalogue.question_table"],
   { meant } = M["catalogue.question"],
-  { leads, note_of: noteOf, with_format: withFormat } = M["catalogue.question_leads"]
+  { leads, note_of: noteOf } = M["catalogue.question_leads"],
+  { with_format: withFormat } = M["catalogue.question_of_model"]
 
 /** @type {Engine.Grammar} */
 let grammar
@@ -91,7 +92,7 @@ async function answer(question) {
   return answers.map(({ title, said, format }, n) => ({
     title: title ?? asked[n].title,
     said,
-    fitting: format === null ? null : lead(withFormat(asked[n].one, format)),
+    fitting: format === null || !asked[n].one.address.includes("?") ? null : lead(withFormat(asked[n].one, format)),
   }))
 }
 
