@@ -602,3 +602,38 @@ def test_a_drawing_names_what_is_read():
         "Image to read",
         "Sound to read",
     )
+
+
+# Markdown that a page must not take for something else
+
+
+def blocks() -> list[tuple[str, str, int, str]]:
+    """Each `<details>` of the pages: the page, its opening tag, its line, and what stands in it."""
+    found = []
+    for path in sorted(DOCS.rglob("*.md")):
+        source = path.read_text("utf-8")
+        for one in re.finditer(r"^(<details[^>]*>)\n(.*?)^</details>", source, re.M | re.S):
+            line = source[: one.start()].count("\n") + 1
+            found.append((path.relative_to(DOCS).as_posix(), one[1], line, one[2]))
+    return found
+
+
+def test_a_fold_with_sentences_is_read_as_markdown():
+    """Without the attribute, Markdown in an HTML block is shown as it is written."""
+    raw = []
+    for name, tag, line, inside in blocks():
+        left = re.sub(r"\{\{.*?\}\}|\{#.*?#\}|<summary>.*?</summary>|<[^>]+>", "", inside, flags=re.S)
+        if " markdown" not in tag and left.strip():
+            raw.append(f'docs/{name}:{line}: write <details class="ep-fold" markdown> for {" ".join(left.split()[:6])}')
+    assert len(blocks()) > 50 and not raw, "\n".join(raw)
+
+
+def test_no_sentence_begins_as_a_list():
+    """`22. The model then has …` at the start of a paragraph would be the first item of a list, numbered 1."""
+    begins = re.compile(r"^(?:|\?\?\? .*)\n[ \t]*\{\{(?:(?!\}\}|unit=).)*\}\}\. .*", re.M)
+    read_as_lists = [
+        f"docs/{path.relative_to(DOCS).as_posix()}: {one[0].strip()}"
+        for path in sorted(DOCS.rglob("*.md"))
+        for one in begins.finditer(path.read_text("utf-8"))
+    ]
+    assert not read_as_lists, "\n".join(read_as_lists)

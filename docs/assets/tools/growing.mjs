@@ -45,7 +45,7 @@ const panel = ({ title, areas, was, isChosen }, i, { WIDTH, HEIGHT, OPACITY }) =
           ${lines.map(({ x, y, content, size, weight }) => text(x, y, content, size, weight))}
         </g>`,
       )}
-      <rect x="1" y=${(HEIGHT * (1 - was) + 1).toFixed(1)} width=${(WIDTH * was - 2).toFixed(1)}
+      <rect x="1" y="1" width=${(WIDTH * was - 2).toFixed(1)}
         height=${(HEIGHT * was - 2).toFixed(1)} class="was" />
     </svg>
   </div>`

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from math import floor, hypot, log10
 from typing import NamedTuple
 
@@ -25,14 +26,16 @@ from ..kit.svg import (
     ACCENT,
     DATA,
     GREEN,
-    HEIGHT,
+    PHONE,
     PLOT,
     VIOLET,
+    Frame,
     Kind,
     Scale,
     axes,
     element,
     figure,
+    framed,
     label,
     legend,
     line,
@@ -40,6 +43,7 @@ from ..kit.svg import (
     mark,
     svg,
 )
+from ..kit.text_width import text_width
 from .cells import SPLITS, context_or_usual, formats_note, model_costs
 
 BATCHES = tuple(2**k for k in range(13))
@@ -50,6 +54,8 @@ COMPUTE = Kind("compute", ACCENT, "square")
 LINKS = Kind("links", VIOLET, "triangle")
 BATCHES_OF_DECODE = Kind("decode: batch sizes, from 1 up", "currentColor", "circle")
 PROMPTS = Kind("prefill: prompt lengths, from 1 token up", GREEN, "triangle")
+WIDE = Frame("wide", 640, 262, (46, 10, 630, 226))  # the first chart, above the two others
+SIZE = 10.5  # of labels beside points
 DASHES = {COMPUTE.title: "7 3", LINKS.title: "2 3"}
 
 
@@ -114,8 +120,11 @@ def _throughput_chart(
     by_prompt = [_point(costs, split, replace(given, batch=1).at(n), n) for n in _prompts(context)]
     several = f"{devices:,} × {machine.name}" if devices > 1 else machine.name
     panels = [
-        _rates(by_batch, "batch", f"{model.name} on {several}: best tokens per second by batch size"),
-        _rates(by_context, "context", f"{model.name} on {several}: best tokens per second by context")
+        framed(
+            partial(_rates, by_batch, "batch", f"{model.name} on {several}: best tokens per second by batch size"),
+            WIDE,
+        ),
+        _rates(by_context, "context", f"{model.name} on {several}: best tokens per second by context", PHONE)
         if len(by_context) > 1
         else None,
         _roofline(costs, given, split, by_batch, by_prompt, f"{model.name} on {several}: roofline"),
@@ -232,8 +241,21 @@ def _mark(shape: str, x: float, y: float, colour: str, has_room: bool = True) ->
     )
 
 
-def _rates(points: list[Point], along: str, title: str) -> Html:
+def _beside(point: tuple[float, float], said: str, grid: list[float]) -> Html:
+    """The label below a point: where no line of the grid crosses it, if there is such a place."""
+    (at, y), width = point, text_width(said, SIZE)
+    starts = [at - 6 - width, at - width / 2, at - 12 - width]
+    free = [
+        start
+        for start in starts
+        if start + width < PLOT[2] and not any(start - 2 < line < start + width + 2 for line in grid)
+    ]
+    return label((free or starts)[0], y + 14, said, "start", SIZE, halo=True)
+
+
+def _rates(points: list[Point], along: str, title: str, frame: Frame) -> Html:
     """Tokens per second against the batch or the context."""
+    left, top, right, bottom = frame.plot
     values = [p.batch if along == "batch" else p.context for p in points]
     lines = [
         (MEMORY, [p.rate(p.limits.memory) for p in points]),
@@ -243,8 +265,8 @@ def _rates(points: list[Point], along: str, title: str) -> Html:
     lines = [(kind, [r for r in rates if r]) for kind, rates in lines if all(rates)]
     bound = [float(p.tokens_per_second) for p in points]
     every = [rate for _, rates in lines for rate in rates]
-    x = Scale(values[0], values[-1], PLOT[0], PLOT[2])
-    y = Scale(min(every) / 1.5, max(every) * 2.5, PLOT[3], PLOT[1])
+    x = Scale(values[0], values[-1], left, right)
+    y = Scale(min(every) / 1.5, max(every) * 2.5, bottom, top)
     drawn = [axes(x, y, _of_two(values), _ticks(y.least, y.most), _axis(along), "tokens per second")]
     at_bound = [(x(value), y(rate)) for value, rate in zip(values, bound)]
     drawn.append(_path(at_bound, "var(--ep-rule, #8886)", 8))
@@ -253,7 +275,7 @@ def _rates(points: list[Point], along: str, title: str) -> Html:
         drawn.append(_path(places, kind.colour, 1.8, DASHES.get(kind.title)))
         drawn += [line_marker(kind.shape, *place, kind.colour) for place in places[1::4]]
     drawn += [_mark("circle", *place, "currentColor", p.has_room) for place, p in zip(at_bound, points)]
-    below, height = legend([*(kind for kind, _ in lines), BOUND], HEIGHT + 12)
+    below, height = legend([*(kind for kind, _ in lines), BOUND], frame.height + 12)
     first, last = points[0], points[-1]
     most = next((p for p in reversed(points) if p.has_room), None)
     described = (
@@ -268,7 +290,7 @@ def _rates(points: list[Point], along: str, title: str) -> Html:
             else "None fits in memory."
         )
     )
-    return svg(height, joined([*drawn, below]), title, described)
+    return svg(height, joined([*drawn, below]), title, described, frame.width, frame.cls if along == "batch" else "")
 
 
 def _axis(along: str) -> str:
@@ -299,15 +321,13 @@ def _roofline(
     drawn += [_mark("circle", x(a), y(b), "currentColor", p.has_room) for (a, b), p in zip(places, points)]
     by_prompt = [(x(a), y(b)) for a, b in of_prompts]
     drawn += [_path(by_prompt, PROMPTS.colour, 1), *(mark(PROMPTS, *place) for place in by_prompt)]
-    drawn.append(
-        label(by_prompt[-1][0] - 6, by_prompt[-1][1] + 14, _tokens(prompts[-1].context), "end", 10.5, halo=True)
-    )
+    drawn.append(_beside(by_prompt[-1], _tokens(prompts[-1].context), [x(n) for n, _ in _ticks(x.least, x.most)]))
     labeled: list[tuple[float, float]] = [by_prompt[-1]]  # labeled batches: those far enough from the one before
     for (a, b), p in zip(places, points):
         if all(hypot(x(a) - px, y(b) - py) > 34 for px, py in labeled):
             labeled.append((x(a), y(b)))
-            drawn.append(label(x(a) + 6, y(b) + 13, f"{p.batch:,}", "start", 10.5, halo=True))
-    below, height = legend([MEMORY, COMPUTE, BATCHES_OF_DECODE, PROMPTS], HEIGHT + 12)
+            drawn.append(label(x(a) + 6, y(b) + 13, f"{p.batch:,}", "start", SIZE, halo=True))
+    below, height = legend([MEMORY, COMPUTE, BATCHES_OF_DECODE, PROMPTS], PHONE.height + 12)
     longest = prompts[-1]
     described = (
         f"The roof bends at {rounding.significant(Fraction(ridge).limit_denominator(1000))} FLOPs per byte. Batch size "

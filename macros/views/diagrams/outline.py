@@ -43,7 +43,7 @@ from .layout import Flow, Group, Leaf, lay_out
 from .pen import Pen
 
 COMMON = "llama3-8b"  # the model whose block the others are compared with
-SCALE = 2  # scale of the layout relative to the drawing, which keeps lines between small boxes short
+SCALE = 1.8  # scale of the layout relative to the drawing, which keeps lines between small boxes short
 TITLE, LINE = 21, 20  # font sizes before scaling
 HEIGHT = {TITLE: 26, LINE: 24}
 PADDING, WIDEST, LEAST, STEP = 11, 290, 240, 20

@@ -139,15 +139,15 @@ def sentence(data: Parts, width: int, layers: int) -> str:
 
 
 def _drawing(data: Parts, state: Sequence[int], most: int, published: int) -> Html:
-    """The map at a state, in the lower left corner, within the outline of the published one or around it."""
+    """The map at a state, in the upper left corner, within the outline of the published one or around it."""
     total = total_of(data, *state)
     side, was = (total / most) ** 0.5, min(1.0, (published / most) ** 0.5)
-    box = (0.0, HEIGHT * (1 - side), WIDTH * side, float(HEIGHT))
+    box = (0.0, 0.0, WIDTH * side, HEIGHT * side)
     drawn = [_field(data, state, one) for one in treemap.drawn([_area(part, state, total) for part in data], box)]
     outline = element(
         "rect",
         x=1,
-        y=HEIGHT * (1 - was) + 1,
+        y=1,
         width=WIDTH * was - 2,
         height=HEIGHT * was - 2,
         cls="was",

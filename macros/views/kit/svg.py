@@ -362,9 +362,9 @@ def spread(wanted: list[float], gap: float, top: float, bottom: float) -> list[f
 # On a page
 
 
-def framed(draw: Callable[[Frame], Html]) -> Html:
+def framed(draw: Callable[[Frame], Html], wide: Frame = TEXT) -> Html:
     """A chart as wide as the text, and one as wide as a phone; the style sheet shows the one that fits."""
-    return tag("div", draw(TEXT), draw(PHONE), cls="ep-frames")
+    return tag("div", draw(wide), draw(PHONE), cls="ep-frames")
 
 
 def figure(

@@ -25,8 +25,8 @@ from .catalogue import iso_date
 from .model_page import experts_and_attention
 from .traits import experts
 
-HIGHEST = 800  # maximum px of a drawing on a model's page that is not collapsed
-WIDTHS = ("wide", 540), ("broad", 350)  # a drawing that takes two places, or does on a phone
+HIGHEST = 920  # maximum px of a drawing on a model's page that is not collapsed
+WIDTHS = ("wide", 430), ("broad", 320)  # a drawing that takes two places, or does on a phone
 
 
 class Entry(NamedTuple):
@@ -202,7 +202,7 @@ def _drawing(entry: Entry, alike: Mapping[Html, list[str]]) -> Html:
         content,
         cls="ep-outline",
         viewBox=f"-4 -4 {width} {height}",
-        width=width // SCALE,
+        width=int(width / SCALE),
         role="img",
     )
 

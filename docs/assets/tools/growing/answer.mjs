@@ -50,7 +50,7 @@ export function answer({ devices = "", parts = "", start = "", states = "" }, ch
         Area(name, isInLayers ? state[1] : 0n, counts[i], short(counts[i]), percent(counts[i], total), []),
       ),
       of = side(total, most)
-    const areas = drawn(made, [0, HEIGHT * (1 - of), WIDTH * of, HEIGHT]).map(one => {
+    const areas = drawn(made, [0, 0, WIDTH * of, HEIGHT * of]).map(one => {
       const n = Number(one.place),
         [name, colour] = data[n]
       return Object.assign(one, { colour, said: `${name}: ${grouped(counts[n])} parameters` })
