@@ -42,7 +42,7 @@ def draft(model: Model, found: Prediction) -> Html:
     counts = found.counts
     return html(
         "{:,} parameters, {} of the model’s. A draft at {:,} tokens takes {}, a token of the model {}; the cache grows "
-        "by {:,} bytes per token more.",
+        "by {:,} more bytes per token.",
         found.total,
         rounding.percent(found.total, model.counts.total),
         AT,

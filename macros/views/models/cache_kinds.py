@@ -42,7 +42,7 @@ def cache_kinds_chart(models: object, link: Link | None = None) -> Html:
         tag(
             "p",
             html(
-                "Let 100% be a key and a value as wide as the model in each layer. At {:,} tokens, {} caches {}, and "
+                "Here 100% is a key and a value as wide as the model in each layer. At {:,} tokens, {} caches {}, and "
                 "{} {}.",
                 CONTEXTS[-2],
                 most,
