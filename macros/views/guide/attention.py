@@ -56,8 +56,8 @@ def _attention_heads(text: str, ask: Live | None) -> Html:
 
 
 CAPTION = html(
-    "One head in numbers, and all heads as small maps: darker means more attention. Crossed out: later words, which a word "
-    "cannot see. Below a map: what the head looks for in the sentences that the model knows, and how much of its "
+    "One head in numbers, and all heads as small maps: darker means more attention. Crossed out: later words, which a "
+    "word cannot see. Below a map: what the head looks for in the sentences that the model knows, and how much of its "
     "attention that gets on average."
 )
 
