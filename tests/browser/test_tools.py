@@ -400,6 +400,21 @@ def test_a_table_of_a_tool_is_sorted_and_stays_so(tool):
     assert names.all_inner_texts()[0].startswith("Attention") and names.all_inner_texts()[-1] == "Total"
 
 
+def test_energy_is_sorted_by_what_it_is_and_not_by_its_digits(tool):
+    page = tool("plan", "?task=bill&model=llama3.1-8b&on=h100&utilization=0.01")
+    heading = page.locator("table").get_by_role("columnheader", name="Energy").first
+    heading.get_by_role("button").click()
+    at = heading.evaluate("th => th.cellIndex")
+    cells = (
+        page.locator("table")
+        .filter(has_text="Moving bytes")
+        .first.locator(f"tbody tr > :nth-child({at + 1})")
+        .all_inner_texts()
+    )
+    sizes = [float(number.replace(",", "")) * (1000 if unit == "kWh" else 1) for number, unit in map(str.split, cells)]
+    assert {cell.split()[1] for cell in cells} == {"Wh", "kWh"} and sizes == sorted(sizes, reverse=True)
+
+
 def test_each_change_is_a_step_of_the_history_and_typing_is_one(tool):
     page = tool("what-if", "?model=gpt2")
     first, length = answer(page), page.evaluate("history.length")
