@@ -147,7 +147,17 @@ def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, 
 def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
     """The cache in pages."""
     setting = vllm.usual(costs, memory_bytes, device, given.dtype)
-    return _paged(vllm.cache_of(costs, setting), given, setting.in_flight)
+    return _paged(_cache_of_vllm(costs, setting, ""), given, setting.in_flight)
+
+
+def _cache_of_vllm(costs: Costs, setting: vllm.Setting, vendor: str) -> vllm.Cache:
+    """vLLM's layout of the cache. Raises `Problem` if no rule is known for it."""
+    architecture = costs.formats.architecture
+    if architecture is None or not architecture.vllm.is_packed:
+        return vllm.cache_of(costs, setting)
+    from .vllm_packed import layout_of  # a browser loads these rules only for such a model
+
+    return layout_of(costs, setting, [vendor])
 
 
 def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:
@@ -161,7 +171,7 @@ def _vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str, vendo
     """`vllm serve` with its defaults for the device."""
     setting = vllm.usual(costs, memory_bytes, device, given.dtype)
     step, sequences = setting.step, setting.sequences
-    cache = vllm.cache_of(costs, setting)
+    cache = _cache_of_vllm(costs, setting, vendor)
     vocabulary, width = (costs.counts.values()[name] for name in ("vocab_size", "d_model"))
     alive = _alive(costs, step, max(step, given.tokens)) * ACTIVATION_BYTES
     logits = step * width * ACTIVATION_BYTES + sequences * vocabulary * (ACTIVATION_BYTES + 4)

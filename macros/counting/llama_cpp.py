@@ -37,8 +37,9 @@ class Setting:
     """The options of a context: tokens of all sequences, the number of sequences, whether they share one cache
     (--kv-unified), tokens of a step, flash attention, the type of the cache, rows of logits that a step may give, the
     `unit` of tokens that caches are padded to, the type of values if it is another one, whether windows keep all tokens
-    (--swa-full), how many states a sequence keeps, and whether windows have no cache of their own and latents are
-    written out as keys and values, as in builds before May 2025.
+    (--swa-full), how many states a sequence keeps, whether windows have no cache of their own and latents are written
+    out as keys and values, as in builds before May 2025, and whether latents are stored as values too, as in builds of
+    2025.
     """
 
     context: int
@@ -53,6 +54,7 @@ class Setting:
     has_full_windows: bool = False
     states: int = 1
     is_old: bool = False
+    has_latents_twice: bool = False
 
     @property
     def streams(self) -> int:
@@ -140,6 +142,8 @@ def cache_parts(costs: Costs, setting: Setting) -> list[Part]:
         cells = setting.cells if window is None else setting.window_cells(window)
         are_values = k.holds is Holds.VALUES
         rows = (0, row_of(k)) if are_values else (row_of(k), 0)
+        if setting.has_latents_twice and k.holds is Holds.LATENT:
+            rows = row_of(k), row_of(k)
         if setting.is_old or costs.formats.gguf.converted.is_written_out:
             rows = written_in_two(costs, k)
         if are_values and not setting.flash:

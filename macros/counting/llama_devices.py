@@ -164,6 +164,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         switch(options, "full", False),
         1 + drafted if has_states else 1,
         switch(options, "old_caches", False),
+        switch(options, "latents_twice", False),
     )
     if room is not None:
         setting = replace(setting, context=context_in(costs, setting, room[1]))

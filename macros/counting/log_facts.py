@@ -5,117 +5,13 @@ Only names of options and numbers, a model's name without its path, and a device
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from fractions import Fraction
 
-from ..engine.errors import Problem
-from .engine_options import DIGITS, JSON, SWITCH, Option, number_of, value_of, words_of
+from .deployments import decimal
+from .engine_options import DIGITS, number_of
+from .log_commands import NAMES, SMALL, Facts, draft_of, model_name
 from .log_forms import LETTERS, value_in, whole_before, whole_behind, word
-
-Facts = dict[
-    str, str
-]  # by option, or by "model", "served", "version", "architecture", "weights", "dtype", "quantization"
-NAMES = LETTERS + DIGITS + "-_./:+"
-PATTERNS = ",=\\[]()|*+?^$%"
-SMALL = "abcdefghijklmnopqrstuvwxyz0123456789_"
-# Programs in a command line, by engine; the model follows, or an option names it.
-PROGRAMS = {
-    "vllm": ("vllm serve ", "vllm.entrypoints.openai.api_server "),
-    "sglang": ("sglang.launch_server ", "sglang serve "),
-    "llama.cpp": (
-        *("llama-server ", "llama-cli ", "llama-server.exe ", "llama-bench ", "llama-perplexity "),
-        "llama-completion ",
-    ),
-    "ollama": ("llama-server ", "ollama_llama_server ", "ollama runner ", "ollama.exe runner ", "runner.exe "),
-}
-
-
-def model_name(path: str) -> str:
-    """The name of a model without leading folders: at most an owner and a name, in letters, digits and a few signs."""
-    parts = [part for part in path.replace("\\", "/").split("/") if part]
-    is_path = path.startswith(("/", ".", "~")) or ":" in path or "\\" in path or len(parts) > 2
-    said = parts[-1] if is_path and parts else "/".join(parts[-2:])
-    for part in reversed(parts):  # a folder of a hub's cache: models--Qwen--Qwen3-14B
-        if part.startswith("models--"):
-            said = part.removeprefix("models--").replace("--", "/")
-            break
-    return word(said, NAMES)[:96]
-
-
-def command_in(line: str, engine: str, options: Sequence[Option], facts: Facts) -> None:
-    """Options and the model of a command line that the log shows, by the engine's own grammar."""
-    for program in PROGRAMS.get(engine, ()):
-        if program not in line:
-            continue
-        rest = line.partition(program)[2]
-        if engine == "llama.cpp" and "file" not in facts and (said := _file_in(" " + rest)):
-            facts["file"] = said
-        try:
-            words = words_of(rest.replace("\\n", " ").removesuffix('"'))
-        except Problem:
-            continue
-        model = _options_in(words, options, facts)
-        if engine == "vllm" and words and not words[0].startswith("-"):
-            model = model or words[0]
-        if model and "model" not in facts and engine in ("vllm", "sglang"):
-            facts["model"] = model_name(model)
-        return
-
-
-def _file_in(rest: str) -> str:
-    """The name of the file that an option names, without its path; "" if none does."""
-    for mark in (" -m ", " --model "):
-        _, found, said = rest.partition(mark)
-        if found:
-            said = said[1:].partition(said[0])[0] if said[:1] in ("'", '"') else said.partition(" ")[0]
-            return model_name("/" + said.removesuffix(".gguf")) if said.endswith(".gguf") else ""
-    return ""
-
-
-def _options_in(words: Sequence[str], options: Sequence[Option], facts: Facts) -> str:
-    """Options with a valid value among words; the value of an option that names the model."""
-    known = {name: option for option in options for name in option.names}
-    off = {name: option for option in options for name in option.off}
-    model = ""
-    at = 0
-    while at < len(words):
-        name, equals, given = words[at].partition("=")
-        name = name.replace("_", "-") if name.startswith("--") else name
-        following = given if equals else words[at + 1] if at + 1 < len(words) else ""
-        at += 1
-        if name in ("--model", "--model-path", "-m"):
-            model = following
-        if name in off:
-            facts[name] = ""
-        option = known.get(name)
-        if option is None or option.key == "draft_model":
-            continue
-        first = option.names[0]
-        if option.kind == SWITCH:
-            facts[first] = ""
-        elif first not in facts and following and not following.startswith("--"):
-            said = _safe(option, name, following)
-            if said:
-                facts[first] = said
-    return model
-
-
-def _safe(option: Option, name: str, text: str) -> str:
-    """The value of an option if it is safe to keep: a number, a plain word, a draft's method; "" otherwise."""
-    try:
-        value = value_of(option, name, text)
-    except Problem:
-        return ""
-    if option.kind == JSON:
-        return _draft(value) if isinstance(value, dict) else ""
-    return text if word(text, NAMES + PATTERNS) == text else ""
-
-
-def _draft(said: Mapping[str, object]) -> str:
-    """A draft's method and the tokens that it proposes, as a JSON object; "" without them."""
-    method, number = said.get("method"), said.get("num_speculative_tokens")
-    if not isinstance(method, str) or not isinstance(number, int) or isinstance(number, bool) or not 0 < number < 1000:
-        return ""
-    return '{"method": "' + word(method, SMALL) + '", "num_speculative_tokens": ' + str(number) + "}"
 
 
 def _name_in(line: str, facts: Facts) -> None:
@@ -248,7 +144,7 @@ def _draft_of_vllm(line: str, facts: Facts) -> None:
         rest = line.partition("speculative_config'")[2]
         method, number = value_in(rest, "method"), value_in(rest, "num_speculative_tokens")
     if method and number and all(c in DIGITS for c in number):
-        facts["--speculative-config"] = _draft({"method": method, "num_speculative_tokens": int(number[:3])})
+        facts["--speculative-config"] = draft_of({"method": method, "num_speculative_tokens": int(number[:3])})
 
 
 # SGLang
@@ -307,6 +203,10 @@ def of_sglang(line: str, facts: Facts) -> None:
         dtype = word(line.partition("dtype: torch.")[2], SMALL)
         if dtype.startswith("float8"):
             facts["--kv-cache-dtype"] = "fp8_e5m2" if "e5m2" in dtype else "fp8_e4m3"
+    if "swa size: " in line and "full size: " in line and "--swa-full-tokens-ratio" not in facts:
+        few, many = whole_behind(line, "swa size: "), whole_behind(line, "full size: ")
+        if few and many and 0 < int(few) <= int(many):
+            facts["--swa-full-tokens-ratio"] = decimal(Fraction(int(few), int(many)))
     for mark in (" TP", "[TP"):
         if mark in line[:80] and (rank := whole_behind(line, mark)):
             facts["rank"] = str(max(int(rank[:3]), int(facts.get("rank", "0"))))
@@ -359,8 +259,16 @@ def of_llama(line: str, facts: Facts) -> None:
     """The model, its format, the version and the options in a line of llama.cpp or Ollama."""
     if "general.name" in line and "model" not in facts:
         said = line.partition(" str = ")[2] if " str = " in line else line.partition("general.name = ")[2]
-        if said:
+        if said and said != "n/a":
             facts["model"] = model_name(said.replace(" ", "-"))
+    if "print_info: model type = " in line and "size" not in facts:
+        facts["size"] = word(line.partition(" type = ")[2], LETTERS + DIGITS + ".").replace(".", "-")
+    if (
+        "llama_kv_cache" in line
+        and "--ctx-size" not in facts
+        and (said := whole_before(line.replace("(", " "), " cells,"))
+    ):
+        facts["--ctx-size"] = said  # of the first cache, which has a cell for each token
     if "loaded meta data with " in line and ".gguf" in line and "file" not in facts:
         facts["file"] = model_name("/" + line.partition(" tensors from ")[2].partition(".gguf")[0])
     for mark in ("general.architecture str = ", "print_info: arch = ", "llm_load_print_meta: arch = "):
@@ -382,7 +290,8 @@ def of_llama(line: str, facts: Facts) -> None:
         if mark in line and f"_{mark}" not in line and option not in facts and (said := whole_behind(line, mark)):
             if int(said):
                 facts[option] = said
-    if " rs_seq" in line and (said := whole_before(line, " rs_seq")) and "--spec-type" not in facts:
+    said = whole_before(line, " rs_seq")
+    if said and int(said) and "--spec-type" not in facts:
         facts["--spec-type"], facts["--spec-draft-n-max"] = "draft-mtp", said  # states for the tokens of a draft
     for mark, option in SWITCHES_OF_LLAMA:
         if mark in line:
@@ -414,6 +323,11 @@ def of_ollama(line: str, facts: Facts) -> None:
         facts["--flash-attn"] = "on" if said in ("true", "enabled") else "off"
     if "KvCacheType:" in line and (said := word(line.partition("KvCacheType:")[2], SMALL)):
         facts["--cache-type-k"] = facts["--cache-type-v"] = said
+    if 'msg="template selection"' in line and "model" not in facts:
+        name, _, tag = (
+            word(line.partition(" model=")[2], NAMES).removeprefix("registry.ollama.ai/library/").partition(":")
+        )
+        facts["model"] = model_name(f"{name}-{facts.get('size', '') if tag in ('', 'latest') else tag}".strip("-"))
     if "GPULayers:" in line:
         _layers_in(line.partition("GPULayers:")[2], facts)
     if " architecture=" in line and "file_type=" in line:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from . import log_facts
 from .deploying import options_of
 from .engine_options import Option
-from .log_facts import Facts
+from .log_commands import Facts, cached_name, command_in
 from .log_forms import FORKS, FORMS, MARKS, STARTS, Found, matched
 from .own_machine import memory_of
 
@@ -27,6 +27,9 @@ OF_DRAFTS = (
 NAMED = ("draft", "projector")  # kinds whose figures are all apart
 # Figures that Ollama prints before it starts a runner.
 BEFORE_LOADING = ("all", "repeating", "nonrepeating", "all weights", "estimate", "graph")
+# What llama.cpp prints while it tries how much fits: a table of each trial, and that the first one does not.
+TRIAL, LOADED = "memory_breakdown_print:", "model"
+REFITTED = ("need to reduce device memory", "context size reduced", "set ngl_per_device")
 # Facts that hold for every start in a log.
 OF_SERVER = ("version",)
 
@@ -67,6 +70,7 @@ class _Start:
     found: list[Found] = field(default_factory=list[Found])
     seen: set[tuple[str, str, str]] = field(default_factory=set[tuple[str, str, str]])
     kind: str = ""
+    is_trial: bool = False
     loads: dict[str, int] = field(default_factory=dict[str, int])
     pools: dict[str, int] = field(default_factory=dict[str, int])
 
@@ -91,7 +95,7 @@ def read_log(text: str, engine: str = "", start: int = 0) -> Log:
     return Log(
         name,
         facts.get("version", ""),
-        facts.get("model", "") or facts.get("file", ""),
+        facts.get("model", "") or facts.get("file", "") or facts.get("cached", ""),
         log_facts.options_in(facts),
         tuple(this.devices),
         tuple(this.found),
@@ -184,12 +188,16 @@ def _read_line(line: str, command: str, number: int, engine: str, options: Seque
         log_facts.devices_in(line, engine, this.devices)
     if engine == "ollama":
         log_facts.of_ollama(line, facts)
-    log_facts.command_in(command, engine, options, facts)
+    command_in(command, engine, options, facts)
+    if "cached" not in facts and engine in ("vllm", "sglang") and (said := cached_name(line)):
+        facts["cached"] = said
     if engine == "vllm" and ("Loading drafter model" in line or "Model loading took" in line):
         this.kind = "draft" if "drafter" in line else ""
     kind = "projector" if "alloc_compute_meta:" in line else this.kind
     if engine == "sglang":
         kind = "draft" if _is_of_draft(line, this) else ""
+    if _is_trial(line, this):
+        return
     keys: set[str] = set()
     for form in FORMS.get(engine, ()):
         if form.sure not in line:
@@ -203,6 +211,15 @@ def _read_line(line: str, command: str, number: int, engine: str, options: Seque
         if said not in this.seen:  # ranks repeat each other
             this.seen.add(said)
             this.found.append(one)
+
+
+def _is_trial(line: str, this: _Start) -> bool:
+    """Whether a line of llama.cpp is about a trial of what fits, before it loads: also the estimate, if it does not."""
+    if any(mark in line for mark in REFITTED):
+        this.found = [one for one in this.found if one.key != "projected"]
+    if "print_info: no_alloc = " in line:
+        this.is_trial = line.endswith("1")
+    return this.is_trial or TRIAL in line and not any(one.key == LOADED for one in this.found)
 
 
 def _see_draft(line: str, this: _Start) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from ..engine.errors import Problem
+from ..engine.steps import Holds
 from . import deploying
 from .conditions import Conditions
 from .costs import Costs
@@ -17,7 +18,7 @@ from .log_forms import Found
 from .log_reader import Log, free_bytes
 from .log_rows import Beside, Row, State, is_counted, is_host, last_of, number_of, rows_of
 from .serving import GIB
-from .vllm_options import MODEL_DRAFTS
+from .vllm_options import MODEL_DRAFTS, UNCOUNTED
 
 UNNAMED = "0.24"  # of vLLM, whose rules are tried where a log names no version
 UNTAGGED = "0.1.dev"  # how a build from a copy of vLLM's repository without its tags calls itself
@@ -99,6 +100,8 @@ def values_of(log: Log) -> tuple[dict[str, Value], tuple[str, ...]]:
     """The options that a log names, as values and as words: from its lines and from its figures."""
     grammar = "llama.cpp" if log.engine == "ollama" else log.engine
     values, _ = deploying.options(grammar, log.words, lenient=True)
+    if values.get("cache") in UNCOUNTED:  # all else is compared
+        values = {key: value for key, value in values.items() if key != "cache"}
     rooms = [one for one in log.found if one.key == "room"]
     if rooms:  # all ranks take the smallest number of blocks
         values["room"] = _room(min(rooms, key=lambda one: one.number))
@@ -168,6 +171,9 @@ def replay(
         is_known = all(card.memory_bytes for card in several)
         if not is_known:
             several = _even(log, several)
+        of_values = last_of(log, "cache V")
+        if of_values is not None and of_values.number and any(k.holds is Holds.LATENT for k in costs.counts.kept):
+            values["latents_twice"] = True
     number = version or version_in(log, log.engine)
     counted = _Counted(log, costs, given, several, longest, values, number, chosen)
     first, best, why, change = _best_of(counted)
@@ -240,7 +246,8 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
     first: Deployment | None = None
     wrong: Problem | None = None
     why, best_score, kept = "", -1, dict[str, Value]()
-    for said, change in _variants(counted.log, counted.values):
+    several = _variants(counted.log, counted.values)
+    for said, change in several:
         try:
             one = counted.deploy(change)
         except Problem as problem:
@@ -248,6 +255,7 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
             continue
         if not change:
             first = one
+            several += _with_context(counted, one)
         states = [row.state for row in rows_of(counted.log, Beside(one), counted.values)]
         score = len([1 for state in states if is_counted(state)])
         if best is None or score > best_score:
@@ -258,6 +266,19 @@ def _best_of(counted: _Counted) -> tuple[Deployment | None, Deployment, str, dic
         assert wrong is not None
         raise wrong
     return first, best, why, kept
+
+
+def _with_context(counted: _Counted, deployment: Deployment) -> list[tuple[str, dict[str, Value]]]:
+    """The context that the size of llama.cpp's cache means, for a part of a log that does not state it."""
+    log = counted.log
+    if log.engine not in ("llama.cpp", "ollama") or "context" in counted.values or last_of(log, "windows") is not None:
+        return []
+    printed = sum([one.number for one in log.found if one.key == "cache" and one.place], Fraction(0)) * 2**20
+    own = sum([f.most for f in deployment.figures if f.key == "cache" and f.place], Fraction(0))
+    tokens = printed * counted.given.tokens / own if own else Fraction(0)
+    if not tokens or tokens.denominator > 1 or int(tokens) % 256:
+        return []
+    return [(f"with the context that the size of the cache means, {int(tokens):,}", {"context": int(tokens)})]
 
 
 def _of_ranks(counted: _Counted, change: Mapping[str, Value]) -> tuple[Deployment, ...]:

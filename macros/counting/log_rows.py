@@ -60,6 +60,8 @@ OF_CACHE = (
     *("cache", "keys", "values", "cache size", "cache K", "cache V", "windows", "index", "draft keys", "draft values"),
 )
 OF_RANKS = ("tokens", "old tokens", "concurrency", "blocks", "longest")  # that each rank may print of its own memory
+PREDICTION = "the layers of multi-token prediction"  # the name of such a part
+ROUGHLY = Fraction(1, 100)  # of a thousand million elements: the last digit of a printed number
 _PARTS = ("", "_", "-")  # CUDA0, CUDA0_Split, HTP0-REPACK, and not CUDA01
 OWN_MIX = "a format of its own"  # in a model's name
 OTHER_MIX = Fraction(1, 3)  # by which a maker's own mix may differ from llama-quantize's
@@ -212,8 +214,12 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
                 return State.EXPLAINED, f"{decimal(Fraction(printed - counted, 2**20))} MiB more: with {name}"
     if one.key in ("model", "projected", "context") and figure.least <= printed <= counted:
         return State.INSIDE, figure.rule
+    if one.key in ("offloaded", "parameters") and (said := _with_prediction(printed, counted, beside, one)):
+        return State.EXPLAINED, said
     if one.key == "outputs" and _is_row_more(one, figure, log):
         return State.EXPLAINED, "one row more: servers before October 2024 kept a sequence for the system prompt"
+    if not beside.has_format and one.key in OF_WEIGHTS and log.engine in ("llama.cpp", "ollama"):
+        return State.ALONE, "the log does not say the format of the weights: name it with --weights"
     file = next((f for f in beside.deployment.figures if f.key == "file"), None)
     is_mapped = one.key == "model" and (one.place.endswith("_Mapped") or one.place.startswith(("Metal", "MTL")))
     if is_mapped and file is not None and counted <= printed <= file.most:
@@ -224,13 +230,21 @@ def _explained(one: Found, figure: Figure, log: Log, beside: Beside) -> tuple[St
         return State.MEASURED, MEASURED["estimate"]
     if log.engine not in ("llama.cpp", "ollama"):
         return None
-    if not beside.has_format and one.key in OF_WEIGHTS:
-        return State.ALONE, "the log does not say the format of the weights: name it with --weights"
     if (said := _of_mix(one, printed, counted, log, beside.deployment)) is not None:
         return said
     if log.quantization == OWN_MIX and one.key in OF_WEIGHTS:
         return State.MEASURED, "a mix of types of its maker’s own, of which the log does not print all"
     return None
+
+
+def _with_prediction(printed: Fraction, counted: Fraction, beside: Beside, one: Found) -> str:
+    """Why a file has a layer, or elements, more: its layer of multi-token prediction; "" if that is not the cause."""
+    for name, size in beside.parts:
+        if name == PREDICTION and (
+            printed == counted + 1 if one.unit == "" else abs(printed - counted - Fraction(size, 2 * 10**9)) < ROUGHLY
+        ):
+            return f"with {name}"
+    return ""
 
 
 def _is_row_more(one: Found, figure: Figure, log: Log) -> bool:

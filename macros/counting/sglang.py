@@ -566,6 +566,8 @@ def _figures(
     if pools.windowed:
         windows = low.windows, high.windows
         found += _pool(" of windows", pools.window_keys, pools.window_values, 0, windows, page, False)
+        sizes = [(n + page) * pools.full + (few + page) * pools.windowed for n, few in zip(tokens, windows)]
+        found.append(_ends("pools", "SWAKVPool mem usage", sizes, "GB", 2, "K and V of both pools", PROVED))
     if drafts:
         each = (pools.full_keys + pools.index) * drafts // max(layers, 1)
         sizes = [(n + page) * each for n in tokens]

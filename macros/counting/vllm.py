@@ -34,6 +34,10 @@ LARGEST, LARGEST_SINCE, GB10_SINCE = (16384, 1024), (0, 28), (0, 29)
 STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its default; without, one
 # Bits of an element: of nvfp4 with a scale of 8 bits for 16 elements.
 TYPES = {"float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "nvfp4": 9}
+# The same of types with a scale of 32 bits for each token and head (`customize_spec` in v1/attention/backends/
+# triton_attn.py): one behind K and one behind V, and both behind latents.
+WITH_SCALES = {"int8_per_token_head": 8, "fp8_per_token_head": 8, "int4_per_token_head": 4}
+SCALES_SINCE = (0, 33)  # the version whose source was read
 SPARSE_LATENT = 656  # bytes of a token's latent in fp8_ds_mla: 512 in 8 bits, 4 scales, 64 in 16 bits
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements of an indexer's key
 WINDOWS_SINCE = (0, 9)  # before, every layer with a window kept all tokens (`unify_hybrid_kv_cache_specs`)
@@ -96,11 +100,24 @@ class Setting:
             if k.holds not in (Holds.LATENT, Holds.ROPE_KEY):
                 raise Problem("fp8_ds_mla is a type of latents", "give fp8")
             return SPARSE_LATENT if k.holds is Holds.LATENT else 0
+        if self.dtype in WITH_SCALES:
+            return self._with_scales(k, elements)
         if self.dtype not in TYPES:
             raise Problem(f"vLLM has no cache of type {self.dtype}", "give bfloat16 or fp8")
         if self.dtype == "nvfp4" and int(k.shape[-1]) % 16:
             raise Problem("vLLM makes no nvfp4 cache for heads that are no multiple of 16", "give fp8")
         return elements * TYPES[self.dtype] // (16 if self.dtype == "nvfp4" else 8)
+
+    def _with_scales(self, k: CacheEntry, elements: int) -> int:
+        """Bytes of a row in a type with scales. Raises `Problem` before the version whose rule is known."""
+        if self.version < SCALES_SINCE:
+            raise Problem(
+                f"no rule is known for vLLM’s cache of type {self.dtype} before 0.33", "give --engine-version 0.33"
+            )
+        width = elements * WITH_SCALES[self.dtype] // 8
+        if k.holds in (Holds.LATENT, Holds.ROPE_KEY):
+            return width + (8 if k.holds is Holds.LATENT else 0)
+        return width + elements // int(k.shape[-1]) * 4
 
 
 def capability_of(name: str, known: int | None = None) -> int:

@@ -20,7 +20,16 @@ CACHE_TYPES = {
     "fp8_inc": "fp8",
     "fp8_ds_mla": "fp8_ds_mla",
     "nvfp4": "nvfp4",
+    "nvfp4_4over6": "nvfp4",
+    "int8_per_token_head": "int8_per_token_head",
+    "fp8_per_token_head": "fp8_per_token_head",
+    "int4_per_token_head": "int4_per_token_head",
 }
+# Types whose pages no rule here counts.
+UNCOUNTED = tuple(
+    "nvfp4_ds_mla turboquant_k8v4 turboquant_4bit_nc turboquant_k3v4_nc turboquant_3bit_nc octave_k3v4 octave_k3v3 "
+    "octave_k3v3_compact ultraquant_4bit".split()
+)
 BITS = {"auto": 0, "float32": 32, "float": 32, "float16": 16, "half": 16, "bfloat16": 16}
 # Drafts whose layers are the model's own kind: how many each has by default.
 OWN_HEADS = ("mtp", "eagle", "eagle3", "deepseek_mtp", "qwen3_next_mtp", "qwen3_5_mtp", "glm4_moe_mtp", "mimo_mtp")
@@ -45,7 +54,7 @@ OPTIONS = (
     Option("step", ("--max-num-batched-tokens",), TOKENS, "tokens of a step; 8,192 on 70 GiB and more, else 2,048"),
     Option("sequences", ("--max-num-seqs",), WHOLE, "sequences of a step; 1,024 on 70 GiB and more, else 256"),
     Option("block", ("--block-size",), WHOLE, "tokens of a block; 16, of latents 32 or 64 by kernel"),
-    Option("cache", ("--kv-cache-dtype",), TEXT, "type of the cache", choices=tuple(CACHE_TYPES)),
+    Option("cache", ("--kv-cache-dtype",), TEXT, "type of the cache", choices=(*CACHE_TYPES, *UNCOUNTED)),
     Option("room", ("--kv-cache-memory-bytes", "--kv-cache-memory"), BYTES, "memory of each rank's cache"),
     Option("blocks", ("--num-gpu-blocks-override",), WHOLE, "blocks of the cache"),
     Option(
@@ -90,6 +99,13 @@ OPTIONS = (
     Option(
         "limits", ("--limit-mm-per-prompt",), TEXT, "images, sounds and videos of a request; the same without videos"
     ),
+    Option(
+        "performance",
+        ("--performance-mode",),
+        TEXT,
+        "throughput doubles the default tokens and sequences of a step",
+        choices=("balanced", "interactivity", "throughput"),
+    ),
     Option("eager", ("--enforce-eager",), SWITCH, "no CUDA graphs", ("--no-enforce-eager",)),
 )
 IGNORED = tuple(
@@ -100,7 +116,7 @@ IGNORED = tuple(
     --enable-chunked-prefill --no-enable-chunked-prefill --distributed-executor-backend=
     --disable-custom-all-reduce --attention-backend= --moe-backend= --uvicorn-log-level= --model= --max-log-len=
     --enable-log-requests --default-chat-template-kwargs=
-    --performance-mode= --stream-interval= --tokenizer-mode= --hf-overrides= --compilation-config= -cc= -O=
+    --stream-interval= --tokenizer-mode= --hf-overrides= --compilation-config= -cc= -O=
     --override-generation-config= --allowed-origins= --mm-encoder-tp-mode= --mm-processor-cache-gb=
     """.split()
 )

@@ -7,7 +7,7 @@ device of NVIDIA keeps latents in `fp8_ds_mla`. A test compares it with vLLM's o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from ..engine.errors import Problem
@@ -17,7 +17,7 @@ from ..engine.tensors import CacheEntry
 from .costs import Costs
 from .parameters import INDEX
 from .serving import padded, window_of
-from .vllm import Cache, Layers, Setting
+from .vllm import NULL_BLOCK_SINCE, Cache, Layers, Setting, cache_of
 
 PACKED_SINCE = (0, 29)  # before, groups of tuples of layers
 BLOCK, WINDOW_BLOCK = 256, 64  # tokens of a page of all tokens, and of a window
@@ -88,11 +88,43 @@ class PackedCache(Cache):
         return max(pack.bytes_of(first, last) for pack in self.packs)
 
 
+def layout_of(
+    costs: Costs,
+    setting: Setting,
+    vendors: Collection[str] = (),
+    draft: Costs | None = None,
+    asked: str = "",
+    method: str = "",
+) -> Cache:
+    """vLLM's layout of a model's cache on a rank, packed if the model's class says so; `asked` is the type of the cache
+    that an option names, and `method` the draft's. Raises `Problem` if no rule is known for it."""
+    architecture = costs.formats.architecture
+    if architecture is None or not architecture.vllm.is_packed:
+        return cache_of(costs, setting, draft)
+    if draft is not None or (setting.draft_layers and not method.endswith("mtp")):
+        raise Problem(
+            "no rule is known for vLLM's pages of this draft beside packed ones",
+            'leave it out, or give the model\'s own heads: {"method": "mtp", "num_speculative_tokens": 1}',
+        )
+    if any(vendor not in ("", "NVIDIA") for vendor in vendors):
+        raise Problem("no rule is known for vLLM's packed pages on other devices than NVIDIA's", "leave out the engine")
+    if setting.version < PACKED_SINCE:
+        raise Problem(
+            "no rule is known for vLLM's pages of this model before 0.29", "give --engine-version 0.29, or a later one"
+        )
+    if setting.contexts > 1:
+        raise Problem(
+            "no rule is known for vLLM's packed pages over contexts",
+            "leave out --decode-context-parallel-size and --prefill-context-parallel-size",
+        )
+    if asked not in ("", "auto") and not asked.startswith("fp8"):  # `_resolve_dsv4_kv_cache_dtype`
+        raise Problem(f"vLLM has no cache of type {asked} for this model", "give fp8")
+    return packed(costs, setting, 1 if setting.version >= NULL_BLOCK_SINCE else 0)
+
+
 def packed(costs: Costs, setting: Setting, reserved: int) -> PackedCache:
     """The layout of a model whose latents are compressed. Raises `Problem` for one that has other entries, too."""
-    if setting.dtype in ("float32", "nvfp4"):
-        raise Problem(f"vLLM has no cache of type {setting.dtype} for this model", "give fp8")
-    buckets = _buckets(costs)
+    buckets = _buckets(costs, setting.draft_layers)
     repeats = _repeats(buckets)
     packs: list[Pack] = []
     for bucket in buckets:
@@ -108,8 +140,9 @@ def packed(costs: Costs, setting: Setting, reserved: int) -> PackedCache:
     return PackedCache(tuple(kinds), 0, groups, widest, BLOCK, setting.contexts, reserved, tuple(packs))
 
 
-def _buckets(costs: Costs) -> list[Bucket]:
-    """The layers by block and window, in the order in which vLLM meets them."""
+def _buckets(costs: Costs, drafts: int) -> list[Bucket]:
+    """The layers by block and window, in the order in which vLLM meets them; the model's own drafts are last, and have
+    windows alone (`DeepseekV4Attention.__init__`)."""
     found: dict[tuple[int, int | None], dict[int, list[int]]] = {}
     rows: list[tuple[int, int, int | None, int]] = []  # layer, block, window, bytes of a page
     for k in costs.counts.kept:
@@ -120,6 +153,8 @@ def _buckets(costs: Costs) -> list[Bucket]:
         if k.holds in (Holds.WAITING, Holds.INDEX_WAITING):
             block, window, page = _waiting(costs, k)
             rows += [(layer, block, window, page) for layer in k.layers]
+    windows = [row for row in rows if row[1] == WINDOW_BLOCK][:1]
+    rows += [(costs.devices.n_layers + i, *row[1:]) for i in range(drafts) for row in windows]
     for layer, block, window, page in sorted(rows, key=lambda row: row[0]):
         found.setdefault((block, window), {}).setdefault(page, []).append(layer)
     return [Bucket(block, window, pages) for (block, window), pages in found.items()]

@@ -22,8 +22,8 @@ from .formats import PUBLISHED
 from .peak import peak
 from .serving import GIB, Term, between, estimate, exact, has_cuda, padded, steps_of
 from .splits import Split
-from .vllm_options import BITS, CACHE_TYPES, OPTIONS, OTHER_DRAFTS, OWN_HEADS
-from .vllm_packed import PACKED_SINCE, PackedCache, packed
+from .vllm_options import BITS, CACHE_TYPES, OPTIONS, OTHER_DRAFTS, OWN_HEADS, UNCOUNTED
+from .vllm_packed import PackedCache, layout_of
 
 NAME = "vLLM"
 VERSION = ".".join([str(n) for n in vllm.VERSION])
@@ -49,6 +49,7 @@ class Asked:
     version: tuple[int, int]
     draft: str
     has_prefix: bool | None
+    cache: str
 
 
 def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: Sequence[Card], version: str) -> Asked:
@@ -67,9 +68,14 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
     card = min(cards, key=lambda one: one.memory_bytes) if cards else Card("", 0, 0)
     number = version_of(version, VERSION, NAME)
     step, sequences = vllm.defaults(card.memory_bytes, card.name, number)
+    if text(options, "performance", "") == "throughput":
+        step, sequences = 2 * step, 2 * sequences
     if not switch(options, "no_images", False) and not _is_without_videos(text(options, "limits", "")):
         step = max(step, vllm.step_of_images(costs, number))
-    dtype = CACHE_TYPES[text(options, "cache", "auto")] or given.dtype
+    said = text(options, "cache", "auto")
+    if said in UNCOUNTED:
+        raise Problem(f"no rule is known for vLLM's cache of type {said}", "give fp8, nvfp4 or int8_per_token_head")
+    dtype = CACHE_TYPES[said] or given.dtype
     said = text(options, "mode", "")
     prefix = options.get("prefix")
     has_prefix = prefix if isinstance(prefix, bool) else None
@@ -105,6 +111,7 @@ def asked(costs: Costs, given: Conditions, options: Mapping[str, Value], cards: 
         number,
         draft,
         has_prefix,
+        text(options, "cache", ""),
     )
 
 
@@ -204,22 +211,7 @@ def deploy(
 
 def _cache_of(costs: Costs, own: Asked, cards: Sequence[Card], draft: Costs | None) -> vllm.Cache:
     """The layout of the cache on a rank. Raises `Problem` if no rule is known for it."""
-    architecture = costs.formats.architecture
-    if architecture is None or not architecture.vllm.is_packed:
-        return vllm.cache_of(costs, own.setting, draft)
-    if draft is not None or own.setting.draft_layers:
-        raise Problem("no rule is known for vLLM's pages of a draft beside packed ones", "leave out the draft")
-    if any(card.vendor not in ("", "NVIDIA") for card in cards):
-        raise Problem("no rule is known for vLLM's packed pages on other devices than NVIDIA's", "leave out the engine")
-    if own.setting.version < PACKED_SINCE:
-        raise Problem(
-            "no rule is known for vLLM's pages of this model before 0.29", "give --engine-version 0.29, or a later one"
-        )
-    if own.split.pipeline > 1 or own.setting.contexts > 1:
-        raise Problem(
-            "no rule is known for vLLM's packed pages over stages or contexts", "leave out --pipeline-parallel-size"
-        )
-    return packed(costs, own.setting, 1 if own.setting.version >= vllm.NULL_BLOCK_SINCE else 0)
+    return layout_of(costs, own.setting, [card.vendor for card in cards], draft, own.cache, own.draft)
 
 
 @dataclass(frozen=True)
@@ -659,10 +651,8 @@ def _notes(costs: Costs, own: Asked, cache: vllm.Cache, draft: Costs | None) -> 
             "On Hopper and Blackwell a kernel for prompts keeps one more state per sequence, in longer blocks: name "
             "the device."
         )
-    if own.split.pipeline > 1 or own.setting.contexts > 1 or own.split.expert > 1:
-        found.append(
-            "Stages, context and expert parallelism are by vLLM’s source: no log was at hand that proves them."
-        )
+    if own.setting.contexts > 1 or own.split.expert > 1:
+        found.append("Context and expert parallelism are by vLLM’s source: no log was at hand that proves them.")
     layers = own.setting.draft_layers if draft is None else draft.devices.n_layers
     if own.draft:
         found.append(

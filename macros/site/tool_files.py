@@ -23,6 +23,7 @@ from ..catalogue import (
     served_runs,
     training_runs,
 )
+from ..catalogue.transformers_types import vllm_classes
 from ..counting.accelerators import accelerators
 from ..counting.figures import FIGURES
 from ..counting.fitting import DIVIDED_ON_SITE, LISTED
@@ -55,6 +56,7 @@ def tool_files(address: Callable[[str], str] | None = None) -> list[Generated]:
         Generated(f"{FOLDER}/served.json", _served),
         Generated(f"{FOLDER}/names.json", _names),
         Generated(f"{FOLDER}/gguf_types.json", _gguf_types),
+        Generated(f"{FOLDER}/vllm_classes.json", _vllm_classes),
     )
     files = (*map(merges.path, merges.names()), merges.FOLDER / LICENCE)
     vocabularies = (Generated(f"{VOCABULARIES}/{file.name}", file.read_bytes) for file in files)
@@ -187,6 +189,12 @@ def _gguf_types() -> str:
     whose numbers were compared."""
     types = {name: list(gguf_types_of.likeliest(name)) for name in gguf_types_of.names()}
     return _json({"types": types, "compared": sorted(gguf_checkpoint.compared())})
+
+
+def _vllm_classes() -> str:
+    """The model type of each class that vLLM's and SGLang's logs name, without the ending of a text part."""
+    classes = vllm_classes().classes
+    return _json({name: row.type.removesuffix("_text") for name, row in classes.items() if row.type})
 
 
 def _plan() -> str:

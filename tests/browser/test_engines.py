@@ -27,7 +27,8 @@ LOADED = """
   const source = [...document.scripts].find(s => s.src.includes("/tools.mjs")).src
   const { conditions, load, model, py } = await import(new URL("model.mjs", source))
   const names = ["base", "engines", "deploying", "engine_options", "cards", "vllm_server", "sglang", "llama_devices",
-    "ollama", "tensorrt_llm", "gguf", "log_forms", "log_facts", "log_reader", "log_rows", "log_replay", "llama_options",
+    "ollama", "tensorrt_llm", "gguf", "log_forms", "log_commands", "log_facts", "log_reader", "log_rows", "log_replay",
+    "llama_options",
     "vllm_options", "fitting", "runs"]
   for (const name of names) await import(new URL(`engine/${name}.mjs`, source))
   const { M } = await import(new URL("engine/base.mjs", source))
@@ -193,6 +194,23 @@ def test_a_log_is_pasted(open_page, site):
     page.locator("textarea[name=log]").fill(PERSONAL.replace("42,656", "43,656"))
     page.get_by_text("1 different").wait_for()
     assert page.locator(".ep-tool .ep-problem").is_hidden()
+
+
+@pytest.mark.parametrize(
+    ("lines", "is_known"),
+    [
+        (["[model.py:1] Resolved architecture: Qwen3ForCausalLM"], True),
+        (["[model.py:1] Resolved architecture: LlamaForCausalLM"], False),
+        (["[model.py:1] Resolved architecture: AnotherForCausalLM"], True),  # that vLLM does not list
+    ],
+)
+def test_a_pasted_log_is_of_the_architecture_that_it_names(open_page, site, lines, is_known):
+    """As in Python: the model that it names is not taken for one of another architecture."""
+    page = open_page(urljoin(site, "tools/log/"))
+    page.locator("textarea[name=log]").fill("\n".join([*lines, PERSONAL]))
+    said = page.locator(".ep-answer strong" if is_known else ".ep-tool .ep-problem")
+    said.wait_for()
+    assert ("Qwen3 14B" in said.inner_text()) == is_known
 
 
 def cells_by_heading(table) -> list[dict[str, str]]:

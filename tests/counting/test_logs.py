@@ -475,3 +475,123 @@ def test_facts_of_llama_cpp_and_ollama_are_read_by_their_names():
     assert " ".join(log.words) == "--ctx-size 8192 --parallel 4 --ubatch-size 256 --flash-attn on"
     (size, bits) = read_log("print_info: file size = 373.71 MiB (5.00 BPW)").found
     assert (size.unit, float(size.number), bits.key) == ("MiB", 373.71, "bits")
+
+
+def rows_in(text: str, **given: Any) -> dict[str, tuple[str, State]]:
+    """The rows of a log, by their words: what is counted, and how it compares."""
+    return {row.what: (row.counted, row.state) for row in reading(text, **given).replay.rows}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "docker run --gpus all -p 8000:8000 vllm/vllm-openai:latest Qwen/Qwen3-32B -pp 2 --max-model-len 32768",
+        "docker run vllm/vllm-openai:v0.21.0 \\\n  --model Qwen/Qwen3-32B \\\n  -pp 2 --max-model-len 32768",
+    ],
+)
+def test_the_command_line_of_an_image_is_read(command):
+    """What follows its tag: two stages, whose printed figures are those of a public log."""
+    lines = [
+        "(Worker_PP0 pid=611) INFO [model_runner.py:329] Model loading took 30.52 GiB and 9.017490 seconds",
+        "(Worker_PP0 pid=611) INFO [gpu_worker.py:563] Available KV cache memory: 6.92 GiB",
+        "(EngineCore pid=411) INFO [kv_cache_utils.py:2235] GPU KV cache size: 56,640 tokens",
+    ]
+    answer = reading("\n".join([command, *lines]))
+    assert answer.model.slug == "qwen3-32b"
+    assert [row.state for row in answer.replay.rows] == [State.EQUAL, State.GIVEN, State.INSIDE]
+
+
+def test_the_folder_of_a_hub_s_cache_names_the_model():
+    """Where nothing else does; what precedes it is not kept."""
+    lines = [
+        f"(Worker_TP7 pid=1) {AT} [utils.py:1] writing to /home/someone/hub/models--zai-org--GLM-5.1-FP8/refs/main",
+        f"(Worker_TP0 pid=1) {AT} [gpu_worker.py:440] Available KV cache memory: 34.86 GiB",
+        f"(EngineCore pid=1) {AT} [kv_cache_utils.py:1711] GPU KV cache size: 373,696 tokens",
+        f"(EngineCore pid=1) {AT} [kv_cache_utils.py:1716] Maximum concurrency for 202,752 tokens per request: 1.84x",
+    ]
+    answer = reading("\n".join(lines))
+    assert (answer.model.slug, answer.weights, answer.log.model) == ("glm-5.1", "fp8", "zai-org/GLM-5.1-FP8")
+    assert "someone" not in str(answer.to_dict())
+    assert [row.state for row in answer.replay.rows] == [State.GIVEN, State.EQUAL, State.EQUAL]
+
+
+LOADED = [
+    "llama_model_loader: - kv 2: general.name str = Llama 3.1 8B",
+    "print_info: file type   = Q4_0",
+    "load_tensors: offloaded 15/33 layers to GPU",
+    "load_tensors:        CUDA0 model buffer size =  2049.43 MiB",
+    "llama_context: n_ctx         = 32768",
+    "llama_kv_cache:      CUDA0 KV buffer size =  1792.00 MiB",
+]
+TRIALS = [
+    "common_memory_breakdown_print: | - CUDA0 (RTX 2060) | 5738 = 5141 + (8392 = 4155 + 4096 + 140) + -7794 |",
+    "common_params_fit_impl: projected to use 8392 MiB of device memory vs. 5141 MiB of free device memory",
+    "common_params_fit_impl: cannot meet free memory target of 1024 MiB, need to reduce device memory by 4274 MiB",
+    "print_info: no_alloc = 1",
+    "llama_kv_cache:      CUDA0 KV buffer size =  4096.00 MiB",
+    "print_info: no_alloc = 0",
+]
+
+
+def test_trials_of_what_fits_are_not_the_load():
+    """llama.cpp tries before it loads: the tables and buffers of these tries are no figures of the start."""
+    assert rows_in("\n".join([*TRIALS, *LOADED])) == rows_in("\n".join(LOADED))
+    table = TRIALS[0].replace("8392 = 4155 + 4096 + 140", "4089 = 2049 + 1792 + 248")
+    assert rows_in("\n".join([*LOADED, table]))["CUDA0 context"][1] == State.EQUAL
+
+
+def test_no_states_for_a_draft_are_no_draft():
+    lines = [
+        "llama_model_loader: - kv 2: general.name str = Qwen3.5-9B",
+        "print_info: file type   = Q4_K - Medium",
+        "llama_context: n_seq_max     = 4",
+        "llama_context: n_ctx         = 8192",
+        "llama_memory_recurrent: size =  201.00 MiB (     4 cells,  32 layers,  4 seqs  0 rs_seq), R (f32):",
+    ]
+    found = rows_in("\n".join(lines))
+    assert found["llama_memory_recurrent size"] == ("201.00 MiB", State.EQUAL)
+    lines[4] = lines[4].replace("201.00", "804.00").replace("0 rs_seq", "3 rs_seq")
+    assert rows_in("\n".join(lines))["llama_memory_recurrent size"][1] == State.EQUAL
+
+
+def test_a_part_of_a_log_has_the_context_that_its_cache_means():
+    """By its cells, or by its size."""
+    name = 'msg="template selection" model=registry.ollama.ai/library/qwen3.6:latest selected=renderer_parser'
+    lines = [
+        'time=T level=INFO source=server.go:100 msg="using llama-server for model" model=/home/x/sha256-f5',
+        "print_info: model type            = 35B.A3B",
+        "print_info: general.name          = n/a",
+        "llama_kv_cache:       MTL0 KV buffer size =  2720.00 MiB",
+        "llama_kv_cache: size = 2720.00 MiB (262144 cells,  10 layers,  1/1 seqs), "
+        "K (q8_0): 1360.00 MiB, V (q8_0): 1360.00 MiB",
+        f"time=T level=INFO source=images.go:382 {name}",
+    ]
+    answer = reading("\n".join(lines))
+    assert answer.model.slug == "qwen3.6-35b-a3b"
+    assert {row.state for row in answer.replay.rows} == {State.EQUAL}
+    del lines[4]
+    (row,) = reading("\n".join(lines), weights="Q4_K_M").replay.rows
+    assert (row.counted, row.state) == ("2,720.00 MiB", State.EXPLAINED)
+    assert row.why.startswith("with the context that the size of the cache means, ")
+
+
+def test_the_pools_of_windows_have_the_ratio_that_the_log_prints():
+    lines = [
+        "[2025-12-19 07:42:57 TP3] KV Cache is allocated. #tokens: 1496958, K size: 41.76 GB, V size: 27.84 GB",
+        "[2025-12-19 07:42:57 TP0] SWAKVPool mem usage: 77.63 GB, swa size: 1496958, full size: 1496958",
+    ]
+    found = reading("\n".join(lines), "mimo-v2-flash").replay
+    assert [row.state for row in found.rows][1:] == [State.EQUAL] * 3
+    assert "--swa-full-tokens-ratio 1" in " ".join(found.words)
+
+
+def test_a_type_of_the_cache_without_a_rule_leaves_the_rest_counted():
+    lines = [
+        f"{AT} [utils.py:1] non-default args: {{'model': 'Qwen/Qwen3-14B', 'kv_cache_dtype': 'turboquant_4bit_nc'}}",
+        f"{AT} [gpu_model_runner.py:1] Model loading took 27.5185 GiB memory and 10.0 seconds",
+        f"{AT} [gpu_worker.py:1] Available KV cache memory: 11.00 GiB",
+        f"{AT} [kv_cache_utils.py:1] GPU KV cache size: 210,016 tokens",
+    ]
+    rows = reading("\n".join(lines)).replay.rows
+    assert (rows[0].state, rows[2].state) == (State.EXPLAINED, State.ALONE)
+    assert rows[2].why == "no rule is known here for a cache of type turboquant_4bit_nc"

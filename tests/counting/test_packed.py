@@ -33,7 +33,10 @@ def counted(row: dict[str, Any]) -> list[int]:
     """Bytes of a block and blocks of a request."""
     raw = {**published(), "num_hidden_layers": len(row["layers"])}
     raw["compress_ratios"] = [*row["layers"], 0]
-    words = ["--max-model-len", str(row["length"]), "--max-num-batched-tokens", str(row["flight"] // 2)]
+    words = ["--max-model-len", str(row["length"]), "--max-num-batched-tokens", str(row["step"])]
+    words += ["--pipeline-parallel-size", str(row["stages"])]
+    if row["drafts"]:
+        words += ["--speculative-config", '{"method": "mtp", "num_speculative_tokens": 1}']
     (rule,) = [f.rule for f in asked(raw, *words).deployment.figures if f.key == "needed"]
     blocks, _, _, size, _ = rule.replace(",", "").split(" ")
     return [int(size), int(blocks)]
@@ -57,9 +60,10 @@ def test_a_printed_log_of_deepseek_v4():
     ("words", "on", "said"),
     [
         (
-            ["--speculative-config", '{"method": "mtp", "num_speculative_tokens": 1}'],
+            ["--speculative-config", '{"method": "eagle3", "num_speculative_tokens": 1}'],
             None,
-            "no rule is known for vLLM's pages of a draft beside packed ones; leave out the draft",
+            "no rule is known for vLLM's pages of this draft beside packed ones; leave it out, or give the model's own "
+            'heads: {"method": "mtp", "num_speculative_tokens": 1}',
         ),
         (
             [],
@@ -67,15 +71,12 @@ def test_a_printed_log_of_deepseek_v4():
             "no rule is known for vLLM's packed pages on other devices than NVIDIA's; leave out the engine",
         ),
         (
-            ["--pipeline-parallel-size", "2"],
-            None,
-            "no rule is known for vLLM's packed pages over stages or contexts; leave out --pipeline-parallel-size",
-        ),
-        (
             ["--decode-context-parallel-size", "2"],
             None,
-            "no rule is known for vLLM's packed pages over stages or contexts; leave out --pipeline-parallel-size",
+            "no rule is known for vLLM's packed pages over contexts; leave out --decode-context-parallel-size and "
+            "--prefill-context-parallel-size",
         ),
+        (["--kv-cache-dtype", "bfloat16"], None, "vLLM has no cache of type bfloat16 for this model; give fp8"),
         (["--kv-cache-dtype", "nvfp4"], None, "vLLM has no cache of type nvfp4 for this model; give fp8"),
         (
             ["0.28"],

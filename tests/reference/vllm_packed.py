@@ -4,7 +4,8 @@ VLLM is the folder with vLLM 0.33's sources, of which no module is imported: the
 stand there, and only sizes of types, divisions and the registry of specs are given to them.
 
 Of random models of DeepSeek V4's kind it asks for the groups and what a request needs, and writes
-`tests/golden/vllm_packed.json`: the kinds of layers, tokens of a request and in flight, bytes of a block and blocks.
+`tests/golden/vllm_packed.json`: the kinds of layers, tokens of a request and of a step, stages, layers of the model's
+own draft, bytes of a block on the fullest stage, and blocks.
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ CLASSES = """
     CircularBufferSpec SlidingWindowMLASpec MambaSpec UniformTypeKVCacheSpecs KVCacheGroupRole KVCacheGroupSpec
     _apply_alignment_padding
 """.split()
-FUNCTIONS = "_approximate_gcd _get_packed_kv_cache_groups _get_kv_cache_bytes_per_block _get_per_layer_spec".split()
+FUNCTIONS = """
+    _approximate_gcd _get_packed_kv_cache_groups _get_kv_cache_bytes_per_block _get_per_layer_spec
+    _project_kv_cache_groups_to_worker
+""".split()
 SIZES = {"uint8": 1, "float32": 4}
-SEED, NUMBER = 5, 40
+SEED, NUMBER = 5, 60
 
 
 def loaded(folder: Path) -> dict[str, Any]:
@@ -80,12 +84,13 @@ def loaded(folder: Path) -> dict[str, Any]:
     return given
 
 
-def layers_of(kinds: Sequence[int], there: dict[str, Any]) -> dict[str, Any]:
-    """The specs of layers by their compression (0 for windows alone), as the model's modules make them."""
+def layers_of(kinds: Sequence[int], drafts: int, there: dict[str, Any]) -> dict[str, Any]:
+    """The specs of layers by their compression (0 for windows alone, as drafts have), as the model's modules make
+    them."""
     latent, window = there["MLAAttentionSpec"], there["SlidingWindowMLASpec"]
     one = {"num_kv_heads": 1, "dtype": "uint8", "alignment": 576}
     found: dict[str, Any] = {}
-    for i, size in enumerate(kinds):
+    for i, size in enumerate([*kinds, *[0] * drafts]):
         row = {"head_size": 512, "state_content_bytes": 584}
         found[f"{i}.swa"] = window(block_size=64, sliding_window=128, model_version="deepseek_v4", **one, **row)
         if not size:
@@ -101,8 +106,18 @@ def layers_of(kinds: Sequence[int], there: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def counted(kinds: Sequence[int], length: int, flight: int, there: dict[str, Any]) -> list[int]:
-    """Bytes of a block, and the blocks of a request."""
+def stages_of(layers: int, stages: int) -> list[range]:
+    """The layers of each stage (`get_pp_indices` in vllm/distributed/utils.py, written out)."""
+    sizes = [layers // stages] * stages
+    for i in range(2, layers % stages + 2):
+        sizes[-i] += 1
+    return [range(sum(sizes[:i]), sum(sizes[: i + 1])) for i in range(stages)]
+
+
+def counted(
+    kinds: Sequence[int], length: int, flight: int, stages: int, drafts: int, there: dict[str, Any]
+) -> list[int]:
+    """Bytes of a block on the fullest stage, and the blocks of a request."""
     layout = SimpleNamespace(is_block_outermost=True)
     config = SimpleNamespace(
         cache_config=SimpleNamespace(get_resolved_kv_cache_layout=lambda: layout),
@@ -110,9 +125,16 @@ def counted(kinds: Sequence[int], length: int, flight: int, there: dict[str, Any
         parallel_config=SimpleNamespace(decode_context_parallel_size=1),
         max_in_flight_tokens=flight,
     )
-    groups = there["_get_packed_kv_cache_groups"](config, layers_of(kinds, there))
+    specs = layers_of(kinds, drafts, there)
+    groups = there["_get_packed_kv_cache_groups"](config, specs)
     blocks = [-(-g.kv_cache_spec.max_memory_usage_bytes(config) // g.kv_cache_spec.page_size_bytes) for g in groups]
-    return [there["_get_kv_cache_bytes_per_block"](groups, layout), sum(blocks)]
+    sizes: list[int] = []
+    for own in stages_of(len(kinds), stages):
+        last = range(len(kinds), len(kinds) + drafts) if own.stop == len(kinds) else range(0)
+        worker = {name: spec for name, spec in specs.items() if int(name.partition(".")[0]) in {*own, *last}}
+        projected = there["_project_kv_cache_groups_to_worker"](groups, worker)
+        sizes.append(there["_get_kv_cache_bytes_per_block"](projected, layout))
+    return [max(sizes), sum(blocks)]
 
 
 def drawn(rng: random.Random) -> list[int]:
@@ -128,8 +150,10 @@ def main() -> int:
     rng = random.Random(SEED)
     rows: list[dict[str, Any]] = []
     for _ in range(NUMBER):
-        kinds, length, flight = drawn(rng), rng.randrange(300, 1 << 20), 2 * rng.randrange(256, 16384)
-        rows.append({"layers": kinds, "length": length, "flight": flight, "is": counted(kinds, length, flight, there)})
+        kinds, length, step = drawn(rng), rng.randrange(300, 1 << 20), rng.randrange(256, 16384)
+        stages, drafts = rng.choice((1, 1, 2, 3)), rng.choice((0, 0, 1))
+        found = counted(kinds, length, (stages + 1) * step, stages, drafts, there)
+        rows.append({"layers": kinds, "length": length, "step": step, "stages": stages, "drafts": drafts, "is": found})
     FILE.write_text("[\n" + ",\n".join([json.dumps(row) for row in rows]) + "\n]\n", "utf-8")
     print(f"{len(rows)} models")
     return 0

@@ -3,6 +3,7 @@
 import "../engine/counting.mjs"
 import { conditions, isProblem, loadFormats, loadGguf, Problem, py, WEIGHTS } from "../conditions.mjs"
 import { M } from "../engine/base.mjs"
+import { fetched } from "./figures.mjs"
 import { about, data, modelOf, modelsByFamily, said } from "./kit.mjs"
 import { finder } from "./tool.mjs"
 import { alert, html, labelled, pairs, render, select, stay, table } from "./view.mjs"
@@ -25,14 +26,33 @@ import { alert, html, labelled, pairs, render, select, stay, table } from "./vie
 const MOST = 16 * 2 ** 20 // characters of a log
 const OF_ENGINES = [
   ...["deploying", "engine_options", "cards", "engines", "vllm_options", "vllm_packed", "vllm_server", "sglang"],
-  ...["llama_options", "llama_devices", "ollama", "log_forms", "log_facts", "log_reader", "log_rows", "log_replay"],
+  ...["llama_options", "llama_devices", "ollama", "log_forms", "log_commands", "log_facts", "log_reader"],
+  ...["log_rows", "log_replay"],
 ]
 const SIZES = ["hidden_size", "num_hidden_layers"] // that a model must have as the log prints them
 const script = (/** @type {string} */ name) => import(`../engine/${name}.mjs`)
 const STATES = ["equal", "inside", "explained", "different"]
 
 /**
- * The model of the catalog that a log names, with the sizes that it prints; none if there is no such model.
+ * Whether a model is of the architecture that a log names, if it names one.
+ * @param {any} log
+ * @param {Engine.Keys} keys
+ */
+async function isOf(log, keys) {
+  const type = String(keys.read("model_type")),
+    own = type.replace(/_text$/, "")
+  if (!log.architecture) return true
+  if (log.engine === "llama.cpp" || log.engine === "ollama") {
+    const /** @type {Engine.Dict<string, string[]>} */ types = (await fetched("gguf_types.json")).read("types")
+    return [...types.read(log.architecture, [])].some(one => one === type || one === own)
+  }
+  const /** @type {string | undefined} */ meant = (await fetched("vllm_classes.json")).read(log.architecture, undefined)
+  return !meant || own === meant || (own.startsWith(meant) && /^\d+$/.test(own.slice(meant.length)))
+}
+
+/**
+ * The model of the catalog that a log names, with the architecture and the sizes that it prints; none if there is no
+ * such model.
  * @param {any} log
  * @returns {Promise<{ slug: string, format: string, why: string }>}
  */
@@ -43,7 +63,7 @@ async function modelIn(log) {
     for (const one of await inside(name)) {
       const { keys } = await about(one.slug)
       const differs = (/** @type {[string, bigint]} */ [key, n]) => SIZES.includes(key) && keys.read(key, n) !== n
-      if (![...log.sizes].some(differs)) return one
+      if (![...log.sizes].some(differs) && (await isOf(log, keys))) return one
     }
   }
   return { slug: "", format: "", why: "" }
