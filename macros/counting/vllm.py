@@ -1,4 +1,4 @@
-"""vLLM's cache: pages of a block of tokens, layers in groups that share them, and the memory that its share leaves.
+"""vLLM's cache in one module: pages of a block of tokens, layers in groups that share them, and what its share leaves.
 
 Source in vLLM: `v1/kv_cache_interface.py` and `v1/core/kv_cache_utils.py` (pages, groups, blocks of a request),
 `platforms/interface.py` (`_align_hybrid_block_size`), `model_executor/layers/mamba/mamba_utils.py` (states of a rank),
@@ -319,8 +319,8 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
     """vLLM's layout of a model's cache on a rank. The layers of a `draft`, or those that the model's own heads add,
     join the layers of attention. Raises `Problem` if no rule is known for its pages."""
     kept = costs.counts.kept
-    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
-        raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out the engine")
+    if strange := _without_rule(costs):
+        raise Problem(f"no rule is known for vLLM's pages of {strange}", "leave out the engine")
     block, reserved = block_of(costs, setting), 1 if setting.version >= NULL_BLOCK_SINCE else 0
     attention: dict[tuple[int | None, bool, int, bool], list[int]] = {}
     states: list[tuple[int, list[int]]] = []
@@ -356,6 +356,15 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
         block_bytes = sum(k.number * k.page for k in kinds)
         return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, block, setting.contexts, reserved)
     return _grouped(_as_large(kinds, has_latents), setting.contexts, reserved)
+
+
+def _without_rule(costs: Costs) -> str:
+    """What a model keeps whose pages no rule here counts; "" for none."""
+    if costs.counts.waiting:
+        return "rows that wait to be compressed, which it keeps in rings of their own"
+    if any(k.tokens != 1 for k in costs.counts.kept):
+        return "compressed rows"
+    return "keys and values of a source" if costs.compute.reads_source else ""
 
 
 def _sort(
