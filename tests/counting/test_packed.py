@@ -89,3 +89,24 @@ def test_what_has_no_rule_is_refused(words, on, said):
     with pytest.raises(Problem) as raised:
         asked("deepseek-v4-flash", *words, on=on)
     assert str(raised.value) == said
+
+
+def test_rows_of_another_width_are_refused():
+    """vLLM's pages are made for 512 elements."""
+    with pytest.raises(Problem) as raised:
+        asked({**published(), "head_dim": 256})
+    assert str(raised.value) == "no rule is known for vLLM's pages of this model's cache; leave out the engine"
+
+
+def test_a_type_with_a_scale_per_token_and_head():
+    """Of 8 bits, and a float behind the keys and the values of each head: by vLLM 0.33's `customize_spec`."""
+    served = asked("llama3.1-8b", "--kv-cache-dtype", "int8_per_token_head", on="h100")
+    (term,) = [term for term in served.deployment.places[0].terms if term.key == "cache"]
+    assert term.most == 32 * 2 * 8 * (128 + 4) * 4096
+    served = asked("deepseek-v3", "--kv-cache-dtype", "int4_per_token_head", on="8xh200")
+    (term,) = [term for term in served.deployment.places[0].terms if term.key == "cache"]
+    assert term.most == 61 * (576 // 2 + 8) * 4096
+    said = "no rule is known for vLLM’s cache of type int8_per_token_head before 0.33; give --engine-version 0.33"
+    with pytest.raises(Problem) as raised:
+        asked("llama3.1-8b", "--kv-cache-dtype", "int8_per_token_head", "0.32")
+    assert str(raised.value) == said
