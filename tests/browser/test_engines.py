@@ -62,7 +62,9 @@ REPLAYED = f"""async cases => {{ {LOADED}
   for (const one of py.parse(cases)) {{
     const [values] = options(one.read("engine"), one.read("words"))
     const {{ costs }} = await counted(one)
-    const r = M["counting.log_replay"].replay(M["counting.log_reader"].read_log(one.read("text")), costs, given(one),
+    const log = M["counting.log_reader"].read_log(one.read("text"))
+    log.quantization = one.read("quantization")
+    const r = M["counting.log_replay"].replay(log, costs, given(one),
       cardsOf(one.read("on")), one.read("longest"), values, one.read("version"), one.read("parts"))
     found.push([
       ...[...r.rows].map(x => [x.line, x.what, x.printed, x.counted, x.state.value ?? x.state, x.why].map(String)),
@@ -146,6 +148,7 @@ def of_log(text, reading, engine, words=(), on="", version=""):
         "on": on,
         "version": version,
         "weights": reading.weights,
+        "quantization": reading.log.quantization,  # a mix of the maker's own, by the model's name
         "cache": "bfloat16",
         "longest": reading.model.longest_context[0] or 0,
         "parts": parts_of(reading.model),

@@ -80,7 +80,7 @@ VALUES: dict[str, dict[str, tuple[str, ...]]] = {
         "overlap": ("--async-scheduling", "--no-async-scheduling", f"{WINDOWS} --engine-version 0.26"),
         "no_images": ("--language-model-only", "--no-language-model-only", VIDEOS),
         "limits": ("'{\"video\": 0}'", "image=4", VIDEOS),
-        "performance": ("throughput", "interactivity"),
+        "performance": ("throughput",),
         "eager": ("--enforce-eager", "--no-enforce-eager"),
     },
     "sglang": {
