@@ -34,10 +34,6 @@ LARGEST, LARGEST_SINCE, GB10_SINCE = (16384, 1024), (0, 28), (0, 29)
 STATES = 2  # pages of a recurrent layer per sequence with prefix caching, its default; without, one
 # Bits of an element: of nvfp4 with a scale of 8 bits for 16 elements.
 TYPES = {"float32": 32, "bfloat16": 16, "float16": 16, "fp8": 8, "nvfp4": 9}
-# The same of types with a scale of 32 bits for each token and head (`customize_spec` in v1/attention/backends/
-# triton_attn.py): one behind K and one behind V, and both behind latents.
-WITH_SCALES = {"int8_per_token_head": 8, "fp8_per_token_head": 8, "int4_per_token_head": 4}
-SCALES_SINCE = (0, 33)  # the version whose source was read
 SPARSE_LATENT = 656  # bytes of a token's latent in fp8_ds_mla: 512 in 8 bits, 4 scales, 64 in 16 bits
 INDEX_SCALE = 4  # bytes of a scale, one for 128 elements of an indexer's key
 WINDOWS_SINCE = (0, 9)  # before, every layer with a window kept all tokens (`unify_hybrid_kv_cache_specs`)
@@ -100,24 +96,15 @@ class Setting:
             if k.holds not in (Holds.LATENT, Holds.ROPE_KEY):
                 raise Problem("fp8_ds_mla is a type of latents", "give fp8")
             return SPARSE_LATENT if k.holds is Holds.LATENT else 0
-        if self.dtype in WITH_SCALES:
-            return self._with_scales(k, elements)
+        if self.dtype.endswith("_head"):
+            from .vllm_options import bytes_with_scales  # a browser loads these rules only for such an option
+
+            return bytes_with_scales(k, elements, self.dtype, self.version)
         if self.dtype not in TYPES:
             raise Problem(f"vLLM has no cache of type {self.dtype}", "give bfloat16 or fp8")
         if self.dtype == "nvfp4" and int(k.shape[-1]) % 16:
             raise Problem("vLLM makes no nvfp4 cache for heads that are no multiple of 16", "give fp8")
         return elements * TYPES[self.dtype] // (16 if self.dtype == "nvfp4" else 8)
-
-    def _with_scales(self, k: CacheEntry, elements: int) -> int:
-        """Bytes of a row in a type with scales. Raises `Problem` before the version whose rule is known."""
-        if self.version < SCALES_SINCE:
-            raise Problem(
-                f"no rule is known for vLLM’s cache of type {self.dtype} before 0.33", "give --engine-version 0.33"
-            )
-        width = elements * WITH_SCALES[self.dtype] // 8
-        if k.holds in (Holds.LATENT, Holds.ROPE_KEY):
-            return width + (8 if k.holds is Holds.LATENT else 0)
-        return width + elements // int(k.shape[-1]) * 4
 
 
 def capability_of(name: str, known: int | None = None) -> int:
@@ -319,8 +306,8 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
     """vLLM's layout of a model's cache on a rank. The layers of a `draft`, or those that the model's own heads add,
     join the layers of attention. Raises `Problem` if no rule is known for its pages."""
     kept = costs.counts.kept
-    if strange := _without_rule(costs):
-        raise Problem(f"no rule is known for vLLM's pages of {strange}", "leave out the engine")
+    if costs.counts.waiting or any(k.tokens != 1 for k in kept) or costs.compute.reads_source:
+        raise Problem("no rule is known for vLLM's pages of this model's cache", "leave out the engine")
     block, reserved = block_of(costs, setting), 1 if setting.version >= NULL_BLOCK_SINCE else 0
     attention: dict[tuple[int | None, bool, int, bool], list[int]] = {}
     states: list[tuple[int, list[int]]] = []
@@ -356,15 +343,6 @@ def cache_of(costs: Costs, setting: Setting, draft: Costs | None = None) -> Cach
         block_bytes = sum(k.number * k.page for k in kinds)
         return Cache(tuple(kinds), 0, min(len(kinds), 1), block_bytes, block, setting.contexts, reserved)
     return _grouped(_as_large(kinds, has_latents), setting.contexts, reserved)
-
-
-def _without_rule(costs: Costs) -> str:
-    """What a model keeps whose pages no rule here counts; "" for none."""
-    if costs.counts.waiting:
-        return "rows that wait to be compressed, which it keeps in rings of their own"
-    if any(k.tokens != 1 for k in costs.counts.kept):
-        return "compressed rows"
-    return "keys and values of a source" if costs.compute.reads_source else ""
 
 
 def _sort(

@@ -5,6 +5,9 @@ Source in vLLM: `engine/arg_utils.py`, `config/cache.py`, `config/speculative.py
 
 from __future__ import annotations
 
+from ..engine.errors import Problem
+from ..engine.steps import Holds
+from ..engine.tensors import CacheEntry
 from .engine_options import BYTES, JSON, SHARE, SWITCH, TEXT, TOKENS, WHOLE, Option
 
 CACHE_TYPES = {
@@ -30,6 +33,10 @@ UNCOUNTED = tuple(
     "nvfp4_ds_mla turboquant_k8v4 turboquant_4bit_nc turboquant_k3v4_nc turboquant_3bit_nc octave_k3v4 octave_k3v3 "
     "octave_k3v3_compact ultraquant_4bit".split()
 )
+# Bits of an element, with a scale of 32 bits for each token and head (`customize_spec` in v1/attention/backends/
+# triton_attn.py): one behind K and one behind V, and both behind latents.
+WITH_SCALES = {"int8_per_token_head": 8, "fp8_per_token_head": 8, "int4_per_token_head": 4}
+SCALES_SINCE = (0, 33)  # the version whose source was read
 BITS = {"auto": 0, "float32": 32, "float": 32, "float16": 16, "half": 16, "bfloat16": 16}
 # Drafts whose layers are the model's own kind: how many each has by default.
 OWN_HEADS = ("mtp", "eagle", "eagle3", "deepseek_mtp", "qwen3_next_mtp", "qwen3_5_mtp", "glm4_moe_mtp", "mimo_mtp")
@@ -120,3 +127,13 @@ IGNORED = tuple(
     --override-generation-config= --allowed-origins= --mm-encoder-tp-mode= --mm-processor-cache-gb=
     """.split()
 )
+
+
+def bytes_with_scales(k: CacheEntry, elements: int, dtype: str, version: tuple[int, int]) -> int:
+    """Bytes of a row in a type with scales. Raises `Problem` before the version whose rule is known."""
+    if version < SCALES_SINCE:
+        raise Problem(f"no rule is known for vLLM’s cache of type {dtype} before 0.33", "give --engine-version 0.33")
+    width = elements * WITH_SCALES[dtype] // 8
+    if k.holds in (Holds.LATENT, Holds.ROPE_KEY):
+        return width + (8 if k.holds is Holds.LATENT else 0)
+    return width + elements // int(k.shape[-1]) * 4
