@@ -147,17 +147,17 @@ def _llama_cpp(costs: Costs, given: Conditions, memory_bytes: int, device: str, 
 def _of_vllm(costs: Costs, given: Conditions, memory_bytes: int, device: str) -> list[Term]:
     """The cache in pages."""
     setting = vllm.usual(costs, memory_bytes, device, given.dtype)
-    return _paged(_cache_of_vllm(costs, setting, ""), given, setting.in_flight)
+    return _paged(_cache_of_vllm(costs, setting), given, setting.in_flight)
 
 
-def _cache_of_vllm(costs: Costs, setting: vllm.Setting, vendor: str) -> vllm.Cache:
+def _cache_of_vllm(costs: Costs, setting: vllm.Setting, vendor: str = "") -> vllm.Cache:
     """vLLM's layout of the cache. Raises `Problem` if no rule is known for it."""
     architecture = costs.formats.architecture
-    if architecture is None or not architecture.vllm.is_packed:
-        return vllm.cache_of(costs, setting)
-    from .vllm_packed import layout_of  # a browser loads these rules only for such a model
+    if architecture is not None and architecture.vllm.is_packed:
+        from .vllm_packed import layout_of  # a browser loads these rules only for such a model
 
-    return layout_of(costs, setting, [vendor])
+        return layout_of(costs, setting, [vendor])
+    return vllm.cache_of(costs, setting)
 
 
 def _paged(cache: vllm.Cache, given: Conditions, step: int) -> list[Term]:

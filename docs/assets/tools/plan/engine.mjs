@@ -58,11 +58,10 @@ export async function largest(model, given, on, engine) {
   return /** @type {bigint?} */ ((await counted(model, given, on, engine)).batch)
 }
 /** Loads the rules of an engine that are scripts of their own. @param {Engine.Model} model @param {string} engine */
-async function rulesOf(model, engine) {
+async function rulesOf({ counts: { formats } }, engine) {
+  if (engine === "vllm" && (py.has("mxfp4", formats.names) || formats.architecture?.vllm.is_packed))
+    await import("../../engine/vllm_server.mjs")
   if (engine === "llama.cpp") await Promise.all([loadGguf(), import("../../engine/llama_server.mjs")])
-  if (engine !== "vllm") return
-  if (py.has("mxfp4", model.counts.formats.names)) await import("../../engine/vllm_server.mjs")
-  if (model.counts.formats.architecture?.vllm.is_packed) await import("../../engine/vllm_packed.mjs")
 }
 
 /**
