@@ -38,6 +38,7 @@ from .engine_options import (
 from .parameters import INDEX
 from .serving import MIB, Term, between, exact, has_cuda, row_of, window_of
 from .splits import Split
+from .vllm_options import rotary_bytes, stages_of
 
 NAME = "SGLang"
 VERSION = "0.5.23"
@@ -239,13 +240,13 @@ def deploy(
     has_scales = has_index and item == 1 and not is_new and all(has_cuda(card.vendor) for card in cards)
     said = costs.counts.raw.get("mamba_ssm_dtype")
     state_type = text(options, "ssm", said if isinstance(said, str) and said in STATE_TYPES else "float32")
-    stages = vllm.stages_of(costs.devices.n_layers, split.pipeline)
+    stages = stages_of(costs.devices.n_layers, split.pipeline)
     pools = max(
         [pools_of(costs, split.tensor, item, STATE_TYPES[state_type], stage, has_scales) for stage in stages],
         key=lambda one: one.full + one.windowed + one.slot,
     )
     weights = max(costs.devices.split_weights(split, given.format))
-    rotary = vllm.rotary_bytes(costs, longest)
+    rotary = rotary_bytes(costs, longest)
     drafts, drafted = _drafts(options)
     beside = of_weights = 0
     if draft is not None and "draft" in options:

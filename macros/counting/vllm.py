@@ -467,25 +467,3 @@ def _grouped(kinds: list[Layers], contexts: int, reserved: int) -> Cache:
     return Cache(
         tuple(kinds), layers, groups, layers * kinds[0].page, min(kind.block for kind in kinds), contexts, reserved
     )
-
-
-def stages_of(layers: int, stages: int) -> list[tuple[int, int]]:
-    """The first layer of each stage and the one after its last: as equal as possible, one more for those before the
-    last (`get_pp_indices` in vllm/distributed/utils.py)."""
-    each, rest = divmod(layers, stages)
-    numbers = [each] * stages
-    for i in range(rest):
-        numbers[stages - 2 - i if stages - 2 - i >= 0 else stages - 1] += 1
-    bounds: list[tuple[int, int]] = []
-    first = 0
-    for n in numbers:
-        bounds.append((first, first + n))
-        first += n
-    return bounds
-
-
-def rotary_bytes(costs: Costs, longest: int) -> int:
-    """Bytes of the table of sines and cosines, in 16 bits, for each position up to the longest context: whole on each
-    rank, one for all layers that rotate alike (`RotaryEmbedding` in model_executor/layers/rotary_embedding)."""
-    tables = [node for node in costs.trace.root.walk() if node.role is Role.ROPE_TABLE]
-    return sum(longest * int(out.shape[-1]) * 2 for node in tables for out in node.outputs)

@@ -22,7 +22,7 @@ from .formats import PUBLISHED
 from .peak import peak
 from .serving import GIB, Term, between, estimate, exact, has_cuda, padded, steps_of
 from .splits import Split
-from .vllm_options import BITS, CACHE_TYPES, OPTIONS, OTHER_DRAFTS, OWN_HEADS, UNCOUNTED
+from .vllm_options import BITS, CACHE_TYPES, OPTIONS, OTHER_DRAFTS, OWN_HEADS, UNCOUNTED, rotary_bytes, stages_of
 from .vllm_packed import PackedCache, layout_of
 
 NAME = "vLLM"
@@ -230,8 +230,8 @@ def _ranks(
 ) -> list[Rank]:
     """What a rank of each stage loads."""
     kernels = dict.fromkeys([kernel for card in cards for kernel in kernels_of(card.name, card.vendor)])
-    rotary = vllm.rotary_bytes(costs, longest)
-    bounds = vllm.stages_of(costs.devices.n_layers, own.split.pipeline)
+    rotary = rotary_bytes(costs, longest)
+    bounds = stages_of(costs.devices.n_layers, own.split.pipeline)
     weights, by_kernel = weights_by_kernel(
         costs, given, own.split, bounds, list(kernels) if cards else list(MXFP4_KERNELS)
     )
