@@ -2,7 +2,8 @@
 
 `.ci/run` takes every case of every quick test. What starts a browser, a server or a build is shared out: first what the
 change can reach (`affected`), the rest by the commit. The test command takes a few cases of each test, and more of one
-near the change. `--affected` takes what the change can reach alone, the nearest first, until its time is over.
+near the change: one of each and the nearest in any case, the others as far as its time goes. `--affected` takes what
+the change can reach alone, the nearest first, until its time is over.
 """
 
 import functools
@@ -18,6 +19,7 @@ from sampling import COMMIT, sampled
 
 LEFT_OUT = pytest.StashKey[Counter]()
 CHOSEN = pytest.StashKey[set[str]]()  # tests whose cases were chosen before they were made
+LATER = pytest.StashKey[bool]()  # of a further case, which the test command runs if there is time
 REACH = pytest.StashKey()  # what the change can reach
 FURTHER = "further cases of tests that have many"
 OTHERS = "cases that another commit's run takes; WHOLE=yes takes all"
@@ -31,11 +33,13 @@ IN_BROWSER = 5 if CI else 24
 LONG = 8
 POOLS = 1 if CI else 3  # how many times smaller the share of a pool is
 NEAR = 4.0  # a test that is not further from the change comes before what the commit chooses
+NEXT = 1.0  # all cases taken of a test this near are run in any case
 # Up to which distance a test has how many cases.
 CASES = (1, 200), (2, 80), (3, 40), (4, 16), (6, 6), (FAR, 2)
 HELD = 12  # and so many of the types, models, macros and pages that the change holds
 MOST_ON_SITE = 12  # tests that look at the built site, with --affected
 SECONDS, OF_SITE = 40, 30  # of each core, after which --affected begins no further test; fewer if a site is built
+OF_COMMAND = 85  # and after which the test command begins no further case of a test that has one
 
 
 @pytest.fixture(scope="session")
@@ -212,7 +216,8 @@ def pytest_collection_modifyitems(config, items):
         items[:] = nearest(browser + processes + chosen, config)
         return
     if config.is_early:
-        items[:] = shared_out(browser, processes, chosen, config.workerinput["workercount"])
+        first, later = in_two(chosen, config.stash[REACH])
+        items[:] = shared_out(browser, processes, first, later, config.workerinput["workercount"])
         return
     # First what does without the site, while the other worker builds it, and what takes longest.
     processes.sort(key=lambda item: ("site_folder" in item.fixturenames, -allowed(item)))
@@ -267,25 +272,41 @@ def pytest_runtest_setup(item):
     """The time of a worker is that of its core, so that a busy machine runs the same tests; `--few 0` has no end."""
     workers, cores = getattr(item.config, "workerinput", {}).get("workercount", 1), os.cpu_count() or 1
     seconds = OF_SITE if item.config.stash[REACH].is_of_site else SECONDS
-    if (
-        is_affected(item.config)
-        and item.config.option.few != 0
-        and sum(os.times()[:4]) > seconds * min(1, cores / workers)
-    ):
+    if item.stash.get(LATER, False):
+        seconds = OF_COMMAND
+    elif not is_affected(item.config) or item.config.option.few == 0:
+        return
+    if sum(os.times()[:4]) > seconds * min(1, cores / workers):
         pytest.skip(LATE)
 
 
-def shared_out(browser, processes, quick, workers: int) -> list:
-    """A like share for each worker, at whose end stands what waits for the site; tests of a module stay together."""
+def in_two(quick, reach) -> tuple[list, list]:
+    """What is run in any case, one of each test and what is next to the change, and the others, the nearest first."""
+    first, later, seen = [], [], set()
+    for item in quick:
+        name = item.nodeid.partition("[")[0]
+        is_first = name not in seen or item.get_closest_marker("every_case") or reach.distance(name) <= NEXT
+        (first if is_first else later).append(item)
+        seen.add(name)
+    for item in later:
+        item.stash[LATER] = True
+    return first, sorted(later, key=lambda item: reach.distance(item.nodeid))
+
+
+def shared_out(browser, processes, quick, later, workers: int) -> list:
+    """A like share for each worker: quick tests, those that wait for the site, further cases of quick ones; tests of a
+    module stay together.
+    """
     items = []
     on_site = [item for item in processes if "site_folder" in item.fixturenames]
     ends = zip(*(by_module(those, workers) for those in ({*processes} - {*on_site}, browser + on_site)))
-    total = len(browser) + len(processes) + len(quick)
+    total = len(browser) + len(processes) + len(quick) + len(later)
     for n, (alone, waiting) in enumerate(ends):
-        more = (total - len(items)) // (workers - n) - len(alone) - len(waiting)
-        items += [*quick[: max(more, 0)], *alone, *waiting]
-        del quick[: max(more, 0)]
-    return [*items, *quick]
+        room = max((total - len(items)) // (workers - n) - len(alone) - len(waiting), 0)
+        some = min(room, len(quick) // (workers - n))
+        items += [*quick[:some], *alone, *waiting, *later[: room - some]]
+        del quick[:some], later[: room - some]
+    return [*items, *quick, *later]
 
 
 def by_module(items, workers: int) -> list[list]:
