@@ -47,6 +47,9 @@ def test_an_image_moves_with_its_side():
         formula_tree("t.image_tokens", owners, sides)
 
 
+BLOCKS = 32 * (2 * 4096 * 5120 + 3 * 4096 * 14336) // 64  # of Llama 3.1 8B’s linear layers, of 64 weights
+
+
 @pytest.mark.parametrize(
     "source, value",
     [
@@ -56,6 +59,9 @@ def test_an_image_moves_with_its_side():
         ("2 * g.memory_bytes // x", 2 * accelerator("rtx-4090").memory_bytes // 7),
         ("x * m.lora_per_rank", 7 * 32 * (4 * 4096 + 2 * (4096 + 1024) + 3 * (4096 + 14336))),
         ("m.weights_in_Q8_0", 8_532_934_656),  # 34 bytes for 32 weights of a matrix, 4 bytes for a weight of a norm
+        ("m.read_in_bfloat16", 2 * (8_030_261_248 - 128_255 * 4096)),  # of the embedding, one row
+        # a block's scale in 1 byte instead of 4; 256 of these share 4 bytes, and a matrix has a table of 256 steps
+        ("m.weights_in_nf4 - m.weights_in_nf4_dq", BLOCKS * 3 - BLOCKS // 256 * 4 - 32 * 7 * 256 * 4),
     ],
 )
 def test_a_formula_is_evaluated_as_python_evaluates_it(source, value):

@@ -39,8 +39,8 @@ BarRows: TypeAlias = Mapping[str, str | Mapping[str, str]]
 Stops: TypeAlias = Mapping[str, Sequence[int]]
 
 
-def _microseconds(n: int) -> str:
-    return rounding.duration(Fraction(n, 10**6))
+def _nanoseconds(n: int) -> str:
+    return rounding.duration(Fraction(n, 10**9))
 
 
 # How an amount is written: beside its bar, and in the sentence below.
@@ -49,7 +49,7 @@ UNITS: dict[str, tuple[Said, Said]] = {
     "FLOPs": (rounding.flops, rounding.flops),
     "parameters": (rounding.short, rounding.grouped),
     "numbers": (rounding.grouped, rounding.grouped),
-    "microseconds": (_microseconds, _microseconds),
+    "nanoseconds": (_nanoseconds, _nanoseconds),
 }
 MOST_SAID = 4  # rows that are written out below the bars, too; of more, only a screen reader says them
 MOST_SIZES = 2  # that move; with a menu of models three controls

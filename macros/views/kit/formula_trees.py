@@ -12,11 +12,11 @@ from ...counting.accelerators import Accelerator
 from ...counting.costs import of as costs_of
 from ...data.capacity import capacity
 from ...engine.errors import Problem, nearest
-from .arguments import weight_format
+from .arguments import WEIGHTS, weight_format
 from .values import compute, number
 
 PER_RANK = "lora_per_rank"
-IN_FORMAT = "weights_in_"
+IN_FORMAT, READ = "weights_in_", "read_in_"
 CACHE_ITEM = 2  # bytes of an element of the cache without a size of its own
 
 
@@ -84,9 +84,9 @@ def formula_tree(
     moves.
 
     A cost that depends on the context moves with it, if `context` is such a size, and the costs of a square image move
-    with its `side`, in pixels. `m.weights_in_q4_k_m` are the bytes of the weights in a format, `m.lora_per_rank` the
-    parameters of LoRA on every linear layer for each rank; a machine has `memory_bytes`, `bytes_per_second` and
-    `flops_per_second`. Raises `Problem`.
+    with its `side`, in pixels. `m.weights_in_q4_k_m` are the bytes of the weights in a format, `m.read_in_q4_k_m` those
+    that a step with one token reads, `m.lora_per_rank` the parameters of LoRA on every linear layer for each rank; a
+    machine has `memory_bytes`, `bytes_per_second` and `flops_per_second`. Raises `Problem`.
     """
 
     def lookup(owner: str | None, name: str) -> Any:
@@ -107,13 +107,21 @@ def formula_tree(
             adapter = adapters.every_linear(of.architecture, 1)
             return adapters.adapters(of.counts, of.architecture, adapter).total
         if name.startswith(IN_FORMAT):
-            return costs_of(of.counts).weight_bytes(weight_format(name.removeprefix(IN_FORMAT)))
+            return costs_of(of.counts).weight_bytes(_format(name, IN_FORMAT))
+        if name.startswith(READ):
+            return costs_of(of.counts).traffic.weight_bytes_read(1, 1, _format(name, READ))
         return number(of, name)
 
     try:
         return as_tree(compute(source, lookup)).data
     except (TypeError, ValueError):
         raise Problem(f"{source!r} is no whole number", "write // instead of /") from None
+
+
+def _format(name: str, prefix: str) -> str:
+    """The weight format at the end of a name; a formula writes `-` as `_`. Raises `Problem`."""
+    written = name.removeprefix(prefix)
+    return weight_format(written.replace("_", "-") if written.replace("_", "-") in WEIGHTS else written)
 
 
 def _of_machine(of: Accelerator, name: str) -> int:

@@ -19,7 +19,7 @@ const { bars, largest } = M["views.charts.bar_values"]
 function writer(unit, isExact) {
   if (unit === "bytes") return bytes
   if (unit === "FLOPs") return flops
-  if (unit === "microseconds") return n => seconds(Number(n) / 1e6)
+  if (unit === "nanoseconds") return n => seconds(Number(n) / 1e9)
   return unit === "parameters" && !isExact ? short : grouped
 }
 const share = (/** @type {number} */ n) => `${n.toFixed(2)}%`
