@@ -75,6 +75,7 @@ BY_HAND = {
     "api/tables:self._length": "pure: how many rows a table has that makes them one by one",
     "cache/disk:self.states": "what a store compares, for as long as it is open",
     "catalogue/presets:also": "a setting",
+    "catalogue/question:said.context": "the reading itself: what follows where no context is given",
     "cli/commands:sys.stderr": "a stream that was closed, of the process",
     "cli/commands:sys.stdin": "a stream that was closed, of the process",
     "cli/commands:sys.stdout": "a stream that was closed, of the process",

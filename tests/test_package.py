@@ -187,13 +187,13 @@ def core(wheel, tmp_path_factory) -> Path:
 
 
 # Bytes of the wheel (11 MB), msgspec, ml_dtypes, safetensors, Rich and Pygments, with their compiled modules.
-BESIDES_NUMPY = 36_500_000
+BESIDES_NUMPY = 37_000_000
 
 
 @pytest.mark.share(4, of="the wheel alone")
 @pytest.mark.slow("installs the wheel")
 def test_the_core_is_small(core):
-    """NumPy, and 36 MB of all else."""
+    """NumPy, and 37 MB of everything else."""
     packages = next(core.parent.parent.glob("lib/python*/site-packages"))
     files = [path for path in packages.rglob("*") if path.is_file()]
     besides = [path for path in files if not path.relative_to(packages).parts[0].startswith("numpy")]

@@ -151,7 +151,7 @@ const KINDS = [
       (unit && 1e3 ** ("KMGTPEZ".indexOf(unit.toUpperCase()) + 1)) || 1,
     ]),
   ),
-  { " µs": 1e-6, " ms": 1e-3, " s": 1 },
+  { " µs": 1e-6, " ms": 1e-3, " s": 1, " ks": 1e3 },
   { " Wh": 1, " kWh": 1e3 },
   { "%": 1 },
 ]

@@ -422,6 +422,7 @@ declare namespace Engine {
     name: string
     config: ConfigClass
     gguf: unknown
+    vllm: { is_packed: boolean }
     rounds_heads: unknown
     forward(weights: unknown, ids: unknown, config: Config, cache: Cache, last: boolean): any
   }
@@ -475,6 +476,7 @@ declare namespace Engine {
   /** In which format the weights are, where they are asked for in one: in words, and as a sentence has it. */
   interface WeightFormats {
     names: unknown
+    architecture: Architecture | null
     said(format: string): string
     phrase(format: string): string
   }

@@ -202,7 +202,7 @@ def test_an_apple_device_has_no_cuda_context():
     [
         ("llama.cpp", "llama3-8b", Conditions(512, dtype="fp8"), "no cache of type fp8"),
         ("llama.cpp", "deepseek-v4-flash", Conditions(512), "no rule is known|no GGUF"),
-        ("vllm", "deepseek-v4-flash", Conditions(512), "no rule is known"),
+        ("vllm", "deepseek-v4.1-flash", Conditions(512), "no rule is known"),
         ("vllm", "llama3-8b", Conditions(512, dtype="int8"), "no cache of type int8"),
         ("transformers", "llama3-8b", Conditions(512, dtype="fp8"), "not quantized"),
         ("mlx", "llama4-scout", Conditions(512), "chunks"),
