@@ -10,9 +10,10 @@ from ...catalogue.models import Model
 from ...counting import adapters
 from ...counting.accelerators import Accelerator
 from ...counting.costs import of as costs_of
+from ...counting.formats import WEIGHTS
 from ...data.capacity import capacity
 from ...engine.errors import Problem, nearest
-from .arguments import WEIGHTS, weight_format
+from .arguments import weight_format
 from .values import compute, number
 
 PER_RANK = "lora_per_rank"
