@@ -31,7 +31,8 @@ OF_PLAIN_VALUES = set(
     catalogue/capitals:countries catalogue/capitals:log catalogue/capitals:sentences
     catalogue/independent:comparison catalogue/presets:goldens catalogue/published_costs:claims
     catalogue/engine_records:of_each_architecture catalogue/engine_records:recorded
-    catalogue/measurements:published catalogue/served_runs:published catalogue/training_runs:stated
+    catalogue/measurements:published catalogue/perplexities:published
+    catalogue/served_runs:published catalogue/training_runs:stated
     catalogue/small_configs:small_configs catalogue/transformers_types:mappings
     catalogue/transformers_types:vllm_classes
     catalogue/transformers_types:vllm_recipes catalogue/watch:last_look catalogue/watch:watch_reasons

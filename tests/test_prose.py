@@ -405,7 +405,8 @@ OF_SHAPES = set(
     ablated ablation_table
     independent_summary independent_table any_config read_log run_checkpoint station data_fields rooms_table
     python_names
-    engine_buffers_table engine_logs_table engine_options message_table training_runs tower_list tower_table tower_types
+    engine_buffers_table engine_logs_table engine_options message_table perplexity perplexity_table training_run
+    training_runs tower_list tower_table tower_types
     prediction_table
     """.split()
 )

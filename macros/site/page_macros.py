@@ -32,6 +32,7 @@ from ..views.costs import (
     memory,
     memory_chart,
     overview,
+    perplexities,
     predictions,
     published_costs,
     several_devices,
@@ -137,7 +138,7 @@ VIEWS = {
     expert_tiles: "expert_tiles",
     families: "family_changes family_chart",
     figure_table: "figure_table",
-    fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_runs training_split",
+    fine_tuning: "adapter_table fine_tuning_fits fine_tuning_memory training_run training_runs training_split",
     flops: "flops flops_table",
     formulas: "formula parameter_formula",
     gallery: "architecture_gallery gallery_summary",
@@ -167,6 +168,7 @@ VIEWS = {
     parameters: "layer_table parameter_table",
     device_chart: "device_chart",
     parts_chart: "parts_chart",
+    perplexities: "perplexity perplexity_table",
     published_costs: "published_costs",
     python_examples: "python_example python_names",
     real_numbers: (
@@ -211,8 +213,7 @@ def macro(function: Callable) -> Callable:
 
 @macro
 def pipeline_diagram(model: str, highlight: str = "d_model", page_link: Link | None = None) -> Html:
-    """A whole model from token ids to scores as a diagram; operations that depend on the size `highlight` are
-    marked."""
+    """A whole model from token ids to scores as a diagram, with the operations marked that depend on `highlight`."""
     return model_diagrams.pipeline(model, highlight, page_link)
 
 
@@ -316,8 +317,7 @@ def finish(env) -> None:
 
 
 def register(env) -> None:
-    """Register every macro with mkdocs-macros or with another reader of the same settings, and the display of their
-    errors."""
+    """Register every macro, and the display of errors, with mkdocs-macros or another reader of the same settings."""
 
     def place(name: str = "", args: tuple = (), kwargs: Mapping[str, Any] | None = None) -> str:
         return page_errors.place_of_call(env, name, (*args, *(kwargs or {}).values()))
@@ -457,8 +457,7 @@ class Figure(str):
 
 
 def every_macro(env, known: dict[str, Callable]) -> Html:
-    """The macros in alphabetical order, each with the first paragraph of its documentation and the first page that
-    calls it."""
+    """The macros in alphabetical order, each with the first paragraph of its docs and the first page that calls it."""
     rows, live = [], {name: source for source, markdown in reversed(_sources(env)) for name in called(markdown)}
     for name, function in sorted(known.items()):
         page = live.get(name, "")

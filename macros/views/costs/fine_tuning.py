@@ -13,7 +13,7 @@ from ...counting.module_tree import modules
 from ...counting.training_setup import OPTIMIZERS, RECOMPUTED, SHARDINGS, Setup, device_terms
 from ...engine.errors import Problem
 from ..kit import disclosure, rounding
-from ..kit.arguments import one_of, several, whole_number
+from ..kit.arguments import one_of, several, unknown, whole_number
 from ..kit.conventions import and_list, caveat
 from ..kit.html import Html, Link, Row, block, conventions, html, joined, linked, number, small
 from .cells import GB, cost_table, model_costs, model_name, model_rows, sequences_text
@@ -262,6 +262,29 @@ def training_runs(link: Link | None = None) -> Html:
             caveat(run.model for run in stated.run),
         ),
     )
+
+
+RUN_FIGURES = ("tokens", "device_hours", "device", "share", "money")
+
+
+def training_run(model: str, figure: str, price_per_hour: float = 0) -> str:
+    """A figure of a published training run: `tokens`, `device_hours`, `device`, `share` of the peak, or `money`, the
+    device-hours at `price_per_hour`. Raises `Problem` for another figure, or for a model without a published run."""
+    if figure not in RUN_FIGURES:
+        raise unknown(f"unknown figure {figure!r}", figure, RUN_FIGURES)
+    listed = {run.model: run for run in runs.stated().run}
+    if model not in listed:
+        raise unknown(f"no published training run of {model!r}", model, listed)
+    run = listed[model]
+    if figure == "money":
+        return rounding.short(round(run.device_hours * Fraction(str(price_per_hour))))
+    share = run.implied_utilization
+    return {
+        "tokens": rounding.short(run.tokens),
+        "device_hours": f"{run.device_hours:,}",
+        "device": run.device_name,
+        "share": rounding.percent(share.numerator, share.denominator),
+    }[figure]
 
 
 def _power_of_ten(n: int) -> Html:

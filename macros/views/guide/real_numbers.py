@@ -304,8 +304,7 @@ def top_words(
     without: str = "",
     page_link: Link | None = None,
 ) -> Html:
-    """The most likely next words of a text with their scores and probabilities; with a `layer`, as if it were the
-    last. `without` leaves out a design."""
+    """The likeliest next words of a text with scores and probabilities, as after a `layer`; `without` a design."""
     ask = live(page_link, folder, text, without, temperature="" if temperature == 1 else f"{temperature:g}")
     return _top_words(text, top, temperature, folder, layer, without, ask)
 
@@ -358,12 +357,13 @@ def _logit_lens(text: str, folder: str, without: str, ask: Live | None) -> Html:
             for i, share in ((i, percent(shares[i])) for i in (best, final))
         ]
         rows.append([where, here.asked.tokenizer.token(best), *said])
-        bars.append((f"{where}: “{here.asked.tokenizer.token(best)}”", float(shares[final])))
+        of_last = f"“{here.asked.tokenizer.token(best)}” is likeliest, {'with' if best == final else f'“{last}” has'}"
+        bars.append((f"{where}: {of_last}", float(shares[final])))
     columns = ["Where", "Most likely word", number("Its probability"), number(f"Probability of “{last}”")]
     name = f"After “{text}”, layer by layer{f', without {WITHOUT.get(without, without)}' if without else ''}"
     said = f"The likeliest word after each layer, and how likely “{last}” is, as if the model ended there."
-    drawn = tag("div", tag("div", share_bars(bars), cls="ep-bars"), cls="ep-three of-1")
-    whole = table(name, columns, rows, name=name)
+    drawn, whole = share_bars(bars), table(name, columns, rows, name=name)
+    drawn = tag("div", tag("div", drawn, cls="ep-bars"), cls="ep-three of-1")
     as_table = html('<details class="wide"><summary>The same as a table</summary>{}</details>', whole)
     return block(tag("figure", drawn, tag("figcaption", said), cls="ep-figure"), as_table)
 

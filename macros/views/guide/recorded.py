@@ -64,7 +64,7 @@ def recorded_next() -> Html:
         for token, logit in tokens
     ]
     name = f"After “{of.text}”"
-    heads = ["Token", number("Logit"), *(number(f"At {t:g}") for t in STATES), "At 1"]
+    heads = ["Token", number("Logit"), *(number(f"At {t:g}") for t in STATES), ""]
     return tag(
         "div",
         tag(
