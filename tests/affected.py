@@ -458,12 +458,14 @@ def held_by(changed: Change, found: dict[Node, float], graph: Graph, root: Path)
 
 
 def nearer(tests: dict[str, float], changed: list[str], graph: Graph) -> dict[str, float]:
-    """A test of the changed module's room is nearer than another, and nearest one that is also named after it.
+    """A test of the changed module's room is nearer than another, and nearest one that is also named after it or that
+    imports it itself.
 
     Names of attributes, such as `raw`, reach most tests at the same distance: then only this tells which come first.
     """
     rooms = {path: "browser" if path.startswith("docs/assets/") else (*Path(path).parts, "")[1] for path in changed}
     words = {path: words_of(path) for path in changed}
+    modules = {".".join(dotted(path)) for path in changed if path.endswith(".py")}
     found = dict(tests)
     for path, module in graph.modules.items():
         if not (Path(path).name.startswith("test_") and changed):
@@ -471,6 +473,9 @@ def nearer(tests: dict[str, float], changed: list[str], graph: Graph) -> dict[st
         room, said = Path(path).parts[1], words_of(path)
         same_room = any(room == rooms[one] for one in changed)
         same_name = any(said & words[one] and (room == rooms[one] or said >= words[one]) for one in changed)
+        same_name |= any(
+            one == full or full.startswith(f"{one}.") for one in modules for full in module.imports.values()
+        )
         for name in module.definitions if same_room or same_name else ():
             if name.rpartition(".")[2].startswith("test_"):
                 test = f"{path}::{name}"

@@ -56,7 +56,6 @@ engine/published.py: in the file, and has whole heads of pairs of rows
 site/mkdocs/markdown.py: the page is not UTF-8:
 site/mkdocs/preview/pages.py: mkdocs.yml: hooks: macros/site/mkdocs/hooks.py is missing; add it: no page can be built without
 site/mkdocs/preview/pages.py: mkdocs.yml: plugins: macros is missing; add it: every figure comes from it
-site/page_checks/blocks.py: a price in $ is read as a formula:
 site/page_macros.py: write a context that it supports
 views/guide/real_numbers.py: , by the forward pass
 views/kit/values.py: ask for it alone, not in a formula

@@ -60,6 +60,16 @@ def test_tests_of_the_room_and_of_the_name_come_first():
     assert nearer(far, [], Graph(modules, {})) == far
 
 
+def test_a_test_that_imports_the_changed_module_comes_first_wherever_it_is():
+    far = dict.fromkeys(["tests/site/test_kept.py::test_it", "tests/api/test_tables.py::test_it"], 4.0)
+    modules = {name.partition("::")[0]: Module({"test_it": Definition()}) for name in far}
+    modules["tests/site/test_kept.py"].imports["disk"] = "macros.cache.disk"
+    found = nearer(far, ["macros/cache/disk.py"], Graph(modules, {}))
+    assert found["tests/site/test_kept.py::test_it"] < found["tests/api/test_tables.py::test_it"] == 4
+    modules["tests/site/test_kept.py"].imports["disk"] = "macros.cache.disk_space"
+    assert nearer(far, ["macros/cache/disk.py"], Graph(modules, {})) == far
+
+
 def test_a_share_has_what_is_near_and_more_is_drawn():
     near = sampling.near_first(range(20), 5, lambda n: n in (3, 17))
     assert {3, 17} <= {*near} and len(near) == (20 if sampling.WHOLE else 4)

@@ -250,3 +250,12 @@ def test_a_rounded_total_is_refused_on_both_sides(share):
     changed = msgspec.structs.replace(known, published=other)
     with pytest.raises(Problem, match=r"published\.parameters = .*, and the forward pass gives .* \([+−-]\d"):
         checks.published(presets.make("gpt3-13b", changed.config, changed))
+
+
+def test_models_of_sizes_have_every_one_of_them():
+    sizes = {"hidden_size": 4096, "num_hidden_layers": 32, "vocab_size": 128256}
+    alone = {key: {*presets.of_sizes({key: size})} for key, size in sizes.items()}
+    assert {*presets.of_sizes(sizes)} == set.intersection(*alone.values())
+    assert "llama3-8b" in presets.of_sizes(sizes) and len({*map(len, alone.values())}) > 1
+    assert presets.of_sizes({**sizes, "vocab_size": 128257}) == presets.of_sizes({}) == []
+    assert "qwen3-vl-8b" in presets.of_sizes({"num_hidden_layers": 36}), "the sizes of a text part"

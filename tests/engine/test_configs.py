@@ -7,7 +7,7 @@ from math import inf
 
 import pytest
 from reference import TESTS
-from reference.configs import configs
+from reference.configs import configs, every_type
 
 from macros.catalogue.presets import make
 from macros.engine.architectures import architectures
@@ -110,3 +110,12 @@ def test_an_impossible_word_names_the_possible_ones():
     with pytest.raises(Problem) as wrong:
         config.read(configs()["granitemoehybrid"] | {"position_embedding_type": "alibi"})
     assert str(wrong.value) == "position_embedding_type = 'alibi': expected 'rope' or 'nope'; correct the value"
+
+
+def test_more_layers_than_any_model_has_are_refused_by_their_key_before_they_are_made():
+    for name, raw in every_type().items():
+        for table in (raw, raw.get("text_config", {})):
+            for key in [key for key, value in table.items() if key.endswith("layers") and type(value) is int]:
+                changed = {**table, key: 2**31}
+                with pytest.raises(Problem, match=rf"\b{key} = "):
+                    make(name, changed if table is raw else {**raw, "text_config": changed})

@@ -160,9 +160,8 @@ class Config:
             value: Any = getattr(self, k.field)
             if value is k.default and callable(value):
                 value = value(self)
-            if k.is_size and k.field.endswith("_layers") and value is not None and value > MOST_LAYERS:
-                what = f"{k.key or k.field} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers"
-                raise Problem(what, "correct the value")
+            if k.is_size and k.field.endswith("_layers"):
+                check_layers(k.key or k.field, value)
             if k.is_size and value is not None:
                 what = f"{k.key or k.field} = {int(value)}, as follows from other sizes"  # one that was read is right
                 if value > LARGEST_SIZE:
@@ -270,6 +269,9 @@ class Config:
     @classmethod
     def read(cls, raw: Mapping[str, Any]) -> tuple[Self, list[str]]:
         """The config, and the keys that this architecture does not know. Raises `Problem` naming the key."""
+        for name, value in raw.items():
+            if name.endswith("layers"):  # before a list with an entry per layer is made
+                check_layers(name, value)
         given, raw = raw, cls.prepare({name: _with_numbers(value) for name, value in raw.items()})
         known = [(k.key, k) for k in fields_of(cls) if k.key]
         for name, k in known:
@@ -316,6 +318,12 @@ class Config:
         values["looks_both_ways"] = raw.get("is_causal") is False
         values["is_bidirectional"] = isinstance(classes[0], str) and BOTH_WAYS_CLASS in classes[0]
         return cls(**values), unknown
+
+
+def check_layers(name: str, value: object) -> None:
+    """Raise `Problem` for more layers than any model has."""
+    if isinstance(value, int | float) and value > MOST_LAYERS:
+        raise Problem(f"{name} = {shorten(value)}: expected at most {MOST_LAYERS:,} layers", "correct the value")
 
 
 def _with_numbers(value: object) -> Any:
